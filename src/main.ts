@@ -1,11 +1,11 @@
 #!/usr/bin/env node
-// The process: arguments, signals and exit codes (0 well, 1 failed, 2 wrong arguments or
+// The process: arguments, signals and exit codes (0 success, 1 failure, 2 wrong arguments or
 // settings). The only file that touches `process`; commands get what they need of it as arguments.
 
 import type { CommandContext } from "./commands/context.ts";
 
-// The check stands before everything, and the rest is imported behind it: what it imports of Node
-// is not there in an older one, which would say so in its own words, before a line had run.
+// This check runs first, and all other modules are imported after it: some need parts of Node that
+// older versions lack, and would fail with an error that does not name the cause.
 const nodeMin = "22.19";
 if (isOlder(process.versions.node, nodeMin)) {
   process.stderr.write(
@@ -15,11 +15,12 @@ if (isOlder(process.versions.node, nodeMin)) {
 }
 
 // uWebSockets.js reads this variable when it is loaded, so the commands that serve are imported
-// only when they run, after this line. Its default of 4 KiB is less than a browser's cookies and
-// referrer can take, and an SDK does not try again after that refusal.
+// only when they run, after this line. Its default of 4 KiB is too small for the cookies and
+// referrer of some browsers, and SDKs do not retry after that error.
 process.env["UWS_HTTP_MAX_HEADERS_SIZE"] ??= "16384";
 
-// Files are locked by Node's own SQLite, which the pinned Node calls an experiment each time.
+// File locks use Node's SQLite module, for which the pinned Node prints an experimental warning at
+// each start.
 const { emitWarning } = process;
 process.emitWarning = ((warning: string | Error, ...rest: unknown[]) => {
   if (String(warning).startsWith("SQLite is an experimental feature")) return;
@@ -47,7 +48,7 @@ async function main(): Promise<number> {
     host: process,
     mainFile: import.meta.filename,
     channel: process,
-    // Not before it is asked for: opening it would keep the process waiting.
+    // Opened on first use: an open standard input keeps the process alive.
     get stdin() {
       return process.stdin;
     },
@@ -62,7 +63,7 @@ async function main(): Promise<number> {
     await program.parseAsync(argv);
     return 0;
   } catch (error) {
-    // commander has said what was wrong already.
+    // commander has already printed the error.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageExitCode;
     if (stop.signal.aborted && (error as Error).name === "AbortError") return 0;
     const { message } = error as Error;
@@ -71,7 +72,7 @@ async function main(): Promise<number> {
   }
 }
 
-/** Whether the version comes before the other one, by major and minor. */
+/** Compares two versions by major and minor. */
 function isOlder(version: string, other: string): boolean {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const [otherMajor = 0, otherMinor = 0] = other.split(".").map(Number);
@@ -79,13 +80,13 @@ function isOlder(version: string, other: string): boolean {
 }
 
 function dieLoudly(error: unknown): void {
-  createLog("fatal").fatal({ err: error }, "a bug: the process ends");
+  createLog("fatal").fatal({ err: error }, "bug: uncaught error, the process exits");
   process.exit(1);
 }
 
 process.on("uncaughtException", dieLoudly);
 process.on("unhandledRejection", dieLoudly);
 const exitCode = await main();
-// The exit ends what is still open by now, such as a gateway that waits for NATS: it has been given
-// up. The empty write lets standard output drain first.
+// The exit ends whatever is still open, such as a gateway that waits for NATS. The empty write lets
+// standard output drain first.
 process.stdout.write("", () => process.exit(exitCode));

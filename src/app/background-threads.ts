@@ -1,28 +1,28 @@
 // Gives the threads of the pool, which scan and inflate large bodies, a lower priority than the
-// event loop and than a nats-server beside it. Without that, where threads outnumber processors,
-// everybody's requests wait for a processor behind one sender's large bodies. Only Linux has a
-// priority for each thread; elsewhere nothing is changed.
+// event loop and a nats-server on the same machine. Otherwise, if there are more threads than
+// processors, the large bodies of one sender delay the requests of all clients. Only Linux has a
+// priority per thread; on other systems this changes nothing.
 
 import { readdir, readFile } from "node:fs/promises";
 import { getPriority, setPriority } from "node:os";
 
 /**
- * How many steps of priority the threads of the pool are below the event loop. Where both want a
- * processor, a thread of the pool gets a third of what the event loop gets; where nobody else wants
- * the processor, all of it.
+ * Priority steps of the pool's threads below the event loop. If both need a processor, a thread of
+ * the pool gets a third of the time of the event loop. If the processor is otherwise idle, it gets
+ * all of it.
  */
 const stepsBelow = 5;
 const priorityMin = 19;
 const tasks = "/proc/self/task";
 /**
- * The name that libuv gives to the threads of its pool. The threads begin with the pool's first
- * work, at the latest when this folder is read.
+ * The name that libuv gives to the threads of its pool. They start with the pool's first task, at
+ * the latest when this file reads the folder of threads.
  */
 const poolThread = "libuv-worker\n";
 
 /**
- * Fulfilled when the threads have the lower priority. Never rejects: where the system does not
- * allow it, that is no fault.
+ * Fulfilled once the threads have the lower priority. Never rejects: the gateway also works if the
+ * system does not allow it.
  */
 export async function lowerBackgroundThreads(): Promise<void> {
   try {

@@ -1,6 +1,6 @@
-// The commands and their flags: what each is called, what it takes, and which function runs it.
-// docs/reference/commands.md is generated from this tree. This file does not touch `process`: what
-// a command needs from outside comes with the context.
+// The command tree: names, arguments, options and the function that runs each command.
+// docs/reference/commands.md is generated from it. This file does not touch `process`: commands get
+// what they need from outside through the context.
 
 import { Command, Help, Option } from "commander";
 import type { ConfiguredCommand } from "../commands/configured-command.ts";
@@ -52,8 +52,8 @@ const doctorCommand = "doctor";
 
 export function commandLine(context: CommandContext): Command {
   const program = new Command("penstock")
-    .description("Takes product-analytics events over HTTP and stores them in NATS JetStream.")
-    .showHelpAfterError("(add --help for what there is)")
+    .description("Receives product-analytics events over HTTP and stores them in NATS JetStream.")
+    .showHelpAfterError("(add --help for the list of commands and options)")
     .configureHelp({ groupItems: settingsLast })
     .version(version)
     .exitOverride()
@@ -73,7 +73,7 @@ export function commandLine(context: CommandContext): Command {
   return program;
 }
 
-/** Groups what a help lists: a command's own options, and below them the settings. */
+/** Lists the options of a command in its help before the settings. */
 function settingsLast<Item extends Command | Option>(
   _: Item[],
   visible: Item[],
@@ -96,7 +96,7 @@ function addServing(program: Command, context: CommandContext): void {
   withSettings(
     program
       .command("up")
-      .description("run the gateway with an embedded nats-server and a project to try it with"),
+      .description("run the gateway with an embedded nats-server and a sample project"),
     allSettings,
     upDefaults,
   ).action(async (_, command: Command) => {
@@ -121,7 +121,7 @@ function addDoctor(program: Command, context: CommandContext): void {
       "monitoring endpoints of nats-server, such as http://nats-1:8222",
     )
     .option("--json", "as JSON", false)
-    .option("--strict", "warnings fail too", false)
+    .option("--strict", "exit with code 1 on warnings too", false)
     .action(
       async (options: { monitor?: string; json: boolean; strict: boolean }, command: Command) => {
         const { doctor } = await import("../commands/doctor/doctor.ts");
@@ -132,13 +132,13 @@ function addDoctor(program: Command, context: CommandContext): void {
 
 function addProjects(program: Command, context: CommandContext): void {
   const project = program.command("project").description("add and change projects and their keys");
-  // No suggestions here: the name nearest to a mistyped one may be that of a command that ends
-  // keys.
+  // No suggestions here: for a mistyped command, the nearest name may be that of a command that
+  // ends keys.
   project.showSuggestionAfterError(false);
   const of = (command: Command): ConfiguredCommand => projectCommand(command, context);
   withNats(project.command("add <id>").description("add a project"))
-    .option("--name <name>", "a name for people; default: the id")
-    .option("--key <key>", "its API key; default: a new one")
+    .option("--name <name>", "display name; default: the id")
+    .option("--key <key>", "API key; default: a new random key")
     .action(async (id: string, options: { name?: string; key?: string }, command: Command) => {
       await add(of(command), { id, name: options.name, key: options.key });
     });
@@ -148,25 +148,25 @@ function addProjects(program: Command, context: CommandContext): void {
       await list(of(command), options.json);
     });
   withNats(
-    project.command("rotate <id>").description("give the project a new key in place of the old"),
+    project.command("rotate <id>").description("replace the keys of a project by a new one"),
   )
-    .option("--keep-old", "the old keys stay valid too", false)
+    .option("--keep-old", "keep the old keys valid", false)
     .action(async (id: string, options: { keepOld: boolean }, command: Command) => {
       await rotate(of(command), id, options.keepOld);
     });
   withNats(
-    project.command("retire <id>").description("leave only the project's newest key valid"),
+    project.command("retire <id>").description("invalidate all keys of a project except the newest"),
   ).action(async (id: string, _, command: Command) => await retire(of(command), id));
   withNats(
     project
       .command("complete")
-      .description("after a loss of the registry: say that every project is in it again"),
+      .description("declare the registry complete after a loss, once every project is added again"),
   ).action(async (_, command: Command) => await complete(of(command)));
   project.command("remove <id>", { hidden: true }).aliases(["delete", "rm"]).action(remove);
-  withNats(project.command("disable <id>").description("refuse the project's events")).action(
+  withNats(project.command("disable <id>").description("reject the events of a project")).action(
     async (id: string, _, command: Command) => await enable(of(command), id, false),
   );
-  withNats(project.command("enable <id>").description("take the project's events again")).action(
+  withNats(project.command("enable <id>").description("accept the events of a project again")).action(
     async (id: string, _, command: Command) => await enable(of(command), id, true),
   );
   addQuotaAndUsage(project, context);
@@ -177,23 +177,23 @@ function addQuotaAndUsage(project: Command, context: CommandContext): void {
     project
       .command("limit <id>")
       .description(
-        "set what the project may send to each gateway process, and fill of a stream; limits that are not named stay",
+        "set the quota of a project per gateway process, and its share of a stream; limits that are not named stay unchanged",
       ),
   )
-    .option("--events-per-second <number>", "past it: 429 rate_limited", positiveNumber)
+    .option("--events-per-second <number>", "maximum events per second; more return 429 rate_limited", positiveNumber)
     .option(
       "--bytes-per-second <number>",
-      "of bodies, after decompression; past it: 429 rate_limited",
+      "maximum bytes of bodies per second, after decompression; more return 429 rate_limited",
       positiveNumber,
     )
     .option(
       "--burst <seconds>",
-      `so many seconds' worth at once, and never less than ${burstEventsMin} events and ${burstBytesMin} bytes; default: ${burstSecondsDefault}`,
+      `size of a burst, in seconds of the rates; at least ${burstEventsMin} events and ${burstBytesMin} bytes; default: ${burstSecondsDefault}`,
       positiveNumber,
     )
     .option(
       "--stream-share <per cent>",
-      "of a stream that the project may fill; past it: 503 project_full; default: PENSTOCK_PROJECT_SHARE",
+      "maximum share of a stream, in per cent; more returns 503 project_full; default: PENSTOCK_PROJECT_SHARE",
       streamShare,
     )
     .option("--none", "remove all limits of the project", false)
@@ -201,7 +201,7 @@ function addQuotaAndUsage(project: Command, context: CommandContext): void {
       await limit(projectCommand(command, context), id, options);
     });
   withNats(
-    project.command("usage [id]").description("what projects have sent, and how much was refused"),
+    project.command("usage [id]").description("show the events that projects sent and the gateways rejected"),
   )
     .option("--json", "as JSON", false)
     .action(async (id: string | undefined, options: { json: boolean }, command: Command) => {
@@ -229,7 +229,7 @@ function collect(value: string, previous: readonly string[]): readonly string[] 
 function addReading(program: Command, context: CommandContext): void {
   withSettings(program.command("gather [leaf...]"), [...natsSettings, ...streamSettings])
     .description(
-      "run at a hub: gather what is stored at its leaf nodes, named by JetStream domain, and show how far it is",
+      "copy stored events from leaf nodes, named by JetStream domain, to this hub, and show the progress",
     )
     .action(async (leaves: string[], _, command: Command) => {
       await gather(configOf(command, context), leaves, context);
@@ -237,7 +237,7 @@ function addReading(program: Command, context: CommandContext): void {
   withNats(
     program
       .command("tail")
-      .description("print events as they are stored: a short line each, or JSON when piped"),
+      .description("print events as they are stored: one short line each, or JSON if piped"),
   )
     .option("--project <id>", "only events of this project")
     .addOption(new Option("--lane <lane>", "only events of this lane").choices(lanes))
@@ -246,10 +246,10 @@ function addReading(program: Command, context: CommandContext): void {
     .addOption(
       new Option(
         "--format <format>",
-        "text: a short line per event; json: the whole record; default: text on a terminal, else json",
+        "text: one short line per event; json: the whole record; default: text on a terminal, else json",
       ).choices(tailFormats),
     )
-    .option("--from-start", "also events that are stored already", false)
+    .option("--from-start", "include events that are already stored", false)
     .action(async (options: TailFlags, command: Command) => {
       const { lane, event, distinctId, format, ...rest } = options;
       const isTerminal = (context.stdout as { isTTY?: boolean }).isTTY === true;
@@ -266,16 +266,16 @@ function addReading(program: Command, context: CommandContext): void {
   withNats(
     program
       .command("export <project>")
-      .description("write a project's events as they are stored, one JSON object a line, and end"),
+      .description("write the stored events of a project, one JSON object per line"),
   )
-    .addOption(new Option("--lane <lane>", "only this lane's").choices(lanes))
-    .option("--from <time>", "received at this day or time (UTC), or later")
-    .option("--to <time>", "received before it; now: before the export began")
-    .option("--out <file>", "into this file, which appears when it is whole")
-    .option("--force", "replace the file of --out, where it is there", false)
-    .addOption(new Option("--compress <form>", "compress it").choices(compressions))
+    .addOption(new Option("--lane <lane>", "only events of this lane").choices(lanes))
+    .option("--from <time>", "only events received at or after this day or time (UTC)")
+    .option("--to <time>", "only events received before this day or time; now: before the start of the export")
+    .option("--out <file>", "file to write, created once the export is complete; default: standard output")
+    .option("--force", "replace the file of --out if it exists", false)
+    .addOption(new Option("--compress <form>", "compress the output").choices(compressions))
     .addOption(
-      new Option("--format <form>", "parquet: as one Parquet file; needs --out").choices(formats),
+      new Option("--format <form>", "ndjson, or parquet: one Parquet file, requires --out; default: ndjson").choices(formats),
     )
     .action(
       async (

@@ -1,4 +1,4 @@
-// Wires the way of a request from the public port to the store: HTTP, intake, publisher, and the
+// Wires the path of a request from the public port to the store: HTTP, intake, publisher, and the
 // limits on requests. It has no logic of its own.
 
 import { randomFillSync } from "node:crypto";
@@ -38,7 +38,7 @@ export interface DataPath {
   readonly http: HttpServer;
 }
 
-/** Opens all the parts that a request goes through. Nothing listens yet. */
+/** Opens all parts that a request passes through. Nothing listens yet. */
 export async function openDataPath(
   base: GatewayBase,
   store: StoreSide,
@@ -94,7 +94,7 @@ async function openHttp(
   if (renewal !== undefined) metrics.watch({ tlsCertificateExpiry: () => renewal.expirySeconds });
   const passThrough = openPassThrough(base);
   const files = readStaticFiles(config.posthogJs);
-  if (worker !== "joining") tellScripts(files, config.posthogJs, log);
+  if (worker !== "joining") logScripts(files, config.posthogJs, log);
   const http = new HttpServer({
     config: { ...config, ...connectionLimits(config) },
     ...{ intake, admission, metrics, clientWarnings, log, clock, connection, certificate, files },
@@ -108,7 +108,7 @@ async function openHttp(
   return http;
 }
 
-/** Undefined where no upstream is set. */
+/** Undefined if no upstream is set. */
 function openPassThrough({
   config: { upstreamUrl, ...config },
   clock: { monotonicMs },
@@ -127,7 +127,7 @@ function openPassThrough({
     passedInflight: () => passThrough.inflight,
     passedKeptBytes: () => passThrough.keptBytes,
   });
-  if (worker !== "joining") log.info({ upstream: upstreamUrl }, "what is no event is passed on");
+  if (worker !== "joining") log.info({ upstream: upstreamUrl }, "upstream set: requests that are not events are forwarded");
   return passThrough;
 }
 
@@ -153,7 +153,7 @@ function intakeTools(log: Log, monotonicMs: () => number): IntakeTools {
     onBug: (bug) =>
       log.error(
         { err: bug },
-        "one event made the intake throw and was refused; its neighbours were not",
+        "bug: the intake failed on an event and rejected it; the other events of the request are not affected",
       ),
   };
 }
@@ -163,7 +163,7 @@ function certificateOf({ tlsCert: cert, tlsKey: key }: Config): CertificateFiles
 }
 
 /**
- * Loads the connection addon before anything is waited for. If the addon is missing and the PROXY
+ * Loads the connection addon before any asynchronous step. If the addon is missing and the PROXY
  * protocol needs it, the gateway does not start.
  */
 export function connectionAddon(
@@ -176,17 +176,17 @@ export function connectionAddon(
     if (proxyProtocol) throw new Error(proxyProtocolNeedsAddon, { cause: error });
     log.debug(
       { err: error },
-      "the connection addon is not there: addresses are read with every request, not once",
+      "connection addon missing: client addresses are read with every request instead of once per connection",
     );
     return undefined;
   }
 }
 
 /**
- * Logs whether posthog-js is served. Without its scripts, pages with the HTML snippet send nothing,
- * and nobody would hear of it.
+ * Logs whether posthog-js is served. Without its scripts, pages with the HTML snippet send no
+ * events, and no error shows it.
  */
-function tellScripts(files: StaticFiles | undefined, setting: string | undefined, log: Log): void {
+function logScripts(files: StaticFiles | undefined, setting: string | undefined, log: Log): void {
   if (files !== undefined) {
     const { version, folder, names } = files;
     log.info({ version, folder, scripts: names.length }, "posthog-js is served at /static/");
@@ -195,14 +195,14 @@ function tellScripts(files: StaticFiles | undefined, setting: string | undefined
   } else {
     log.warn(
       {},
-      "posthog-js is not served, so pages with the HTML snippet send nothing: name the package's folder in PENSTOCK_POSTHOG_JS, or set it to off",
+      "posthog-js is not served: pages with the HTML snippet send no events; set PENSTOCK_POSTHOG_JS to the folder of the package, or to off",
     );
   }
 }
 
 /**
- * The limit on all connections leaves descriptors for other uses. The limit for one address, unless
- * set, is a quarter of it.
+ * The limit on all connections reserves file descriptors for other uses. The limit per address is a
+ * quarter of it, unless it is set.
  */
 function connectionLimits(config: Config): {
   connectionsMax: number;

@@ -1,5 +1,6 @@
-// The commands of the effects in the tree: the process that applies what events do, and those that
-// read what has come of it. Their modules are imported only when they run.
+// Adds the commands of the effects to the command tree: the process that applies events to people,
+// groups and usage, and the commands that read its database. Their modules are imported only when
+// they run.
 
 import { Argument, type Command, InvalidArgumentError } from "commander";
 import type { ConfiguredCommand } from "../commands/configured-command.ts";
@@ -9,7 +10,7 @@ import type { UsageOptions } from "../commands/effects/usage.ts";
 import { configOf, natsSettings, withSettings } from "../commands/settings.ts";
 import type { SettingName } from "../platform/settings/config.ts";
 import { day, instantMs } from "../readers/effects/http/parameters.ts";
-import { besideCommand } from "./options.ts";
+import { childCommand } from "./options.ts";
 
 const databaseAndNats: readonly SettingName[] = [
   ...natsSettings.filter((name) => name !== "hubDomain" && name !== "replicas"),
@@ -26,31 +27,31 @@ const processSettings: readonly SettingName[] = [
 export function addEffects(program: Command, context: CommandContext): void {
   const effects = program
     .command("effects")
-    .description("apply what stored events do to people, groups and usage");
+    .description("apply stored events to people, groups and usage");
   withSettings(
     effects
       .command("run", { isDefault: true })
-      .description("apply events as they are stored, and show what comes of it over HTTP"),
+      .description("apply events as they are stored, and serve the results over HTTP"),
     processSettings,
   )
     .option(
       "--accept-expired",
-      "go on behind events that left their stream before they were applied; where an older copy of a stream leaves open which were applied, apply all of it",
+      "continue after events that left their stream before they were applied; if a stream was restored from an older copy, apply all of it again",
       false,
     )
-    // What stands behind `effects` and is no command of it comes here, to the default one.
+    // Words after `effects` that are not a subcommand arrive here, at the default command.
     .allowExcessArguments(true)
     .action(async (options: { acceptExpired: boolean }, command: Command) => {
       refuseWords(command.args, effects);
       const { runEffects } = await import("./effects.ts");
       await runEffects(configOf(command, context), context, options);
     });
-  effects.command(besideCommand, { hidden: true }).action(async () => {
-    const { runBeside } = await import("./effects-beside.ts");
-    await runBeside(context);
+  effects.command(childCommand, { hidden: true }).action(async () => {
+    const { runEffectsChild } = await import("./effects-child.ts");
+    await runEffectsChild(context);
   });
   withDatabase(
-    effects.command("status").description("how far events are applied, and what could not be"),
+    effects.command("status").description("show which events are applied, and which could not be"),
   ).action(async (options: { json: boolean }, command: Command) => {
     const { status } = await import("../commands/effects/status.ts");
     await status(commandOf(command, context), options.json);
@@ -60,8 +61,8 @@ export function addEffects(program: Command, context: CommandContext): void {
 
 function refuseWords([word]: readonly string[], effects: Command): void {
   if (word === undefined) return;
-  const names = effects.commands.map((one) => one.name()).filter((name) => name !== besideCommand);
-  const message = `there is no command effects ${word}: there are ${names.join(", ")}`;
+  const names = effects.commands.map((one) => one.name()).filter((name) => name !== childCommand);
+  const message = `unknown command effects ${word}: the commands are ${names.join(", ")}`;
   throw new CommandError(message, usageExitCode);
 }
 
@@ -70,11 +71,11 @@ function addRebuilding(effects: Command, context: CommandContext): void {
     withSettings(
       effects
         .command("rebuild")
-        .description("build the database again from the streams, while `penstock effects` is down"),
+        .description("rebuild the database from the streams; stop `penstock effects` first"),
       databaseAndNats,
     ),
   )
-    .option("--into <url>", "make another database, as in PENSTOCK_EFFECTS_URL, and leave this one")
+    .option("--into <url>", "build a new database at this URL, as in PENSTOCK_EFFECTS_URL, and leave the current one unchanged")
     .action(async (options: RebuildCommandOptions, command: Command) => {
       const { rebuildEffects } = await import("../commands/effects/rebuild.ts");
       await rebuildEffects(commandOf(command, context), options);
@@ -95,7 +96,7 @@ export function addEffectsReading(program: Command, context: CommandContext): vo
   withDatabase(
     program
       .command("person <project> <id>")
-      .description("who a distinct id or a person's uuid is; links: why its ids are one person"),
+      .description("show the person of a distinct id or uuid; links: why its ids belong to one person"),
   )
     .addArgument(new Argument("[what]", "links").choices(["links"]))
     .action(
@@ -112,7 +113,7 @@ export function addEffectsReading(program: Command, context: CommandContext): vo
       },
     );
   withDatabase(
-    program.command("group <project> <type> <key>").description("what is known of a group"),
+    program.command("group <project> <type> <key>").description("show the properties of a group"),
   ).action(
     async (
       project: string,
@@ -132,18 +133,18 @@ function addCounts(program: Command, context: CommandContext): void {
   withDatabase(
     program
       .command("usage <project>")
-      .description("what a project's events come to, day by day: this bills, each event once"),
+      .description("show the billable events of a project per day; each event counts once"),
   )
-    .option("--from <day>", "the first day, such as 2026-11-22; default: 30 days", parsed(day))
-    .option("--to <day>", "the last day; default: today", parsed(day))
-    .option("--export", "closed days as CloudEvents, a line each, for a billing system", false)
-    .option("--source <uri>", "the installation, in the lines of --export", "penstock")
+    .option("--from <day>", "first day, such as 2026-11-22; default: 30 days before --to", parsed(day))
+    .option("--to <day>", "last day; default: today", parsed(day))
+    .option("--export", "print closed days as CloudEvents, one per line, for a billing system", false)
+    .option("--source <uri>", "name of the installation in the lines of --export", "penstock")
     .option(
       "--unchecked",
-      "export by the clock alone, where NATS cannot say what is applied",
+      "decide by the clock which days are closed, without asking NATS whether all events are applied",
       false,
     )
-    .option("--revision <number>", "above 1 to export the same days anew", parsed(revision), 1)
+    .option("--revision <number>", "revision of the export; use a number above 1 to export the same days again", parsed(revision), 1)
     .action(async (project: string, options: UsageOptions, command: Command) => {
       const { usage } = await import("../commands/effects/usage.ts");
       await usage(commandOf(command, context), project, options);
@@ -151,9 +152,9 @@ function addCounts(program: Command, context: CommandContext): void {
   withDatabase(
     program
       .command("spikes <project>")
-      .description("when a project, or one distinct id, sent more than usual"),
+      .description("list the times when a project, or one distinct id, sent more than usual"),
   )
-    .option("--from <time>", "only those that began since, as 2026-11-22", parsed(instantMs), 0)
+    .option("--from <time>", "only spikes that began at or after this time, such as 2026-11-22", parsed(instantMs), 0)
     .action(
       async (
         project: string,
@@ -170,7 +171,7 @@ function commandOf(command: Command, context: CommandContext): ConfiguredCommand
   return { config: configOf(command, context), context };
 }
 
-/** What reads the database asks NATS too, for how far it is behind. */
+/** Adds the settings to reach the database, and those of NATS, which reports the lag. */
 function withDatabase(command: Command): Command {
   return withJson(withSettings(command, databaseAndNats));
 }
@@ -178,7 +179,7 @@ function withDatabase(command: Command): Command {
 function withMissing(command: Command): Command {
   return command.option(
     "--accept-missing",
-    "go on without events that have left the streams: what they did will be gone",
+    "continue without events that have left the streams; their effects will be missing",
     false,
   );
 }
@@ -187,7 +188,7 @@ function withJson(command: Command): Command {
   return command.option("--json", "as JSON", false);
 }
 
-/** What is wrong with an option's value ends the command as wrong usage. */
+/** Reports an invalid value of an option as wrong usage. */
 function parsed<T>(parse: (text: string) => T): (text: string) => T {
   return (text) => {
     try {
@@ -199,6 +200,6 @@ function parsed<T>(parse: (text: string) => T): (text: string) => T {
 }
 
 function revision(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new Error("must be a whole number from 1 on");
+  if (!/^[1-9]\d{0,8}$/.test(text)) throw new Error("must be a whole number of at least 1");
   return Number(text);
 }

@@ -1,6 +1,6 @@
-// The folder of the effects' database. The data folder is made where there is none. One that was
-// named for the database is not: a slip in its name would make a new database elsewhere, and apply
-// everything anew to it.
+// The folder of the effects database. A missing data folder is created. A missing folder from
+// PENSTOCK_EFFECTS_URL is not: a typo would create a new database elsewhere and apply all events to
+// it.
 
 import path from "node:path";
 import { CommandError } from "../commands/context.ts";
@@ -9,22 +9,25 @@ import type { Config } from "../platform/settings/config.ts";
 import { storePlace } from "../readers/effects/store/open.ts";
 import { isAbsent } from "../readers/effects/store/sqlite/file-access.ts";
 
-/** Throws a CommandError where the folder that was named is not there. */
+/**
+ * Creates the data folder if needed. Throws a CommandError if the folder of PENSTOCK_EFFECTS_URL
+ * does not exist.
+ */
 export function readyFolder(config: Pick<Config, "effectsUrl" | "dataDir">): void {
   requireNamedFolder(config);
   if (folderOf(config) === path.resolve(config.dataDir)) makeFolder(config.dataDir);
 }
 
-/** As `readyFolder`, where somebody else makes the data folder. */
+/** The same check for a process that does not create the data folder itself. */
 export function requireNamedFolder(config: Pick<Config, "effectsUrl" | "dataDir">): void {
   const folder = folderOf(config);
   if (folder === undefined || folder === path.resolve(config.dataDir) || !isAbsent(folder)) return;
   throw new CommandError(
-    `open the effects' database: there is no folder ${folder}: make it, or name another file in PENSTOCK_EFFECTS_URL (--effects-url)`,
+    `open the effects database: the folder ${folder} does not exist: create it, or set PENSTOCK_EFFECTS_URL (--effects-url) to another file`,
   );
 }
 
-/** Undefined where the database is no file. */
+/** Undefined if the database is not a file. */
 function folderOf(config: Pick<Config, "effectsUrl" | "dataDir">): string | undefined {
   const place = storePlace(config);
   return place.kind === "sqlite" ? path.dirname(place.file) : undefined;

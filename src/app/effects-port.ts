@@ -1,6 +1,6 @@
-// The port that the effects beside the gateway of `up` are to take. One that was given has to be
-// free, as the gateway's own has to be. The default one may be anything's, as that of another `up`
-// on this machine, so another is taken then, which is told.
+// Chooses the port of the effects process that `up` starts. A port from the settings must be free,
+// like the gateway's own ports. If the default port is taken, for example by another `up` on this
+// machine, another port is used and logged.
 
 import { type AddressInfo, createServer } from "node:net";
 import { CommandError } from "../commands/context.ts";
@@ -10,7 +10,7 @@ import type { Config } from "../platform/settings/config.ts";
 
 type Place = Pick<Config, "effectsHost" | "effectsPort">;
 
-/** Throws a CommandError that says what is in the way. */
+/** Throws a CommandError if the port from the settings cannot be used. */
 export async function requireEffectsPort({ effectsHost, effectsPort }: Place): Promise<void> {
   try {
     await freePort(effectsHost, effectsPort);
@@ -22,14 +22,14 @@ export async function requireEffectsPort({ effectsHost, effectsPort }: Place): P
   }
 }
 
-/** Free a moment ago, as `requireEffectsPort` found; the child says what it got. */
+/** Was free when `requireEffectsPort` checked it. The child reports the port that it got. */
 export async function givenEffectsPort({ effectsHost, effectsPort }: Place): Promise<number> {
   return effectsPort === 0 ? await freePort(effectsHost, 0) : effectsPort;
 }
 
 /**
- * Undefined when they can have none, which is told too. Free a moment ago; the child says what it
- * got.
+ * Returns a port that was free a moment ago, or undefined if there is none; logs both. The child
+ * reports the port that it got.
  */
 export async function defaultEffectsPort(
   { effectsHost, effectsPort }: Place,
@@ -42,8 +42,8 @@ export async function defaultEffectsPort(
     const port = await freePort(effectsHost, 0).catch(() => undefined);
     const message =
       port === undefined
-        ? "the effects are not shown over HTTP"
-        : "the effects are shown on another port";
+        ? "effects HTTP port unavailable: people and groups are not served"
+        : "default effects port is taken: using another port";
     log.warn({ effectsHost, effectsPort, instead: port, reason }, message);
     return port;
   }

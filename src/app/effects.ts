@@ -1,6 +1,6 @@
-// The process of the effects: wires database, NATS, writer and the HTTP port, and takes them down
-// in the reverse order. The port answers from the start on; the database is opened before NATS is
-// there, so that people can be read while no event can come.
+// The effects process: wires database, NATS, writer and HTTP port, and closes them in the reverse
+// order. The port responds from the start. The database is opened before NATS is connected, so that
+// people can be read while NATS is down.
 
 import { availableParallelism } from "node:os";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -33,22 +33,25 @@ import { requireStreams } from "./require-streams.ts";
 interface ServeOptions {
   readonly host: CommandContext["host"];
   readonly log: Log;
-  /** Ends everything, after a last commit. */
+  /** Aborting it ends the process, after a last commit. */
   readonly signal: AbortSignal;
-  /** Goes on behind events that left their stream unread. */
+  /** Continues after events that left their stream unread. */
   readonly acceptExpired: boolean;
-  /** True beside a gateway: a port that is taken is told, and applying goes on without it. */
-  readonly isBeside: boolean;
+  /**
+   * True for the child process of `up`: if the port is taken, the process logs it and applies
+   * events without it.
+   */
+  readonly isChild: boolean;
 }
 
 /**
- * Beside a gateway, events applied a second for each processor. Without a limit, what nats-server
- * does to read them took 0.2 to 0.4 of the gateway's rate on two processors, and 0.3 to 1.2 GB for
- * blocks that it had read lately.
+ * Maximum events applied per second and processor, next to a gateway. Without this limit, the reads
+ * cost the gateway 20 % to 40 % of its throughput on two processors, and nats-server 0.3 to 1.2 GB
+ * for recently read blocks.
  */
-const besideEventsPerSecondMax = 10_000;
-/** Next to a gateway: caches of an eighth and a quarter of the default sizes, in bytes. */
-const besideMemory = { cacheBytesMax: 32 * 1_048_576, duplicatesBytesMax: 64 * 1_048_576 };
+const childEventsPerSecondMax = 10_000;
+/** Caches next to a gateway, in bytes: an eighth and a quarter of the default sizes. */
+const childMemory = { cacheBytesMax: 32 * 1_048_576, duplicatesBytesMax: 64 * 1_048_576 };
 const againMs = 500;
 const sayAgainMs = 30_000;
 const questionMs = 2_000;
@@ -60,10 +63,10 @@ export async function runEffects(
   { acceptExpired }: { readonly acceptExpired: boolean },
 ): Promise<void> {
   const log = createLog(config.logLevel);
-  await serveEffects(config, { host, log, signal: stop, acceptExpired, isBeside: false });
+  await serveEffects(config, { host, log, signal: stop, acceptExpired, isChild: false });
 }
 
-/** Fulfilled once the signal has aborted and everything is down. */
+/** Fulfilled once the signal has aborted and everything is closed. */
 export async function serveEffects(config: Config, options: ServeOptions): Promise<void> {
   const { log, signal } = options;
   const parts = new Parts();
@@ -97,14 +100,14 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
     const { connection } = link;
     instance.stream_created = await streamCreated(connection, config.subjectPrefix);
     const { acceptExpired } = options;
-    const { cacheBytesMax, duplicatesBytesMax } = besideMemory;
+    const { cacheBytesMax, duplicatesBytesMax } = childMemory;
     const largeBytesMax = config.effectsLargeBytesMax;
     const writer = new EffectsWriter({
       ...{ connection, store, log, acceptExpired, prefix: config.subjectPrefix },
-      people: { largeBytesMax, ...(options.isBeside ? { cacheBytesMax } : {}) },
-      ...(options.isBeside
+      people: { largeBytesMax, ...(options.isChild ? { cacheBytesMax } : {}) },
+      ...(options.isChild
         ? {
-            eventsPerSecondMax: besideEventsPerSecondMax * availableParallelism(),
+            eventsPerSecondMax: childEventsPerSecondMax * availableParallelism(),
             duplicatesBytesMax,
           }
         : {}),
@@ -120,7 +123,7 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
     const moved = natsHasMoved(config, { host: options.host, access, link, signal });
     const isElsewhere = await Promise.race([moved, writer.ended().then(() => false)]);
     if (isElsewhere)
-      throw new CommandError("the embedded nats-server is another one now: start this again");
+      throw new CommandError("the embedded nats-server was replaced: start this process again");
     log.info({}, "stopping");
   } catch (error) {
     if (signal.aborted) return;
@@ -133,7 +136,7 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
   }
 }
 
-/** What has been opened so far. */
+/** The parts that have been opened so far. */
 class Parts {
   store: EffectsStore | undefined;
   writer: EffectsWriter | undefined;
@@ -163,15 +166,17 @@ async function listen(http: EffectsHttp, config: Config, options: ServeOptions):
   const { effectsHost, effectsPort } = config;
   try {
     const port = await http.listen(effectsPort);
-    options.log.info({ effectsHost, effectsPort: port }, "shows people, groups and usage");
+    options.log.info({ effectsHost, effectsPort: port }, "effects HTTP port listening");
   } catch (error) {
-    if (!options.isBeside) throw error;
+    if (!options.isChild) throw error;
     const { message: reason } = error as Error;
-    options.log.warn({ reason }, "events are applied, but people are not shown over HTTP");
+    options.log.warn({ reason }, "effects HTTP port unavailable: events are applied, but people are not served");
   }
 }
 
-/** When the first live stream was created; null if there is none yet, or NATS does not answer. */
+/**
+ * When the first live stream was created; null if no live stream exists or NATS does not respond.
+ */
 async function streamCreated(connection: NatsConnection, prefix: string): Promise<string | null> {
   try {
     const manager = await managerOf(connection, { timeoutMs: questionMs });
@@ -182,8 +187,8 @@ async function streamCreated(connection: NatsConnection, prefix: string): Promis
 }
 
 /**
- * Waits for a database that is away, or that another writer has. Rejects with a CommandError where
- * it is another installation's: nothing but other settings helps.
+ * Waits for a database that is unreachable or locked by another writer. Rejects with a CommandError
+ * if it belongs to another installation: only other settings help then.
  */
 async function openStore(config: Config, { log, signal }: ServeOptions): Promise<EffectsStore> {
   const place = storePlace(config);
@@ -195,7 +200,7 @@ async function openStore(config: Config, { log, signal }: ServeOptions): Promise
       await store.open();
       await takeForInstallation(store, { prefix: config.subjectPrefix, shown });
       if ((await store.lastCommit()) === 0)
-        log.info({ database: shown }, "the database is new: nothing is applied to it yet");
+        log.info({ database: shown }, "effects database is new: no events applied yet");
       return store;
     } catch (error) {
       await store.close();

@@ -1,4 +1,4 @@
-// `penstock erase` in the tree of commands.
+// Adds `penstock erase` to the command tree.
 
 import type { Command } from "commander";
 import type { CommandContext } from "../commands/context.ts";
@@ -10,21 +10,21 @@ export function addErase(program: Command, context: CommandContext): void {
   withSettings(
     program
       .command("erase <project>")
-      .description("remove a person's events from the streams, and the person from the effects"),
+      .description("remove the events of a person from the streams, and the person from the effects"),
     [...natsSettings, "effectsUrl"],
   )
-    .option("--distinct-id <id>", "whose; repeatable. The person's other ids go too", added, [])
-    .option("--dry-run", "only say what there is", false)
-    .option("--yes", "do not ask", false)
-    .option("--no-effects", "there is no database of the effects: the given ids alone")
+    .option("--distinct-id <id>", "distinct id of the person (repeatable); the person's other ids are erased too", added, [])
+    .option("--dry-run", "only count what would be erased", false)
+    .option("--yes", "do not ask for confirmation", false)
+    .option("--no-effects", "erase the given ids only, if there is no effects database")
     .option(
       "--allow-behind",
-      "erase even if the effects have not applied all events: ids they do not know yet stay",
+      "erase even if the effects have not applied all events; ids that they do not know yet stay",
       false,
     )
     .option(
       "--receipt <file>",
-      "write the receipt there; default: penstock-erasure-<id>.json in the folder where this runs",
+      "file of the receipt; default: penstock-erasure-<id>.json in the working folder",
     )
     .action(
       async (

@@ -1,5 +1,5 @@
-// Where NATS is, for the processes beside a gateway: they may be started before the embedded
-// nats-server that they are to read from.
+// Finds NATS for the processes next to a gateway: they may start before the embedded nats-server
+// that they read from.
 
 import type { CommandContext } from "../commands/context.ts";
 import { findNats } from "../commands/nats.ts";
@@ -19,7 +19,7 @@ const againMs = 500;
 const sayAgainMs = 30_000;
 const lookMs = 1_000;
 
-/** Waits for an embedded nats-server, where the settings name no other. */
+/** Waits for an embedded nats-server, unless the settings name a NATS server. */
 export async function findAccess(config: Config, options: FindOptions): Promise<NatsAccess> {
   const { host, log, signal } = options;
   return await retryWithWarning(async () => findNats(config, host), {
@@ -41,9 +41,9 @@ interface Linked {
 }
 
 /**
- * Fulfilled with true once the link is down and the embedded nats-server is another one than that
- * of the access: each start may give it another port, and a new data folder another token. With
- * false when the signal aborts.
+ * Fulfilled with true once the link is down and another embedded nats-server than that of `access`
+ * is running: each start may change its port, and a new data folder its token. Fulfilled with false
+ * when the signal aborts.
  */
 export async function natsHasMoved(config: Config, linked: Linked): Promise<boolean> {
   const { host, access, link, signal } = linked;
@@ -54,7 +54,7 @@ export async function natsHasMoved(config: Config, linked: Linked): Promise<bool
       const now = findNats(config, host);
       if (now.natsUrl !== access.natsUrl || now.natsToken !== access.natsToken) return true;
     } catch {
-      // There is none at the moment.
+      // No embedded nats-server runs at the moment.
     }
   }
   return false;

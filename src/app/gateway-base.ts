@@ -1,5 +1,5 @@
-// What every part of one gateway process is wired with: its settings, clocks and counters, and the
-// status that the process reports while its parts come up and go. It knows none of the parts.
+// The base that all parts of a gateway process share: settings, clocks, counters, and the status
+// that the process reports while its parts start and stop. It imports none of the parts.
 
 import { ClientWarnings } from "../gateway/admin/metrics/client-warnings.ts";
 import { createMetrics, type Metrics } from "../gateway/admin/metrics/metrics.ts";
@@ -9,23 +9,25 @@ import type { Config } from "../platform/settings/config.ts";
 
 export interface GatewayDependencies {
   readonly log: ProcessLog;
-  /** Aborting it gives up a start that still waits for NATS. */
+  /** Aborting it cancels a start that still waits for NATS. */
   readonly signal?: AbortSignal;
   /**
-   * Set for a gateway that shares the public port with others: whether it is the first to take the
+   * Set for a gateway that shares the public port with others: whether it is the first to open the
    * port, or joins. Such a gateway opens no admin port.
    */
   readonly worker?: "first" | "joining";
   /**
-   * The clock of the time at which events are received, in milliseconds since the epoch. Default:
-   * the system's clock, which may be set while this runs.
+   * The clock for the receive time of events, in milliseconds since the epoch. Default: the system
+   * clock, which may be adjusted at any time.
    */
   readonly wallMs?: () => number;
-  /** How often the registry is asked for changes. Default: as the registry does. */
+  /** Interval of the registry polls. Default: that of the registry. */
   readonly registryPollMs?: number;
-  /** A project's key that the live page may show to people who want to try the gateway. */
+  /** The API key of the sample project, which the live page shows. */
   readonly tryKey?: string | undefined;
-  /** The port of the effects that run beside. Default: that of the settings. */
+  /**
+   * The port of the effects process that runs next to the gateway. Default: that of the settings.
+   */
   readonly effectsPort?: (() => number | undefined) | undefined;
 }
 
@@ -41,7 +43,7 @@ export interface GatewayBase extends Omit<GatewayDependencies, "wallMs"> {
 
 type Close = () => Promise<void> | void;
 
-/** The parts that have been opened, by the functions that close them. */
+/** The functions that close the parts which have been opened. */
 class Closers {
   readonly #closers: Close[] = [];
 
@@ -49,23 +51,23 @@ class Closers {
     this.#closers.push(close);
   }
 
-  /** Closes the parts, the last opened first. */
+  /** Closes the parts in the reverse order of opening. */
   async close(): Promise<void> {
     for (let close = this.#closers.pop(); close !== undefined; close = this.#closers.pop())
       await close();
   }
 }
 
-/** What the gateway reports of itself. Each part sets its own field once it is there. */
+/** The status that the gateway reports. Each part sets its own field once it is open. */
 class GatewayStatus {
   /** The reasons why events cannot be stored now; empty when they can. */
   readiness: () => Promise<readonly string[]> = async () => ["waiting for NATS"];
-  /** What an operator should know though events can be stored. */
+  /** Facts for the operator that do not prevent events from being stored. */
   warnings: () => readonly string[] = () => [];
   isConnected: () => boolean = () => false;
   publicPort: number | undefined;
 
-  /** Nothing can be stored while the gateway does this. */
+  /** Marks the gateway as not ready for this reason. */
   setBusy(doing: string): void {
     this.readiness = async () => [doing];
   }
@@ -80,7 +82,8 @@ export function gatewayBase(
   const status = new GatewayStatus();
   const metrics = createMetrics();
   closers.add(() => metrics.close());
-  // Shown from the first scrape on: an alert on a NATS that was never reached needs this gauge.
+  // Exported from the first scrape on: the alert for a NATS that was never reached needs this
+  // gauge.
   metrics.watch({ natsConnected: () => status.isConnected() });
   const clientWarnings = new ClientWarnings(clock);
   const instance = instanceOf(config);

@@ -1,6 +1,5 @@
-// Brings up one gateway process and takes it down: what starts before what, and what stops after
-// what. It also says when the whole is ready: when both the registry and the streams are. Files of
-// their own wire the sides.
+// Starts and stops one gateway process in the right order. It also decides readiness: both the
+// registry and the streams must be ready. The parts are wired in files of their own.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { ClientWarnings } from "../gateway/admin/metrics/client-warnings.ts";
@@ -20,22 +19,23 @@ export interface Gateway {
   /** When the first live stream was created; null if JetStream did not answer. */
   readonly streamCreated: string | null;
   readonly metrics: Metrics;
-  /** The last things that went wrong for clients. */
+  /** The most recent client warnings. */
   readonly clientWarnings: ClientWarnings;
   /** The reasons why events cannot be stored now; empty when they can. */
   readiness(): Promise<readonly string[]>;
-  /** What an operator should know though events can be stored. */
+  /** Facts for the operator that do not prevent events from being stored. */
   warnings(): readonly string[];
   /**
-   * Drains: waits for the delay, takes no more requests, answers those it has taken, then closes
-   * everything. Without `drainDelayMs` the delay is the setting. Never rejects for what clients do.
+   * Drains: waits for the delay, accepts no more requests, responds to those in progress, then
+   * closes everything. The delay defaults to the setting `drainDelayMs`. Never rejects because of
+   * clients.
    */
   close(drainDelayMs?: number): Promise<void>;
 }
 
 /**
- * Starts a gateway: waits for NATS, makes sure of the streams, reads the registry, then listens.
- * Rejects when a port is taken, when a stream is not fit to keep the promise of a 200, or when the
+ * Starts a gateway: waits for NATS, creates or checks the streams, reads the registry, then
+ * listens. Rejects if a port is taken, if a stream would not retain acknowledged events, or if the
  * signal aborts.
  */
 export async function startGateway(
@@ -84,7 +84,7 @@ interface OperatorSide {
   readonly port: number;
 }
 
-/** The admin port, which answers while the rest is still on its way up. */
+/** Opens the admin port, which responds while the rest still starts. */
 async function openOperatorSide(base: GatewayBase): Promise<OperatorSide> {
   const { config, log, clock, metrics, clientWarnings, status, instance, closers } = base;
   const { tryKey, effectsPort } = base;
@@ -109,7 +109,7 @@ async function openOperatorSide(base: GatewayBase): Promise<OperatorSide> {
   return { admin, port };
 }
 
-/** Registers the gauges, which are read when somebody scrapes. */
+/** Registers the gauges, which are read at each scrape. */
 function watchSides(
   metrics: Metrics,
   { registry, watch }: StoreSide,
@@ -160,7 +160,7 @@ async function drain(
   const deadlineMs = clock.monotonicMs() + config.drainTimeoutMs;
   const left = await http.drain(config.drainTimeoutMs);
   await publisher.drain(deadlineMs);
-  if (left > 0) log.warn({ requests: left }, "drain timed out: requests left without an answer");
+  if (left > 0) log.warn({ requests: left }, "drain timed out: requests left without a response");
   log.info({}, "closing connections");
   await closers.close();
   log.info({}, "stopped");

@@ -1,4 +1,4 @@
-// The command `import` in the tree. Its modules are imported only when it runs.
+// Adds `penstock import` to the command tree. Its modules are imported only when it runs.
 
 import { type Command, Option } from "commander";
 import type { CommandContext } from "../commands/context.ts";
@@ -13,52 +13,52 @@ export function addImport(program: Command, context: CommandContext): void {
   program
     .command("import <file...>")
     .description(
-      "send files of events to a gateway as history: NDJSON, also gzip or zstd; - is standard input. Run again, it goes on behind what is stored",
+      "send files of events to a gateway as history: NDJSON, also compressed with gzip or zstd; - is standard input. A second run resumes after the last stored line",
     )
-    .option("--url <url>", "where the gateway is, such as http://127.0.0.1:8000")
-    .option("--key <key>", "the API key of the project")
+    .option("--url <url>", "URL of the gateway, such as http://127.0.0.1:8000")
+    .option("--key <key>", "API key of the project")
     .addOption(
-      new Option("--format <name>", "auto: told by the first lines")
+      new Option("--format <name>", "format of the lines; auto: detected from the first lines")
         .choices(formatNames)
         .default("auto"),
     )
-    .option("--dry-run", "send nothing: list what would not be stored, line by line", false)
+    .option("--dry-run", "send nothing; list every line that would not be stored", false)
     .option(
       "--allow-loss",
-      "exit with 0 although a line, or a part of one, is not stored; default: exit code 1",
+      "exit with code 0 even if a line, or a part of one, is not stored; default: exit code 1",
       false,
     )
-    .option("--strict", "exit code 1 also if an event is stored with a warning of any kind", false)
-    .option("--restart", "from the beginning, whatever an earlier run has done", false)
+    .option("--strict", "exit with code 1 also if an event is stored with any warning", false)
+    .option("--restart", "start from the beginning, even if an earlier run stored lines", false)
     .option(
       "--state <file>",
-      "where it notes how far it is; default: beside the file, as <file>.penstock-import, and for standard input nowhere",
+      "file of the progress; default: <file>.penstock-import; none for standard input",
     )
     .option(
       "--same-project",
-      "go on although its state says another address or key: it is the same project",
+      "resume although the state file names another address or key; use it if the project is the same",
       false,
     )
     .option(
       "--give-up-after <seconds>",
-      "end when the gateway has taken nothing for so long; default: never",
+      "exit if the gateway has accepted nothing for this long; default: never",
       positiveNumber,
     )
     .option(
       "--time-zone <zone>",
-      "that of a Mixpanel project whose exports have local times, such as Asia/Kolkata or +05:30; default: UTC",
+      "time zone of a Mixpanel project whose exports have local times, such as Asia/Kolkata or +05:30; default: UTC",
     )
-    .option("--group-type <name>", "of Segment's group calls that do not say theirs", "company")
-    .option("--gzip", "compress requests: for a gateway that is far away", false)
+    .option("--group-type <name>", "group type of Segment group calls that have none", "company")
+    .option("--gzip", "compress requests, for a gateway with a slow connection", false)
     .option(
       "--batch-bytes <number>",
-      "how many bytes of lines go into a request",
+      "maximum bytes of lines per request",
       positiveBytes,
       batchBytesDefault,
     )
     .option(
       "--line-bytes-max <number>",
-      "a longer line is left out",
+      "maximum bytes of a line; longer lines are skipped",
       positiveBytes,
       lineBytesMaxDefault,
     )

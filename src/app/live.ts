@@ -1,5 +1,5 @@
-// Wires the live page, alike for a gateway of one process and for one of several: the connection by
-// which it watches, where events are, and whether it shows them.
+// Wires the live page, for a gateway of one process and for one of several workers: its NATS
+// connection, the streams to follow, and whether it shows events.
 
 import { bucketName } from "../gateway/projects/registry/bucket.ts";
 import { bucketReader } from "../gateway/projects/registry/bucket-state.ts";
@@ -15,21 +15,21 @@ import type { Config } from "../platform/settings/config.ts";
 import { version } from "./options.ts";
 
 interface LiveSources extends Pick<LiveSource, "counts" | "clientWarnings" | "readiness"> {
-  /** The port that takes events; undefined until it is known. */
+  /** The public port; undefined until it is known. */
   readonly publicPort: () => number | undefined;
-  /** A key to try the gateway with, if one was made for that purpose. */
+  /** The API key of the sample project, if there is one. */
   readonly tryKey?: string | undefined;
   /**
-   * The port of the effects that run beside: undefined while it is not known. Default: that of
-   * the settings.
+   * The port of the effects process that runs next to the gateway; undefined until it is known.
+   * Default: that of the settings.
    */
   readonly effectsPort?: (() => number | undefined) | undefined;
 }
 
-/** When all projects are watched, at most this many streams are followed. */
+/** Maximum number of streams that are followed if all projects are watched. */
 const streamsMax = 16;
 const connectTimeoutMs = 2_000;
-/** With more projects than this, the page offers no list of them. */
+/** With more projects than this, the page shows no list of them. */
 const projectsListedMax = 1_000;
 
 export function livePageOf(config: Config, sources: LiveSources): LivePage {
@@ -53,7 +53,8 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
     subjectPrefix,
     sourcesOf: (project) => sourcesOf(config, project),
     async projectIds(connection, project) {
-      // Reading half a million projects takes seconds: done only to tell whether one exists.
+      // Listing half a million projects takes seconds, so the list is read only to check whether a
+      // project exists.
       if (project === undefined) {
         const bucket = await bucketReader(connection, bucketName(subjectPrefix));
         if (((await bucket.state())?.entries ?? 0) > projectsListedMax) return [];
@@ -64,14 +65,14 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
     async connect() {
       const options = { name: "penstock-live", timeoutMs: connectTimeoutMs };
       const connection = await connectOnce(access, options);
-      // The same as for the gateway's own connection: the page has to recover after a refusal.
+      // As for the gateway's own connection: the page must recover after a refusal.
       outlastRefusals(connection);
       return connection;
     },
   });
 }
 
-/** Undefined when there is no place to ask. */
+/** Undefined if there is no effects port to query. */
 function effectsUrlOf(
   { effectsHost, effectsPort }: Config,
   portBeside: () => number | undefined = () => effectsPort,

@@ -1,19 +1,18 @@
-// What several commands share: the program's version, and readers of their flags and arguments.
+// The program's version, and parsers of option values that several commands share.
 
 import { readFileSync } from "node:fs";
 import { InvalidArgumentError } from "commander";
 import { CommandError, usageExitCode } from "../commands/context.ts";
 import { isPositive, isStreamShare } from "../gateway/projects/quota/quota.ts";
 
-/** Of package.json. */
 export const { version } = JSON.parse(
   readFileSync(new URL("../../package.json", import.meta.url), "utf8"),
 ) as {
   version: string;
 };
 
-/** The hidden command of `penstock effects` for the process that `up` runs next to its gateway. */
-export const besideCommand = "beside";
+/** The name of the hidden command of `penstock effects` for the child process of `up`. */
+export const childCommand = "beside";
 
 /** Throws the error that commander shows to the user. */
 export function positiveNumber(text: string): number {
@@ -30,8 +29,8 @@ export function streamShare(text: string): number {
 }
 
 /**
- * Returns what a sink writes to. If it cannot be created, another start does not help: the command
- * ends with the exit code of a wrong use before it does anything.
+ * Creates the target of a sink. If that fails, a restart does not help: the command ends with the
+ * exit code of wrong usage before it does anything.
  */
 export function orUsageFault<Target>(make: () => Target): Target {
   try {

@@ -1,5 +1,5 @@
-// Ends a reader at its start if NATS refuses for good to list the streams. Later, and for every
-// other failure, the reader waits and tries again by itself.
+// Ends a reader at its start if NATS permanently refuses to list the streams. After any other
+// failure, and later, the reader waits and retries by itself.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { managerOf } from "../platform/nats/api.ts";
@@ -7,7 +7,7 @@ import type { NatsLink } from "../platform/nats/link.ts";
 import { findStreams } from "../readers/stream/stored-stream.ts";
 
 const questionMs = 2_000;
-/** An account may get its JetStream a moment after its server listens. */
+/** An account may get JetStream shortly after the server starts to listen. */
 const againMs = 500;
 
 /** Rejects with a NatsRefusedError. */

@@ -1,5 +1,5 @@
-// `serve` and `up`: brings up NATS if it is to be embedded, then the gateway, in this process or in
-// workers, and takes both down in the reverse order when told to stop.
+// `serve` and `up`: start the embedded NATS if there is one, then the gateway, in this process or
+// in workers, and stop both in the reverse order.
 
 import { resolve } from "node:path";
 import { calledAs, isDefaultDataDir, shellWord } from "../commands/called-as.ts";
@@ -13,7 +13,7 @@ import { findNatsServer } from "../platform/embedded/find-nats-server.ts";
 import { type EmbeddedNats, startEmbeddedNats } from "../platform/embedded/nats-server.ts";
 import { lanes } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
-import { type EffectsBeside, startBeside } from "./effects-beside.ts";
+import { type EffectsChild, startEffectsChild } from "./effects-child.ts";
 import { requireNamedFolder } from "./effects-folder.ts";
 import { defaultEffectsPort, givenEffectsPort, requireEffectsPort } from "./effects-port.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
@@ -27,9 +27,9 @@ export async function serve(config: Config, context: CommandContext): Promise<vo
 }
 
 /**
- * As serve, but always with an embedded NATS and with a project to try the gateway with. Prints how
- * to do that. The port of the effects is another than the default one where that is taken; one that
- * was given has to be free.
+ * Like `serve`, but always with an embedded NATS and with a sample project, for which it prints an
+ * example request. If the default effects port is taken, another one is used; a port from the
+ * settings must be free.
  */
 export async function up(
   config: Config,
@@ -38,7 +38,7 @@ export async function up(
 ): Promise<void> {
   if (config.natsUrl !== undefined) {
     throw new CommandError(
-      "`up` brings a NATS of its own: unset PENSTOCK_NATS_URL, or use `serve`",
+      "`up` starts its own NATS: unset PENSTOCK_NATS_URL, or use `serve`",
       usageExitCode,
     );
   }
@@ -53,7 +53,7 @@ export async function up(
 
 interface Kind {
   readonly prepare: (effective: Config, log: Log) => Promise<Project | undefined>;
-  /** Which port the effects beside the gateway are to take, if they run there. */
+  /** Returns the port of the effects process next to the gateway; absent if none runs. */
   readonly effectsPort?: (config: Config, log: Log) => Promise<number | undefined>;
 }
 
@@ -65,7 +65,7 @@ async function run(
   const log = createLog(config.logLevel);
   const embedded = config.natsUrl === undefined ? await embed(config, context, log) : undefined;
   let gateway: Running | undefined;
-  let effects: EffectsBeside | undefined;
+  let effects: EffectsChild | undefined;
   try {
     const effective =
       embedded === undefined
@@ -88,16 +88,16 @@ async function run(
         welcome({ config, gateway, project, program, isDefaultData, effectsPort }),
       );
     }
-    // Begun last: no event waits for what events do.
+    // Started last: no request waits for the effects.
     if (portOf !== undefined) {
       const settings = { ...effective, effectsPort: effectsPort ?? effective.effectsPort };
-      effects = startBeside(settings, context, log);
+      effects = startEffectsChild(settings, context, log);
     }
     await stopped(context.stop);
     log.info({}, "stopping");
   } finally {
     await gateway?.close();
-    // What was stored last is applied at the next start.
+    // Events stored after this are applied at the next start.
     await effects?.close();
     await embedded?.close();
   }
@@ -127,14 +127,17 @@ interface Answering {
   readonly log: Log;
 }
 
-/** For `doctor` and for a second start on the folder. The gateway works without. */
+/**
+ * Notes the ports in the data folder, for `doctor` and for a second start on the folder. The
+ * gateway works without the note.
+ */
 function noteAnswers(embedded: EmbeddedNats, { config, gateway, effectsPort, log }: Answering) {
   const { port, adminPort } = gateway;
   try {
     embedded.noteAnswers({ url: addressOf(config, port), port, adminPort, effectsPort });
   } catch (error) {
     const { message: reason } = error as Error;
-    log.warn({ reason }, "the ports cannot be noted in the data folder: doctor does not find them");
+    log.warn({ reason }, "cannot write the ports to the data folder: doctor will not find them");
   }
 }
 
@@ -151,7 +154,7 @@ async function demoProject(effective: Config, log: Log): Promise<Project | undef
     const place = { prefix: effective.subjectPrefix, replicas: effective.replicas };
     const project = await ensureDemoProject(connection, place);
     if (project === undefined)
-      log.warn({}, "the registry has lost projects: none is added to try things with");
+      log.warn({}, "the registry has lost projects: the sample project is not added");
     return project;
   } finally {
     await connection.close();
@@ -173,10 +176,10 @@ interface Welcome {
   readonly config: Config;
   readonly gateway: Running;
   readonly project: Project;
-  /** The command by which a person calls this program. */
+  /** The command line that starts this program. */
   readonly program: string;
   readonly isDefaultData: boolean;
-  /** Where people are shown; undefined: nowhere. */
+  /** The port that serves people and groups; undefined: none. */
   readonly effectsPort: number | undefined;
 }
 

@@ -1,5 +1,5 @@
-// The commands of the sinks in the tree: one for each kind of target. Their modules are imported
-// only when they run.
+// Adds the commands of the sinks to the command tree: one for each kind of target. Their modules
+// are imported only when they run.
 
 import path from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
@@ -36,7 +36,7 @@ interface ClickHouseOptions extends ReadingOptions, PersonOptions {
 export function addSinks(program: Command, context: CommandContext): void {
   const sink = program
     .command("sink")
-    .description("take events out of the streams into a database, into files or to PostHog");
+    .description("copy events from the streams into a database, into files or to PostHog");
   addPostgres(sink, context);
   addClickHouse(sink, context);
   addParquet(sink, context);
@@ -46,12 +46,12 @@ export function addSinks(program: Command, context: CommandContext): void {
 function addPostgres(sink: Command, context: CommandContext): void {
   const command = sink
     .command("postgres")
-    .argument("[url]", "where to write; default: PENSTOCK_SINK_TO")
-    .description("into PostgreSQL");
+    .argument("[url]", "database to write to; default: PENSTOCK_SINK_TO")
+    .description("copy events into PostgreSQL");
   withPersons(withReading(command, ["sinkTo", ...personSettings]))
-    .option("--to <url>", "where to write, in place of the argument")
-    .option("--schema <name>", "where its tables are", schemaName, "penstock")
-    .option("--ddl", "print the tables, and end", false)
+    .option("--to <url>", "database to write to, instead of the argument")
+    .option("--schema <name>", "schema of the tables", schemaName, "penstock")
+    .option("--ddl", "print the statements that create the tables, and exit", false)
     .action(async (named: string | undefined, options: PostgresOptions, command: Command) => {
       if (options.ddl) {
         const { ddl } = await import("../readers/sinks/postgres/tables.ts");
@@ -60,11 +60,11 @@ function addPostgres(sink: Command, context: CommandContext): void {
       }
       const config = configOf(command, context);
       if (named !== undefined && options.to !== undefined)
-        throw new CommandError("say where to write once: by the argument or --to", usageExitCode);
+        throw new CommandError("give the target once: as the argument or with --to", usageExitCode);
       const url = named ?? options.to ?? config.sinkTo;
       if (url === undefined)
         throw new CommandError(
-          "say where to write: penstock sink postgres postgres://user@host/database, or PENSTOCK_SINK_TO",
+          "no target: use penstock sink postgres postgres://user@host/database, or PENSTOCK_SINK_TO",
           usageExitCode,
         );
       const { PostgresTarget } = await import("../readers/sinks/postgres/postgres-target.ts");
@@ -79,13 +79,13 @@ function addPostgres(sink: Command, context: CommandContext): void {
 function addClickHouse(sink: Command, context: CommandContext): void {
   const command = sink
     .command("clickhouse")
-    .argument("[url]", "where to write; default: PENSTOCK_SINK_TO")
-    .description("into ClickHouse, over HTTP");
+    .argument("[url]", "server to write to; default: PENSTOCK_SINK_TO")
+    .description("copy events into ClickHouse, over HTTP");
   withPersons(withReading(command, ["sinkTo", ...personSettings]))
-    .option("--database <name>", "where its tables are", schemaName, "penstock")
-    .option("--ddl", "print the tables for that server, else for 21.8 and newer, and end", false)
-    .option("--no-create", "make no tables: they have to be there")
-    .option("--no-lock", "keep no second sink out")
+    .option("--database <name>", "database of the tables", schemaName, "penstock")
+    .option("--ddl", "print the statements that create the tables, for that server, else for 21.8 and newer, and exit", false)
+    .option("--no-create", "do not create the tables; they must exist")
+    .option("--no-lock", "do not take the lock that excludes a second sink")
     .action(async (named: string | undefined, options: ClickHouseOptions, command: Command) => {
       const { database, create: makesTables, lock: hasLock, withPerson } = options;
       const config = configOf(command, context);
@@ -93,7 +93,7 @@ function addClickHouse(sink: Command, context: CommandContext): void {
       if (url === undefined) {
         if (!options.ddl)
           throw new CommandError(
-            "say where to write: penstock sink clickhouse https://user@host:8443, or PENSTOCK_SINK_TO",
+            "no target: use penstock sink clickhouse https://user@host:8443, or PENSTOCK_SINK_TO",
             usageExitCode,
           );
         const { ddl, modernForm } = await import("../readers/sinks/clickhouse/tables.ts");
@@ -119,8 +119,8 @@ function addParquet(sink: Command, context: CommandContext): void {
   const own = ["sinkTo", "sinkFileBytes", "sinkFileSeconds", ...personSettings] as const;
   const parquet = sink
     .command("parquet")
-    .argument("[folder]", "where to write; default: PENSTOCK_SINK_TO")
-    .description("into Parquet files");
+    .argument("[folder]", "folder to write to; default: PENSTOCK_SINK_TO")
+    .description("copy events into Parquet files");
   withPersons(withReading(parquet, own)).action(
     async (named: string | undefined, options: ParquetOptions, command: Command) => {
       const config = configOf(command, context);
@@ -135,7 +135,7 @@ function addParquet(sink: Command, context: CommandContext): void {
       const why = whyNeverMade(folder);
       if (why !== undefined)
         throw new CommandError(
-          `${folder} cannot be made or written to: ${why}: name another folder`,
+          `${folder} cannot be created or written to: ${why}: name another folder`,
         );
       const { ParquetTarget } = await import("../readers/sinks/parquet/parquet-target.ts");
       const { runSink } = await import("./sink.ts");
@@ -152,16 +152,19 @@ function addParquet(sink: Command, context: CommandContext): void {
   );
 }
 
-/** Throws where it is none, or in another place than this host: it is made, and would be a name. */
+/**
+ * Returns the folder to write to. Throws a CommandError if none is given, or if it is a URL: a
+ * local folder with that name would be created.
+ */
 function localFolder(folder: string | undefined): string {
   if (folder === undefined)
     throw new CommandError(
-      "say where to write: penstock sink parquet <folder>, or PENSTOCK_SINK_TO",
+      "no target: use penstock sink parquet <folder>, or PENSTOCK_SINK_TO",
       usageExitCode,
     );
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(folder))
     throw new CommandError(
-      `${folder.replace(/:\/\/.*/s, "://…")} is no folder of this host: name one, and sync it to where it is to be`,
+      `${folder.replace(/:\/\/.*/s, "://…")} is not a local folder: name one, and sync it to the remote place`,
       usageExitCode,
     );
   return folder;
@@ -171,19 +174,19 @@ function addPosthog(sink: Command, context: CommandContext): void {
   withReading(
     sink
       .command("posthog")
-      .argument("[url]", "where to send; default: PENSTOCK_SINK_TO")
-      .description("to PostHog, or another Penstock, by HTTP"),
+      .argument("[url]", "server to send to; default: PENSTOCK_SINK_TO")
+      .description("send events to PostHog, or to another Penstock, over HTTP"),
     ["sinkTo"],
   )
-    .option("--state <folder>", "what it keeps; default: sink-posthog in the data folder")
+    .option("--state <folder>", "folder of its state; default: sink-posthog in the data folder")
     .option(
       "--key <project=key>",
-      "a project's key there, where it is another than here; may be there several times",
+      "API key of a project at the target, if it differs from the key here (repeatable)",
       keyOfProject,
       new Map<string, string>(),
     )
-    .option("--accept-refused", "put aside whatever is refused, however much that is", false)
-    .option("--aside", "print what was put aside, and end", false)
+    .option("--accept-refused", "continue however many events the target rejects; rejected events are set aside", false)
+    .option("--aside", "print the events that were set aside, and exit", false)
     .action(async (named: string | undefined, options: PosthogOptions, command: Command) => {
       const config = configOf(command, context);
       const folder = options.state ?? path.join(config.dataDir, "sink-posthog");
@@ -195,7 +198,7 @@ function addPosthog(sink: Command, context: CommandContext): void {
       const url = named ?? config.sinkTo;
       if (url === undefined)
         throw new CommandError(
-          "say where to send: penstock sink posthog https://us.i.posthog.com, or PENSTOCK_SINK_TO",
+          "no target: use penstock sink posthog https://us.i.posthog.com, or PENSTOCK_SINK_TO",
           usageExitCode,
         );
       const { runPosthogSink } = await import("./sink-posthog.ts");
@@ -209,7 +212,7 @@ function keyOfProject(text: string, others: ReadonlyMap<string, string>): Map<st
   const at = text.indexOf("=");
   const [project, key] = [text.slice(0, at), text.slice(at + 1)];
   if (at < 0 || !isProjectId(project) || key === "")
-    throw new InvalidArgumentError("must be a project's id, =, and its key there");
+    throw new InvalidArgumentError("must be <project id>=<key at the target>");
   return new Map([...others, [project, key]]);
 }
 

@@ -1,6 +1,7 @@
-// The connection of a sink to NATS, handed out once every project that the sink was given by name
-// is known there: what is passed over for a misspelt one is never written, also once the name is
-// right. A sink that runs and goes on elsewhere must not have its names looked up again.
+// Opens the NATS connection of a sink, once every project that the command line names is known. An
+// unknown name must stop the sink: events that it skips for a misspelt project are never written,
+// even after the name is corrected. The names are checked once: a running sink that continues with
+// another server does not check them again.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
@@ -14,7 +15,7 @@ import type { Config } from "../platform/settings/config.ts";
 import { findAccess } from "./find-access.ts";
 import { requireStreams } from "./require-streams.ts";
 
-/** Projects, and the flag that names them. */
+/** Project ids, and the flag that names them. */
 export interface NamedProjects {
   readonly flag: string;
   readonly ids: readonly string[];
@@ -25,7 +26,7 @@ interface SinkLinkOptions {
   readonly log: Log;
   readonly signal: AbortSignal;
   readonly named: readonly NamedProjects[];
-  /** Told why the registry is waited for. */
+  /** Called with the reason for waiting for the registry. */
   readonly waits: (reason: string) => void;
 }
 
@@ -38,8 +39,8 @@ const againMs = 1_000;
 const sayAgainMs = 30_000;
 
 /**
- * Waits for NATS, and for a registry that has projects. Rejects with a CommandError where one of
- * those named is none: the registry does not have it and has not had it, and no stream either.
+ * Waits for NATS, and for a registry that has projects. Rejects with a CommandError if a named
+ * project is unknown: it is not in the registry, was never in it, and has no events in a stream.
  */
 export async function sinkLink(config: Config, options: SinkLinkOptions): Promise<SinkLink> {
   const { host, log, signal, named, waits } = options;
@@ -56,9 +57,10 @@ export async function sinkLink(config: Config, options: SinkLinkOptions): Promis
       if (error instanceof CommandError || error instanceof NatsRefusedError) throw error;
       const { message: reason } = error as Error;
       waits(`waiting for the registry: ${reason}`);
-      warning.warn({ reason }, "waiting for the registry, to look the named projects up");
+      warning.warn({ reason }, "waiting for the registry, to look up the named projects");
     }
-    // The next connection may be to another server: an embedded one that starts again moves.
+    // The next connection may be to another server: an embedded one that restarts may change its
+    // port.
     await pauseUntilAborted(againMs, signal);
     signal.throwIfAborted();
   }
@@ -70,7 +72,10 @@ interface Lookup {
   readonly log: Log;
 }
 
-/** Rejects with a CommandError where one is unknown, and with another where nobody can tell yet. */
+/**
+ * Rejects with a CommandError if a project is unknown, and with another error if that cannot be
+ * decided yet.
+ */
 async function lookUp(connection: NatsConnection, { config, named, log }: Lookup): Promise<void> {
   try {
     for (const { flag, ids } of named)
@@ -85,7 +90,7 @@ async function lookUp(connection: NatsConnection, { config, named, log }: Lookup
     if (violationIn(error) === undefined) throw error;
     log.warn(
       { reason: (error as Error).message },
-      "the user of NATS may not read the registry: the names of projects are taken as they are",
+      "no permission to read the registry: the named projects are not checked",
     );
   }
 }

@@ -1,5 +1,4 @@
-// What those sinks take from the command line whose target has a place for the person of an event:
-// whether to ask for persons, and whom.
+// The --with-person option, for the sinks whose target has a column for the person of an event.
 
 import type { Command } from "commander";
 import { CommandError } from "../commands/context.ts";
@@ -10,21 +9,21 @@ export interface PersonOptions {
   readonly withPerson: boolean;
 }
 
-/** The settings that the option takes. */
+/** The settings that --with-person uses. */
 export const personSettings: readonly SettingName[] = ["effectsUrl"];
 
 export function withPersons(command: Command): Command {
   return command.option(
     "--with-person",
-    "add the uuid of each event's person, as `penstock effects` has it in its database",
+    "add the uuid of each event's person, from the database of `penstock effects`",
     false,
   );
 }
 
 /**
- * Undefined: nobody is asked. A file that is not there, or a database of another installation, is
- * a slip, and nothing to wait for. A database that does not answer is waited for with the first
- * batch.
+ * Opens the effects database, or returns undefined without --with-person. A missing file, or a
+ * database of another installation, is a wrong argument and ends the command. A database that does
+ * not respond is waited for at the first batch.
  */
 export async function peopleOf(
   config: Config,

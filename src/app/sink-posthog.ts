@@ -1,5 +1,5 @@
-// What the sink to PostHog needs beside its target: the projects' keys, which are in the registry,
-// and what was put aside, for people.
+// What the PostHog sink needs in addition to its target: the API keys of the projects from the
+// registry, and printing the events that were set aside.
 
 import { createReadStream } from "node:fs";
 import type { Writable } from "node:stream";
@@ -21,7 +21,7 @@ import type { NamedProjects } from "./sink-link.ts";
 interface PosthogRun {
   readonly url: string;
   readonly folder: string;
-  /** By project, which has to be known; they go before those of the registry. */
+  /** Keys by project; the projects must exist. They override those of the registry. */
   readonly keys: ReadonlyMap<string, string>;
   readonly acceptRefused: boolean;
   readonly projects: readonly string[] | undefined;
@@ -59,7 +59,7 @@ export async function runPosthogSink(
   await runSink(config, context, { ...reading, named, target, connected });
 }
 
-/** Prints a JSON object a line. Nothing where nothing was put aside. */
+/** Prints one JSON object per line; nothing if no event was set aside. */
 export async function printAside(folder: string, stdout: Writable): Promise<void> {
   const file = asideFile(folder);
   try {

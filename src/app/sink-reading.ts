@@ -1,4 +1,4 @@
-// What all sinks take from the command line: which events, and where NATS is.
+// The options that all sinks share: which events to read, and the NATS settings.
 
 import { type Command, InvalidArgumentError } from "commander";
 import { natsSettings, withSettings } from "../commands/settings.ts";
@@ -17,24 +17,24 @@ export interface ReadingOptions {
   /** Undefined: all. */
   readonly projects?: string[];
   readonly lanes?: Lane[];
-  /** Goes on behind events that left their stream unread. */
+  /** Continues after events that left their stream unread. */
   readonly acceptExpired: boolean;
 }
 
-/** Adds them, and the settings, to which a target has some of its own. */
+/** Adds the shared options and settings, and `own`, the settings of this target. */
 export function withReading(command: Command, own: readonly SettingName[]): Command {
   return withSettings(command, [...processSettings, ...own])
     .option(
       "--projects <ids>",
-      "only events of these, which have to be there, with commas between",
+      "only events of these projects, a comma-separated list; they must exist",
       (ids: string) => listOf(ids, isProjectId),
     )
-    .option("--lanes <lanes>", `only these of ${lanes.join(",")}`, (names: string) =>
+    .option("--lanes <lanes>", `only events of these lanes, a comma-separated list of ${lanes.join(",")}`, (names: string) =>
       listOf(names, (name) => lanes.some((lane) => lane === name)),
     )
     .option(
       "--accept-expired",
-      "go on behind events that left their stream before they were written",
+      "continue after events that left their stream before they were written",
       false,
     );
 }
@@ -47,6 +47,6 @@ export function readingOf({ projects, lanes: wanted, acceptExpired }: ReadingOpt
 function listOf(text: string, isOne: (item: string) => boolean): string[] {
   const items = text.split(",");
   const other = items.find((item) => !isOne(item));
-  if (other !== undefined) throw new InvalidArgumentError(`"${other}" is none`);
+  if (other !== undefined) throw new InvalidArgumentError(`unknown lane "${other}"`);
   return items;
 }

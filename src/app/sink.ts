@@ -1,5 +1,5 @@
-// The process of a sink: wires NATS, target, writer and the port for metrics and health, and takes
-// them down in the reverse order. The port answers from the start on.
+// The sink process: wires NATS, target, writer and the port for metrics and health, and closes them
+// in the reverse order. The port responds from the start.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { CommandContext } from "../commands/context.ts";
@@ -21,14 +21,14 @@ interface SinkRun {
   readonly target: SinkTarget;
   /** Undefined: all. */
   readonly projects: readonly string[] | undefined;
-  /** They have to be known. Default: none. */
+  /** Named project ids, which must exist. Default: none. */
   readonly named?: readonly NamedProjects[];
   readonly lanes: readonly Lane[] | undefined;
-  /** Goes on behind events that left their stream unread. */
+  /** Continues after events that left their stream unread. */
   readonly acceptExpired: boolean;
-  /** Asked for the persons of events; undefined: they get none. */
+  /** Looks up the persons of events; undefined: events get none. */
   readonly people?: OpenReader | undefined;
-  /** Told of the connection before the target is opened. */
+  /** Called with the connection before the target is opened. */
   readonly connected?: (connection: NatsConnection) => void;
 }
 
@@ -41,7 +41,7 @@ const waiting: SinkStatus = {
 
 const moving: SinkStatus = {
   ...waiting,
-  reasons: ["waiting for what is being written, to go on with another nats-server"],
+  reasons: ["waiting for the current write, to continue with another nats-server"],
 };
 
 /** Runs until `stop`. */
@@ -74,12 +74,12 @@ export async function runSink(
   try {
     const { sinkHost, sinkPort } = config;
     const port = await server.listen(sinkHost, sinkPort);
-    log.info({ sinkHost, sinkPort: port }, "shows metrics and health");
+    log.info({ sinkHost, sinkPort: port }, "sink HTTP port listening");
     const counts = new SinkCounts((commit) => metrics.record(commit));
     while (!signal.aborted) {
       const linked = await sinkLink(config, { host, log, signal, named: toLookUp, waits });
       link = linked.link;
-      // They are right, also where the sink goes on with another server that does not know them.
+      // Checked once: another server may not know them, and the sink must continue there.
       toLookUp = [];
       const { connection } = link;
       connected?.(connection);
@@ -91,9 +91,9 @@ export async function runSink(
       });
       writer.start();
       if (!(await natsHasMoved(config, { host, ...linked, signal }))) break;
-      log.warn({}, "the embedded nats-server is another one now: going on with that");
+      log.warn({}, "the embedded nats-server was replaced: continuing with the new one");
       isMoving = true;
-      // The target is to be opened again only when nothing is being written.
+      // The target may be opened again only when nothing is being written.
       await writer.close(signal);
       writer = undefined;
       isMoving = false;

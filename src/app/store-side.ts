@@ -1,5 +1,5 @@
-// Wires what stands between the gateway and its store: the connection, the streams, the projects of
-// the registry and the record of what they have sent. It has no logic of its own.
+// Wires the store side of the gateway: the NATS connection, the streams, the project registry and
+// the usage record. It has no logic of its own.
 
 import { randomBytes } from "node:crypto";
 import { openRegistry, type Registry } from "../gateway/projects/registry/registry.ts";
@@ -9,7 +9,7 @@ import { Streams } from "../gateway/streams/ensure.ts";
 import { StreamWatch } from "../gateway/streams/watch.ts";
 import { connectNats, type NatsLink } from "../platform/nats/link.ts";
 import { StreamStates } from "../platform/nats/readiness.ts";
-import { tellVersionFaults } from "../platform/nats/versions.ts";
+import { logVersionFaults } from "../platform/nats/versions.ts";
 import type { GatewayBase } from "./gateway-base.ts";
 
 export interface StoreSide {
@@ -17,13 +17,13 @@ export interface StoreSide {
   readonly streams: StreamStates;
   readonly watch: StreamWatch;
   readonly registry: Registry;
-  /** Names this process in message ids and in the usage record: no two processes share one. */
+  /** Identifies this process in message ids and in the usage record; unique per process. */
   readonly processId: string;
 }
 
 const processIdBytes = 12;
 
-/** Waits for NATS, makes sure of the streams and reads the registry. */
+/** Waits for NATS, creates or checks the streams, and reads the registry. */
 export async function openStoreSide(base: GatewayBase): Promise<StoreSide> {
   const { config, log, signal, worker, clock, metrics, status, closers } = base;
   const link = await connectNats({
@@ -33,8 +33,8 @@ export async function openStoreSide(base: GatewayBase): Promise<StoreSide> {
   });
   closers.add(() => link.close());
   status.isConnected = () => link.connected;
-  if (worker !== "joining") tellVersionFaults(link, config.replicas, log);
-  status.setBusy("making sure of the streams");
+  if (worker !== "joining") logVersionFaults(link, config.replicas, log);
+  status.setBusy("checking the streams");
   await new Streams({ link, settings: config, log }).ensure(signal);
   const streams = new StreamStates(config.subjectPrefix, config.partitions);
   const { monotonicMs } = clock;
@@ -67,8 +67,8 @@ async function readRegistry(
     connection,
     ...{ prefix, replicas, hubDomain, log, signal, pollMs },
     refusal: (error) => link.refusal(error),
-    // Stored events show whether the registry has lost projects, except at a leaf: its streams
-    // begin at a sequence made of the time, and its registry with what the hub has.
+    // Stored events show whether the registry has lost projects, except at a leaf: the first
+    // sequence of its streams is derived from the time, and its registry is the hub's.
     ...(hubDomain === undefined ? { storedEvents: () => storedEvents(connection, prefix) } : {}),
   });
   status.warnings = () => registry.warnings;

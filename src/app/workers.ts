@@ -1,5 +1,5 @@
-// The gateway as several processes: wires the supervisor with the one admin server for all workers,
-// and each worker.
+// The gateway as several processes: wires the supervisor, its one admin server for all workers, and
+// each worker.
 
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
 import { AdminServer } from "../gateway/admin/server.ts";
@@ -19,7 +19,7 @@ interface StartOptions {
   readonly effectsPort?: (() => number | undefined) | undefined;
 }
 
-/** Does what startGateway does, in `config.workers` processes of their own. */
+/** Does the same as startGateway, in `config.workers` processes. */
 export async function startWorkers(
   config: Config,
   { env, mainFile, stop }: CommandContext,
@@ -66,15 +66,15 @@ export async function startWorkers(
     log.info({ host, port, adminHost, adminPort, workers }, "all workers listen");
     return { port, adminPort, close };
   } catch (error) {
-    // Closed without a delay: no load balancer knows yet of the workers that have started.
+    // Closed without a delay: no load balancer knows the workers that have started.
     await close(0);
     throw error;
   }
 }
 
 /**
- * A worker is sent its settings in a message. The secrets among them must not stand in its
- * environment too.
+ * Removes the settings from a worker's environment: they are sent in a message, because the
+ * environment must not contain their secrets.
  */
 function withoutSettings(env: CommandContext["env"]): CommandContext["env"] {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("PENSTOCK_")));
@@ -87,7 +87,7 @@ function withoutSettings(env: CommandContext["env"]): CommandContext["env"] {
 export async function work({ channel, stop }: CommandContext): Promise<void> {
   if (channel.send === undefined) {
     throw new CommandError(
-      "`worker` is what `serve --workers N` runs: it cannot run by itself",
+      "`worker` is an internal command of `serve --workers N` and cannot be run alone",
       usageExitCode,
     );
   }

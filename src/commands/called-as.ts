@@ -1,4 +1,5 @@
-// The command line that starts this program again: the launcher of a clone or of a bundle.
+// Returns the command line that starts this program again: the launcher of a checkout or of a
+// bundle.
 
 import { existsSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -11,7 +12,7 @@ interface Start {
   readonly npmFolder: string | undefined;
 }
 
-/** Quoted for a shell, ready for a command and its flags to follow. */
+/** Quoted for a shell, so that a command and its flags can be appended. */
 export function calledAs({ mainFile, workingFolder, npmFolder }: Start): string {
   const root = dirname(dirname(mainFile));
   const bundled = join(root, "bin", "penstock");
@@ -21,10 +22,11 @@ export function calledAs({ mainFile, workingFolder, npmFolder }: Start): string 
   return isInRoot ? "./penstock" : shellWord(join(root, "penstock"));
 }
 
-/** Whether the program, started again by `calledAs`, finds this data folder without being told. */
+/** Whether the program, started by `calledAs`, uses this data folder by default. */
 export function isDefaultDataDir(dataDir: string, mainFile: string): boolean {
   const root = dirname(dirname(mainFile));
-  // The launcher of a clone uses the clone's folder; that of a bundle the working folder's.
+  // The launcher of a checkout uses the data folder of the checkout; that of a bundle the one in
+  // the working folder.
   return existsSync(join(root, "penstock"))
     ? resolve(dataDir) === join(root, "data")
     : dataDir === "./data";

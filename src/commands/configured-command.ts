@@ -1,5 +1,5 @@
-// What a command is given that works by the settings, and how it says things: results on standard
-// output, remarks beside them on standard error.
+// The input of a command that reads the settings, and its output: results go to standard output,
+// notes to standard error.
 
 import type { Config } from "../platform/settings/config.ts";
 import type { CommandContext } from "./context.ts";
@@ -16,7 +16,7 @@ export function say({ context }: Said, line: string): void {
   context.stdout.write(`${forTerminal(line)}\n`);
 }
 
-/** A remark beside the result, on standard error. */
+/** Prints a note to standard error. */
 export function note({ context }: Said, line: string): void {
   context.stderr.write(`${forTerminal(line)}\n`);
 }

@@ -1,5 +1,5 @@
-// What main.ts lends to a command: the outside world as arguments, so that a command never touches
-// `process`.
+// The outside world as arguments: main.ts passes this context to a command, so that commands never
+// touch `process`.
 
 import type { Readable, Writable } from "node:stream";
 import type { SupervisorChannel } from "../gateway/workers/worker.ts";
@@ -12,13 +12,13 @@ export interface CommandContext {
   readonly mainFile: string;
   /** The channel to the process that forked this one. */
   readonly channel: SupervisorChannel;
-  /** What a command may be given to read. */
+  /** Standard input. */
   readonly stdin: Readable;
-  /** Where a command prints its results. */
+  /** Receives the results of a command. */
   readonly stdout: Writable;
-  /** Where status lines and the log go. */
+  /** Receives status lines and the log. */
   readonly stderr: Writable;
-  /** Aborted by the first SIGINT or SIGTERM, and when nobody reads standard output any more. */
+  /** Aborted by the first SIGINT or SIGTERM, and when standard output is closed by its reader. */
   readonly stop: AbortSignal;
 }
 

@@ -1,5 +1,5 @@
-// `gather` runs at a hub. It makes the hub's streams gather what the gateways beside its leaf nodes
-// have stored, and shows how far behind each of them is.
+// `gather` runs at a hub. It configures the hub's streams to copy what the gateways at its leaf
+// nodes have stored, and shows the lag of each leaf.
 
 import { openBucket, raiseReplicas } from "../gateway/projects/registry/bucket.ts";
 import { onceLed } from "../gateway/projects/registry/leader-wait.ts";
@@ -15,8 +15,8 @@ import { forTerminal, table } from "./terminal.ts";
 const domain = /^[A-Za-z0-9_-]{1,64}$/;
 
 /**
- * `leaves` are the JetStream domains to gather from; those of earlier calls stay. Without any it
- * adds none and shows the state. Also makes the registry, which leaf nodes mirror.
+ * `leaves` are the JetStream domains to copy from, in addition to those of earlier calls. Without
+ * any, only the state is shown. Also creates the registry, which leaf nodes mirror.
  */
 export async function gather(
   config: Config,
@@ -26,13 +26,13 @@ export async function gather(
   const wrong = leaves.find((leaf) => !domain.test(leaf));
   if (wrong !== undefined) {
     throw new CommandError(
-      `gather: a leaf's JetStream domain must match [A-Za-z0-9_-]{1,64}: got "${wrong}"`,
+      `gather: a leaf's JetStream domain must match [A-Za-z0-9_-]{1,64} (got "${wrong}")`,
       usageExitCode,
     );
   }
   if (config.hubDomain !== undefined) {
     throw new CommandError(
-      "gather: this is the hub's to do: name its NATS, and no PENSTOCK_HUB_DOMAIN",
+      "gather: this command runs at the hub: set PENSTOCK_NATS_URL to the hub's NATS, and unset PENSTOCK_HUB_DOMAIN",
       usageExitCode,
     );
   }
@@ -57,7 +57,7 @@ export async function gather(
       streams: [...streams, bucketStream(usageBucketName(place.prefix))],
       leaves,
     });
-    if (gathered.length === 0) say("gathers from no leaf node yet: name their JetStream domains");
+    if (gathered.length === 0) say("no leaf nodes configured yet: pass their JetStream domains as arguments");
     else for (const line of gatheredTable(gathered)) say(line);
   } finally {
     await connection.close();
@@ -66,7 +66,7 @@ export async function gather(
 
 function gatheredTable(gathered: readonly GatheredStream[]): string[] {
   return table([
-    ["STREAM", "LEAF", "MESSAGES BEHIND", "LAST HEARD"],
+    ["STREAM", "LEAF", "LAG (MESSAGES)", "LAST HEARD"],
     ...gathered.map(({ stream, leaf, heard }) => [
       ...[stream, leaf, String(heard?.messagesBehind ?? "-")],
       heard === undefined ? "not yet" : `${(heard.silentMs / 1_000).toFixed(1)} s ago`,

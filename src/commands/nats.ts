@@ -1,5 +1,6 @@
-// Connects a command to the gateway's NATS: the one that the settings name, else the embedded one
-// of the data folder. Unlike the gateway, a command gives up soon, because a person waits for it.
+// Connects a command to the gateway's NATS: the one in the settings, else the embedded one of the
+// data folder. Unlike the gateway, a command fails after a short timeout, because a person waits
+// for it.
 
 import { resolve } from "node:path";
 import { jserrors } from "@nats-io/jetstream/internal";
@@ -18,7 +19,7 @@ import { CommandError } from "./context.ts";
 
 const connectTimeoutMs = 3_000;
 
-/** Throws a CommandError when the settings name no NATS and no embedded one runs. */
+/** Throws a CommandError if the settings name no NATS and no embedded one runs. */
 export function findNats(config: Config, host: ProcessHost): NatsAccess {
   if (config.natsUrl !== undefined) return { ...config, natsUrl: config.natsUrl };
   const note = readConnectionNote(resolve(config.dataDir));
@@ -27,7 +28,7 @@ export function findNats(config: Config, host: ProcessHost): NatsAccess {
   }
   if (isNoteHidden(resolve(config.dataDir))) {
     throw new CommandError(
-      `find NATS: where the embedded nats-server of ${config.dataDir} listens may be read by the user who started Penstock alone: run this as that user`,
+      `find NATS: only the user who started Penstock can read the address of the embedded nats-server of ${config.dataDir}: run this command as that user`,
     );
   }
   throw new CommandError(
@@ -36,8 +37,8 @@ export function findNats(config: Config, host: ProcessHost): NatsAccess {
 }
 
 /**
- * Runs `work` with a connection, and closes it. Rejects as `openNats`, and with a NatsRefusedError
- * also if NATS refuses for good what the work asks for.
+ * Runs `work` with a connection, and closes it. Rejects like `openNats`, and with a
+ * NatsRefusedError also if NATS permanently refuses a request of `work`.
  */
 export async function withNats<T>(
   access: NatsAccess,
@@ -53,7 +54,9 @@ export async function withNats<T>(
   }
 }
 
-/** The error if it means that NATS refuses for good what a command needs; else undefined. */
+/**
+ * Returns the error if it means that NATS permanently refuses what a command needs; else undefined.
+ */
 export function refusalOf(
   error: unknown,
   access: NatsAccess,
@@ -67,7 +70,10 @@ export function refusalOf(
   return reason && new NatsRefusedError({ server: connection.getServer(), ...reason });
 }
 
-/** Throws a CommandError when NATS does not answer, a NatsRefusedError when it refuses. */
+/**
+ * Throws a CommandError if NATS does not respond, and a NatsRefusedError if it refuses the
+ * connection.
+ */
 export async function openNats(
   access: NatsAccess,
   more: Partial<ConnectionOptions> = {},

@@ -1,5 +1,5 @@
-// The `project` commands as a person sees them: arguments in, lines out. What they do is in
-// gateway/projects/registry/commands.ts.
+// The `project` commands: arguments in, printed lines out. gateway/projects/registry/commands.ts
+// has the operations.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -32,8 +32,8 @@ import { findNats, withNats } from "./nats.ts";
 import { table } from "./terminal.ts";
 
 /**
- * Gateways read the registry every half second. A command that changes keys ends after this time, so
- * that a client that is started next does not get a 401, which SDKs do not retry.
+ * Gateways read the registry every half second. A command that changes keys waits this long before
+ * it ends, so that a client started next does not get a 401, which SDKs do not retry.
  */
 const gatewaysReadMs = 1_000;
 
@@ -91,7 +91,7 @@ export async function rotate(
 export async function retire(command: ConfiguredCommand, id: string): Promise<void> {
   requireArguments(() => requireId(id));
   await atNats(command, (connection, place) => retireKeys(connection, { ...place, id }));
-  say(command, `project ${id}: its newest key alone is valid`);
+  say(command, `project ${id}: only its newest key is valid`);
 }
 
 export async function enable(
@@ -105,28 +105,28 @@ export async function enable(
   say(command, `project ${id} ${enabled ? "enabled" : "disabled"}`);
 }
 
-/** After a loss: says that the registry has every project again. */
+/** Declares that the registry has every project again, after a loss. */
 export async function complete(command: ConfiguredCommand): Promise<void> {
   const count = await atNats(command, declareComplete);
   const projects = count === 1 ? "1 project" : `${count} projects`;
   say(
     command,
-    `the registry is complete with ${projects}, and every other key is answered 401 from now on`,
+    `the registry is complete with ${projects}; requests with any other key now get a 401`,
   );
 }
 
 /**
- * No command removes a project, so that no slip of the fingers ends a project's keys. The error
- * says which commands do what people look for.
+ * No command removes a project, so that no typo ends its keys. The error names the commands that
+ * people may look for.
  */
 export function remove(id: string): never {
   throw new CommandError(
-    `there is no command that removes a project: \`project disable ${id}\` refuses its events and keeps its keys, \`nats kv del <prefix>_projects ${id}\` takes it out of the registry, and nothing deletes its events before their time`,
+    `no command removes a project: \`project disable ${id}\` rejects its events and keeps its keys, \`nats kv del <prefix>_projects ${id}\` removes it from the registry, and its events stay until they expire`,
     usageExitCode,
   );
 }
 
-/** Sets the limits that are named and leaves the others as they are, or removes all. */
+/** Sets the named limits and leaves the others unchanged, or removes all. */
 export async function limit(
   command: ConfiguredCommand,
   id: string,
@@ -141,7 +141,7 @@ export async function limit(
   };
   if (none === Object.keys(limits).length > 0) {
     const message =
-      "limit project: name --events-per-second, --bytes-per-second, --burst or --stream-share, or several of them, or --none alone";
+      "limit project: give --events-per-second, --bytes-per-second, --burst or --stream-share, or several of them, or only --none";
     throw new CommandError(message, usageExitCode);
   }
   requireArguments(() => requireId(id));
@@ -153,24 +153,24 @@ export async function limit(
   const each =
     quota === undefined
       ? "no quota"
-      : `a quota, its rates for each gateway process: ${quotaText(quota)}`;
+      : `a quota, with rates per gateway process: ${quotaText(quota)}`;
   say(command, `project ${id} has ${each}${burstMinText(quota)}`);
 }
 
-/** Where the quota alone would let less through at once than is let through: how much that is. */
+/** States the minimum size of a burst if it is larger than the burst that the quota allows. */
 function burstMinText(quota: ProjectQuota | undefined): string {
   const { eventsPerSecond = Infinity, bytesPerSecond = Infinity, burstSeconds = 1 } = quota ?? {};
   const floors = [
     ...(eventsPerSecond * burstSeconds < burstEventsMin ? [`${burstEventsMin} events`] : []),
     ...(bytesPerSecond * burstSeconds < burstBytesMin ? [`${burstBytesMin} bytes`] : []),
   ];
-  return floors.length === 0 ? "" : `; a burst is ${floors.join(" and ")} at least`;
+  return floors.length === 0 ? "" : `; a burst is at least ${floors.join(" and ")}`;
 }
 
 const usageLag =
-  "gateways write their counts at most every ten seconds: what came since is not in them yet\n";
+  "gateways write their counts every ten seconds: newer events are not included yet\n";
 
-/** Shows the usage of one project, or of all projects that have sent anything. */
+/** Shows the usage of one project, or of all projects that have sent events. */
 export async function usage(
   command: ConfiguredCommand,
   projectId: string | undefined,
@@ -181,19 +181,19 @@ export async function usage(
   if (projectId !== undefined) requireArguments(() => requireId(projectId));
   const usages = await atNats(command, async (connection, place) => {
     const found = await onceLed(() => readUsage(connection, { ...place, projectId, nowMs }));
-    // A project that is not in the registry any more may have usage.
+    // A project that was removed from the registry may have usage.
     if (projectId !== undefined && found.length === 0)
       await requireExisting(connection, { ...place, id: projectId });
     return found;
   });
   if (asJson) say(command, JSON.stringify(usages.map(usageJson), undefined, 2));
   else if (usages.length === 0)
-    say(command, "nothing has been sent yet, or not for long: processes write every ten seconds");
+    say(command, "no usage yet: gateways write their counts every ten seconds");
   else for (const line of usageTable(usages)) say(command, line);
   if (!asJson && usages.length > 0) context.stderr.write(usageLag);
 }
 
-/** What is wrong with an argument ends the command as wrong usage, before NATS is looked for. */
+/** Reports an invalid argument as wrong usage, before NATS is looked up. */
 function requireArguments(check: () => void): void {
   try {
     check();
@@ -244,7 +244,7 @@ function usageJson(usage: ProjectUsage): object {
   };
 }
 
-/** Columns count events where their names do not say requests or bytes. */
+/** Columns count events unless their names contain REQUESTS or BYTES. */
 function usageTable(usages: readonly ProjectUsage[]): string[] {
   const rate = (perSecond: number): string => perSecond.toFixed(1);
   return table([

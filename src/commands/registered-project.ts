@@ -1,5 +1,5 @@
-// What is said of a project's id that is none, and of a project that is not there: it may be
-// misspelt, so those that are there are named, the nearest first.
+// Errors for a project id that is invalid or unknown. An unknown id may be misspelt, so the error
+// lists the known projects, the most similar first.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { hasEntry, listProjects } from "../gateway/projects/registry/commands.ts";
@@ -13,7 +13,7 @@ import { CommandError, usageExitCode } from "./context.ts";
 
 const questionMs = 5_000;
 const namedMax = 10;
-/** Names that are further apart are not taken for slips of each other. */
+/** Names that differ in more letters are not suggested. */
 const slipsMax = 2;
 
 interface Required {
@@ -21,17 +21,17 @@ interface Required {
   readonly project: string;
 }
 
-/** Throws a CommandError where the text is in no form of an id. `doing` says what it was for. */
+/** Throws a CommandError if the text is not a valid project id. `doing` names the command. */
 export function mustBeProjectId(doing: string, text: string): void {
   if (isProjectId(text)) return;
-  const what = `${doing}: the project's id must match [A-Za-z0-9_-]{1,64}: got "${text}"`;
+  const what = `${doing}: the project's id must match [A-Za-z0-9_-]{1,64} (got "${text}")`;
   throw new CommandError(what, usageExitCode);
 }
 
 /**
- * Rejects with a CommandError where neither the registry nor a stream knows the project. One that
- * was removed from the registry has its events until they leave the streams, and so has one whose
- * entry cannot be read. Frames of several projects are not searched: that would take long.
+ * Rejects with a CommandError if neither the registry nor a stream has the project. A project that
+ * was removed from the registry still has events until they leave the streams, and so has one whose
+ * entry cannot be read. Frames of several projects are not searched, because that would take long.
  */
 export async function mustBeKnown(
   connection: NatsConnection,
@@ -42,10 +42,10 @@ export async function mustBeKnown(
   if (known.includes(project)) return;
   if (await hasEntry(connection, { id: project, ...config, prefix: config.subjectPrefix })) return;
   if (await hasEvents(connection, config.subjectPrefix, project)) return;
-  const text = unknownText(`${command}: there is no project ${project}`, project, known);
+  const text = unknownText(`${command}: unknown project ${project}`, project, known);
   if (!(await hasEvents(connection, config.subjectPrefix, manyProjects)))
     throw new CommandError(text);
-  const hint = `where frames of several projects have events of ${project}, add it again first`;
+  const hint = `if it was removed and frames of several projects still hold its events, add it again first`;
   throw new CommandError(`${text}; ${hint}`);
 }
 
@@ -64,7 +64,7 @@ async function hasEvents(
   return false;
 }
 
-/** Rejects where NATS does not answer, or does not let this user read the registry. */
+/** Rejects if NATS does not respond, or if this user may not read the registry. */
 export async function registeredProjects(
   connection: NatsConnection,
   { subjectPrefix: prefix, replicas, hubDomain }: Config,
@@ -73,7 +73,7 @@ export async function registeredProjects(
 }
 
 export function unknownText(what: string, project: string, known: readonly string[]): string {
-  if (known.length === 0) return `${what}; nor any other`;
+  if (known.length === 0) return `${what}; there are no projects`;
   const apart = new Map(known.map((id) => [id, slipsBetween(project, id)]));
   const sorted = known.toSorted(
     (one, other) => apart.get(one)! - apart.get(other)! || (one < other ? -1 : 1),
@@ -82,10 +82,10 @@ export function unknownText(what: string, project: string, known: readonly strin
   const hint = apart.get(nearest)! <= slipsMax ? `: did you mean ${nearest}?` : ";";
   const more = known.length - namedMax;
   const named = `${sorted.slice(0, namedMax).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
-  return `${what}${hint} there ${known.length === 1 ? "is" : "are"} ${named}`;
+  return `${what}${hint} the ${known.length === 1 ? "only project is" : "projects are"} ${named}`;
 }
 
-/** Upper and lower case are no difference here: ids tell them apart, hands do not. */
+/** Ignores case: ids are case-sensitive, but typos often differ only in case. */
 function slipsBetween(one: string, other: string): number {
   return lettersApart(one.toLowerCase(), other.toLowerCase());
 }

@@ -1,5 +1,5 @@
-// Makes a command's flags from the table of settings in config.ts, and its config from the flags
-// and the environment.
+// Creates the flags of a command from the table of settings in config.ts, and its config from flags
+// and environment.
 
 import { type Command, Option } from "commander";
 import {
@@ -12,7 +12,7 @@ import {
 import { type ConfigResult, readConfig } from "../platform/settings/read-config.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
 
-/** What a command needs to find NATS and name things in it. */
+/** The settings with which a command finds NATS and the names of its streams and bucket. */
 export const natsSettings: readonly SettingName[] = [
   "natsUrl",
   "natsCreds",
@@ -26,7 +26,7 @@ export const natsSettings: readonly SettingName[] = [
   "replicas",
 ];
 
-/** What a command that makes streams needs beside `natsSettings`. */
+/** The settings that a command which creates streams needs in addition to `natsSettings`. */
 export const streamSettings: readonly SettingName[] = [
   "partitions",
   "streamBytesMax",
@@ -37,16 +37,16 @@ export const streamSettings: readonly SettingName[] = [
 
 export const allSettings = Object.keys(settings) as SettingName[];
 
-/** A command's own defaults, in place of those in the table of settings. */
+/** A command's own defaults, which override those in the table of settings. */
 type Defaults = Readonly<Partial<Record<SettingName, string>>>;
 
 /**
- * `up` is for a first try, and the key of its project is in this repository. So it listens on this
- * machine alone.
+ * `up` is for a first try, and the API key of its project is public. So it listens on the loopback
+ * interface only.
  */
 export const upDefaults: Defaults = { host: "127.0.0.1" };
 
-/** In a command's help they stand below its own options. */
+/** Heading of the settings in the help of a command, after its own options. */
 export const settingsHeading = "Settings:";
 
 /** Adds a flag for each setting. */
@@ -66,7 +66,7 @@ export function withSettings(
   return command;
 }
 
-/** The settings of a command, or all their faults. */
+/** Returns the settings of a command, or all their errors. */
 export function settingsOf(
   command: Command,
   context: CommandContext,
@@ -83,12 +83,12 @@ export function settingsOf(
   return readConfig(context.env, flags);
 }
 
-/** Whether a flag or a variable names a value, so that it is not the default. */
+/** Whether a flag or a variable sets the value. */
 export function isGiven(command: Command, { env }: CommandContext, name: SettingName): boolean {
   return command.opts()[name] !== undefined || env[variableOf(name)] !== undefined;
 }
 
-/** Throws a CommandError that lists every fault. */
+/** Throws a CommandError that lists all errors. */
 export function configOf(
   command: Command,
   context: CommandContext,
@@ -97,5 +97,5 @@ export function configOf(
   const result = settingsOf(command, context, defaults);
   if (result.ok) return result.config;
   const lines = result.faults.map((fault) => `  ${fault}`);
-  throw new CommandError(`the settings have faults:\n${lines.join("\n")}`, usageExitCode);
+  throw new CommandError(`invalid settings:\n${lines.join("\n")}`, usageExitCode);
 }

@@ -1,10 +1,10 @@
-// How a program is told to stop: Ctrl-C or SIGTERM once to end well, twice to end at once.
+// Handles Ctrl-C and SIGTERM: the first stops the program cleanly, the second at once.
 
 import { constants } from "node:os";
 
 /**
- * A terminal, npm and the script that started the program each pass one Ctrl-C on. Signals this
- * close together count as one.
+ * A terminal, npm and the script that started the program each forward one Ctrl-C. Signals within
+ * this time count as one.
  */
 const sameKeyPressMs = 300;
 

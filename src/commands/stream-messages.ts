@@ -1,6 +1,6 @@
-// Reads one stream up to the last message that it had when the command began, in order, and tells
-// what left it before it was read. An ordered consumer leaves nothing behind on the server, and
-// goes on by itself after a lost connection.
+// Reads one stream in order, up to the last message that it had when the command began, and reports
+// messages that left it before they were read. An ordered consumer leaves nothing on the server,
+// and recovers by itself after a lost connection.
 
 import {
   DeliverPolicy,
@@ -24,10 +24,10 @@ export interface FoundStream {
 export interface ReadOptions {
   readonly prefix: string;
   readonly project: string;
-  /** Messages that were stored before are of no interest; undefined: none are. */
+  /** Messages stored before this time are not needed; undefined: all are. */
   readonly storedFromMs: number | undefined;
   readonly stop: AbortSignal;
-  /** These messages left the stream while it was read, perhaps before they were. */
+  /** Called with messages that left the stream while it was read, possibly unread. */
   readonly lost: (from: number, to: number) => void;
 }
 
@@ -35,10 +35,13 @@ export interface ReadOptions {
 const messagesAhead = 64;
 const heartbeatMs = 5_000;
 const questionMs = 5_000;
-/** So often it is asked whether messages leave the stream while it is read. */
+/** Interval of the checks whether messages leave the stream while it is read. */
 const lookAgainMs = 2_000;
 
-/** The project's messages, and those that it shares with others. Throws a CommandError. */
+/**
+ * Yields the messages with events of the project, also those shared with other projects. Throws a
+ * CommandError.
+ */
 export async function* messagesOf(
   connection: NatsConnection,
   { name, state }: FoundStream,
@@ -55,8 +58,8 @@ export async function* messagesOf(
     const end = () => messages.stop();
     stop.addEventListener("abort", end, { once: true });
     let sequence = readTo;
-    // A stream that is gone sends nothing, nor does one whose last messages were deleted; a server
-    // that is away is waited for.
+    // A deleted stream sends nothing, and neither does one whose last messages were deleted: the
+    // check detects both. An unreachable server is waited for.
     const looking = setInterval(() => {
       look(sequence).then(
         ({ isMore }) => isMore || messages.stop(),
@@ -83,7 +86,7 @@ export async function* messagesOf(
   if (!stop.aborted) await look(state.lastSequence);
 }
 
-/** Those under which the project's messages are stored. */
+/** The subjects under which the project's events are stored. */
 export function subjectsOf(
   { lane, partition }: StreamName,
   { prefix, project }: Pick<ReadOptions, "prefix" | "project">,
@@ -108,7 +111,7 @@ async function consumerOf(js: JetStreamClient, { name, state }: FoundStream, opt
   });
 }
 
-/** Asks what the stream still has; that message was read last. */
+/** Queries what the stream still has; `sequence` is the last message that was read. */
 type Look = (sequence: number) => Promise<{ readonly isMore: boolean }>;
 
 interface Looked extends FoundStream {
@@ -117,8 +120,8 @@ interface Looked extends FoundStream {
 }
 
 /**
- * Each look rejects when it is another stream by now, or when NATS does not answer. Whether more is
- * to come is asked where nothing was read since the last look.
+ * Each check rejects if the stream was replaced, or if NATS does not respond. If nothing was read
+ * since the last check, it asks the server whether more messages follow.
  */
 async function lookFrom(
   connection: NatsConnection,
@@ -137,7 +140,7 @@ async function lookFrom(
   return async (sequence) => {
     const now = await erasures.stateFrom(readTo + 1);
     if (now?.created !== state.created || now.lastSequence < state.lastSequence)
-      throw new CommandError(`the stream ${stream} is not the one that it was: run it again`);
+      throw new CommandError(`the stream ${stream} was replaced while it was read: run the command again`);
     const gone = Math.min(now.firstSequence - 1, state.lastSequence);
     if (gone > readTo) {
       options.lost(readTo + 1, gone);

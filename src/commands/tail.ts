@@ -36,7 +36,7 @@ interface Tail {
   readonly context: CommandContext;
   readonly options: TailOptions;
   readonly say: (line: string) => void;
-  /** How far each source has been shown; kept from one connection to the next. */
+  /** The last position shown of each source; survives a reconnect. */
   readonly places: Map<string, Place>;
 }
 
@@ -47,23 +47,23 @@ interface Source {
 
 interface Place {
   /**
-   * When the stream was made. A stream with the same name and another time is shown from its
-   * beginning.
+   * When the stream was created. If a stream of the same name has another creation time, it is
+   * shown from its beginning.
    */
   readonly created: string;
   sequence: number;
 }
 
-/** Frames fetched ahead of a slow reader; a frame may have half a MiB and more. */
+/** Frames fetched ahead of a slow reader. A frame may exceed half a MiB. */
 const framesAhead = 16;
 const lookAgainMs = 500;
 const againMs = 1_000;
-/** How often the server is pinged and sends heartbeats; one that misses two counts as gone. */
+/** Interval of pings and heartbeats. A server that misses two counts as lost. */
 const pingMs = 5_000;
 
 /**
- * Runs until `context.stop` is aborted. Rejects if NATS cannot be reached at the start, or refuses
- * what this needs before it follows a stream; after that it retries for ever.
+ * Runs until `context.stop` is aborted. Rejects if NATS is unreachable at the start, or refuses a
+ * request before the first stream is followed; after that it retries forever.
  */
 export async function tail(
   config: Config,
@@ -75,7 +75,7 @@ export async function tail(
   if (project !== undefined) mustBeProjectId("tail", project);
   let said = "";
   function say(line: string): void {
-    // A line like the one before is not repeated.
+    // Equal consecutive lines are printed once.
     if (line !== said) stderr.write(`tail: ${forTerminal(line)}\n`);
     said = line;
   }
@@ -87,7 +87,7 @@ export async function tail(
   while (!stop.aborted) {
     try {
       if (connection === undefined) {
-        // NATS is looked up again: an embedded server may be back on another port.
+        // NATS is looked up again: an embedded server may have restarted on another port.
         access = findNats(config, context.host);
         connection = await open();
       }
@@ -104,7 +104,7 @@ export async function tail(
       const isOpen = connection?.isClosed() === false;
       const refusal = isOpen && !isFollowing && refusalOf(error, access, connection!);
       if (refusal) throw refusal;
-      if (!stop.aborted) say(`${(error as Error).message}; trying again`);
+      if (!stop.aborted) say(`${(error as Error).message}; retrying`);
     }
     await connection?.close().catch(() => {});
     connection = undefined;
@@ -119,8 +119,8 @@ interface Sought {
 }
 
 /**
- * Says so when there is no such project. The project is followed all the same: it may come yet, or
- * may have been there and left events. Nothing is said when the registry cannot be read.
+ * Prints a note if the project does not exist. The project is followed anyway: it may be added
+ * later, or may have been removed and left events. Prints nothing if the registry cannot be read.
  */
 async function tellIfUnknown(
   connection: NatsConnection,
@@ -129,10 +129,10 @@ async function tellIfUnknown(
   try {
     const known = await registeredProjects(connection, config);
     if (known.includes(project)) return;
-    const what = `there is no project ${project}`;
-    say(`${unknownText(what, project, known)}; waiting, in case it comes`);
+    const what = `unknown project ${project}`;
+    say(`${unknownText(what, project, known)}; waiting for its events`);
   } catch {
-    // The loop that follows the events tells when NATS is away.
+    // The loop that follows the events reports the lost connection.
   }
 }
 
@@ -142,17 +142,18 @@ async function followAll(tailing: Tail, prefix: string): Promise<void> {
   const subjects = options.lanes.flatMap((lane) => subjectsOf(prefix, lane, options.project));
   const sources = await streamsOf(js, subjects, tailing);
   if (sources.length === 0) return;
-  // What is stored once this has said that it follows is shown: so it first finds where to begin.
+  // Events stored after the line "following …" must be shown, so the start positions are read
+  // before it is printed.
   const starts = await Promise.all(sources.map((source) => placeOf(tailing, source)));
   const streams = [...new Set(sources.map(({ stream }) => stream))].join(", ");
   say(`following ${streams}; Ctrl-C ends it`);
   await Promise.all(sources.map((source, at) => follow(tailing, source, starts[at]!)));
-  if (!context.stop.aborted) throw new Error("the streams went silent");
+  if (!context.stop.aborted) throw new Error("the streams stopped responding");
 }
 
 /**
- * The subjects of a project's own messages, and of those it may share with others. Each has a
- * consumer of its own: one consumer with both subjects needs nats-server 2.10.
+ * The subjects of the project's own messages, and of those that it may share with others. Each has
+ * its own consumer: one consumer with two subjects needs nats-server 2.10.
  */
 function subjectsOf(prefix: string, lane: Lane, project: string | undefined): string[] {
   const tokens =
@@ -160,7 +161,7 @@ function subjectsOf(prefix: string, lane: Lane, project: string | undefined): st
   return tokens.map((token) => `${prefix}.${lane}.*.${token}`);
 }
 
-/** Waits until the gateway has made the streams; empty when told to stop before. */
+/** Waits until the gateway has created the streams; empty if stopped before. */
 async function streamsOf(
   js: JetStreamClient,
   subjects: readonly string[],
@@ -173,13 +174,13 @@ async function streamsOf(
       for await (const stream of manager.streams.names(subject)) sources.push({ stream, subject });
     }
     if (sources.length > 0) return sources;
-    say("there are no streams yet; waiting for a gateway to make them");
+    say("no streams yet; waiting for a gateway to create them");
     await pauseUntilAborted(lookAgainMs, context.stop);
   }
   return [];
 }
 
-/** Ends when told to stop, and when the server falls silent. */
+/** Ends when stopped, and when the server stops responding. */
 async function follow(tailing: Tail, source: Source, place: Place): Promise<void> {
   const { js, context, options, say } = tailing;
   const { stdout, stop } = context;
@@ -199,7 +200,7 @@ async function follow(tailing: Tail, source: Source, place: Place): Promise<void
     for await (const message of messages) {
       if (stop.aborted) break;
       place.sequence = message.seq;
-      // What was written anew was shown when it first came.
+      // A frame that an erasure stored again was shown when it was first stored.
       if (!options.fromStart && originalOf(message.headers) !== undefined) continue;
       const lines = linesOf(message, options, say);
       if (lines !== "" && !stdout.write(forTerminal(lines)))
@@ -211,8 +212,8 @@ async function follow(tailing: Tail, source: Source, place: Place): Promise<void
 }
 
 /**
- * Where to go on: behind what was shown, or at the beginning of a stream that was made anew
- * meanwhile. At first that is the stream's end, or its beginning with `fromStart`.
+ * The position to resume at: after what was shown, or the beginning of a stream that was created
+ * again. At first that is the end of the stream, or its beginning with `fromStart`.
  */
 async function placeOf(
   { js, options, places, say }: Tail,
@@ -225,7 +226,7 @@ async function placeOf(
   if (known?.created === created && known.sequence <= state.last_seq) return known;
   if (known !== undefined) {
     say(
-      `stream ${stream} is not the one it was, or has lost what was in it: showing it from its beginning`,
+      `stream ${stream} was replaced or has lost messages: showing it from its beginning`,
     );
   }
   const place = {
@@ -237,9 +238,8 @@ async function placeOf(
 }
 
 /**
- * The message's records that the options select, in their format, each with a line feed. Lines that
- * are no records, which only another program can have stored, are told and passed over where they
- * are to be read.
+ * Returns the selected records of the message in the selected format, each with a line feed. Lines
+ * that are not records, which only another program can have stored, are skipped and reported.
  */
 function linesOf(message: JsMsg, options: TailOptions, say: Tail["say"]): string {
   const { project, events = [], distinctIds = [], format = "json" } = options;
@@ -263,12 +263,12 @@ function linesOf(message: JsMsg, options: TailOptions, say: Tail["say"]): string
   }
   if (unreadable > 0)
     say(
-      `message ${message.seq} of ${message.info.stream}: ${unreadable} of its lines are no events; not shown`,
+      `message ${message.seq} of ${message.info.stream}: ${unreadable} of its lines are not events and are skipped`,
     );
   return shown.join("");
 }
 
-/** Undefined for a line that is no record. */
+/** Undefined if the line is not a record. */
 function recordIn(line: string): StoredRecord | undefined {
   let value: unknown;
   try {
@@ -289,7 +289,7 @@ type StoredRecord = Readonly<Record<(typeof recordTexts)[number], string>> & {
   readonly properties?: unknown;
 };
 
-/** Characters of a name or id, and of the properties, that a line of text shows. */
+/** Maximum length of a name or id, and of the properties, in a line of text. */
 const nameCharactersMax = 60;
 const propertiesCharactersMax = 200;
 
@@ -305,7 +305,7 @@ function textOf(record: StoredRecord): string {
 
 function cut(text: string, charactersMax: number): string {
   if (text.length <= charactersMax) return text;
-  // A cut between the halves of a surrogate pair would print a broken character.
+  // A cut inside a surrogate pair would print a broken character.
   const end = /[\uD800-\uDBFF]/.test(text[charactersMax - 1]!) ? charactersMax - 1 : charactersMax;
   return `${text.slice(0, end)}… (${text.length} characters)`;
 }

@@ -83,7 +83,7 @@ async function startEffects(gateway: TestGateway): Promise<string> {
     log,
     signal: ended.signal,
     acceptExpired: false,
-    isBeside: false,
+    isChild: false,
   };
   const served = serveEffects(config, options);
   onTestFinished(async () => {

@@ -1,6 +1,6 @@
-// `doctor`: checks everything a gateway with these settings needs, in the order of a start, and
-// says what is wrong and how to fix it. Changes nothing. It goes on when NATS is away, and ends
-// within about ten seconds even if nothing answers.
+// `doctor`: checks everything that a gateway with these settings needs, in the order of a start,
+// and prints the problems with their fixes. Changes nothing. It continues if NATS is down, and ends
+// within about ten seconds even if nothing responds.
 
 import { resolve } from "node:path";
 import { loadConnectionId } from "../../gateway/http/client/connection-id.ts";
@@ -33,7 +33,7 @@ import { checkScripts } from "./scripts.ts";
 import { checkUpstream } from "./upstream.ts";
 
 export interface DoctorOptions {
-  /** URLs of nats-server's monitoring endpoints, with commas between. */
+  /** Monitoring URLs of nats-server, separated by commas. */
   readonly monitor?: string;
   readonly json: boolean;
   /** Warnings make the command fail too. */
@@ -43,8 +43,8 @@ export interface DoctorOptions {
 const portTimeoutMs = 1_500;
 
 /**
- * Throws a CommandError with an empty message after the findings are printed: exit code 1 when a
- * check fails, 2 when the settings have faults.
+ * Throws a CommandError with an empty message after the findings are printed: exit code 1 if a
+ * check fails, 2 if settings are invalid.
  */
 export async function doctor(
   settings: ConfigResult,
@@ -55,7 +55,7 @@ export async function doctor(
   const monitors = monitorUrls(options.monitor);
   const findings = settings.ok
     ? [
-        check.ok("all read, without faults"),
+        check.ok("all valid"),
         ...(await checkAll(settings.config, monitors, context)),
       ]
     : settings.faults.map((fault) =>
@@ -98,7 +98,7 @@ async function checkPorts(
   const timeoutMs = portTimeoutMs;
   const embedded = config.natsUrl === undefined ? embeddedUrl(config, host) : undefined;
   const natsUrl = config.natsUrl ?? embedded;
-  // The process that runs on the data folder may have other ports than the settings of this one.
+  // The process that uses the data folder may have other ports than these settings.
   const noted = embedded === undefined ? undefined : readHolder(resolve(config.dataDir));
   const mine = async (): Promise<Instance> => ({
     ...instanceOf({ ...config, natsUrl }),
@@ -118,7 +118,7 @@ async function checkPorts(
   return [open, admin.finding, await effects];
 }
 
-/** Where the embedded nats-server of the data folder listens; undefined while none runs. */
+/** The address of the embedded nats-server of the data folder; undefined if none runs. */
 function embeddedUrl(config: Config, host: CommandContext["host"]): string | undefined {
   try {
     return findNats(config, host).natsUrl;
@@ -127,12 +127,12 @@ function embeddedUrl(config: Config, host: CommandContext["host"]): string | und
   }
 }
 
-/** A monitoring URL may hold a password, so the error does not show the one that is wrong. */
+/** A monitoring URL may contain a password, so the error does not show the invalid one. */
 function monitorUrls(text: string | undefined): string[] {
   const urls = text?.split(",").map((url) => url.trim()) ?? [];
   if (urls.every((url) => URL.canParse(url) && /^https?:\/\/[^/]/.test(url))) return urls;
   throw new CommandError(
-    "--monitor must be http://host:port, or several with commas between",
+    "--monitor must be http://host:port, or a comma-separated list",
     usageExitCode,
   );
 }

@@ -1,5 +1,5 @@
-// Asks the process of the effects how it is, where one answers on the port of the settings. None is
-// needed, so a port that is free is well. What the database says is another check's.
+// Queries the effects process, if one responds on the port of the settings. It is optional, so a
+// free port is fine. The database has its own check.
 
 import { totalLag } from "../../readers/effects/streams/lag.ts";
 import { counted } from "../terminal.ts";
@@ -20,7 +20,7 @@ const effectsPort: PortCheck = {
   ...{ name: "effects port", portSetting: "PENSTOCK_EFFECTS_PORT" },
   ...{ hostSetting: "PENSTOCK_EFFECTS_HOST", usualHost: "127.0.0.1" },
 };
-/** A process that works is seconds behind; beyond it, it is down or cannot keep up. */
+/** A running process lags by seconds; beyond this it is down or cannot keep up. */
 export const lagSecondsMax = 60;
 
 export async function checkEffectsPort(question: PortQuestion, mine: Mine): Promise<Finding> {
@@ -34,37 +34,37 @@ export async function checkEffectsPort(question: PortQuestion, mine: Mine): Prom
   const other = await otherThan(mine, live?.body);
   if (other !== undefined) return otherOne(effectsPort, port, other);
   const ready = await ask("/readyz");
-  const who = `a \`penstock effects\` answers on ${port}`;
+  const who = `a \`penstock effects\` responds on ${port}`;
   if (ready?.status !== 200) {
     const reasons = fieldOf(ready?.body, "reasons");
-    const why = Array.isArray(reasons) ? shownList(reasons.map(String)) : "it does not say why";
-    return check.fail(`${who} and is not ready: ${why}`, "see the other lines here, and its log");
+    const why = Array.isArray(reasons) ? shownList(reasons.map(String)) : "it gives no reason";
+    return check.fail(`${who} and is not ready: ${why}`, "see the other findings, and its log");
   }
   const status = await ask("/status");
   if (status?.status !== 200)
-    return check.fail(`${who} and does not say what it has applied`, "see its log");
+    return check.fail(`${who} but does not report what it has applied`, "see its log");
   const { state, messages, seconds, incidents, rejected } = appliedOf(status.body);
   const trouble = `${counted(incidents, "incident")}, ${rejected} rejected`;
   if (messages === undefined)
-    return check.warn(`${who}, and does not know how far it is behind; ${trouble}`, "see its log");
-  const found = `${who}: ${state}, ${counted(messages, "message")} behind, ${trouble}`;
+    return check.warn(`${who}, and its lag is unknown; ${trouble}`, "see its log");
+  const found = `${who}: ${state}, lag ${counted(messages, "message")}, ${trouble}`;
   if (seconds < lagSecondsMax) return check.ok(found);
   return check.warn(
-    `${found}; the oldest has waited for ${Math.round(seconds)} s`,
-    "wait if it was down; else see `penstock effects status` and its log",
+    `${found}; the oldest is ${Math.round(seconds)} s old`,
+    "wait if it was down; otherwise see `penstock effects status` and its log",
   );
 }
 
 interface Applied {
   readonly state: string;
-  /** Undefined: of some stream it is not known. */
+  /** Undefined if the lag of any stream is unknown. */
   readonly messages: number | undefined;
   readonly seconds: number;
   readonly incidents: number;
   readonly rejected: number;
 }
 
-/** What /status says; what is not there counts as nothing. */
+/** Reads /status; missing fields count as 0. */
 function appliedOf(body: string): Applied {
   const streams = (fieldOf(body, "streams") ?? []) as readonly {
     readonly lag_messages?: number | null;

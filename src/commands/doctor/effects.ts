@@ -1,6 +1,5 @@
-// Checks the effects: whether their database answers and could be written, how far it is behind the
-// streams, and what could not be applied. A gateway needs none of it: where there is no database
-// yet, that is well. Changes nothing.
+// Checks the effects: whether their database is readable and writable, how far it lags, and what
+// could not be applied. The effects are optional: a missing database is fine. Changes nothing.
 
 import { accessSync, constants } from "node:fs";
 import path from "node:path";
@@ -33,7 +32,7 @@ export async function checkEffects(config: Config, context: CommandContext): Pro
   const check = checkOf("effects");
   const place = storePlace(config);
   if (place.kind === "sqlite" && isAbsent(place.file))
-    return [check.ok(`no database yet: \`penstock effects\` makes ${place.file}`)];
+    return [check.ok(`no database yet: \`penstock effects\` creates ${place.file}`)];
   try {
     const reader = await readerAt(place);
     try {
@@ -67,8 +66,8 @@ async function checkDatabase(
   const late = delay(databaseTimeoutMs, undefined, { ref: false });
   const answer = await Promise.race([asked, late]);
   if (answer === undefined) {
-    const found = `${shownPlace(place)} does not answer within ${databaseTimeoutMs / 1_000} s`;
-    return [check.fail(found, "look at the database, or set PENSTOCK_EFFECTS_URL to another")];
+    const found = `${shownPlace(place)} does not respond within ${databaseTimeoutMs / 1_000} s`;
+    return [check.fail(found, "check the database, or set PENSTOCK_EFFECTS_URL to another one")];
   }
   const [totals, applied] = answer;
   const fault = place.kind === "sqlite" ? unwritable(place.file) : undefined;
@@ -77,21 +76,21 @@ async function checkDatabase(
   if (foreign.length > 0)
     return [
       check.warn(
-        `${shownPlace(place)} was filled from other streams than those of this NATS, or they were made again since: ${foreign.join(", ")}`,
-        "name the database of this NATS in PENSTOCK_EFFECTS_URL (or its PENSTOCK_DATA_DIR)",
+        `${shownPlace(place)} was built from streams of another NATS, or they were created again since: ${foreign.join(", ")}`,
+        "set PENSTOCK_EFFECTS_URL (or PENSTOCK_DATA_DIR) to the database of this NATS",
       ),
       ...checkTrouble(totals),
     ];
   return [
     fault === undefined
       ? check.ok(`${shownPlace(place)}: ${counted(persons, "person")}, ${counted(groups, "group")}`)
-      : check.fail(`${fault} cannot be written by this user`, "run this as the user who runs it"),
+      : check.fail(`${fault} cannot be written by this user`, "run doctor as the user who runs `penstock effects`"),
     ...(await checkLag(applied, config, context)),
     ...checkTrouble(totals),
   ];
 }
 
-/** SQLite writes beside the file too. */
+/** SQLite also creates files in the folder. */
 function unwritable(file: string): string | undefined {
   return [file, path.dirname(file)].find((one) => {
     try {
@@ -104,8 +103,8 @@ function unwritable(file: string): string | undefined {
 }
 
 /**
- * The streams from which the database was filled and which are not at this NATS as they were then.
- * Empty also if NATS cannot be asked: its own checks tell that.
+ * Returns the streams from which the database was built and which no longer exist in this NATS, or
+ * were created again. Empty also if NATS does not respond: its own checks report that.
  */
 async function foreignStreams(
   applied: readonly Position[],
@@ -149,16 +148,16 @@ async function checkLag(
       await connection.close();
     }
   } catch {
-    // What is wrong with NATS is told by its own checks.
+    // The checks of NATS report its problems.
     return [];
   }
   const { messages, seconds } = lagOf(streams);
   const worst = streams.find(({ lagSeconds }) => lagSeconds === seconds);
   if (worst === undefined || seconds < lagSecondsMax)
     return [
-      check.ok(messages === 0 ? "all is applied" : `${counted(messages, "message")}, coming in`),
+      check.ok(messages === 0 ? "everything is applied" : `lag ${counted(messages, "message")}, catching up`),
     ];
-  const found = `not applied: ${counted(messages, "message")}, the oldest of ${worst.stream} for ${Math.round(seconds)} s`;
+  const found = `not applied: ${counted(messages, "message")}; the oldest of ${worst.stream} is ${Math.round(seconds)} s old`;
   return [check.warn(found, "start `penstock effects`, or see its log and /status")];
 }
 

@@ -1,5 +1,5 @@
-// Checks the files that settings name and that set-up builds: when certificates and credentials
-// end, and whether the addons load.
+// Checks the files that settings name and that setup builds: when certificates and credentials
+// expire, and whether the addons load.
 
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -15,8 +15,8 @@ export interface NamedFile {
 }
 
 /**
- * A chain is valid only while each certificate in it is. Reading the settings has already made sure
- * that the file holds a chain and that its key fits.
+ * A chain is valid only while every certificate in it is. Reading the settings has already checked
+ * that the file is a chain and that the key matches.
  */
 export function checkChain(named: NamedFile, nowMs: number): Finding {
   const { setting, file } = named;
@@ -28,8 +28,8 @@ export function checkChain(named: NamedFile, nowMs: number): Finding {
 }
 
 /**
- * Each authority vouches by itself. When one of several has ended, only the certificates that it
- * signed are no longer taken.
+ * Each authority is independent. If one of several has expired, only the certificates that it
+ * signed are rejected.
  */
 export function checkAuthorities(named: NamedFile, nowMs: number): Finding {
   const { setting, file } = named;
@@ -47,10 +47,10 @@ export function checkAuthorities(named: NamedFile, nowMs: number): Finding {
     nowMs,
   });
   if (all.level !== "ok" || ended === 0) return all;
-  const found = `${ended} of the ${times.length} authorities in ${setting} ended: a server only they vouch for is not taken; the last ${all.found.slice(setting.length + 1)}`;
+  const found = `${ended} of the ${times.length} authorities in ${setting} expired: servers with a certificate of theirs are rejected; the last ${all.found.slice(setting.length + 1)}`;
   return checkOf("certificates").warn(
     found,
-    `take those that ended out of ${file}: that is taken without a restart`,
+    `remove the expired ones from ${file}: the file is reloaded without a restart`,
   );
 }
 
@@ -60,8 +60,8 @@ interface Times {
 }
 
 /**
- * When each certificate in the file begins and ends, at least one; or a finding that says what is
- * wrong with the file.
+ * Returns when each certificate in the file begins and ends, at least one; or a finding if the file
+ * is invalid.
  */
 function readTimes({ setting, file }: NamedFile): Times[] | Finding {
   try {
@@ -72,10 +72,10 @@ function readTimes({ setting, file }: NamedFile): Times[] | Finding {
       const { validFromDate, validToDate } = new X509Certificate(pem);
       return { fromMs: validFromDate.getTime(), endsMs: validToDate.getTime() };
     });
-    if (times.length === 0) throw new Error("it holds no certificate");
+    if (times.length === 0) throw new Error("it contains no certificate");
     return times;
   } catch (error) {
-    const fix = `put a PEM certificate into ${file}`;
+    const fix = `write a PEM certificate to ${file}`;
     return checkOf("certificates").fail(
       `${setting} cannot be read: ${(error as Error).message}`,
       fix,
@@ -85,10 +85,10 @@ function readTimes({ setting, file }: NamedFile): Times[] | Finding {
 
 function notYet(setting: string, fromMs: number): Finding {
   const found = `${setting} is not valid before ${shownDay(fromMs)}`;
-  return checkOf("certificates").fail(found, "look at the clock, or wait, or have another made");
+  return checkOf("certificates").fail(found, "check the clock, wait, or get another certificate");
 }
 
-/** NATS credentials without an expiry (`exp` missing or 0) do not end. */
+/** NATS credentials without an expiry (`exp` missing or 0) do not expire. */
 export function checkCredentials({ setting, file }: NamedFile, nowMs: number): Finding {
   const check = checkOf("certificates");
   try {
@@ -97,12 +97,12 @@ export function checkCredentials({ setting, file }: NamedFile, nowMs: number): F
     const claims = JSON.parse(
       Buffer.from(jwt.split(".")[1] ?? "", "base64url").toString("utf8"),
     ) as { exp?: number };
-    if (claims.exp === undefined || claims.exp === 0) return check.ok(`${setting} does not end`);
+    if (claims.exp === undefined || claims.exp === 0) return check.ok(`${setting} does not expire`);
     return expiry(setting, { file, endsMs: claims.exp * 1_000, nowMs });
   } catch {
     return check.fail(
-      `${setting}: ${file} holds no NATS credentials`,
-      "write it with `nsc generate creds`",
+      `${setting}: ${file} contains no NATS credentials`,
+      "create it with `nsc generate creds`",
     );
   }
 }
@@ -112,9 +112,9 @@ function expiry(
   { file, endsMs, nowMs }: { file: string; endsMs: number; nowMs: number },
 ): Finding {
   const check = checkOf("certificates");
-  const fix = `renew ${file}: a new one is taken without a restart`;
-  if (endsMs <= nowMs) return check.fail(`${setting} ended ${shownDay(endsMs)}`, fix);
-  const found = `${setting} ends ${shownDay(endsMs)}`;
+  const fix = `renew ${file}: a new one is loaded without a restart`;
+  if (endsMs <= nowMs) return check.fail(`${setting} expired ${shownDay(endsMs)}`, fix);
+  const found = `${setting} expires ${shownDay(endsMs)}`;
   if (endsMs - nowMs > soonMs) return check.ok(found);
   return check.warn(`${found}, in ${((endsMs - nowMs) / dayMs).toFixed(1)} days`, fix);
 }

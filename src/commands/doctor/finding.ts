@@ -1,19 +1,19 @@
-// A finding is what a check of `penstock doctor` returns: one line, and the fix for what is wrong.
-// No check prints or throws. No text holds a secret: URLs are shown without their users, keys and
-// tokens not at all.
+// A finding is the result of a check of `penstock doctor`: one line, and the fix for the problem.
+// No check prints or throws. No text contains a secret: URLs are shown without their users, and
+// keys and tokens not at all.
 
 export type Level = "ok" | "warn" | "fail";
 
 export interface Finding {
-  /** What was looked at, in a word or two; the same in every run. */
+  /** What was checked, in a word or two; constant. */
   readonly check: string;
   readonly level: Level;
   readonly found: string;
-  /** The setting or command that fixes it; only with `warn` and `fail`. */
+  /** The setting or command that fixes the problem; only with `warn` and `fail`. */
   readonly fix?: string;
 }
 
-/** A check by its name, with the three ways it can end. */
+/** A check by name, with its three possible results. */
 interface Check {
   ok(found: string): Finding;
   warn(found: string, fix: string): Finding;
@@ -41,7 +41,7 @@ export function shownBytes(bytes: number): string {
   return `${unit === 0 ? size : size.toFixed(1)} ${units[unit]}`;
 }
 
-/** The first `max` items, and how many more there are. */
+/** The first `max` items, and the number of further ones. */
 export function shownList(items: readonly string[], max = 5): string {
   const more = items.length - max;
   return more > 0 ? `${items.slice(0, max).join(", ")} and ${more} more` : items.join(", ");

@@ -1,6 +1,5 @@
-// For a gateway beside a leaf node: checks whether the hub answers, and whether the leaf's registry
-// is the mirror of the hub's that a gateway asks for, as gateway/projects/registry/hub-mirror.ts makes it.
-// It changes nothing.
+// For a gateway at a leaf node: checks whether the hub responds, and whether the leaf's registry is
+// the mirror of the hub's that gateway/projects/registry/hub-mirror.ts creates. It changes nothing.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -18,26 +17,26 @@ export interface Mirror {
 }
 
 /**
- * Why a gateway does not take the mirror, or not yet; undefined when it takes the mirror, and when
+ * Why a gateway does not accept the mirror, or not yet; undefined if it accepts the mirror, or if
  * there is none.
  */
 export function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefined {
   const check = checkOf("registry");
   if (info === undefined) return undefined;
   if (!isMirrorOf(info.config, hubDomain)) {
-    const found = `${name} is not a mirror of the one in domain ${hubDomain}: the gateway waits for one forever`;
+    const found = `${name} is not a mirror of the one in domain ${hubDomain}: the gateway waits for the mirror forever`;
     const fix = `check its content (\`penstock project list\`, without PENSTOCK_HUB_DOMAIN), then \`nats stream rm ${name}\` here: the gateway creates the mirror`;
     return check.fail(found, fix);
   }
   if (isFilled(info.config)) return undefined;
-  const found = `${name} has not copied all of the hub yet: the gateway does not listen until then`;
+  const found = `${name} has not copied everything from the hub yet: the gateway does not listen until then`;
   return check.warn(
     found,
     "start the gateway, and check that the hub answers; the log names what the gateway waits for",
   );
 }
 
-/** Never rejects: a hub that does not answer is a finding. */
+/** Never rejects: a hub that does not respond is a finding. */
 export async function checkHub(
   connection: NatsConnection,
   mirror: Mirror,
@@ -49,22 +48,22 @@ export async function checkHub(
     const hub = await managerOf(connection, { domain: hubDomain, timeoutMs });
     const there = await streamInfoOf(hub, name);
     if (there === undefined) {
-      const found = `domain ${hubDomain} answers, but has no registry for the leaf nodes to mirror`;
+      const found = `domain ${hubDomain} responds, but has no registry that leaf nodes can mirror`;
       return check.warn(found, "run `penstock gather` at the hub: it creates the registry");
     }
     const [here, atHub] = [info?.state.last_seq ?? 0, there.state.last_seq];
     if (info !== undefined && isMirrorOf(info.config, hubDomain) && here > atHub) {
-      const found = `${name} is at ${here} here and at ${atHub} in domain ${hubDomain}, where it was created again: the mirror follows nothing`;
+      const found = `${name} is at ${here} here and at ${atHub} in domain ${hubDomain}, where it was created again: the mirror copies nothing`;
       return check.warn(
         found,
         `\`nats stream rm ${name}\` here, and start the gateway again: it creates the mirror`,
       );
     }
-    return check.ok(`domain ${hubDomain} answers`);
+    return check.ok(`domain ${hubDomain} responds`);
   } catch (error) {
     const waits =
       info !== undefined && isFilled(info.config) ? "" : ", and a gateway here waits for it";
-    const found = `domain ${hubDomain} does not answer${waits}: ${(error as Error).message}`;
+    const found = `domain ${hubDomain} does not respond${waits}: ${(error as Error).message}`;
     const fix =
       "start the hub's nats-server, or correct `leafnodes` in leaf.conf or PENSTOCK_HUB_DOMAIN (`domain` in hub.conf)";
     return check.warn(found, fix);

@@ -1,13 +1,13 @@
-// Checks whether JetStream is enabled, and whether the account and the server have the room to
-// promise the streams what the settings ask for. Streams that exist count as promised already: only
-// what a start would add must fit.
+// Checks whether JetStream is enabled, and whether account and server have enough unreserved
+// storage for the streams that the settings ask for. Existing streams count as reserved already:
+// only what a start would add must fit.
 
 import type { AccountLimits, JetStreamAccountStats, StreamInfo } from "@nats-io/jetstream";
 import type { WantedConfig } from "../../gateway/streams/desired.ts";
 import { checkOf, type Finding, shownBytes } from "./finding.ts";
 import type { JetStreamFacts } from "./nats-facts.ts";
 
-/** What one server may promise to streams, and what it has promised already. */
+/** The storage that one server may reserve for streams, and has already reserved. */
 export interface ServerRoom {
   readonly storeBytesMax: number;
   readonly reservedBytes: number;
@@ -18,32 +18,31 @@ interface RoomQuestion {
   readonly facts: JetStreamFacts;
   readonly wanted: readonly WantedConfig[];
   /**
-   * The buckets that the gateway makes beside the event streams: the name of each bucket's stream
-   * with the bytes that it asks for; 0 is no limit.
+   * The buckets that the gateway creates in addition to the event streams: the name of each
+   * bucket's stream with the bytes that it reserves; 0 is no limit.
    */
   readonly buckets: ReadonlyMap<string, number>;
   readonly server: ServerRoom | undefined;
   /**
-   * Set beside a leaf node: the command that is advised there makes the bucket as a mirror of the
-   * hub's.
+   * Set at a leaf node: the recommended command there creates the bucket as a mirror of the hub's.
    */
   readonly hubDomain?: string | undefined;
 }
 
-/** The smallest value that PENSTOCK_STREAM_BYTES_MAX takes. */
+/** The minimum of PENSTOCK_STREAM_BYTES_MAX. */
 const streamBytesLeast = 1_048_576;
 const enable =
-  "put a `jetstream { store_dir: … }` block into nats-server's configuration, and enable it for the account";
+  "add a `jetstream { store_dir: … }` block to nats-server's configuration, and enable it for the account";
 
-/** The finding when the account could not be asked about JetStream. */
+/** The finding if the account could not be queried about JetStream. */
 export function checkJetStreamFault(fault: string, isOnServer: boolean): Finding {
   const check = checkOf("jetstream");
   if (!isOnServer) return check.fail("the server runs without JetStream", enable);
   if (/not enabled/i.test(fault))
     return check.fail(`the account has no JetStream: ${fault}`, enable);
   return check.fail(
-    `does not answer: ${fault}`,
-    "look at nats-server's log: a cluster needs a leader (most of its nodes up), the user the right to publish to $JS.API.>",
+    `does not respond: ${fault}`,
+    "check nats-server's log: a cluster needs a leader (most of its nodes up), and the user needs the permission to publish to $JS.API.>",
   );
 }
 
@@ -55,8 +54,8 @@ export function checkRoom(question: RoomQuestion): Finding[] {
   if (tier === undefined) {
     return [
       check.fail(
-        `the account has no room for R${replicas} streams`,
-        `give it a tier R${replicas}, or set PENSTOCK_REPLICAS`,
+        `the account has no storage for R${replicas} streams`,
+        `add a tier R${replicas} to it, or set PENSTOCK_REPLICAS`,
       ),
     ];
   }
@@ -74,8 +73,8 @@ export function checkRoom(question: RoomQuestion): Finding[] {
 
   const added = addedBytes(question, tier.isTiered);
   const size = `${wanted.length} streams of ${shownBytes(wanted[0]?.max_bytes ?? 0)}${replicas > 1 ? ` × ${replicas}` : ""}`;
-  if (added.streams + added.buckets === 0) return [check.ok(`enabled; ${size} are promised`)];
-  const asks = `${size}: ${shownBytes(added.streams + added.buckets)} are still to be promised`;
+  if (added.streams + added.buckets === 0) return [check.ok(`enabled; ${size} are reserved`)];
+  const asks = `${size}: ${shownBytes(added.streams + added.buckets)} must still be reserved`;
   const { max_storage: accountMax } = tier.limits;
   const account: Room = {
     whose: "the account",
@@ -92,11 +91,11 @@ export function checkRoom(question: RoomQuestion): Finding[] {
   if (freeOf(tightest) < Number.POSITIVE_INFINITY) {
     return [check.ok(`enabled; ${asks}, ${tightest.whose} has ${shownBytes(freeOf(tightest))}`)];
   }
-  const found = `enabled; ${asks}, and the server's max_file_store cannot be seen from here`;
+  const found = `enabled; ${asks}, but the server's max_file_store is not visible from here`;
   return [
     check.warn(
       found,
-      "name nats-server's monitoring port: `penstock doctor --monitor http://host:8222`",
+      "give nats-server's monitoring port: `penstock doctor --monitor http://host:8222`",
     ),
   ];
 }
@@ -104,16 +103,16 @@ export function checkRoom(question: RoomQuestion): Finding[] {
 interface Room {
   readonly whose: string;
   readonly fix: string;
-  /** What each node may promise. */
+  /** The storage that each node may reserve. */
   readonly bytesMax: number;
   readonly usedBytes: number;
   readonly nodes: number;
 }
 
 /**
- * The room is counted as the added bytes are. In accounts with tiers those count each stream once,
- * so the room of all nodes is divided by `copies`, the replicas. In others they count every replica
- * already, and `copies` is 1.
+ * The storage is counted like the added bytes. In accounts with tiers these count each stream once,
+ * so the storage of all nodes is divided by `copies`, the replicas. In others they already count
+ * every replica, and `copies` is 1.
  */
 function serverRoomOf(server: ServerRoom | undefined, copies: number): Room[] {
   if (server === undefined) return [];
@@ -140,8 +139,8 @@ interface Added {
 }
 
 /**
- * The bytes that a start will ask for: for streams and buckets that are missing, and for streams
- * that are smaller than the settings. In accounts without tiers every replica counts.
+ * The bytes that a start will reserve: for missing streams and buckets, and for streams that are
+ * smaller than the settings. In accounts without tiers every replica counts.
  */
 function addedBytes({ facts, wanted, buckets }: RoomQuestion, isTiered: boolean): Added {
   const times = (replicas: number): number => (isTiered ? 1 : replicas);
@@ -170,8 +169,8 @@ interface Shortage {
 }
 
 /**
- * Streams without room are a failure, because a gateway does not start without them. A usage record
- * without room is a warning: a gateway starts without it.
+ * Missing storage for streams is a failure, because a gateway does not start without them. Missing
+ * storage for the usage record is a warning: a gateway starts without it.
  */
 function tooLittle(
   { wanted, facts }: RoomQuestion,
@@ -181,21 +180,21 @@ function tooLittle(
   const { whose, bytesMax } = room;
   const free = freeOf(room);
   const left = Math.max(0, bytesMax - room.usedBytes);
-  const found = `${asks}, and of ${whose}'s ${shownBytes(bytesMax)} are ${shownBytes(left)} left`;
+  const found = `${asks}, but only ${shownBytes(left)} of ${whose}'s ${shownBytes(bytesMax)} are left`;
   const copies = wanted.reduce(
     (sum, { num_replicas: replicas }) => sum + (isTiered ? 1 : replicas),
     0,
   );
   const fitting = Math.floor((free - added.buckets) / copies);
-  // A value is named only while no stream is there: a smaller setting does not shrink streams that
-  // exist.
+  // A value is recommended only while no stream exists: a smaller setting does not shrink existing
+  // streams.
   const isFirst =
     wanted.every(({ name }) => !facts.streams.has(name)) && fitting >= streamBytesLeast;
   const lower = isFirst
     ? `PENSTOCK_STREAM_BYTES_MAX=${fitting} would fit`
     : "lower PENSTOCK_STREAM_BYTES_MAX";
   if (added.streams > free) return check.fail(found, `${lower}; or ${room.fix}`);
-  return check.warn(`${found}: the usage record has no room`, `${lower}; or ${room.fix}`);
+  return check.warn(`${found}: no storage for the usage record`, `${lower}; or ${room.fix}`);
 }
 
 interface Tier {
@@ -217,7 +216,7 @@ interface LimitQuestion {
   readonly missing: readonly string[];
   readonly buckets: ReadonlyMap<string, number>;
   readonly hubDomain: string | undefined;
-  /** How many streams the account has now. */
+  /** The number of streams that the account has now. */
   readonly streams: number;
 }
 
@@ -229,13 +228,13 @@ function limitFaults(
   const faults: Finding[] = [];
   if (missing.length === 0) return faults;
   if (limits.max_streams >= 0 && streams + missing.length > limits.max_streams) {
-    const found = `the account may have ${limits.max_streams} streams and has ${streams}: ${missing.length} more are needed`;
+    const found = `the account has ${streams} of at most ${limits.max_streams} streams: ${missing.length} more are needed`;
     faults.push(check.fail(found, "raise the account's max_streams, or lower PENSTOCK_PARTITIONS"));
   }
   const largest = limits.storage_max_stream_bytes;
   const asked = Math.max(...wanted.map(({ max_bytes: bytes }) => bytes));
   if (largest > 0 && asked > largest) {
-    const found = `a stream of ${shownBytes(asked)} is more than the account's ${shownBytes(largest)} for one`;
+    const found = `a stream of ${shownBytes(asked)} exceeds the account's limit of ${shownBytes(largest)} per stream`;
     faults.push(
       check.fail(
         found,
@@ -253,7 +252,7 @@ function limitFaults(
     });
     faults.push(
       check.fail(
-        "the account takes no stream without a limit of bytes, and the registry has none",
+        "the account requires a byte limit for each stream, and the registry has none",
         made.join(", "),
       ),
     );

@@ -1,5 +1,5 @@
-// Checks what the machine offers: open files, memory, room on disk. It reads /proc and the control
-// group. Where these are missing it says what it cannot see.
+// Checks the machine: open files, memory, disk space. It reads /proc and the control group, and
+// reports if they are missing.
 
 import { existsSync, readFileSync, statfsSync } from "node:fs";
 import { totalmem } from "node:os";
@@ -10,24 +10,24 @@ import { checkOf, type Finding, shownBytes } from "./finding.ts";
 const filesLeast = 256;
 const filesWanted = 8_192;
 /**
- * `restBytes` is what a gateway process takes at rest. `processBytes` also has its buffers and scan
- * tables, which the in-flight budget does not count. docs/guides/sizing.md plans with the same
+ * `restBytes` is the memory of an idle gateway process. `processBytes` adds its buffers and scan
+ * tables, which the in-flight budget does not include. docs/guides/sizing.md plans with the same
  * numbers, under "Memory".
  */
 const restBytes = 120 * 1_048_576;
 const processBytes = restBytes + 160 * 1_048_576;
 
 /**
- * Each connection takes one open file. Node raises its soft limit to the hard one, in the gateway
- * as in this command, so both have the same limit.
+ * Each connection needs one open file. Node raises its soft limit to the hard one, in the gateway
+ * and in this command, so both have the same limit.
  */
 export function checkFiles(): Finding {
   const check = checkOf("open files");
   const limit = openFilesMax();
-  if (limit === undefined) return check.ok("the limit cannot be seen here");
+  if (limit === undefined) return check.ok("the limit is unknown on this system");
   const fix =
-    "`ulimit -n 65536` before the start, LimitNOFILE=65536 in systemd, ulimits in compose";
-  const found = `up to ${limit}, so some ${connectionsRoom(limit)} connections a process`;
+    "`ulimit -n 65536` before the start, LimitNOFILE=65536 in systemd, ulimits in Compose";
+  const found = `up to ${limit}, enough for some ${connectionsRoom(limit)} connections per process`;
   if (limit < filesLeast) return check.fail(found, fix);
   return limit < filesWanted
     ? check.warn(found, fix)
@@ -35,8 +35,8 @@ export function checkFiles(): Finding {
 }
 
 /**
- * Each process needs its in-flight budget, an eighth of that again, by which small requests may
- * exceed it, and what the process itself takes.
+ * Each process needs its in-flight budget, another eighth of it by which small requests may exceed
+ * it, and its own memory.
  */
 export function checkMemory({
   inflightBytesMax,
@@ -54,15 +54,15 @@ export function checkMemory({
   const room = Math.floor((bytes / workers - processBytes) / 1.125);
   const lower =
     room >= 1_048_576 ? `PENSTOCK_INFLIGHT_BYTES_MAX=${room} would fit` : "lower PENSTOCK_WORKERS";
-  const fix = `${lower}; or raise the limit of memory (MemoryMax in systemd, resources.limits.memory in Kubernetes)`;
+  const fix = `${lower}; or raise the memory limit (MemoryMax in systemd, resources.limits.memory in Kubernetes)`;
   return workers * restBytes > bytes
     ? check.fail(found, fix)
     : check.warn(`${found}: it may be killed under load`, fix);
 }
 
 /**
- * The smallest memory limit of the control group and of the groups above it (version 2, then 1), or
- * the machine's memory where that is smaller.
+ * The smallest memory limit of the control group and its parents (version 2, then 1), or the
+ * machine's memory if that is smaller.
  */
 function memoryLimit(): { bytes: number; isGroup: boolean } {
   const machine = totalmem();
@@ -78,8 +78,8 @@ function memoryLimit(): { bytes: number; isGroup: boolean } {
 }
 
 /**
- * Inside of a container the group's path may be one that only the host has. Then only the root has
- * the file, and the root is the container's own group.
+ * Inside a container the group's path may exist only on the host. Then only the root has the file,
+ * and the root is the container's own group.
  */
 function limitsUpFrom(root: string, group: string | undefined, file: string): number[] {
   if (group === undefined) return [];
@@ -93,35 +93,35 @@ function limitsUpFrom(root: string, group: string | undefined, file: string): nu
 
 interface DiskQuestion {
   readonly dataDir: string;
-  /** Bytes that all streams together may grow to. */
+  /** Maximum size of all streams together. */
   readonly streamBytesTotal: number;
-  /** Bytes that the streams hold now; undefined when NATS could not be asked. */
+  /** Bytes in the streams now; undefined if NATS could not be queried. */
   readonly storedBytes: number | undefined;
 }
 
-/** Checks whether the embedded nats-server's disk has room for what the streams may still store. */
+/** Checks whether the disk of the embedded nats-server has enough space for the streams to grow. */
 export function checkDisk({ dataDir, streamBytesTotal, storedBytes }: DiskQuestion): Finding {
   const check = checkOf("disk");
   const folder = resolve(dataDir);
   const isNew = !existsSync(join(folder, "jetstream"));
   const fix =
-    "lower PENSTOCK_STREAM_BYTES_MAX (it counts per stream), or name a folder on another disk in PENSTOCK_DATA_DIR";
+    "lower PENSTOCK_STREAM_BYTES_MAX (it applies per stream), or set PENSTOCK_DATA_DIR to a folder on another disk";
   let freeBytes: number;
   try {
     const disk = statfsSync(nearest(folder));
     freeBytes = disk.bavail * disk.bsize;
   } catch (error) {
     return check.fail(
-      `${dataDir} cannot be looked at: ${(error as NodeJS.ErrnoException).code}`,
-      "name another PENSTOCK_DATA_DIR",
+      `${dataDir} cannot be read: ${(error as NodeJS.ErrnoException).code}`,
+      "set PENSTOCK_DATA_DIR to another folder",
     );
   }
   const toCome = Math.max(0, streamBytesTotal - (storedBytes ?? 0));
   const found = `the streams may grow by ${shownBytes(toCome)}, and ${dataDir} has ${shownBytes(freeBytes)} free`;
   if (freeBytes >= toCome) return check.ok(found);
-  if (isNew) return check.fail(`${found}: the start refuses that`, fix);
+  if (isNew) return check.fail(`${found}: the gateway does not start`, fix);
   if (freeBytes < streamBytesTotal / 20) return check.fail(`${found}: it is nearly full`, fix);
-  return check.warn(`${found}: it may be full before they are`, fix);
+  return check.warn(`${found}: the disk may fill up first`, fix);
 }
 
 function nearest(folder: string): string {

@@ -1,6 +1,6 @@
-// Reads the monitoring endpoints of nats-server (`http: 8222` in its configuration), which tell
-// what the client API does not. It reads /varz alone. nats-server 2.9 to 2.15 answer alike in the
-// parts read here.
+// Reads the monitoring endpoints of nats-server (`http: 8222` in its configuration), which report
+// what the client API does not. It only reads /varz. The fields used are the same in nats-server
+// 2.9 to 2.15.
 
 import { nanosPerMs } from "../../platform/nats/api.ts";
 import { checkOf, type Finding } from "./finding.ts";
@@ -9,19 +9,19 @@ export interface MonitorFacts {
   /** The endpoint's URL, without user and password. */
   readonly url: string;
   readonly serverName: string;
-  /** Undefined when the server runs without JetStream. */
+  /** Undefined if the server runs without JetStream. */
   readonly jetStream: MonitoredJetStream | undefined;
 }
 
 interface MonitoredJetStream {
-  /** Whether the server makes an fsync before each acknowledgement. */
+  /** Whether the server calls fsync before each acknowledgement. */
   readonly isDurable: boolean;
   /** Undefined for nats-server before 2.10. */
   readonly syncIntervalMs: number | undefined;
-  /** What the server may promise to streams; `reservedBytes` is what it has promised already. */
+  /** The storage that the server may reserve for streams; `reservedBytes` is reserved already. */
   readonly storeBytesMax: number;
   readonly reservedBytes: number;
-  /** 1 outside of a cluster. */
+  /** 1 outside a cluster. */
   readonly clusterSize: number;
 }
 
@@ -43,11 +43,11 @@ export async function readMonitor(url: string, timeoutMs: number): Promise<Monit
     (error: unknown) => {
       const { name, cause, message } = error as Error;
       throw new Error(
-        name === "TimeoutError" ? "no answer" : cause instanceof Error ? cause.message : message,
+        name === "TimeoutError" ? "no response" : cause instanceof Error ? cause.message : message,
       );
     },
   );
-  if (!response.ok) throw new Error(`answers ${response.status}`);
+  if (!response.ok) throw new Error(`responds with ${response.status}`);
   const varz = await varzOf(response);
   const { config, stats, meta } = varz.jetstream ?? {};
   return {
@@ -69,14 +69,14 @@ export async function readMonitor(url: string, timeoutMs: number): Promise<Monit
 
 async function varzOf(response: Response): Promise<Varz> {
   if (Number(response.headers.get("content-length") ?? 0) > answerBytesMax)
-    throw new Error("answers too much");
+    throw new Error("the response is too large");
   try {
     const value: unknown = await response.json();
     if (typeof value === "object" && value !== null && "server_id" in value) return value as Varz;
   } catch {
-    // An answer that is no JSON gets the same error as other foreign answers, below.
+    // A response that is not JSON gets the same error as other foreign responses, below.
   }
-  throw new Error("does not answer like nats-server's monitoring port");
+  throw new Error("the response is not that of nats-server's monitoring port");
 }
 
 /** The URL without user and password, which may be shown. */
@@ -87,7 +87,7 @@ export function shownMonitor(url: string): string {
   return shown.href.replace(/\/$/, "");
 }
 
-/** fetch takes no URL with a user in it, so the user goes into an Authorization header. */
+/** fetch rejects a URL with a user, so the user is sent in an Authorization header. */
 function requestOf(url: string): { href: string; headers: Record<string, string> } {
   const target = new URL("varz", url.endsWith("/") ? url : `${url}/`);
   const { username, password } = target;
@@ -100,8 +100,8 @@ function requestOf(url: string): { href: string; headers: Record<string, string>
 }
 
 /**
- * Judges `sync_interval`: of the embedded server if there is one, else of each server whose
- * monitoring endpoint was named. Without either it warns that the interval is unknown.
+ * Checks `sync_interval`: of the embedded server if there is one, else of each server whose
+ * monitoring endpoint is given. Without either it warns that the interval is unknown.
  */
 export function checkSync(known: {
   embedded?: boolean | undefined;
@@ -112,20 +112,20 @@ export function checkSync(known: {
     "set `sync_interval: always` in the jetstream block of nats-server's configuration, and restart it";
   if (known.embedded !== undefined) {
     if (known.embedded)
-      return [check.ok("always, by the configuration of the embedded nats-server")];
+      return [check.ok("always, set by the configuration of the embedded nats-server")];
     return [
       check.fail(
         "the configuration in the data folder was changed",
-        "restart Penstock: it writes the file again",
+        "restart Penstock: it rewrites the file",
       ),
     ];
   }
   if (known.monitors.length === 0) {
-    const how = "name nats-server's monitoring port: `penstock doctor --monitor http://host:8222`";
+    const how = "give nats-server's monitoring port: `penstock doctor --monitor http://host:8222`";
     return [
       check.warn(
-        "cannot be seen from here: the client API does not tell it",
-        `${how}; or look into its jetstream block`,
+        "unknown: the client API does not report it",
+        `${how}; or check the jetstream block of its configuration`,
       ),
     ];
   }
@@ -134,12 +134,12 @@ export function checkSync(known: {
     if (jetStream === undefined)
       return check.fail(
         `${who} runs without JetStream`,
-        "put a jetstream block into its configuration",
+        "add a jetstream block to its configuration",
       );
     if (jetStream.isDurable) return check.ok(`always, at ${who}`);
     const seconds = jetStream.syncIntervalMs === undefined ? 120 : jetStream.syncIntervalMs / 1_000;
     return check.warn(
-      `${seconds} s at ${who}: a power cut can cost as much of acknowledged events`,
+      `${seconds} s at ${who}: a power failure can lose the acknowledged events of that time`,
       fix,
     );
   });

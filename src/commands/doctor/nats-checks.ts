@@ -1,5 +1,4 @@
-// Checks what the server itself shows: whether it answers, its version, what it takes in one
-// message, and its clock.
+// Checks the server itself: whether it responds, its version, its largest message, and its clock.
 
 import { headerBytesMax } from "../../platform/nats/limits.ts";
 import { clusterVersionsWanted, versionFaults } from "../../platform/nats/versions.ts";
@@ -8,7 +7,7 @@ import type { ClockReading, NatsFacts } from "./nats-facts.ts";
 
 const slowRoundTripMs = 50;
 const clockToleranceMs = 2_000;
-/** Bytes that one event of an SDK may have. */
+/** Typical maximum size of an SDK's event. */
 const eventBytesMax = 1_000_000;
 
 export function checkConnection({
@@ -24,30 +23,30 @@ export function checkConnection({
   const what = `${place}${name}${cluster}, ${isEncrypted ? "TLS" : "no TLS"}, connected in ${connectMs.toFixed(0)} ms`;
   if (roundTripMs === undefined) {
     return check.fail(
-      `${what}, and does not answer any more`,
-      "look at its log and its machine; a frozen or starved nats-server takes connections and says nothing",
+      `${what}, but no longer responds`,
+      "check its log and its machine; a frozen or overloaded nats-server accepts connections and does not respond",
     );
   }
   const found = `${what}, round trip ${roundTripMs.toFixed(1)} ms`;
   if (roundTripMs <= slowRoundTripMs) return check.ok(found);
   return check.warn(
-    `${found}: every answer to a client waits at least that long`,
-    "run the gateways near NATS, or look what keeps the server busy",
+    `${found}: every response to a client takes at least that long`,
+    "run the gateways near NATS, or check what keeps the server busy",
   );
 }
 
-/** `version` is that of a server, embedded or not, as `2.10.27` or `2.10.27-RC.1`. */
+/** `version` is that of a server, embedded or not, such as `2.10.27` or `2.10.27-RC.1`. */
 export function checkVersion(version: string, isClustered: boolean): Finding {
   const check = checkOf("version");
   const [major = 0, minor = 0] = version.split(/[.-]/).map(Number);
   const isBefore = (least: number): boolean => major < 2 || (major === 2 && minor < least);
   const fix = isClustered
     ? `install nats-server ${clusterVersionsWanted}, one node after another`
-    : `install nats-server ${clusterVersionsWanted}; 2.10.23 at least`;
+    : `install nats-server ${clusterVersionsWanted}; at least 2.10.23`;
   if (isBefore(9)) return check.fail(`nats-server ${version} is older than 2.9`, fix);
   if (isBefore(10)) {
     return check.warn(
-      `nats-server ${version} has no sync_interval: a power cut can cost 2 minutes of acknowledged events`,
+      `nats-server ${version} has no sync_interval: a power failure can lose 2 minutes of acknowledged events`,
       `${fix}, and set \`sync_interval: always\``,
     );
   }
@@ -64,14 +63,14 @@ export function checkMessageBytes(messageBytesMax: number, frameBytesMax: number
     "set `max_payload: 8MB` in nats-server's configuration and reload it (`nats-server --signal reload`)";
   if (messageBytesMax < eventBytesMax) {
     return check.fail(
-      `${shownBytes(messageBytesMax)}: larger events are refused (413 event_too_large), and frames are cut to it`,
+      `${shownBytes(messageBytesMax)}: larger events are rejected (413 event_too_large), and frames are limited to it`,
       fix,
     );
   }
   if (messageBytesMax >= frame)
-    return check.ok(`${shownBytes(messageBytesMax)}, a full frame has ${shownBytes(frame)}`);
+    return check.ok(`${shownBytes(messageBytesMax)}; a full frame has ${shownBytes(frame)}`);
   return check.warn(
-    `${shownBytes(messageBytesMax)}, and a full frame would have ${shownBytes(frame)}: frames are cut to it`,
+    `${shownBytes(messageBytesMax)}, less than a full frame of ${shownBytes(frame)}: frames are limited to it`,
     `${fix}, or lower PENSTOCK_FRAME_BYTES_MAX to ${messageBytesMax - headerBytesMax}`,
   );
 }
@@ -80,15 +79,15 @@ export function checkClock(clock: ClockReading | undefined): Finding {
   const check = checkOf("clock");
   if (clock === undefined)
     return check.ok(
-      "not compared: NATS reports its time with a stream, and there is no stream yet",
+      "not compared: NATS reports its time only with a stream, and there is no stream yet",
     );
   const { askedMs, serverMs, answeredMs } = clock;
   const aheadMs =
     serverMs > answeredMs ? serverMs - answeredMs : serverMs < askedMs ? serverMs - askedMs : 0;
-  const found = `nats-server's is ${(Math.abs(aheadMs) / 1_000).toFixed(1)} s ${aheadMs < 0 ? "behind" : "ahead of"} ours`;
-  if (Math.abs(aheadMs) <= clockToleranceMs) return check.ok("agrees with nats-server's");
+  const found = `nats-server's clock is ${(Math.abs(aheadMs) / 1_000).toFixed(1)} s ${aheadMs < 0 ? "behind" : "ahead of"} ours`;
+  if (Math.abs(aheadMs) <= clockToleranceMs) return check.ok("in agreement with nats-server's clock");
   return check.warn(
-    `${found}: received_at is ours, and streams drop events by the age the server reckons`,
-    "synchronise both machines by NTP (`timedatectl set-ntp true`, or chrony)",
+    `${found}: received_at is our time, but streams expire events by the server's clock`,
+    "synchronise both machines with NTP (`timedatectl set-ntp true`, or chrony)",
   );
 }

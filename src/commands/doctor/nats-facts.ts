@@ -1,5 +1,5 @@
-// Asks NATS about itself once for all checks: the server, the account, the streams. It only asks:
-// it makes no stream, no bucket and no durable consumer. It judges nothing.
+// Queries NATS once for all checks: the server, the account, the streams. It only reads: it creates
+// no stream, bucket or durable consumer. It judges nothing.
 
 import type { JetStreamAccountStats, JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection, ServerInfo } from "@nats-io/nats-core";
@@ -9,21 +9,21 @@ import { managerOf, streamInfoOf } from "../../platform/nats/api.ts";
 export interface NatsFacts {
   readonly connectMs: number;
   readonly server: ServerInfo;
-  /** `host:port` of the server that answered. */
+  /** `host:port` of the server that responded. */
   readonly place: string;
   readonly isEncrypted: boolean;
-  /** Undefined when the server did not answer; then nothing else was asked. */
+  /** Undefined if the server did not respond; then nothing else was queried. */
   readonly roundTripMs: number | undefined;
   readonly jetStream: JetStreamFacts | { readonly fault: string };
 }
 
 export interface JetStreamFacts {
   readonly account: JetStreamAccountStats;
-  /** The streams by name. One that was asked for and is not there is not in the map. */
+  /** The streams by name. A stream that does not exist is not in the map. */
   readonly streams: ReadonlyMap<string, StreamInfo>;
   /**
-   * The times on both clocks; undefined while there is no stream, because the server's time is in
-   * the answer about a stream.
+   * The times of both clocks; undefined while there is no stream, because the server's time is part
+   * of the response about a stream.
    */
   readonly clock: ClockReading | undefined;
 }
@@ -40,7 +40,7 @@ interface NatsQuestions {
   readonly subjectPrefix: string;
   /** The names of the streams to look for. */
   readonly names: readonly string[];
-  /** How long the next question may take. */
+  /** The timeout of the next request. */
   readonly timeoutMs: () => number;
   readonly wallMs: () => number;
 }
@@ -61,7 +61,7 @@ export async function askNats(
     roundTripMs,
     jetStream:
       roundTripMs === undefined
-        ? { fault: "NATS does not answer" }
+        ? { fault: "NATS does not respond" }
         : await askJetStream(connection, questions),
   };
 }
@@ -108,8 +108,8 @@ async function askJetStream(
 }
 
 /**
- * Asks for a list by subject first, because one answer has many streams. Then it asks by name for
- * the others: a stream may not take the subject any more.
+ * Lists streams by subject first, because one response has many streams. The missing ones are then
+ * queried by name: a stream may no longer accept the subject.
  */
 async function findStreams(
   jsm: JetStreamManager,
@@ -136,8 +136,8 @@ async function readClock(
   const askedMs = wallMs();
   const info = await jsm.streams.info(name);
   const answeredMs = wallMs();
-  // nats-server puts its time, `ts`, into every such answer since 2.9; the client's types do not
-  // have it.
+  // nats-server adds its time, `ts`, to every such response since 2.9; the client's types do not
+  // have the field.
   const serverMs = Date.parse(String(Reflect.get(info, "ts")));
   return Number.isNaN(serverMs) ? undefined : { askedMs, serverMs, answeredMs };
 }

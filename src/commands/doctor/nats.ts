@@ -1,5 +1,5 @@
-// Runs `doctor`'s checks of NATS: the server that is to be embedded, the connection, and through it
-// the streams, the room for them and the projects. All are answered within a budget of time.
+// Runs `doctor`'s checks of NATS: the embedded server, the connection, the streams, their storage
+// and the projects. All checks share one time budget.
 
 import { resolve } from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -29,9 +29,11 @@ const questionMsMax = 2_000;
 
 export interface NatsFindings {
   readonly findings: readonly Finding[];
-  /** Bytes in all streams; undefined when NATS could not be asked. */
+  /** Bytes in all streams; undefined if NATS could not be queried. */
   readonly storedBytes: number | undefined;
-  /** When the first live stream was created; null if there is none, or NATS could not be asked. */
+  /**
+   * When the first live stream was created; null if there is none, or NATS could not be queried.
+   */
   readonly streamCreated: string | null;
 }
 
@@ -57,8 +59,7 @@ export async function checkNats(
     const found = await checkServer(config, { ...opened, timeoutMs, monitors, told });
     return { ...found, findings: [...binary, ...found.findings] };
   } finally {
-    // Closing sends a last message to the server, which may be frozen, so nothing waits for the
-    // close.
+    // Closing sends a last message to the server, which may be frozen, so nothing waits for it.
     opened.connection.close().catch(() => {});
   }
 }
@@ -66,7 +67,7 @@ export async function checkNats(
 interface ServerChecks extends Connected {
   readonly timeoutMs: () => number;
   readonly monitors: readonly MonitorFacts[];
-  /** What is known of the server without the connection. */
+  /** Findings that do not need the connection. */
   readonly told: readonly Finding[];
 }
 
@@ -150,13 +151,13 @@ async function open(
       };
     }
     const fix =
-      "start Penstock (`penstock up`, in a checkout `npm run up`), name its folder with --data-dir, or name your NATS with PENSTOCK_NATS_URL";
+      "start Penstock (`penstock up`, in a checkout `npm run up`), give its folder with --data-dir, or your NATS with PENSTOCK_NATS_URL";
     return { finding: check.warn(`no embedded nats-server runs on ${config.dataDir}`, fix) };
   }
   const sinceMs = performance.now();
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(
-    () => late.reject(new Error("connect to NATS: no answer in time")),
+    () => late.reject(new Error("connect to NATS: no response in time")),
     connectBudgetMs,
   );
   const opening = openNats(access);
@@ -166,13 +167,13 @@ async function open(
       connectMs: performance.now() - sinceMs,
     };
   } catch (error) {
-    // A connection that comes after the deadline is closed again.
+    // A connection that opens after the deadline is closed again.
     opening.then((connection) => connection.close()).catch(() => {});
     if (error instanceof NatsRefusedError)
       return { finding: check.fail(`${error.server}: ${error.reason}`, error.fix) };
     const fix =
       config.natsUrl === undefined
-        ? `look at its log, ${config.dataDir}/nats/nats-server.log; it may be frozen or short of CPU`
+        ? `check its log, ${config.dataDir}/nats/nats-server.log; it may be frozen or short of CPU`
         : "start nats-server, or correct PENSTOCK_NATS_URL, the route to it (firewall, TLS) or the credentials";
     return { finding: check.fail((error as Error).message, fix) };
   } finally {
@@ -185,9 +186,9 @@ async function monitorOr(url: string): Promise<MonitorFacts | Finding> {
     return await readMonitor(url, questionMsMax);
   } catch (error) {
     const fix =
-      "name the monitoring port (`http: 8222` in nats-server's configuration) as this machine reaches it";
+      "give the address under which this machine reaches the monitoring port (`http: 8222` in nats-server's configuration)";
     return checkOf("sync_interval").warn(
-      `cannot be seen: ${shownMonitor(url)}: ${(error as Error).message}`,
+      `cannot be read: ${shownMonitor(url)}: ${(error as Error).message}`,
       fix,
     );
   }
@@ -207,8 +208,8 @@ function split(told: readonly (MonitorFacts | Finding)[]): {
 }
 
 /**
- * Whether the embedded server syncs each write; undefined where the settings name another NATS. A
- * server that does not run counts as one that does: Penstock writes so at each start.
+ * Whether the embedded server syncs each write; undefined if the settings name another NATS. A
+ * server that is not running counts as syncing: Penstock configures it so at each start.
  */
 function embeddedSync({ natsUrl, dataDir }: Config, runs: boolean): boolean | undefined {
   if (natsUrl !== undefined) return undefined;
@@ -221,7 +222,7 @@ function embeddedBinary({ natsServer }: Config, { env }: CommandContext): Findin
     const { file, version } = findNatsServer({ named: natsServer, path: env["PATH"] });
     const { level, found, fix = "" } = checkVersion(version, false);
     return level === "ok"
-      ? check.ok(`${version} to embed: ${file}`)
+      ? check.ok(`version ${version}: ${file}`)
       : check.warn(`${file}: ${found}`, fix);
   } catch (error) {
     return check.fail(
@@ -240,7 +241,7 @@ function serverRoom(
   if (monitored !== undefined) return monitored;
   const written = natsUrl === undefined ? readNatsConfig(resolve(dataDir)) : undefined;
   if (written === undefined || Number.isNaN(written.storeBytesMax)) return undefined;
-  // The embedded server has one account, so what the account has reserved is all that is reserved.
+  // The embedded server has one account, so what the account has reserved is everything.
   return {
     storeBytesMax: written.storeBytesMax,
     reservedBytes: account.reserved_storage ?? 0,

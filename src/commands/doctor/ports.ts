@@ -1,6 +1,6 @@
-// Finds out whether each port is free, taken by a Penstock, or taken by another program. It
-// connects like a client and asks who answers. It binds a port only where connecting cannot tell
-// whether a gateway could bind it.
+// Checks whether each port is free, taken by a Penstock, or taken by another program. It connects
+// like a client and checks who responds. It binds a port only if connecting does not show whether a
+// gateway could bind it.
 
 import { request as httpRequest, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -19,12 +19,12 @@ export interface PortQuestion {
   readonly timeoutMs: number;
 }
 
-/** The name of a check, and the settings by which its port is put elsewhere. */
+/** The name of a check, and the settings of its port. */
 export interface PortCheck {
   readonly name: string;
   readonly portSetting: string;
   readonly hostSetting: string;
-  /** A host that is on every machine. */
+  /** A host that every machine has. */
   readonly usualHost: string;
 }
 
@@ -43,8 +43,7 @@ const anyAddress = new Set(["0.0.0.0", "::", "127.0.0.1", "::1", "localhost"]);
 const unprivilegedLeast = 1_024;
 
 /**
- * `admin` is what answers on the admin port: the public port itself does not say to whom it
- * belongs.
+ * `admin` is the response of the admin port: the public port does not identify its installation.
  */
 export async function checkPublicPort(
   question: PortQuestion & { isTls: boolean },
@@ -54,26 +53,26 @@ export async function checkPublicPort(
   const unused = await unusedPort(question, publicPort);
   if (unused !== undefined) return unused;
   const { port } = question;
-  // The front page, because a gateway counts a path that it does not serve as a client's error.
+  // The front page, because a gateway counts an unknown path as a client error.
   const answer = await get({ ...question, path: "/" });
   if (answer?.status !== 200 || !answer.body.includes("<title>Penstock</title>"))
     return taken(publicPort, port, answer);
-  const who = `a Penstock answers on ${port} already`;
+  const who = `a Penstock already responds on ${port}`;
   if (admin.publicPort === port)
     return admin.other === undefined ? check.ok(who) : otherOne(publicPort, port, admin.other);
   return check.warn(
-    `${who}, and nothing shows that it is the one of these settings: the admin port does not name ${port}`,
-    `set PENSTOCK_ADMIN_PORT to that of the gateway on ${port}, or PENSTOCK_PORT to another port`,
+    `${who}, but it may not be the gateway of these settings: the admin port does not report ${port}`,
+    `set PENSTOCK_ADMIN_PORT to the admin port of the gateway on ${port}, or PENSTOCK_PORT to another port`,
   );
 }
 
-/** The installation of the settings; fulfilled once NATS has answered or its time is up. */
+/** Returns the installation of these settings; fulfilled once NATS has responded or timed out. */
 export type Mine = () => Promise<Instance>;
 
-/** What answers on the admin port. */
+/** The response of the admin port. */
 interface AdminPort {
   readonly publicPort: number | undefined;
-  /** Set if it is another installation. */
+  /** Set if it belongs to another installation. */
   readonly other: string | undefined;
   readonly finding: Finding;
 }
@@ -93,10 +92,10 @@ export async function checkAdminPort(question: PortQuestion, mine: Mine): Promis
   return { publicPort, other, finding };
 }
 
-/** In place of an installation: a process of 0.1.0 does not name its own. */
+/** Instead of an installation: a process of 0.1.0 does not report its own. */
 const unnamed = "unnamed";
 
-/** The installation that an answer of /livez names, if it is not this one; undefined if it is. */
+/** Returns the installation that /livez reports, if it is not this one; undefined if it is. */
 export async function otherThan(mine: Mine, body: string | undefined): Promise<string | undefined> {
   const found = instanceIn(fieldOf(body, "instance"));
   if (found === undefined) return unnamed;
@@ -112,7 +111,7 @@ export function otherOne({ name, portSetting }: PortCheck, port: number, other: 
   }
   return checkOf(name).fail(
     `${port} is taken by a Penstock of another installation: ${other}`,
-    `set ${portSetting} to another port, or run doctor with the settings of that one`,
+    `set ${portSetting} to another port, or run doctor with the settings of that installation`,
   );
 }
 
@@ -120,29 +119,29 @@ async function readiness(question: PortQuestion): Promise<Finding> {
   const check = checkOf(adminPort.name);
   const { port } = question;
   const ready = await get({ ...question, path: "/readyz", isTls: false });
-  if (ready?.status === 200) return check.ok(`a Penstock answers on ${port} already, and is ready`);
+  if (ready?.status === 200) return check.ok(`a Penstock already responds on ${port}, and is ready`);
   const reasons = fieldOf(ready?.body, "reasons");
-  const why = Array.isArray(reasons) ? shownList(reasons.map(String)) : "it does not say why";
+  const why = Array.isArray(reasons) ? shownList(reasons.map(String)) : "it gives no reason";
   return check.fail(
-    `a Penstock answers on ${port} and is not ready: ${why}`,
-    "see the other lines here, and its log",
+    `a Penstock responds on ${port} and is not ready: ${why}`,
+    "see the other findings, and its log",
   );
 }
 
-/** Undefined when something takes connections there. */
+/** Undefined if something accepts connections on the port. */
 export async function unusedPort(
   { host, port, timeoutMs }: PortQuestion,
   { name, hostSetting, usualHost }: PortCheck,
 ): Promise<Finding | undefined> {
   const check = checkOf(name);
-  if (port === 0) return check.ok("any free one");
+  if (port === 0) return check.ok("any free port");
   if (port < unprivilegedLeast || !anyAddress.has(host)) {
     const fault = await bindFault(host, port);
     if (fault === "EADDRNOTAVAIL" || fault === "ENOTFOUND")
-      return check.fail(`${host} is no address of this machine`, `${hostSetting}=${usualHost}`);
+      return check.fail(`${host} is not an address of this machine`, `${hostSetting}=${usualHost}`);
     if (fault === "EACCES") {
-      const fix = "a port from 1024 on, or AmbientCapabilities=CAP_NET_BIND_SERVICE in systemd";
-      return check.fail(`${port} may not be taken by this user`, fix);
+      const fix = "use a port of at least 1024, or AmbientCapabilities=CAP_NET_BIND_SERVICE in systemd";
+      return check.fail(`this user may not listen on ${port}`, fix);
     }
   }
   return (await reach(reachable(host), port, timeoutMs)) === "closed"
@@ -157,11 +156,11 @@ export function taken(
 ): Finding {
   const who =
     answer === undefined
-      ? "something that takes connections and does not answer"
-      : "something that is no Penstock";
+      ? "a program that accepts connections and does not respond"
+      : "a program that is not Penstock";
   return checkOf(name).fail(
     `${port} is taken by ${who}`,
-    `see who: \`ss -ltnp sport = :${port}\`; stop it, or set ${portSetting} to another`,
+    `find it with \`ss -ltnp sport = :${port}\` and stop it, or set ${portSetting} to another port`,
   );
 }
 
@@ -194,8 +193,8 @@ export interface Answer {
 const bodyCharsMax = 65_536;
 
 /**
- * Undefined when nothing that speaks HTTP answers in time. The server's certificate is not checked:
- * whose it is does not matter here.
+ * Undefined if no HTTP server responds in time. The certificate is not checked: its owner does not
+ * matter here.
  */
 export function get({
   host,

@@ -1,6 +1,6 @@
-// Reads the project registry as a gateway would: whether it can be read, how many projects there
-// are, and whose keys clash. It opens the bucket only where that exists, because opening would
-// create it, and at a leaf only where it mirrors the hub's. It names projects and never keys.
+// Reads the project registry as a gateway would: whether it is readable, the number of projects,
+// and keys that clash. It opens the bucket only if it exists, because opening would create it, and
+// at a leaf only if it mirrors the hub's. It shows projects, but never keys.
 
 import { jetstream } from "@nats-io/jetstream";
 import { type KvEntry, Kvm } from "@nats-io/kv";
@@ -18,11 +18,11 @@ interface RegistryQuestion {
   readonly prefix: string;
   readonly isThere: boolean;
   readonly timeoutMs: number;
-  /** Given beside a leaf node alone. */
+  /** Only given at a leaf node. */
   readonly mirror?: Mirror | undefined;
 }
 
-/** Never rejects: a registry that does not answer in time is a finding. */
+/** Never rejects: a registry that does not respond in time is a finding. */
 export async function checkRegistry(
   connection: NatsConnection,
   question: RegistryQuestion,
@@ -34,13 +34,13 @@ export async function checkRegistry(
   if (!isThere && mirror !== undefined) {
     return [
       check.ok(
-        "does not exist yet: the gateway creates it, and listens once it has copied all of the hub",
+        "does not exist yet: the gateway creates it, and listens once it has copied everything from the hub",
       ),
     ];
   }
   const silence = Promise.withResolvers<never>();
   const timer = setTimeout(
-    () => silence.reject(new Error("no answer in time")),
+    () => silence.reject(new Error("no response in time")),
     question.timeoutMs,
   );
   try {
@@ -62,7 +62,7 @@ export async function checkRegistry(
     if (projects.length === 0)
       return [
         check.warn(
-          "it has no projects: every key is answered 401",
+          "it has no projects: every key gets a 401",
           mirror === undefined ? add : addAtHub,
         ),
       ];
@@ -70,7 +70,7 @@ export async function checkRegistry(
     const count = projects.length === 1 ? "1 project" : `${projects.length} projects`;
     return [check.ok(`${count}${disabled === 0 ? "" : `, ${disabled} disabled`}`)];
   } catch (error) {
-    const fix = "look whether the user may read it: it needs $JS.API.> and $KV.> of this account";
+    const fix = "check the permissions of the user: it needs $JS.API.> and $KV.> of this account";
     return [
       check.fail(`${bucketName(question.prefix)} cannot be read: ${(error as Error).message}`, fix),
     ];
@@ -80,15 +80,15 @@ export async function checkRegistry(
 }
 
 const incomplete = checkOf("registry").fail(
-  "it has lost projects, and no operator has confirmed yet that all are back: a gateway that did not know them answers other keys 503",
-  "add each project again with the key that its clients have, then run `penstock project complete`",
+  "it has lost projects, and no operator has confirmed that all are back: a gateway that did not know them rejects other keys with 503",
+  "add each project again with the key of its clients, then run `penstock project complete`",
 );
 
-const addAtHub = "projects are the hub's: add one there, and it comes here by itself";
+const addAtHub = "add projects at the hub: the leaf copies them";
 const add = `add one with ${firstProject}`;
 
 /**
- * The finding when the bucket is not there, or holds no entry, not even a marker of a deleted
+ * The finding if the bucket does not exist, or has no entry, not even a marker of a deleted
  * project. The installation is new, or has lost its registry.
  */
 async function emptyFinding(
@@ -98,31 +98,29 @@ async function emptyFinding(
 ): Promise<Finding> {
   const check = checkOf("registry");
   if (!(await haveEventsBeenStored(connection, prefix))) {
-    return check.warn("there are no projects yet: every key is answered 401", add);
+    return check.warn("there are no projects yet: every key gets a 401", add);
   }
   return check.fail(
-    `${bucketStream(bucketName(prefix))} is ${state}, and the streams hold events of projects: a gateway that runs goes on with the ` +
-      `projects it knew and answers other keys 503, one that starts now answers 503`,
-    "restart no gateway; restore it from a backup, or add each project again with the key that its clients have: " +
-      "`penstock project add <id> --key <key>`, then `penstock project complete`; a gateway's log names those it knew (`missing`)",
+    `${bucketStream(bucketName(prefix))} is ${state}, and the streams hold events of projects: a running gateway continues with the ` +
+      `projects that it knew and rejects other keys with 503; one that starts now rejects all keys with 503`,
+    "restart no gateway; restore it from a backup, or add each project again with the key of its clients: " +
+      "`penstock project add <id> --key <key>`, then `penstock project complete`; a gateway's log lists the projects that it knew (`missing`)",
   );
 }
 
 interface DamagedEntry {
   readonly id: string;
   readonly fault: string;
-  /** It can be no project's, so the keys in it are nobody's. */
+  /** Its id is not a valid project id, so no project owns the keys in it. */
   readonly isNobodys: boolean;
 }
 
 interface Registry {
   readonly isIncomplete: boolean;
-  /**
-   * How many entries there are, with markers of deleted projects and damaged entries among them.
-   */
+  /** Number of entries, including markers of deleted projects and damaged entries. */
   readonly entries: number;
   readonly projects: readonly Project[];
-  /** The entries that are no projects, each by its id. */
+  /** Entries that are not valid projects, by their ids. */
   readonly damaged: readonly DamagedEntry[];
 }
 
@@ -155,13 +153,13 @@ function clashes(projects: readonly Project[]): Finding[] {
   const shared = [...holders.values()].filter((ids) => ids.length > 1);
   return shared.map((ids) =>
     check.fail(
-      `projects ${ids.join(" and ")} claim one key: its events are refused (503) until one of them gives it up`,
-      `\`penstock project rotate ${ids.at(-1)}\` gives that one a key of its own`,
+      `projects ${ids.join(" and ")} have the same key: its events are rejected (503) until one of them gets another key`,
+      `\`penstock project rotate ${ids.at(-1)}\` gives that project a new key`,
     ),
   );
 }
 
-/** What a gateway answers to the keys in such entries, as the registry itself has it. */
+/** How a gateway responds to the keys in such entries, as the registry implements it. */
 function damagedFindings(damaged: Registry["damaged"]): Finding[] {
   const fix = "correct the entry with `nats kv put`, or remove it with `nats kv del`";
   const findingOf = (found: string, entries: readonly DamagedEntry[]): Finding[] => {
@@ -172,11 +170,11 @@ function damagedFindings(damaged: Registry["damaged"]): Finding[] {
   };
   return [
     ...findingOf(
-      "entries that cannot be read: a key that no project has is answered 503, since it may be in one of them",
+      "entries that cannot be read: a key of no known project gets a 503, because it may be in one of them",
       damaged.filter(({ isNobodys }) => !isNobodys),
     ),
     ...findingOf(
-      "entries that can be no project's: keys in them are answered 401",
+      "entries whose id is not a project id: keys in them get a 401",
       damaged.filter(({ isNobodys }) => isNobodys),
     ),
   ];

@@ -1,4 +1,4 @@
-// The findings as they are printed: a line each and the counts in the last, or one JSON object.
+// Prints the findings: one line each and a last line with the counts, or one JSON object.
 
 import { table } from "../terminal.ts";
 import type { Finding, Level } from "./finding.ts";
@@ -26,8 +26,8 @@ export function linesOf(findings: readonly Finding[], { ok, warn, fail }: Counts
 }
 
 /**
- * The text may quote a server and goes to a terminal, so it loses its control characters, and what
- * is longer than 1,000 characters is cut.
+ * The text may quote a server and goes to a terminal, so control characters are removed, and text
+ * longer than 1,000 characters is cut.
  */
 function oneLine(text: string): string {
   const line = text.replace(/\p{Cc}+/gu, " ");

@@ -1,5 +1,5 @@
 // Checks the scripts of posthog-js, which pages with the HTML snippet load from the gateway.
-// Without the scripts such a page sends nothing and says nothing.
+// Without the scripts such a page sends no events and shows no error.
 
 import { checkOf, type Finding } from "./finding.ts";
 
@@ -10,8 +10,8 @@ interface Scripts {
 }
 
 /**
- * `read` returns what a gateway would serve, or throws. `setting` is `off` where no scripts are to
- * be served.
+ * `read` returns what a gateway would serve, or throws. `setting` is `off` if no scripts should be
+ * served.
  */
 export function checkScripts(
   read: () => Scripts | undefined,
@@ -19,14 +19,14 @@ export function checkScripts(
 ): Finding {
   const check = checkOf("scripts");
   const fix =
-    "PENSTOCK_POSTHOG_JS=<folder of the npm package posthog-js>, or off where no page loads it from here";
+    "PENSTOCK_POSTHOG_JS=<folder of the npm package posthog-js>, or off if no page loads it from here";
   try {
     const scripts = read();
     if (scripts !== undefined)
       return check.ok(`posthog-js ${scripts.version} from ${scripts.folder}`);
     if (setting === "off") return check.ok("none: PENSTOCK_POSTHOG_JS is off");
     return check.warn(
-      "no posthog-js: pages with the HTML snippet get a 404 for /static/array.js and send nothing",
+      "no posthog-js: pages with the HTML snippet get a 404 for /static/array.js and send no events",
       fix,
     );
   } catch (error) {

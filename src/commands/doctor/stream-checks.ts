@@ -1,5 +1,5 @@
-// Compares the streams with the settings: what the gateway would refuse, raise or leave (as
-// gateway/streams/ensure.ts decides), how many copies they have, and how full they are. It changes nothing.
+// Compares the streams with the settings: what the gateway would reject, raise or leave (as
+// gateway/streams/ensure.ts decides), the number of copies, and the fill. It changes nothing.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import {
@@ -16,13 +16,13 @@ const nanosPerSecond = 1e9;
 interface StreamQuestion {
   readonly wanted: readonly WantedConfig[];
   readonly streams: ReadonlyMap<string, StreamInfo>;
-  /** Bytes that a stream must take in one message. */
+  /** The largest message that a stream must accept, in bytes. */
   readonly messageBytes: number;
   /** PENSTOCK_SINK_FILE_SECONDS. */
   readonly sinkFileSeconds: number;
   /** PENSTOCK_ATOMIC_BATCHES. */
   readonly atomicBatches: boolean;
-  /** That of the nats-server which is connected. */
+  /** The version of the connected nats-server. */
   readonly version: string;
 }
 
@@ -44,15 +44,15 @@ export function checkStreams(question: StreamQuestion): Finding[] {
   const pairs = pairsOf(question);
   if (pairs.length === 0)
     return [
-      check.ok(`none of the ${wanted.length} is there yet: the gateway makes them at its start`),
+      check.ok(`none of the ${wanted.length} exists yet: the gateway creates them at its start`),
     ];
   const findings: Finding[] = [];
   const missing = wanted.filter(({ name }) => !question.streams.has(name)).map(({ name }) => name);
   if (missing.length > 0) {
     findings.push(
       check.warn(
-        `${pairs.length} of ${wanted.length} are there, without ${shownList(missing)}`,
-        "start the gateway, or start it again: it makes them",
+        `${pairs.length} of ${wanted.length} exist; missing: ${shownList(missing)}`,
+        "start or restart the gateway: it creates them",
       ),
     );
   }
@@ -62,7 +62,7 @@ export function checkStreams(question: StreamQuestion): Finding[] {
     if (broken.length > 0) {
       findings.push(
         check.fail(
-          `${name} would break what a 200 promises: ${broken.join("; ")}`,
+          `${name} would break the promise of a 200: ${broken.join("; ")}`,
           fixOf(config, info),
         ),
       );
@@ -71,32 +71,32 @@ export function checkStreams(question: StreamQuestion): Finding[] {
     if (raised.length > 0) {
       const found = `${name} has smaller limits than the settings: ${raised.join(", ")}`;
       findings.push(
-        check.warn(found, "start the gateway again with these settings: it raises them"),
+        check.warn(found, "restart the gateway with these settings: it raises the limits"),
       );
     }
     const ageSeconds = info.config.max_age / nanosPerSecond;
     if (ageSeconds > 0 && ageSeconds < 2 * sinkFileSeconds) {
-      const found = `${name} keeps events for ${ageSeconds} s, and \`penstock sink parquet\` may commit them after ${sinkFileSeconds} s`;
+      const found = `${name} keeps events for ${ageSeconds} s, but \`penstock sink parquet\` may commit them only after ${sinkFileSeconds} s`;
       findings.push(
         check.warn(
           found,
-          "set PENSTOCK_SINK_FILE_SECONDS to less than half, or keep events longer",
+          "set PENSTOCK_SINK_FILE_SECONDS to less than half of that, or retain events longer",
         ),
       );
     }
     const kept = keptLimits(config, info.config);
     if (kept.length > 0) {
-      const found = `${name} has larger limits than the settings, which the gateway leaves: ${kept.join(", ")}`;
+      const found = `${name} has larger limits than the settings, which the gateway does not lower: ${kept.join(", ")}`;
       findings.push(
-        check.warn(found, "set what the stream has, or lower it with `nats stream edit`"),
+        check.warn(found, "set the limits of the stream, or lower them with `nats stream edit`"),
       );
     }
   }
   findings.push(...withoutBatches(pairs, question));
-  return findings.length > 0 ? findings : [check.ok(`${pairs.length} as the settings ask for`)];
+  return findings.length > 0 ? findings : [check.ok(`${pairs.length}, as configured`)];
 }
 
-/** The streams that could take atomic batches and do not. */
+/** Streams that could accept atomic batches and are not configured for them. */
 function withoutBatches(pairs: readonly Pair[], settings: StreamQuestion): Finding[] {
   const names = pairs.flatMap(({ wanted, info }) => {
     const lacking = atomicSetting(settings, info.config, settings.version);
@@ -105,8 +105,8 @@ function withoutBatches(pairs: readonly Pair[], settings: StreamQuestion): Findi
   if (names.length === 0) return [];
   return [
     checkOf("streams").warn(
-      `without allow_atomic: ${shownList(names)}: there the small frames of many projects are stored one by one`,
-      "start the gateway again: it sets that where its NATS user may update streams; or set PENSTOCK_ATOMIC_BATCHES=false",
+      `without allow_atomic: ${shownList(names)}: small frames of different projects are stored one by one there`,
+      "restart the gateway, which sets it if its NATS user may update streams; or set PENSTOCK_ATOMIC_BATCHES=false",
     ),
   ];
 }
@@ -116,7 +116,7 @@ function fixOf(wanted: WantedConfig, { config }: StreamInfo): string {
   const isForGood =
     config.storage !== wanted.storage || config.retention !== wanted.retention || config.sealed;
   if (isForGood) {
-    return `that cannot be edited: read what is in it, then \`nats stream rm ${name}\`, and the gateway creates it again; or set another PENSTOCK_SUBJECT_PREFIX`;
+    return `this cannot be changed: read the events in it, then \`nats stream rm ${name}\`, and the gateway creates it again; or set another PENSTOCK_SUBJECT_PREFIX`;
   }
   const flags = "--discard=new --max-msgs=-1 --max-msgs-per-subject=-1 --max-msg-size=-1 --ack";
   return `\`nats stream edit ${name} --subjects='${subjects.join(",")}' ${flags}\``;
@@ -125,11 +125,13 @@ function fixOf(wanted: WantedConfig, { config }: StreamInfo): string {
 interface ReplicaQuestion extends StreamQuestion {
   /** PENSTOCK_REPLICAS. */
   readonly replicas: number;
-  /** Undefined outside of a cluster. */
+  /** Undefined outside a cluster. */
   readonly cluster: string | undefined;
-  /** How many nodes the cluster has, as a monitoring endpoint says; undefined when none says so. */
+  /** Number of nodes in the cluster, from a monitoring endpoint; undefined if none reports it. */
   readonly sizeMonitored: number | undefined;
-  /** How many servers the cluster told us of, which are those that are up; 0 when it tells none. */
+  /**
+   * Number of servers that the cluster reports, which are those that are up; 0 if it reports none.
+   */
   readonly sizeTold: number;
 }
 
@@ -137,7 +139,7 @@ export function checkReplicas(question: ReplicaQuestion): Finding[] {
   const check = checkOf("replicas");
   const { replicas, cluster, sizeMonitored, sizeTold } = question;
   const findings: Finding[] = [];
-  // The cluster does not tell of nodes that are down. But it has had at least as many nodes as a
+  // The cluster does not report nodes that are down. But it has had at least as many nodes as a
   // stream has replicas.
   const size =
     sizeMonitored ??
@@ -145,24 +147,24 @@ export function checkReplicas(question: ReplicaQuestion): Finding[] {
   const setTo = (copies: number): string => `PENSTOCK_REPLICAS=${copies}`;
   if (cluster === undefined && replicas > 1) {
     const fix = `${setTo(1)}, or form a cluster of ${replicas}: deploy/nats/cluster.conf`;
-    findings.push(check.fail(`${replicas} are set, and the server is in no cluster`, fix));
+    findings.push(check.fail(`${replicas} are set, but the server is not in a cluster`, fix));
   } else if (cluster !== undefined && sizeMonitored !== undefined && replicas > sizeMonitored) {
     const fix = `${setTo(sizeMonitored >= 3 ? 3 : 1)}, or add nodes`;
     findings.push(
-      check.fail(`${replicas} are set, and the cluster has ${sizeMonitored} nodes`, fix),
+      check.fail(`${replicas} are set, but the cluster has ${sizeMonitored} nodes`, fix),
     );
   } else if (cluster !== undefined && replicas > size && size > 1) {
-    const found = `${replicas} are set, but the cluster reports ${size} nodes that are up`;
+    const found = `${replicas} are set, but only ${size} nodes of the cluster are up`;
     findings.push(
       check.warn(found, `start those that are down, add nodes, or ${setTo(size >= 3 ? 3 : 1)}`),
     );
   } else if (replicas === 2 || replicas === 4) {
-    const found = `${replicas} survive the loss of no more nodes than ${replicas - 1}, and wait for one more`;
+    const found = `${replicas} replicas survive the loss of no more nodes than ${replicas - 1}, but each write waits for one more`;
     findings.push(check.warn(found, `${setTo(replicas === 2 ? 3 : 5)}, or ${replicas - 1}`));
   } else if (cluster !== undefined && replicas === 1 && size >= 3) {
     findings.push(
       check.warn(
-        `one copy in a cluster of ${size}: a node that is lost takes its streams along`,
+        `one copy in a cluster of ${size}: the loss of a node loses its streams`,
         setTo(3),
       ),
     );
@@ -203,7 +205,7 @@ function peerFaults({ config, cluster }: StreamInfo): Finding[] {
     findings.push(
       check.warn(
         `${config.name}: ${shownList(shown)} not up to date`,
-        "if it stays so, look at that nats-server: frozen, cut off, or its disk too slow",
+        "if this persists, check that nats-server: it may be frozen or disconnected, or its disk may be too slow",
       ),
     );
   }
@@ -225,9 +227,9 @@ export function checkFill(question: StreamQuestion): Finding[] {
     fullest = Math.max(fullest, share);
     if (share < nearlyFull) continue;
     const found = `${name} holds ${shownBytes(info.state.bytes)} of ${shownBytes(bytesMax)} (${percent(share)})`;
-    const fix = `raise PENSTOCK_STREAM_BYTES_MAX (${bytesMax * 2} is twice as much) and start the gateway again, or lower PENSTOCK_${name.includes("_HISTORICAL_") ? "HISTORICAL" : "LIVE"}_AGE_MAX and the stream's max_age`;
+    const fix = `raise PENSTOCK_STREAM_BYTES_MAX (${bytesMax * 2} is twice as much) and restart the gateway, or lower PENSTOCK_${name.includes("_HISTORICAL_") ? "HISTORICAL" : "LIVE"}_AGE_MAX and the stream's max_age`;
     if (share < full) findings.push(check.warn(found, fix));
-    else findings.push(check.fail(`${found}; a full one refuses (503 store_full)`, fix));
+    else findings.push(check.fail(`${found}; a full stream rejects events (503 store_full)`, fix));
   }
   if (findings.length > 0) return findings;
   return [

@@ -1,12 +1,13 @@
-// Root works on somebody else's database as that user: what lies in a folder of theirs may lead
-// root anywhere, and may be another thing a moment after it was looked at. So nothing is made there
-// that they could not have made themselves, and all of it is theirs to open and to remove.
+// If root works on the database of another user, it drops to that user: a file or link in their
+// folder may point anywhere, and may change right after a check. So the command cannot create
+// anything that the owner could not create, and the owner can open and remove everything it
+// creates.
 
 import { lstatSync, realpathSync, type Stats } from "node:fs";
 import path from "node:path";
 import { type ConfiguredCommand, note } from "../configured-command.ts";
 
-/** Does nothing where this user is not root, or the file and all folders above it are root's. */
+/** Does nothing if this user is not root, or if root owns the file and all folders above it. */
 export function actAsOwner(command: ConfiguredCommand, file: string): void {
   const { host } = command.context;
   if (host.getuid?.() !== 0) return;
@@ -16,15 +17,18 @@ export function actAsOwner(command: ConfiguredCommand, file: string): void {
   try {
     host.initgroups?.(uid, gid);
   } catch {
-    // A number without a name, as in a container.
+    // The user id has no name, as in some containers.
     host.setgroups?.([gid]);
   }
   host.setgid?.(gid);
   host.setuid?.(uid);
-  note(command, `this is done as user ${uid}, whose ${file} is`);
+  note(command, `running as user ${uid}, the owner of ${file}`);
 }
 
-/** Who can put something else there: the first below / that is not root. */
+/**
+ * Returns the first file or folder below / that root does not own: its owner can replace what is
+ * below it.
+ */
 function ownerOf(file: string): Stats | undefined {
   for (const name of [...wayTo(file), ...wayTo(realOf(file))]) {
     const found = lstatSync(name, { throwIfNoEntry: false });
@@ -42,7 +46,7 @@ function realOf(file: string): string {
   try {
     return path.join(realpathSync(path.dirname(file)), path.basename(file));
   } catch {
-    // Whoever opens it meets the same fault, and says what it is.
+    // Opening the file fails with the same error, which is reported there.
     return file;
   }
 }

@@ -1,6 +1,6 @@
-// Where `penstock effects verify` makes the database that it compares with: beside the one that is
-// compared, or else in the data folder. Both are places for that much, and a folder for temporary
-// files may be small, in memory, or not there. One that was killed left its file to the next one.
+// Chooses the file of the database that `penstock effects verify` builds for the comparison: next
+// to the compared database, or else in the data folder. A folder for temporary files may be too
+// small, in memory, or missing. A killed run leaves its file, which the next run removes.
 
 import { accessSync, constants } from "node:fs";
 import path from "node:path";
@@ -12,8 +12,8 @@ import { isWriterLocked, takeWriterLock } from "../../readers/effects/store/sqli
 import { CommandError } from "../context.ts";
 
 /**
- * A name under which there is nothing; whoever opens it removes it afterwards. Throws a
- * CommandError where no folder can be written to, or another comparison is under way.
+ * Returns the name of a file that does not exist; the caller removes it afterwards. Throws a
+ * CommandError if no folder is writable, or if another comparison is running.
  */
 export function comparisonFile(place: StorePlace, dataDir: string): string {
   const folder = folderFor(place, path.resolve(dataDir));
@@ -21,7 +21,7 @@ export function comparisonFile(place: StorePlace, dataDir: string): string {
   const file = path.join(folder, `${name}.verify`);
   mustBeOurs(file);
   if (isWriterLocked(file))
-    throw new CommandError(`verify: another one is at work, on ${file}: wait for its end`);
+    throw new CommandError(`verify: another verify is running on ${file}: wait until it ends`);
   const lock = takeWriterLock(file);
   try {
     removeDatabase(file, { keepLock: true });
@@ -31,7 +31,7 @@ export function comparisonFile(place: StorePlace, dataDir: string): string {
   return file;
 }
 
-/** One that root began, and that was killed, may have left what only root may open. */
+/** A killed run of root may have left a file that only root can open. */
 function mustBeOurs(file: string): void {
   for (const end of ["", "-wal", "-shm", ".writer-lock"]) {
     const name = `${file}${end}`;
@@ -40,7 +40,7 @@ function mustBeOurs(file: string): void {
       accessSync(name, constants.R_OK | constants.W_OK);
     } catch {
       throw new CommandError(
-        `verify: ${name} is another user's: where no other one is at work, remove all files of the name ${path.basename(file)}*`,
+        `verify: ${name} belongs to another user: if no other verify is running, remove all files named ${path.basename(file)}*`,
       );
     }
   }
@@ -52,11 +52,11 @@ function folderFor(place: StorePlace, dataDir: string): string {
   const fault = faultOf(dataDir, () => makeFolder(dataDir));
   if (fault === undefined) return dataDir;
   throw new CommandError(
-    `verify: it makes another database, and cannot write to ${dataDir} (${fault}): name a folder with room for it in PENSTOCK_DATA_DIR (--data-dir)`,
+    `verify: cannot create the comparison database in ${dataDir} (${fault}): set PENSTOCK_DATA_DIR (--data-dir) to a writable folder with enough free space`,
   );
 }
 
-/** Why the folder cannot be written to. */
+/** Returns why the folder cannot be written to. */
 function faultOf(folder: string, make = (): void => {}): string | undefined {
   try {
     make();

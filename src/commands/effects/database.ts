@@ -1,5 +1,5 @@
-// How the commands reach the database of the effects: they read it themselves, so they work whether
-// or not `penstock effects` runs. What they print is a person's or a program's to read.
+// Opens the effects database for the commands. They read it themselves, so they work whether or not
+// `penstock effects` runs.
 
 import { StoreError } from "../../platform/base/store-error.ts";
 import { asOfJson } from "../../readers/effects/http/shapes.ts";
@@ -14,7 +14,7 @@ import { CommandError } from "../context.ts";
 import { mustBeProjectId } from "../registered-project.ts";
 import { noteAge } from "./freshness.ts";
 
-/** Throws a CommandError that says what is wrong with the database, or that there is none yet. */
+/** Throws a CommandError if the database cannot be read or does not exist. */
 export async function withReader<T>(
   { config }: Pick<ConfiguredCommand, "config">,
   work: (reader: OpenReader) => Promise<T>,
@@ -33,16 +33,16 @@ export async function withReader<T>(
 }
 
 /**
- * What ends an object of results: ask for it before them, so that they are at least as new as it
- * says. A commit in between may make them newer.
+ * The `as_of` member of a JSON result. Read it before the results, so that they are at least as new
+ * as it states. A commit in between may make them newer.
  */
 async function asOfMember(reader: OpenReader): Promise<string> {
   return `"as_of":${asOfJson(await reader.applied())}`;
 }
 
 /**
- * Reads something of a project. Says first as of when it is, where that is not now; what a program
- * reads has `as_of` for that.
+ * Reads something of a project. If the database lags, a note states the time of the data first;
+ * JSON output has `as_of` for that.
  */
 export async function readProject(
   command: ConfiguredCommand,

@@ -1,5 +1,5 @@
-// Tells how old what a command shows is, where it is not of now: a database answers as well while
-// nothing writes to it. On standard error, so that the result stays what it is.
+// Notes on standard error how old the shown data is, if the database lags: a database responds even
+// if nothing writes to it.
 
 import { greatestOf } from "../../platform/base/extremes.ts";
 import type { OpenReader } from "../../readers/effects/store/open.ts";
@@ -11,10 +11,10 @@ import { findNats, openNats } from "../nats.ts";
 import { counted } from "../terminal.ts";
 import { shownTime } from "./shown.ts";
 
-/** A process that works is behind for less. */
+/** A running process lags by less than this. */
 const lagSecondsMax = 5;
 
-/** Says nothing where a process applies events and keeps up. */
+/** Prints nothing if a process applies events and keeps up. */
 export async function noteAge(command: ConfiguredCommand, reader: OpenReader): Promise<void> {
   const [applied, hasWriter] = await Promise.all([reader.applied(), reader.hasWriter()]);
   const streams = await askedStreams(command, await reader.positions()).catch(() => undefined);
@@ -22,7 +22,10 @@ export async function noteAge(command: ConfiguredCommand, reader: OpenReader): P
   if (text !== undefined) note(command, text);
 }
 
-/** The streams as NATS has them, beside what is applied. Rejects where it does not answer. */
+/**
+ * Returns the status of the streams in NATS, together with what is applied. Rejects if NATS does
+ * not respond.
+ */
 export async function askedStreams(
   { config, context }: ConfiguredCommand,
   applied: readonly Position[],
@@ -39,7 +42,7 @@ export async function askedStreams(
 interface Age {
   readonly applied: readonly AppliedStream[];
   readonly hasWriter: boolean;
-  /** Undefined: NATS does not say. */
+  /** Undefined if NATS did not respond. */
   readonly streams: readonly StreamStatus[] | undefined;
 }
 
@@ -47,10 +50,10 @@ function ageText({ applied, hasWriter, streams }: Age): string | undefined {
   const lag = lagOf(streams ?? []);
   if (hasWriter && lag.seconds < lagSecondsMax) return undefined;
   const asOf = asOfText(applied);
-  const behind = streams === undefined ? "NATS does not say what has come since" : behindText(lag);
+  const behind = streams === undefined ? "the lag is unknown, because NATS did not respond" : behindText(lag);
   return hasWriter
     ? `${asOf}; ${behind}`
-    : `${asOf}; nothing is applied at present, as no \`penstock effects\` runs on this database; ${behind}`;
+    : `${asOf}; no \`penstock effects\` runs on this database, so nothing is being applied; ${behind}`;
 }
 
 function asOfText(applied: readonly AppliedStream[]): string {
@@ -58,11 +61,11 @@ function asOfText(applied: readonly AppliedStream[]): string {
   const atMs = greatestOf(applied.map(({ watermarkMs }) => watermarkMs));
   const places = applied.map(({ stream, sequence }) => `${stream}:${sequence}`).join(", ");
   const at = atMs > 0 ? `${shownTime(atMs)}, ` : "";
-  return `this is as of ${at}${places}`;
+  return `data as of ${at}${places}`;
 }
 
 function behindText({ messages, seconds }: ReturnType<typeof lagOf>): string {
-  if (messages === 0) return "no more is stored";
-  const since = `the oldest for ${Math.round(seconds)} s`;
+  if (messages === 0) return "no newer events are stored";
+  const since = `the oldest is ${Math.round(seconds)} s old`;
   return `not applied yet: ${counted(messages, "message")}, ${since}`;
 }

@@ -1,4 +1,4 @@
-// Whether a project of which the database has nothing is known at all: it may be misspelt.
+// Checks whether a project without data in the database is known at all: its id may be misspelt.
 
 import type { OpenReader } from "../../readers/effects/store/open.ts";
 import type { ConfiguredCommand } from "../configured-command.ts";
@@ -7,8 +7,8 @@ import { findNats, openNats } from "../nats.ts";
 import { registeredProjects, unknownText } from "../registered-project.ts";
 
 /**
- * To be asked where nothing was found. Returns where the database has events of the project, or the
- * registry has the project; throws a CommandError where it is known to neither.
+ * Call it if nothing was found. Returns if the database or the registry has the project; otherwise
+ * throws a CommandError.
  */
 export async function requireKnown(
   command: ConfiguredCommand,
@@ -19,7 +19,7 @@ export async function requireKnown(
   if (applied.includes(project)) return;
   const registered = await askedProjects(command).catch((): string[] => []);
   if (registered.includes(project)) return;
-  const what = `there is no project ${project} here, and no event of one has been applied`;
+  const what = `unknown project ${project}, and no event of it has been applied`;
   throw new CommandError(unknownText(what, project, [...new Set([...applied, ...registered])]));
 }
 

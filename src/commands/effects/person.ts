@@ -1,5 +1,4 @@
-// `penstock person` and `penstock group`: who somebody is, why two ids are one person, and what is
-// known of a group.
+// `penstock person` and `penstock group`: show a person, the links between its ids, and a group.
 
 import { isUuid } from "../../platform/base/forms.ts";
 import { groupJson, linkJson, personJson } from "../../readers/effects/http/shapes.ts";
@@ -15,7 +14,7 @@ import { card, propertyLines, shownTime } from "./shown.ts";
 
 interface PersonQuestion {
   readonly project: string;
-  /** A distinct id, or a uuid under which the person was shown. */
+  /** A distinct id, or a uuid of the person. */
   readonly id: string;
   readonly json: boolean;
 }
@@ -40,7 +39,7 @@ export async function person(
   });
 }
 
-/** Every link of the person's ids, also those that were refused. */
+/** Shows every link of the person's ids, also rejected ones. */
 export async function links(
   command: ConfiguredCommand,
   { project, id, json }: PersonQuestion,
@@ -49,7 +48,7 @@ export async function links(
     const { uuid } = await findPerson(command, reader, { project, id });
     const found = (await reader.links(project, uuid)) ?? [];
     if (json) say(command, `{"links":[${found.map(linkJson).join(",")}],${asOf}}`);
-    else if (found.length === 0) say(command, "no links: nothing has joined ids to this person");
+    else if (found.length === 0) say(command, "no links: this person has a single id");
     else for (const line of linkTable(found)) say(command, line);
   });
 }
@@ -68,7 +67,7 @@ export async function group(
       throw new CommandError(
         types.includes(storedIdText(type))
           ? `the project ${project} has no ${type} with the key "${key}"`
-          : `the project ${project} has no groups of the type "${type}"; ${types.length === 0 ? "it has no groups at all" : `there are ${types.join(", ")}`}`,
+          : `the project ${project} has no groups of the type "${type}"; ${types.length === 0 ? "it has no groups" : `its types are ${types.join(", ")}`}`,
       );
     }
     if (json) say(command, `${groupJson(found).slice(0, -1)},${asOf}}`);
@@ -83,7 +82,7 @@ export async function group(
   });
 }
 
-/** Ids can have the form of a uuid, as those of browsers do, so the id goes first. */
+/** Ids may look like uuids, for example those of browsers, so the distinct id is tried first. */
 async function findPerson(
   command: ConfiguredCommand,
   reader: OpenReader,
@@ -100,7 +99,7 @@ async function findPerson(
 function personLines(found: Person): string[] {
   const { distinctIds, distinctIdsTotal, mergedFrom } = found;
   const more = distinctIdsTotal - distinctIds.length;
-  // Its first id's uuid is shown above; not all others are in the answer.
+  // The uuid of the first id is shown above; the response may omit some of the others.
   const others = distinctIdsTotal - 1 - mergedFromShown;
   const rows: [string, string][] = [
     ["main id", found.mainDistinctId],
@@ -111,8 +110,8 @@ function personLines(found: Person): string[] {
     [
       "known",
       found.known
-        ? "yes: an anonymous id was identified as it"
-        : "no: no anonymous id was identified as it",
+        ? "yes: an anonymous id was linked to it"
+        : "no: no anonymous id was linked to it",
     ],
     ["created", shownTime(found.createdAtMs)],
     ["last seen", `${shownTime(found.lastSeenAtMs)}, to the hour`],

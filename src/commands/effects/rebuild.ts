@@ -1,5 +1,5 @@
-// `penstock effects rebuild` and `verify`: build a database from the streams, to take the place of the
-// one there is, or only to be compared with it. Both need NATS, and only rebuild needs that no
+// `penstock effects rebuild` and `verify`: build a database from the streams, which replaces the
+// current one or is only compared with it. Both need NATS. `rebuild` also requires that no
 // `penstock effects` runs.
 
 import path from "node:path";
@@ -36,13 +36,13 @@ import { counted } from "../terminal.ts";
 import { actAsOwner } from "./as-owner.ts";
 
 export interface RebuildCommandOptions {
-  /** Another database to make, in place of taking the place of the one there is. */
+  /** URL of a new database to build, instead of replacing the current one. */
   readonly into?: string;
   readonly acceptMissing: boolean;
 }
 
 const progressEveryMs = 5_000;
-/** How long the end of an interrupted command waits for databases and NATS. */
+/** How long an interrupted command waits for databases and NATS to close. */
 const closeMsMax = 500;
 const questionMs = 5_000;
 
@@ -72,7 +72,7 @@ export async function verifyEffects(
   let into: EffectsStore | undefined;
   try {
     await told("verify", async () => {
-      // Asked first, so that a database that is not there is told before NATS is looked for.
+      // Read first, so that a missing database is reported before NATS is looked up.
       await requireInstallation(reader, installationOf(command, place));
       file = comparisonFile(place, command.config.dataDir);
       const made = await storeAt({ kind: "sqlite", file });
@@ -105,14 +105,17 @@ function tellVerified(command: ConfiguredCommand, found: Verified, json: boolean
       command,
       isSame
         ? `the database matches the streams (${counted(messages, "message")})`
-        : `the database differs from the streams (${counted(messages, "message")}). First different lines (- in the database, + rebuilt):`,
+        : `the database differs from the streams (${counted(messages, "message")}). First differing lines (- in the database, + rebuilt):`,
     );
     for (const line of [...differences, ...explained]) say(command, line);
   }
   if (!isSame) throw new CommandError("");
 }
 
-/** Next to the file, which it replaces at the end; the old one is kept under another name. */
+/**
+ * Builds the new database next to the file and replaces it at the end. The old one is kept under
+ * another name.
+ */
 async function inPlaceOfFile(
   command: ConfiguredCommand,
   file: string,
@@ -128,9 +131,9 @@ async function inPlaceOfFile(
   let lock: FileLock | undefined;
   let kept: string | undefined;
   try {
-    // A reader says so when there is no file; the lock would be made all the same.
+    // Fails if the file does not exist; the lock would create it.
     await reader.applied();
-    // Until the new one has the name: a process that stands by would write to the old one.
+    // Held until the new database has the name: a standby process would write to the old one.
     lock = takeWriterLock(file);
     makeBeside({ file, anew });
     const into = await storeAt({ kind: "sqlite", file: anew });
@@ -145,7 +148,7 @@ async function inPlaceOfFile(
   say(command, `Rebuilt ${file}. The previous database is ${kept}`);
 }
 
-/** In a schema next to the other, whose name it takes at the end. */
+/** Builds the new database in a schema next to the old one and renames it at the end. */
 async function inPlaceOfSchema(
   command: ConfiguredCommand,
   place: StorePlace & { readonly kind: "postgres" },
@@ -189,13 +192,13 @@ async function intoAnother(
 
 interface Filled {
   readonly from: StorePlace;
-  /** Not open yet; it is closed in the end. */
+  /** Not open yet; closed at the end. */
   readonly into: EffectsStore;
   readonly shown: string;
   readonly acceptMissing: boolean;
-  /** It may be the database of another installation. */
+  /** Whether it may be the database of another installation. */
   readonly isOther?: boolean;
-  /** What is done with the whole database, and what where it is not whole, before it is closed. */
+  /** `done` runs once the new database is complete, `undone` if it is not, before it is closed. */
   readonly done?: () => Promise<void>;
   readonly undone?: () => Promise<void>;
 }
@@ -219,10 +222,10 @@ async function fill(
     const { messages, missing } = await atNats(command, (connection) =>
       rebuild({ ...buildOptions(command, connection), applied, into, acceptMissing }),
     );
-    // An erasure may have removed people from the old database, whom the new one still has.
+    // An erasure may have removed people from the old database that the new one still has.
     if ((await reader.reached([])).version !== version)
       throw new RebuildError(
-        "the database was changed during this, for example by an erasure. Try again",
+        "the database changed during the rebuild, for example by an erasure. Run the command again",
       );
     const gone = missing === 0 ? "" : `; ${missing} are no longer in the streams`;
     note(command, `${messages} messages applied${gone}`);
@@ -250,7 +253,7 @@ async function erasedProjectsOf(
   return await erasedProjects(manager, streamName(config.subjectPrefix, "live", 0));
 }
 
-/** Waits for what is to be closed; where the command was interrupted, not for long. */
+/** Waits until everything is closed; briefly, if the command was interrupted. */
 async function closedSoon(
   { context: { stop } }: ConfiguredCommand,
   work: readonly (Promise<unknown> | undefined)[],
@@ -272,7 +275,7 @@ function checkedUrl(text: string): string {
   }
 }
 
-/** What an operator can do something about is told without a stack. */
+/** Reports errors that an operator can fix, without a stack trace. */
 async function told(name: "rebuild" | "verify", work: () => Promise<void>): Promise<void> {
   try {
     await work();

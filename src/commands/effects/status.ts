@@ -1,5 +1,5 @@
-// `penstock effects status`: how far each stream is applied, by the database, and how far that is
-// behind, by NATS. Works while the process is down; without NATS it says so and shows the rest.
+// `penstock effects status`: the applied position of each stream from the database, and its lag
+// from NATS. Works while the process is down; without NATS it shows everything except the lag.
 
 import { iso } from "../../readers/effects/http/shapes.ts";
 import { statusRows, statusValue } from "../../readers/effects/http/status.ts";
@@ -40,7 +40,7 @@ export async function status(command: ConfiguredCommand, asJson: boolean): Promi
   });
 }
 
-/** The streams as the database has them, with how far that is behind where NATS answers. */
+/** The streams of the database, with their lag if NATS responds. */
 async function withLag(
   command: ConfiguredCommand,
   applied: readonly Position[],
@@ -48,14 +48,14 @@ async function withLag(
   try {
     return await askedStreams(command, applied);
   } catch (error) {
-    note(command, `how far that is behind is not known: ${(error as Error).message}`);
+    note(command, `the lag is unknown: ${(error as Error).message}`);
     return applied.map(withoutLag);
   }
 }
 
 function streamTable(streams: readonly StreamStatus[]): string[] {
   return table([
-    ["STREAM", "APPLIED TO", "OF", "BEHIND"],
+    ["STREAM", "APPLIED TO", "OF", "LAG"],
     ...streams.map((one) => [
       one.stream,
       ...[one.sequence, one.lastSequence ?? "?", lagMessages(one) ?? "?"].map(String),

@@ -1,5 +1,5 @@
-// `penstock usage` and `penstock spikes`: what a project's events come to, day by day, and when
-// more came than usual. This usage bills; what the gateways count beside it is for watching.
+// `penstock usage` and `penstock spikes`: the billable events of a project per day, and its unusual
+// peaks. This usage is exact and for billing; the counts of the gateways are for monitoring.
 
 import { dayMs, dayOf } from "../../platform/base/day.ts";
 import { usageClasses } from "../../readers/effects/closed-sets.ts";
@@ -27,16 +27,22 @@ export interface UsageOptions {
   readonly export: boolean;
   readonly source: string;
   readonly revision: number;
-  /** Exports what the clock says is over, without asking NATS whether all of it is applied. */
+  /**
+   * Exports the days that are over by the clock, without asking NATS whether all their events are
+   * applied.
+   */
   readonly unchecked: boolean;
 }
 
-/** An event is stored and applied under the time that its request had been read at. */
+/**
+ * Events are counted on the day of their receive time, and may be stored and applied this much
+ * later.
+ */
 const closingMs = 600_000;
 const daysShown = 30;
 
 const whichBills =
-  "this is what bills: each event once, live ones, on the day (UTC) that it was received; what the gateways count as they take it (`penstock project usage`) is for watching";
+  "use this for billing: it counts each live event once, on the day (UTC) of its receipt; `penstock project usage` shows the gateways' own counts, which are for monitoring";
 
 export async function usage(
   command: ConfiguredCommand,
@@ -50,12 +56,12 @@ export async function usage(
   const from = options.from ?? dayOf(Date.parse(to) - (daysShown - 1) * dayMs);
   if (from > to) throw new CommandError("--from must not be after --to", usageExitCode);
   await readProject(command, { project, json: options.json }, async (reader, asOf) => {
-    // Before the days are read: one that closes in between would go out without its last events.
+    // Read before the days: a day that closes in between would be exported without its last events.
     const appliedMs = options.export ? await appliedUntilMs(command, reader, options) : 0;
     const days = await reader.usage(project, { from, to });
     if (days.length === 0) await requireKnown(command, reader, project);
     if (days.length >= usageRowsMax)
-      throw new CommandError("usage: too many days at once; ask for less by --from and --to");
+      throw new CommandError("usage: too many days at once; choose fewer with --from and --to");
     if (options.json) say(command, `{${usageMembers(days)},${asOf}}`);
     else if (options.export) {
       const closedBefore = dayOf(appliedMs - closingMs);
@@ -69,7 +75,7 @@ interface Exported extends Pick<UsageOptions, "source" | "revision"> {
   readonly closedBefore: string;
 }
 
-/** A day that is left out is told: whoever takes the lines in takes each day once. */
+/** Days that are skipped are reported: a billing system imports each day once. */
 function exportDays(
   command: ConfiguredCommand,
   days: readonly UsageDay[],
@@ -77,14 +83,15 @@ function exportDays(
 ): void {
   const open = [...new Set(days.map(({ day }) => day))].filter((day) => day >= closedBefore).sort();
   if (days.length === 0) note(command, `the project ${project} has no usage of these days`);
-  if (open.length > 0) note(command, `not exported, as events may still come: ${open.join(", ")}`);
+  if (open.length > 0) note(command, `not exported, because events may still arrive: ${open.join(", ")}`);
   const which = { projectId: project, source, closedBefore, revision };
   for (const line of usageExport(days, which)) say(command, line);
 }
 
 /**
- * Up to when everything that was stored is applied: now, or when the oldest message that is not
- * applied was stored. Throws where NATS does not say: a day that went out too early stays wrong.
+ * Returns the time up to which all stored events are applied: now, or when the oldest unapplied
+ * message was stored. Throws if NATS does not respond: a day that is exported too early stays
+ * wrong.
  */
 async function appliedUntilMs(
   command: ConfiguredCommand,
@@ -98,7 +105,7 @@ async function appliedUntilMs(
     return nowMs - lagOf(await askedStreams(command, applied)).seconds * 1_000;
   } catch (error) {
     throw new CommandError(
-      `which days are applied in full is not known, so none is exported: ${(error as Error).message}; --unchecked exports by the clock alone`,
+      `cannot check which days are fully applied, so none is exported: ${(error as Error).message}; to decide by the clock, use --unchecked`,
     );
   }
 }
@@ -116,7 +123,7 @@ async function showDays(
   { days, project, from, to }: Shown,
 ): Promise<void> {
   if (days.length === 0) {
-    say(command, `the project ${project} has sent nothing that was applied, from ${from} to ${to}`);
+    say(command, `no event of the project ${project} was applied from ${from} to ${to}`);
     return;
   }
   const active = new Map(
@@ -159,22 +166,22 @@ export async function spikes(
     const { results: found, next } = await reader.spikes(project, fromMs, page);
     if (found.length === 0) await requireKnown(command, reader, project);
     if (next !== undefined)
-      note(command, `there are more than ${spikesMax}; --from shows those of later`);
+      note(command, `only the first ${spikesMax} spikes are shown; use --from to show later ones`);
     if (json) {
       const end = JSON.stringify(next ?? null);
       const members = `"results":[${found.map(spikeJson).join(",")}],"next":${end}`;
       say(command, `{${members},${asOf}}`);
-    } else if (found.length === 0) say(command, `the project ${project} has had no spikes`);
+    } else if (found.length === 0) say(command, `the project ${project} has no spikes`);
     else for (const line of spikeTable(found)) say(command, line);
   });
 }
 
 function spikeTable(found: readonly SpikeRow[]): string[] {
   return table([
-    ["STARTED", "ENDED", "WHAT", "PEAK A MINUTE", "THRESHOLD", "USUAL", "EVENTS"],
+    ["STARTED", "ENDED", "WHAT", "PEAK/MINUTE", "THRESHOLD", "USUAL", "EVENTS"],
     ...found.map((spike) => [
       shownTime(spike.startedAtMs),
-      spike.endedAtMs === undefined ? "still on" : shownTime(spike.endedAtMs),
+      spike.endedAtMs === undefined ? "ongoing" : shownTime(spike.endedAtMs),
       spike.subject === projectSubject ? "the project" : `id ${spike.subject}`,
       ...[spike.peakPerMinute, spike.threshold, spike.baseline, spike.events].map((value) =>
         String(Math.round(value)),

@@ -1,4 +1,4 @@
-// Streams that copy from those that were erased from: a deletion does not reach them.
+// Finds streams that copy from erased streams: a deletion does not reach them.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../platform/nats/api.ts";
@@ -6,7 +6,7 @@ import type { StreamName } from "../../readers/stream/stored-stream.ts";
 
 const questionMs = 5_000;
 
-/** A sentence for each, or one that says that they could not be asked for. */
+/** Returns one line per stream, or a line that the streams could not be listed. */
 export async function copiesOf(
   connection: NatsConnection,
   names: readonly StreamName[],

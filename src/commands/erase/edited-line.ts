@@ -1,6 +1,6 @@
-// Lines that are not removed with a person, because others have something of them: the event of
-// another person that names the erased one, and what an event of theirs says of a group. They are
-// stored again without the person, so that people and groups built from the streams stay as they are.
+// Rewrites lines that belong to others but name the erased person: the event of another person that
+// names an erased id, and the group properties that an event of the erased person set. They are
+// stored again without the person, so that people and groups built from the streams stay the same.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -14,10 +14,12 @@ const namingProperties: ReadonlyMap<string, string> = new Map([
   ["$create_alias", "alias"],
   ["$merge_dangerously", "alias"],
 ]);
-/** Without one of these in its text, a line names no second id. An escape may hide a name. */
+/**
+ * A line whose text contains none of these names no second id. An escape sequence may hide a name.
+ */
 const marks = [...[...namingProperties.keys()].map((name) => JSON.stringify(name)), "\\u00"];
 
-/** The distinct id of an event on a group that an erased person had sent. */
+/** The distinct id of a group event that the erased person sent. */
 const erasedId = "$erased";
 const groupProperties: ReadonlySet<string> = new Set([
   "$group_type",
@@ -25,7 +27,7 @@ const groupProperties: ReadonlySet<string> = new Set([
   "$group_set",
   "$group_unset",
 ]);
-/** Members that say nothing of the person. */
+/** Members that contain nothing about the person. */
 const groupMembers: ReadonlySet<string> = new Set([
   ...["uuid", "project_id", "event", "kind", "historical"],
   ...["timestamp", "timestamp_sent", "sent_at", "received_at"],
@@ -35,7 +37,7 @@ export function mayNameIds(text: Buffer): boolean {
   return marks.some((mark) => text.includes(mark));
 }
 
-/** Where a line names second ids, as they are stored. `line`: one object. */
+/** Returns the second ids that a line names, as they are stored. `line`: one object. */
 export function namedIds(line: Buffer): NamedId[] {
   const top = membersOf(line, ...objectIn(line));
   const event = top.find(({ name }) => name === "event");
@@ -54,8 +56,8 @@ export function namedIds(line: Buffer): NamedId[] {
 }
 
 /**
- * The line of another person's event without the ids: each becomes the event's own, which a link
- * leaves as it is. So an `$identify` still says that its person is known.
+ * Replaces the erased ids in another person's event by that person's own id, which links nothing.
+ * So an `$identify` still marks its person as identified.
  */
 export function withoutNamedIds(line: Buffer, ids: ReadonlySet<string>, ownId: string): Buffer {
   const own = Buffer.from(JSON.stringify(ownId));
@@ -70,7 +72,7 @@ export function withoutNamedIds(line: Buffer, ids: ReadonlySet<string>, ownId: s
   return Buffer.concat(parts);
 }
 
-/** The line of a person's event on a group, with what it says of the group alone. */
+/** Reduces the erased person's event on a group to what it sets on the group. */
 export function groupAlone(line: Buffer): Buffer {
   const top = membersOf(line, ...objectIn(line));
   const properties = top
@@ -90,7 +92,7 @@ export function groupAlone(line: Buffer): Buffer {
 
 interface NamedId {
   readonly id: string;
-  /** Where its value is in the line. */
+  /** The position of the value in the line. */
   readonly start: number;
   readonly end: number;
 }
@@ -103,7 +105,7 @@ interface Member {
   /** The value, with quotes or brackets. */
   readonly start: number;
   readonly end: number;
-  /** Name and value as they are written. */
+  /** Name and value as written. */
   readonly text: string;
 }
 
@@ -124,7 +126,7 @@ function membersOf(line: Buffer, start: number, end: number): Member[] {
   return all;
 }
 
-/** "" for what is no text. */
+/** Returns "" if the value is not text. */
 function textOf(line: Buffer, start: number, end: number): string {
   const value: unknown = JSON.parse(line.toString("utf8", start, end));
   return typeof value === "string" ? value : "";

@@ -1,5 +1,6 @@
-// `penstock erase` removes a person's events from the streams, and the person from the database of
-// the effects. Streams come first: what is applied anew after that is without the person.
+// `penstock erase` removes a person's events from the streams, and the person from the effects
+// database. The streams are first, so that events that are applied again afterwards do not contain
+// the person.
 
 import { readdirSync } from "node:fs";
 import path from "node:path";
@@ -54,20 +55,23 @@ export interface EraseOptions {
   readonly distinctId: readonly string[];
   readonly dryRun: boolean;
   readonly yes: boolean;
-  /** False: there is no database of the effects. */
+  /** False: there is no effects database. */
   readonly effects: boolean;
   /** Erases even if the effects database has not applied all events of the project. */
   readonly allowBehind: boolean;
   readonly receipt?: string | undefined;
   readonly version: string;
-  /** For tests, which end the process there. */
+  /** For tests, which end the process at these steps. */
   readonly stepped?: (step: EraseStep | "streams" | "people") => void | Promise<void>;
 }
 
 const questionMs = 5_000;
 const progressMs = 5_000;
 const namedMax = 20;
-/** How often it is begun where its lock is lost, and how long it waits for it then. */
+/**
+ * Maximum number of attempts if the lock is lost, and how long a further attempt waits for the
+ * lock.
+ */
 const triesMax = 3;
 const againMsMax = 60_000;
 const lockAgainMs = 1_000;
@@ -75,14 +79,14 @@ const lockAgainMs = 1_000;
 const catchUpMsMax = 10_000;
 const catchUpPollMs = 250;
 
-/** Throws a CommandError where it is not whole; what was erased by then is gone. */
+/** Throws a CommandError if the erasure is incomplete; what was erased until then stays erased. */
 export async function erase(command: ConfiguredCommand, options: EraseOptions): Promise<void> {
   const { config, context } = command;
   const { project } = options;
   const given = idsOf(options);
   if (config.hubDomain !== undefined)
     throw new CommandError(
-      "erase: this is a leaf node, whose hub has gathered its events: run it at the hub. What the leaf still has leaves it by age",
+      "erase: the hub has copied the events of this leaf node: run the command at the hub. The events on the leaf expire by age",
     );
   const connection = await openNats(findNats(config, context.host));
   try {
@@ -98,11 +102,11 @@ function idsOf({ project, distinctId }: EraseOptions): string[] {
   const wrong = (what: string) => new CommandError(`erase: ${what}`, usageExitCode);
   mustBeProjectId("erase", project);
   if (distinctId.length === 0) throw wrong("name the person: --distinct-id <id>");
-  if (distinctId.some((id) => id.trim() === "")) throw wrong("a distinct id is not blank");
+  if (distinctId.some((id) => id.trim() === "")) throw wrong("a distinct id must not be blank");
   return [...new Set(distinctId.map(storedIdText))];
 }
 
-/** Rejects with a StoreError where the database is another installation's, or not there. */
+/** Rejects with a StoreError if the database does not exist or belongs to another installation. */
 async function peopleOf({ config }: ConfiguredCommand): Promise<PeopleErasure> {
   const place = storePlace(config);
   const reader = await readerAt(place);
@@ -126,14 +130,14 @@ function unappliedText(streams: readonly UnappliedStream[]): string {
   return `the effects are ${counted(messages, "message")} behind the streams (${each.join(", ")})`;
 }
 
-/** What an operator can do something about is told without a stack. */
+/** Reports errors that an operator can fix, without a stack trace. */
 async function told<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
     if (!(error instanceof StoreError)) throw error;
     if (error instanceof OtherInstallationError) throw new CommandError(`erase: ${error.message}`);
-    throw new CommandError(`${error.message}. Where there is no such database: --no-effects`);
+    throw new CommandError(`${error.message}. If there is no such database, use --no-effects`);
   }
 }
 
@@ -150,7 +154,7 @@ class Erasing {
   #ids: readonly string[];
   /** Whether the database has a person with one of the ids. */
   #isKnown = false;
-  /** What the streams held when the ids were looked up. Later messages may link further ids. */
+  /** The state of the streams when the ids were looked up. Later messages may link further ids. */
   #ends: ReadonlyMap<string, StreamState> = new Map();
   #unapplied: readonly UnappliedStream[] = [];
   #receipt: Receipt | undefined;
@@ -194,10 +198,11 @@ class Erasing {
         return;
       } catch (error) {
         if (!(error instanceof LostLockError) || tried === triesMax) throw error;
-        // What it has stored since may hold events that another one has erased.
+        // Messages that it has stored since then may contain events that another erasure has
+        // removed.
         note(
           command,
-          "the lock was lost, to another erasure or by a standstill of this one: beginning again",
+          "the lock was lost, because another erasure took it or this process was suspended: starting again",
         );
       } finally {
         await log.unlock();
@@ -206,14 +211,14 @@ class Erasing {
   }
 
   /**
-   * Looks up all ids of the person. Every link that the streams hold up to `#ends` must be applied
-   * by then: the erasure removes it from them.
+   * Looks up all ids of the person. Every link in the streams up to `#ends` must be applied before,
+   * because the erasure removes it from the streams.
    */
   async #findIds(names: readonly StreamName[]): Promise<void> {
     const { options, people } = this.#of;
     this.#ends = await this.#endsOf(names);
     if (people === undefined) return;
-    // What the operator has accepted is neither waited for nor reported again.
+    // A lag that the operator has accepted is neither waited for nor reported again.
     const isAccepted = this.#unapplied.length > 0;
     const { streams, hasWriter } = await this.#caughtUp(isAccepted ? 0 : catchUpMsMax);
     this.#unapplied = streams;
@@ -244,7 +249,7 @@ class Erasing {
     const untilMonotonicMs = performance.now() + waitMsMax;
     for (let hasSaid = false; ; hasSaid = true) {
       const found = await told(() => findUnapplied(connection, which));
-      if (context.stop.aborted) throw new CommandError("erase: it was interrupted: run it again");
+      if (context.stop.aborted) throw new CommandError("erase: interrupted: run the command again");
       const isOver = performance.now() >= untilMonotonicMs;
       if (found.streams.length === 0 || !found.hasWriter || isOver) return found;
       if (!hasSaid)
@@ -259,15 +264,15 @@ class Erasing {
     const behind = unappliedText(streams);
     const unknown = "Other ids of the person in these messages are not known yet";
     if (options.allowBehind) {
-      note(command, `${behind}. ${unknown}, and their events stay (--allow-behind)`);
+      note(command, `${behind}. ${unknown}, and their events will remain (--allow-behind)`);
       return;
     }
     const fix = hasWriter
-      ? "Wait until `penstock effects status` shows 0 behind, and try again"
+      ? "Wait until `penstock effects status` shows a lag of 0, and try again"
       : "No effects process runs on this database: start `penstock effects` and try again";
-    const orElse = "To erase only what is known now: --allow-behind";
+    const orElse = "To erase only the ids that are known now, use --allow-behind";
     if (options.dryRun) {
-      note(command, `${behind}. ${unknown}, and an erasure would be refused. ${fix}`);
+      note(command, `${behind}. ${unknown}, so an erasure would be rejected. ${fix}`);
       return;
     }
     const done =
@@ -280,12 +285,12 @@ class Erasing {
     const ids = this.#ids;
     say(command, `${options.project}: ${counted(ids.length, "id")}: ${listed(ids)}`);
     if (people === undefined)
-      note(command, "without the database of the effects, other ids of the person are not known");
+      note(command, "without the effects database, other ids of the person are not known");
     else if (ids.length > given.length)
-      say(command, `known as the same person's: ${ids.length - given.length} of them`);
+      say(command, `${ids.length - given.length} of them are linked to the given ids`);
   }
 
-  /** `isAgain`: whoever has it now is waited for. */
+  /** `isAgain`: waits for the current holder. */
   async #lock(log: ErasureLog, isAgain: boolean): Promise<void> {
     const { command } = this.#of;
     const untilMonotonicMs = performance.now() + (isAgain ? againMsMax : 0);
@@ -305,12 +310,12 @@ class Erasing {
   async #erase(names: readonly StreamName[], log: ErasureLog): Promise<void> {
     const { connection, command, options, given } = this.#of;
     const { project, version, stepped } = options;
-    // Again under the lock: events and other erasures may have changed the streams since.
+    // Looked up again under the lock: events and other erasures may have changed the streams since.
     const told = this.#ids;
     await this.#findIds(names);
     const ids = this.#ids;
     if (ids.length > told.length)
-      say(command, `also the person's: ${listed(ids.filter((id) => !told.includes(id)))}`);
+      say(command, `further ids of the person: ${listed(ids.filter((id) => !told.includes(id)))}`);
     const alsoTheirs = ids.filter((id) => !given.includes(id));
     const last = this.#receipt;
     const receipt = startedReceipt({
@@ -321,7 +326,7 @@ class Erasing {
     const isFirst = this.#file === "";
     if (isFirst) this.#file = options.receipt ?? `penstock-erasure-${log.id}.json`;
     writeReceipt(this.#file, receipt, isFirst);
-    if (isFirst) note(command, `the receipt is in ${path.resolve(this.#file)}, from now on`);
+    if (isFirst) note(command, `writing the receipt to ${path.resolve(this.#file)}`);
     await log.keepReceipt(receipt);
     const all: StreamCounts[] = [];
     for (let isDone = false; !isDone; ) {
@@ -369,7 +374,7 @@ class Erasing {
       try {
         await eraser.run();
       } catch (error) {
-        if (stop.aborted) throw new CommandError("erase: it was interrupted: run it again");
+        if (stop.aborted) throw new CommandError("erase: interrupted: run the command again");
         throw error;
       } finally {
         clearInterval(progress);
@@ -382,7 +387,7 @@ class Erasing {
     return all;
   }
 
-  /** True: the person had further ids by now, whose events must be erased too. */
+  /** Returns true if the person has got further ids, whose events must be erased too. */
   async #erasePeople(receipt: Receipt): Promise<boolean> {
     const { command, options, people } = this.#of;
     if (people === undefined) {
@@ -404,7 +409,7 @@ class Erasing {
     const late = theirs.filter((id) => !this.#ids.includes(id));
     if (late.length === 0) return false;
     // The database no longer has the link, so these ids are printed before anything else is done.
-    note(command, `linked to the person meanwhile, erasing their events too: ${late.join(", ")}`);
+    note(command, `ids linked to the person in the meantime, whose events are erased too: ${late.join(", ")}`);
     this.#ids = [...this.#ids, ...late];
     addIds(receipt, late);
     return true;
@@ -421,12 +426,12 @@ class Erasing {
       );
     const where = names.map(({ stream }) => stream).join(", ");
     const asked = createInterface({ input: stdin, output: stderr });
-    const question = `Erase all their events from ${where}, and what is known of them? This cannot be undone. Type ${options.project}: `;
+    const question = `Erase all events of this person from ${where}, and the person from the effects? This cannot be undone. Type ${options.project} to confirm: `;
     const answer = await asked.question(question).finally(() => asked.close());
     if (answer.trim() !== options.project) throw new CommandError("erase: nothing was changed");
   }
 
-  /** A script that erases twice, and a typo, look the same: both end well, and both are reported. */
+  /** A second run and a typo in the id look the same: both succeed, and both are reported. */
   #tellNobody(all: readonly StreamCounts[]): void {
     const { command, options, people, given } = this.#of;
     if (this.#isKnown || all.some(({ events }) => events > 0)) return;
@@ -441,24 +446,24 @@ class Erasing {
       all.reduce((total, one) => total + one[name], 0);
     say(
       command,
-      `${counted(sum("events"), "event")} ${what}: of ${counted(sum("scanned"), "message")} ${sum("deleted")} removed, ${sum("rewritten")} rewritten without them`,
+      `${counted(sum("events"), "event")} ${what}: ${counted(sum("scanned"), "message")} scanned, ${sum("deleted")} removed, ${sum("rewritten")} rewritten without the person`,
     );
     const doubtful = sum("doubtful");
     if (doubtful > 0)
       note(
         command,
-        `lines that no reader can read and that have one of the ids in them: ${doubtful}. They stay: whose they are cannot be told`,
+        `unreadable lines that contain one of the ids: ${doubtful}. They are not erased, because their owner cannot be determined`,
       );
   }
 }
 
-/** Databases that rebuilds have kept. */
+/** Databases that earlier rebuilds have replaced. */
 function keptFiles(place: StorePlace): string[] {
   if (place.kind !== "sqlite") return [];
   const { dir, base } = path.parse(place.file);
   return readdirSync(dir)
     .filter((name) => name.startsWith(`${base}.before-rebuild`))
-    .map((name) => `the person in ${path.join(dir, name)}, which is kept beside the database`);
+    .map((name) => `the person in ${path.join(dir, name)}, a database that a rebuild replaced`);
 }
 
 function progressOf(
@@ -467,5 +472,5 @@ function progressOf(
 ): string {
   const seconds = Math.max(0.001, (performance.now() - sinceMonotonicMs) / 1_000);
   const rate = (bytes / 1_048_576 / seconds).toFixed(1);
-  return `${stream}: ${counted(scanned, "message")} up to ${to} looked through, ${counted(events, "event")} found, ${rate} MiB/s`;
+  return `${stream}: ${counted(scanned, "message")} scanned up to ${to}, ${counted(events, "event")} found, ${rate} MiB/s`;
 }

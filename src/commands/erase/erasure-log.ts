@@ -1,5 +1,6 @@
-// The bucket of erasures beside the streams: which messages became which, what each erasure did,
-// and the lock that lets one run at a time. Must not hold an id of a person, or a line.
+// The bucket of erasures next to the streams: which messages were replaced by which, the receipt of
+// each erasure, and the lock that allows one erasure at a time. Must not contain a person's id or a
+// line.
 
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
@@ -27,7 +28,7 @@ interface ErasureLogOptions {
 }
 
 interface LockTimes {
-  /** So long a question waits for its answer. */
+  /** Timeout of a request to NATS. */
   readonly answerMsMax: number;
   readonly beatMs: number;
 }
@@ -39,23 +40,23 @@ interface Opened extends Pick<ErasureLogOptions, "bucket" | "host"> {
   readonly times: LockTimes;
 }
 
-/** Who holds the lock. */
+/** The holder of the lock. */
 interface Holder extends ProcessIdentity {
   readonly id: string;
   readonly hostname: string;
-  /** Within it the pid means something. */
+  /** The namespace in which the pid is valid. */
   readonly place: string;
-  /** Goes up while the holder lives. */
+  /** Increases while the holder is alive. */
   readonly beats: number;
 }
 
 const lockTimes: LockTimes = { answerMsMax: 5_000, beatMs: 3_000 };
-/** A lock of another machine that has not changed for so long is nobody's. */
+/** A lock of another machine that has not changed for this long has no owner. */
 const silenceMs = 15_000;
 const pollMs = 1_000;
 const lockKey = "lock";
 
-/** Another erasure has the lock, or may have it: what is done from here on may contradict it. */
+/** Another erasure has or may have the lock, so a further change could contradict it. */
 export class LostLockError extends CommandError {}
 
 export class ErasureLog {
@@ -70,9 +71,9 @@ export class ErasureLog {
   #revision = 0;
   #entries = 0;
   #beating: NodeJS.Timeout | undefined;
-  /** The one that is under way. */
+  /** The beat in progress. */
   #beat: Promise<void> | undefined;
-  /** When the last beat was sent that is known to be stored. */
+  /** When the last beat that is known to be stored was sent. */
   #heldMonotonicMs = 0;
   #lost: Error | undefined;
 
@@ -87,7 +88,7 @@ export class ErasureLog {
     this.#holder = { id: randomUUID(), hostname: hostname(), place: placeOfPids(), ...own };
   }
 
-  /** Makes the bucket where there is none. */
+  /** Creates the bucket if it does not exist. */
   static async open(
     connection: NatsConnection,
     { bucket, replicas, host, times }: ErasureLogOptions,
@@ -99,28 +100,28 @@ export class ErasureLog {
     return new ErasureLog({ js, manager, bucket, kv, host, times: all });
   }
 
-  /** Tells this erasure from all others. */
+  /** Identifies this erasure. */
   get id(): string {
     return this.#holder.id;
   }
 
-  /** Rejects with a CommandError while another erasure runs. Frees the lock of one that died. */
+  /** Rejects with a CommandError while another erasure runs. Releases the lock of one that died. */
   async lock(say: (line: string) => void): Promise<void> {
     this.#revision = (await this.#create()) ?? (await this.#takeOver(say));
     this.#heldMonotonicMs = performance.now();
     this.#beating = setInterval(() => {
-      // A second one would carry a revision that the first has used.
+      // A concurrent beat would carry a revision that the first has already used.
       this.#beat ??= this.#beatOnce().finally(() => {
         this.#beat = undefined;
       });
     }, this.#times.beatMs);
   }
 
-  /** Throws a LostLockError where somebody has taken the lock away meanwhile, or may have. */
+  /** Throws a LostLockError if another erasure has taken the lock, or may have. */
   check(): void {
     const { message } = this.#lost ?? {};
     const isSilent = this.#revision !== 0 && performance.now() - this.#heldMonotonicMs > silenceMs;
-    const why = message ?? (isSilent ? `NATS has not answered for ${silenceMs} ms` : undefined);
+    const why = message ?? (isSilent ? `NATS has not responded for ${silenceMs} ms` : undefined);
     if (why !== undefined) throw new LostLockError(`erase: the lock is lost: ${why}. Run it again`);
   }
 
@@ -132,9 +133,9 @@ export class ErasureLog {
   }
 
   /**
-   * Fulfilled once it is stored: from then on a message that is gone is known to be erased. It is
-   * stored only while the server knows the lock as this erasure's: a process that stood still may
-   * have lost it to another one, whose notes these would contradict.
+   * Fulfilled once the entry is stored: from then on, a missing message is known to be erased. The
+   * server stores it only while the lock belongs to this erasure: a suspended process may have lost
+   * it to another erasure, whose entries these would contradict.
    */
   async note(stream: string, entry: ErasedEntry): Promise<void> {
     const subject = `${erasedSubjects(stream)}${this.id}.${++this.#entries}`;
@@ -146,18 +147,21 @@ export class ErasureLog {
         await this.#js.publish(subject, JSON.stringify(entry), { timeout, expect });
         return;
       } catch (error) {
-        // Another entry came meanwhile; most are beats of the lock.
+        // Another entry was stored in between; most are beats of the lock.
         if (!isApiError(error, apiCodes.streamWrongLastSequence)) throw error;
       }
     }
   }
 
-  /** The bucket's last entry, before which the lock was this erasure's. Throws where it is not. */
+  /**
+   * Returns the last sequence of the bucket up to which the lock belongs to this erasure. Throws if
+   * it does not.
+   */
   async #lastSequenceHeld(): Promise<number> {
     const { streams } = this.#manager;
     const stream = bucketStream(this.#bucket);
     const { state } = await streams.info(stream);
-    // Other than the KV's own question this one is answered by the stream's leader.
+    // Unlike a read of the KV client, this one is answered by the stream's leader.
     const last = { last_by_subj: `${bucketSubjects(this.#bucket)}${lockKey}` };
     const holder = await streams.getMessage(stream, last);
     const isOwn = holder !== null && holder.data.length > 0 && holder.json<Holder>().id === this.id;
@@ -174,7 +178,7 @@ export class ErasureLog {
     return JSON.stringify({ ...this.#holder, beats: ++this.#beats } satisfies Holder);
   }
 
-  /** Undefined: somebody has it. */
+  /** Undefined: the lock is taken. */
   async #create(): Promise<number | undefined> {
     try {
       return await this.#kv.create(lockKey, this.#value());
@@ -192,22 +196,22 @@ export class ErasureLog {
       const { hostname: where, pid, place } = now.json<Holder>();
       const holder = `process ${pid} on ${where}`;
       if (place === this.#holder.place || now.revision !== first?.revision)
-        throw new CommandError(`erase: another erasure runs, ${holder}: wait for its end`);
+        throw new CommandError(`erase: another erasure is running: ${holder}: wait until it ends`);
       if (performance.now() > untilMonotonicMs) break;
-      if (now === first) say(`looking whether the erasure of ${holder} still runs`);
+      if (now === first) say(`checking whether the erasure of ${holder} still runs`);
       await new Promise((resolve) => setTimeout(resolve, pollMs));
       now = await this.#kv.get(lockKey);
     }
     return await this.#kv.update(lockKey, this.#value(), now?.revision ?? 0);
   }
 
-  /** Only a process of this machine can be looked for. */
+  /** Only a process of this machine can be checked. */
   #mayLive(entry: KvEntry): boolean {
     const { place, pid, startedAt } = entry.json<Holder>();
     return place !== this.#holder.place || isRunning({ pid, startedAt }, this.#host);
   }
 
-  /** Never rejects. One without an answer may be stored all the same: the key tells. */
+  /** Never rejects. A beat without a response may be stored anyway: the key shows it. */
   async #beatOnce(): Promise<void> {
     if (this.#lost !== undefined) return;
     const sentMonotonicMs = performance.now();
@@ -216,7 +220,7 @@ export class ErasureLog {
       this.#heldMonotonicMs = sentMonotonicMs;
     } catch (error) {
       const entry = await this.#kv.get(lockKey).catch(() => undefined);
-      // Nothing is known before the next beat.
+      // Unknown until the next beat.
       if (entry === undefined) return;
       const isOwn = entry?.operation === "PUT" && entry.json<Holder>().id === this.id;
       if (isOwn) this.#revision = entry.revision;

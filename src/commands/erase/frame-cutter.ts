@@ -1,5 +1,5 @@
-// Finds the lines of a frame that are a person's, and puts the frame together without the person.
-// Lines that have nothing of them stay byte for byte. Knows nothing of NATS.
+// Finds the lines of a frame that belong to a person, and builds the frame without the person.
+// Lines that do not contain the person stay byte for byte the same. Independent of NATS.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -10,12 +10,15 @@ import type { StoredFrame } from "../../readers/stream/frame.ts";
 import { groupAlone, mayNameIds, namedIds, withoutNamedIds } from "./edited-line.ts";
 
 export interface CutFrame {
-  /** How many lines were the person's, or named the person. */
+  /** Number of lines that belonged to the person or named the person. */
   readonly erased: number;
-  /** How many lines there are in `data`: those of others, and what others have of the erased ones. */
+  /** Number of lines in `data`: those of others, and the rewritten ones. */
   readonly kept: number;
   readonly data: Buffer;
-  /** Lines that are no events, and have one of the ids in them: whose they are cannot be told. */
+  /**
+   * Number of lines that are not events and contain one of the ids. Their owner cannot be
+   * determined.
+   */
   readonly doubtful: number;
 }
 
@@ -24,7 +27,10 @@ interface WholeFrame {
   readonly lane: Lane;
   readonly partition: number;
   readonly sequence: number;
-  /** The project that its subject names; undefined where it may hold several projects' lines. */
+  /**
+   * The project in the subject of the frame; undefined if the frame may hold lines of several
+   * projects.
+   */
   readonly projectId: string | undefined;
   readonly data: Uint8Array;
 }
@@ -32,7 +38,7 @@ interface WholeFrame {
 export class FrameCutter {
   readonly #projectId: string;
   readonly #ids: ReadonlySet<string>;
-  /** How the ids stand in a line where they are written without needless escapes. */
+  /** The ids as they appear in a line without needless escapes. */
   readonly #idTexts: readonly Buffer[];
   readonly #lines = new FrameLines();
 
@@ -45,7 +51,7 @@ export class FrameCutter {
 
   cut({ data, projectId, ...name }: WholeFrame): CutFrame {
     const body = Buffer.from(data.buffer, data.byteOffset, data.length);
-    /** What stays of each line that has the person in it; undefined: nothing. */
+    /** The replacement of each line that contains the person; undefined: the line is removed. */
     const found = new Map<number, Buffer | undefined>();
     let doubtful = 0;
     const spans = new LineSpans(body);
@@ -72,7 +78,7 @@ export class FrameCutter {
     return { erased: found.size, kept: kept.length, data: Buffer.concat(kept), doubtful };
   }
 
-  /** Notes a line that has the person in it, with what others have of it. */
+  /** Records a line that contains the person, with its replacement. */
   #look(line: StoredLine, { spans, mayName, found }: Looking): void {
     const { line: at, distinctId } = line;
     if (this.#ids.has(distinctId)) {
@@ -118,7 +124,7 @@ function isBlank(line: Buffer): boolean {
   return line.toString("latin1").trim() === "";
 }
 
-/** Lines by their index, to be asked for in order. */
+/** Finds lines by their index. Indexes must be requested in ascending order. */
 class LineSpans {
   readonly #body: Buffer;
   #line = 0;

@@ -1,6 +1,6 @@
-// The receipt of an erasure: what was looked through, what was erased, and what cannot be reached
-// from here. It names no id: hashes with a salt of their own let whoever knows an id see that it
-// was meant.
+// The receipt of an erasure: what was scanned, what was erased, and what cannot be reached. It
+// contains no ids, but salted hashes, so that anyone who knows an id can check that it was
+// included.
 
 import { createHash, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -20,7 +20,7 @@ export interface Receipt {
   readonly by: string;
   readonly host: string;
   readonly startedAt: string;
-  /** Undefined while it runs, and of one that was killed. */
+  /** Undefined while the erasure runs, and if it was killed. */
   endedAt?: string;
   readonly ids: {
     /** sha256 over salt, project, line feed and id, in hexadecimal. */
@@ -32,8 +32,8 @@ export interface Receipt {
   readonly unapplied: readonly UnappliedStream[];
   readonly streams: StreamCounts[];
   /**
-   * What earlier tries have found, which lost the lock; each was an erasure with an id of its own.
-   * What such a try had found and not yet removed is found again, and stands in `streams` too.
+   * The findings of earlier attempts that lost the lock; each was an erasure with its own id. What
+   * such an attempt found and did not remove is found again, and is also in `streams`.
    */
   readonly before: readonly Try[];
   effects?: Database | "none was named";
@@ -50,20 +50,20 @@ interface Started {
   readonly given: readonly string[];
   readonly alsoTheirs: readonly string[];
   readonly unapplied: readonly UnappliedStream[];
-  /** That of the try before. */
+  /** The receipt of the attempt before. */
   readonly last: Receipt | undefined;
 }
 
-/** What no erasure here reaches, in any set-up. */
+/** Data that no erasure can reach, in any installation. */
 const outOfReach = [
-  "events that are stored later: nothing keeps them out, and they make a new person",
+  "events that are stored later: they are accepted and create a new person",
   "properties of other events, and of groups, that name the person",
-  "what sinks and readers have copied: databases, Parquet files, warehouses",
-  "files that were exported, and those that were imported from",
+  "copies made by sinks and readers: databases, Parquet files, warehouses",
+  "exported files, and files that were imported",
   "backups and snapshots of streams and databases, mirrors of streams, streams of leaf nodes",
-  "in a cluster of nats-server, the Raft logs of its nodes, until it shortens them",
+  "in a cluster of nats-server, the Raft logs of its nodes, until they are compacted",
   "logs of proxies and load balancers",
-  "counts of usage and of active people, which name no person",
+  "counts of usage and of active people, which contain no ids",
 ] as const;
 
 export function startedReceipt({ given, alsoTheirs, last, ...rest }: Started): Receipt {
@@ -87,7 +87,7 @@ export function addIds({ ids, project }: Receipt, late: readonly string[]): void
   ids.alsoTheirs.push(...late.map((id) => hashedId(id, ids.salt, project)));
 }
 
-/** Adds what was erased from the database to what was erased before. */
+/** Adds the counts of a further erasure in the database. */
 export function addErased(receipt: Receipt, erased: Database): void {
   const { effects: before } = receipt;
   if (before === undefined || before === "none was named") {
@@ -109,7 +109,7 @@ function hashedId(id: string, salt: string, project: string): string {
   return createHash("sha256").update(`${salt}${project}\n${id}`).digest("hex");
 }
 
-/** In a container the process may run under a number that has no name. */
+/** In a container the user id may have no name. */
 export function userOf(
   { getuid }: Pick<ProcessHost, "getuid">,
   nameOf: () => string = () => userInfo().username,
@@ -125,7 +125,7 @@ function triedIn({ erasure, streams }: Receipt): Try {
   return { erasure, streams };
 }
 
-/** Throws a CommandError where it cannot be written. A new file must not be there yet. */
+/** Throws a CommandError if the receipt cannot be written. A new file must not exist yet. */
 export function writeReceipt(file: string, receipt: Receipt, isNew: boolean): void {
   try {
     const text = `${JSON.stringify(receipt, undefined, 2)}\n`;

@@ -1,6 +1,6 @@
-// Whether a stream lets a person be erased from it: asked of all streams before anything is
-// changed in one. What is asked changes nothing: a deletion of a message that cannot be there, and
-// a message that no stream of that name takes.
+// Checks whether a person can be erased from a stream, for all streams before the first is changed.
+// The checks change nothing: they delete a message that cannot exist, and publish a message that no
+// stream of that name accepts.
 
 import { DiscardPolicy, jetstream, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/nats-core";
@@ -8,23 +8,23 @@ import { apiCodes, isApiError, ledStreamInfo, managerOf } from "../../platform/n
 import { CommandError } from "../context.ts";
 
 const questionMs = 5_000;
-/** JavaScript and the server both know a number so large; no stream has as many messages. */
+/** Exactly representable in JavaScript and valid for the server; no stream has as many messages. */
 const noSequence = 2 ** 52;
 
-/** Why nothing can be erased from a stream of this configuration; undefined: it can. */
+/** Returns why nothing can be erased from a stream of this configuration; undefined if it can. */
 function hindranceOf(config: StreamConfig): string | undefined {
   if (config.mirror !== undefined) return "it is a mirror: erase from the stream that it copies";
-  if (config.sealed) return "it is sealed, and nats-server opens no sealed stream again";
+  if (config.sealed) return "it is sealed, and nats-server cannot unseal a stream";
   if (config.deny_delete)
-    return "its deny_delete is set, which nats-server cannot unset: its messages leave it by age, by a purge, or with the stream";
+    return "its deny_delete is set, which nats-server cannot unset: its messages can only expire, be purged, or be removed with the stream";
   if (config.max_msgs > 0 || config.max_msgs_per_subject > 0)
-    return "it has a limit of messages, so that a frame that is written again would push another out: remove the limit (max_msgs, max_msgs_per_subject: -1)";
+    return "it has a message limit, so a frame that is stored again would evict another one: remove the limit (max_msgs, max_msgs_per_subject: -1)";
   if (config.discard !== DiscardPolicy.New && config.max_bytes > 0)
-    return "it discards its oldest messages when it is full, so that a frame that is written again might push another out: set discard to new";
+    return "it discards its oldest messages when it is full, so a frame that is stored again might evict another one: set discard to new";
   return undefined;
 }
 
-/** Throws a CommandError that says what is in the way. */
+/** Throws a CommandError with the reason if the stream cannot be erased from. */
 export async function checkStream(
   connection: NatsConnection,
   stream: string,
@@ -34,7 +34,7 @@ export async function checkStream(
   const refused = (what: string) =>
     new CommandError(`erase from ${stream}: ${what}. Nothing was changed`);
   const info = await ledStreamInfo(manager, stream);
-  if (info === undefined) throw refused("it is not there any more");
+  if (info === undefined) throw refused("it no longer exists");
   const hindrance = hindranceOf(info.config);
   if (hindrance !== undefined) throw refused(hindrance);
   try {
@@ -48,7 +48,7 @@ export async function checkStream(
     const head = headers();
     head.set("Nats-Expected-Stream", `not_${stream}`);
     await js.publish(subject, "", { headers: head });
-    throw new Error("it takes what is meant for another stream");
+    throw new Error("it accepts a message that is meant for another stream");
   } catch (error) {
     if (!isApiError(error, apiCodes.streamNotMatch))
       throw refused(`this user may not store messages in it (${reasonOf(error)})`);
@@ -56,7 +56,7 @@ export async function checkStream(
   return info;
 }
 
-/** What the server says of a deletion of what is not there. */
+/** Whether the error is the server's response to the deletion of a missing message. */
 export function isNoMessage(error: unknown): boolean {
   return (
     isApiError(error, apiCodes.noMessageFound) ||

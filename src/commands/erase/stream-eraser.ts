@@ -1,6 +1,6 @@
-// Erases a person from one stream. Of a frame that others share, the other lines are stored as a
-// frame of their own first; then it is noted which message that is; and only then the old one is
-// overwritten and removed. Killed at any point it has lost nothing, and a second run goes on.
+// Erases a person from one stream. For a frame with lines of others, their lines are first stored
+// as a new frame, then the replacement is recorded, and only then the old message is overwritten
+// and removed. A run that is killed at any point has lost nothing, and a second run continues.
 
 import { Buffer } from "node:buffer";
 import { createHash, randomUUID } from "node:crypto";
@@ -26,20 +26,20 @@ import type { ErasureLog } from "./erasure-log.ts";
 import type { CutFrame, FrameCutter } from "./frame-cutter.ts";
 import { isNoMessage } from "./stream-checks.ts";
 
-/** What was found, and done unless it was only counted. */
+/** What was found, and erased unless it was only counted. */
 export interface StreamCounts {
   readonly stream: string;
-  /** The messages that were looked through, of the project or with several projects. */
+  /** Messages that were scanned: those of the project and those of several projects. */
   readonly from: number;
   readonly to: number;
   scanned: number;
   bytes: number;
   /** Events of the person. */
   events: number;
-  /** Messages that had nothing else, and those that were written anew. */
+  /** Messages that contained only the person, and those that were stored again. */
   deleted: number;
   rewritten: number;
-  /** Lines that are no events, and have one of the ids in them. */
+  /** Lines that are not events and contain one of the ids. */
   doubtful: number;
 }
 
@@ -53,36 +53,36 @@ interface StreamEraserOptions {
   /** Undefined: only counts. */
   readonly log: ErasureLog | undefined;
   readonly stop: AbortSignal;
-  /** Told of messages that left the stream while it was read. */
+  /** Called with messages that left the stream while it was read. */
   readonly lost: (from: number, to: number) => void;
-  /** After each step of a batch; a test ends the process there. */
+  /** Called after each step of a batch; a test ends the process there. */
   readonly stepped?: ((step: EraseStep) => void) | undefined;
 }
 
 export type EraseStep = "stored" | "noted" | "deleted";
 
-/** A message that is to go. */
+/** A message to delete. */
 interface Doomed {
   readonly message: JsMsg;
-  /** The message that readers know it by: itself, or the one in whose place it stands. */
+  /** The message under which readers know it: itself, or the original that it replaces. */
   readonly root: number;
   /**
-   * The message that its lines were first stored as. It is `root`, but for a frame that no reader
-   * was told of: that is its own root. A batch has one frame of a family at most.
+   * The message that first contained its lines. It equals `root`, except for a frame that was never
+   * announced to readers: that is its own root. A batch has at most one frame of a family.
    */
   readonly family: number;
   readonly cut: CutFrame;
-  /** The frame in its place; 0: none; undefined: it is still to be stored. */
+  /** The sequence of its replacement; 0: none; undefined: not stored yet. */
   place: number | undefined;
 }
 
 const timeoutMs = 10_000;
 const batchMessagesMax = 200;
 const batchBytesMax = 4 * 1_048_576;
-/** To overwrite a message takes the server some 20 ms, in which it stores no other. */
+/** The server needs some 20 ms to overwrite a message, and stores no other meanwhile. */
 const deletionsAtOnce = 4;
 const nothing: CutFrame = { erased: 0, kept: 0, data: Buffer.alloc(0), doubtful: 0 };
-/** Headers of a message that mean nothing in the one in its place, or do harm there. */
+/** Headers that would be wrong on the replacement of a message. */
 const ownHeaders = /^(?:nats-|penstock-(?:events|rewrites|first-stored|read-by)$)/i;
 
 export class StreamEraser {
@@ -102,11 +102,11 @@ export class StreamEraser {
     };
   }
 
-  /** Rejects with a CommandError where it cannot go on; what is done is done. */
+  /** Rejects with a CommandError if it cannot continue; what was erased until then stays erased. */
   async run(): Promise<void> {
     const { connection, name, state, prefix, project, stop } = this.#options;
     let reached = 0;
-    // What this run has deleted itself was read.
+    // Messages that this run has deleted itself were read.
     const lost = (from: number, to: number): void => {
       if (to > reached) this.#options.lost(Math.max(from, reached + 1), to);
     };
@@ -119,7 +119,7 @@ export class StreamEraser {
       reached = message.seq;
       const original = rewrittenSequence(message.headers, { stream, created: this.#created });
       const root = original ?? message.seq;
-      // Which frame takes the place of a message of this batch is known once that is written.
+      // The replacement of a message in this batch is known only once the batch is flushed.
       if (this.#batch.some(({ family }) => family === root)) await this.#flush(manager, erased);
       const isStray = original !== undefined && (await this.#isStray(erased, message, original));
       if (isStray) this.#add({ message, root: message.seq, family: root, cut: nothing, place: 0 });
@@ -134,7 +134,7 @@ export class StreamEraser {
     await this.#flush(manager, erased);
   }
 
-  /** What is noted in the original's place has to be there: else this may be the only copy. */
+  /** The recorded replacement of the original must exist: otherwise this may be the only copy. */
   async #isStray(erased: ErasedMessages, { seq }: JsMsg, original: number): Promise<boolean> {
     if (!(await erased.isStray(seq, original))) return false;
     const place = await erased.placeOf(original);
@@ -142,7 +142,7 @@ export class StreamEraser {
     return (await erased.frameAt(original)) !== undefined;
   }
 
-  /** What an erasure that was killed has stored, and whose message has left the stream since. */
+  /** Records a copy that a killed erasure stored and whose original has left the stream since. */
   async #noteOnlyCopy(erased: ErasedMessages, sequence: number, original: number): Promise<void> {
     const { log, name } = this.#options;
     if (log === undefined || (await erased.placeOf(original)) !== undefined) return;
@@ -191,7 +191,7 @@ export class StreamEraser {
     stepped?.("stored");
     const places = new Set(batch.map(({ place }) => place));
     if (batch.some(({ message: { seq } }) => places.has(seq)))
-      throw new Error("erase: a message would be deleted that stands in the place of another");
+      throw new Error("erase: refusing to delete a message that replaces another one");
     const messages = batch.flatMap(({ message: { seq }, root, place = 0 }) =>
       root === seq ? [root, place] : [root, place, seq, 0],
     );
@@ -206,7 +206,7 @@ export class StreamEraser {
     stepped?.("deleted");
   }
 
-  /** The frame that a run which was killed has stored in its place, and noted. */
+  /** Returns the replacement that a killed run has stored and recorded. */
   async #placeBefore(
     { message, root }: Doomed,
     erased: ErasedMessages,
@@ -232,23 +232,23 @@ export class StreamEraser {
     if (readBy !== "") head.set(readByHeader, readBy);
     const digest = createHash("sha256").update(cut.data).digest("hex").slice(0, 32);
     const js = jetstream(connection, { timeout: timeoutMs });
-    // What a run that was killed a moment ago has stored is found by its id.
+    // The deduplication by message id finds what a killed run stored shortly before.
     for (const suffix of ["", `/${randomUUID()}`]) {
       head.set(messageIdHeader, `${rewrittenIdBegin}${this.#created}/${root}/${digest}${suffix}`);
       const ack = await js
         .publish(message.subject, cut.data, { headers: head })
         .catch((error: Error) => {
           throw new CommandError(
-            `erase: ${stream} does not take what is to stand in the place of message ${message.seq}: ${error.message}. What was erased before is gone, and nothing else is lost: run it again`,
+            `erase: ${stream} rejected the replacement of message ${message.seq}: ${error.message}. What was erased before stays erased, and nothing else is lost: run the command again`,
           );
         });
       if (ack.stream !== stream)
-        throw new CommandError(`erase: ${ack.stream} took what was meant for ${stream}`);
+        throw new CommandError(`erase: ${ack.stream} stored a message that was meant for ${stream}`);
       const isThere =
         !ack.duplicate || (await manager.streams.getMessage(stream, { seq: ack.seq })) !== null;
       if (isThere) return ack.seq;
     }
-    throw new CommandError(`erase: ${stream} does not keep what is stored in it`);
+    throw new CommandError(`erase: ${stream} does not retain stored messages`);
   }
 
   #headersOf(message: JsMsg, root: number, { kept }: CutFrame): MsgHdrs {
@@ -269,15 +269,18 @@ export class StreamEraser {
     try {
       await manager.streams.deleteMessage(stream, sequence, true);
     } catch (error) {
-      // It has left the stream by itself meanwhile.
+      // The message has expired in the meantime.
       if (isNoMessage(error)) return;
       throw new CommandError(
-        `erase: message ${sequence} of ${stream} could not be deleted: ${(error as Error).message}. Nothing is lost: run it again`,
+        `erase: message ${sequence} of ${stream} could not be deleted: ${(error as Error).message}. Nothing is lost: run the command again`,
       );
     }
   }
 
-  /** How far each durable consumer of the stream has acknowledged all. */
+  /**
+   * Returns the position up to which each durable consumer of the stream has acknowledged
+   * everything.
+   */
   async #readers(manager: JetStreamManager): Promise<Reader[]> {
     const found: Reader[] = [];
     for await (const { config, created, ack_floor: floor } of manager.consumers.list(

@@ -1,5 +1,5 @@
-// Chooses the lines of a message that an export takes: those of one project that were received in a
-// range of time. They leave as they are stored.
+// Selects the lines of a message for an export: those of one project that were received in a time
+// range. They are written as stored.
 
 import { Buffer } from "node:buffer";
 import { isOfManyProjects } from "../../platform/nats/names.ts";
@@ -8,18 +8,21 @@ import { RecordReader } from "../../records/reader.ts";
 
 export interface Choice {
   readonly project: string;
-  /** Received at this time or later; undefined: from the beginning on. In the form of a record. */
+  /**
+   * Only events received at or after this time; undefined: no lower limit. In the format of a
+   * record.
+   */
   readonly from: string | undefined;
-  /** Received before this time. */
+  /** Only events received before this time. */
   readonly to: string | undefined;
 }
 
-/** What goes out of a message. */
+/** The selected part of a message. */
 export interface Chosen {
   /** With a line feed after each line. */
   readonly bytes: Buffer;
   readonly events: number;
-  /** Lines that are no record. */
+  /** Number of lines that are not records. */
   readonly unreadable: number;
 }
 
@@ -45,7 +48,7 @@ export class ChosenLines {
       record: (record) => {
         const receivedAtMs = record.ms(Line.ReceivedAt);
         if (isShared && record.projectId !== this.#choice.project) return;
-        // Of a record that does not say it, nobody knows that it came late enough.
+        // A record without a receive time cannot be known to be late enough.
         if (this.#fromMs !== undefined && !(receivedAtMs >= this.#fromMs)) return;
         if (this.#toMs !== undefined && receivedAtMs >= this.#toMs) return;
         chosen.push(data.subarray(record.start, record.end), lineFeed);

@@ -1,5 +1,5 @@
-// `penstock export` writes one project's events as they are stored, one JSON object a line, and
-// ends at the last message that was there when it began. It only reads.
+// `penstock export` writes the stored events of one project, one JSON object per line, and ends at
+// the last message that existed when it began. It only reads.
 
 import { randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
@@ -29,15 +29,17 @@ export const formats = ["ndjson", "parquet"] as const;
 
 export interface ExportOptions {
   readonly lanes: readonly Lane[];
-  /** Texts of times: received then or later, and before. `now`: when the export begins. */
+  /**
+   * Limits of the receive time: from, inclusive, and to, exclusive. `now`: when the export begins.
+   */
   readonly from?: string;
   readonly to?: string;
-  /** Standard output when undefined. */
+  /** Standard output if undefined. */
   readonly out?: string;
-  /** Replaces a file that is there. */
+  /** Replaces an existing file. */
   readonly force?: boolean;
   readonly compress?: (typeof compressions)[number];
-  /** Default: one JSON object a line. */
+  /** Default: ndjson. */
   readonly format?: (typeof formats)[number];
 }
 
@@ -62,15 +64,16 @@ interface Export {
 const questionMs = 5_000;
 const progressMs = 10_000;
 /**
- * An event is stored after it was received, as far as clocks agree. How long after is not known: a
- * hub stores what its leaf nodes have kept through an outage.
+ * Tolerated difference between the clocks of gateway and NATS: an event is stored after it was
+ * received. The time in between has no limit: a hub stores what its leaf nodes have held during an
+ * outage.
  */
 const clocksApartMsMax = 600_000;
 const yearOneMs = Date.parse("0001-01-01T00:00:00Z");
-/** Lines go out in pieces of about so many bytes. */
+/** Approximate size of the pieces in which lines are written. */
 const pieceBytes = 65_536;
 
-/** Throws a CommandError when the export is not whole. */
+/** Throws a CommandError if the export is incomplete. */
 export async function exportEvents(
   config: Config,
   { project, ...options }: ExportOptions & { readonly project: string },
@@ -86,7 +89,7 @@ export async function exportEvents(
   if (options.out !== undefined) {
     mustBeFree(options.out, options.force === true);
     for (const part of othersParts(options.out))
-      say(`${part} is of another export to this file: remove it where none runs any more`);
+      say(`${part} belongs to another export to this file: remove it if no other export is running`);
   }
   const counts = { events: 0, bytes: 0, messages: 0, unreadable: 0 };
   const sinceMonotonicMs = performance.now();
@@ -108,7 +111,7 @@ export async function exportEvents(
   say(`done: ${progressOf(counts, sinceMonotonicMs)}`);
 }
 
-/** DuckDB is loaded where it is asked for. */
+/** DuckDB is loaded only if it is needed. */
 async function parquetExport(
   choice: Choice,
   { out, compress }: ExportOptions,
@@ -175,17 +178,17 @@ async function* pieces(own: Export, streams: readonly FoundStream[]): AsyncGener
     const { firstSequence, beginsAt } = one.state;
     const { stream } = one.name;
     if (firstSequence > beginsAt)
-      say(`${stream} begins with message ${firstSequence}: what was before has left it`);
+      say(`${stream} begins with message ${firstSequence}: earlier messages have expired`);
     const lost = (first: number, last: number) =>
       say(
-        `messages ${first} to ${last} left ${stream} while it was read: what was not read by then is missing`,
+        `messages ${first} to ${last} left ${stream} while it was read: those not read by then are missing`,
       );
     // The server cannot compare a time long before 1970 with those of messages.
     const storedFromMs =
       from === undefined ? undefined : Math.max(0, Date.parse(from) - clocksApartMsMax);
     const missed = (messages: number) =>
       say(
-        `${messages} messages that stood in the place of erased ones have left ${stream}: the events in them, of this project or others, are missing`,
+        `${messages} replacements of erased messages have left ${stream}: the events in them, of this project or others, are missing`,
       );
     const options = { prefix, project, storedFromMs, stop, lost, missed };
     for await (const message of wholeMessages(connection, one, options)) {
@@ -210,7 +213,10 @@ interface Written extends Pick<ExportOptions, "out" | "force" | "compress"> {
   readonly parquet: ParquetExport | undefined;
 }
 
-/** A file appears whole or not at all. What it is until then is no other export's. */
+/**
+ * The file appears only once it is complete. Until then it has a temporary name that no other
+ * export uses.
+ */
 async function write(
   lines: Readable,
   { out, force: isForced = false, compress, parquet }: Written,
@@ -228,7 +234,7 @@ async function write(
     if (next !== undefined && out !== undefined) await giveName(next, out, isForced);
   } catch (error) {
     if (next !== undefined) await rm(next, { force: true });
-    if (stop.aborted) throw new CommandError("export: it was interrupted, and is not whole");
+    if (stop.aborted) throw new CommandError("export: interrupted: the output is incomplete");
     if (error instanceof CommandError) throw error;
     throw new CommandError(`export: ${(error as Error).message}`);
   }

@@ -1,44 +1,44 @@
-// The file that an export makes: it replaces no other one unasked, and what an export that was
-// killed has left beside it is told.
+// The output file of an export: it replaces an existing file only on request, and leftovers of
+// killed exports are reported.
 
 import { lstatSync, readdirSync } from "node:fs";
 import { link, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import { CommandError, usageExitCode } from "../context.ts";
 
-/** What an export writes until it is whole is called so behind the file's name. */
+/** The suffix of the file name while an export writes it. */
 const partForm = /^\.(?:[0-9a-f-]{36}\.part|making-[A-Za-z0-9]{6})$/;
 
-/** Throws a CommandError where something is there, and is not to be replaced. */
+/** Throws a CommandError if the name is taken and must not be replaced. */
 export function mustBeFree(out: string, isForced: boolean): void {
   const found = lstatSync(out, { throwIfNoEntry: false });
   if (found === undefined || (isForced && found.isFile())) return;
   const what = found.isFile()
-    ? "is there already: name another file, or replace it with --force"
-    : "is there and no plain file, which nothing replaces: name another one";
+    ? "exists: name another file, or replace it with --force"
+    : "exists and is not a regular file: name another file";
   throw new CommandError(`export: ${out} ${what}`, usageExitCode);
 }
 
 /**
- * Gives a file that is whole its name. Rejects with a CommandError where something has that name by
- * now, and is not to be replaced.
+ * Renames a complete file to its final name. Rejects with a CommandError if something has taken the
+ * name in the meantime and must not be replaced.
  */
 export async function giveName(whole: string, out: string, isForced: boolean): Promise<void> {
   if (!isForced) {
     try {
-      // Unlike a renaming, this replaces nothing.
+      // Unlike a rename, a link replaces nothing.
       await link(whole, out);
       await rm(whole);
       return;
     } catch {
-      // Something is there, or this file system knows no second names.
+      // The name is taken, or this file system does not support hard links.
       mustBeFree(out, isForced);
     }
   }
   await rename(whole, out);
 }
 
-/** Parts of exports to the same file, which are under way or were killed. */
+/** Temporary files of other exports to the same file, which are running or were killed. */
 export function othersParts(out: string): string[] {
   const { dir, base } = path.parse(out);
   return namesIn(dir === "" ? "." : dir)
@@ -46,7 +46,7 @@ export function othersParts(out: string): string[] {
     .map((name) => path.join(dir, name));
 }
 
-/** None where the folder cannot be read: to write into it says why. */
+/** Empty if the folder cannot be read: a write to it reports the reason. */
 function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);

@@ -1,5 +1,5 @@
-// What is exported as one Parquet file: a project's events, in the columns of `penstock sink
-// parquet`. Their rows lie in a file beside it until it is made.
+// Exports a project's events as one Parquet file, in the columns of `penstock sink parquet`. The
+// rows are collected in a temporary folder next to it.
 
 import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises";
 import path from "node:path";
@@ -27,7 +27,7 @@ export class ParquetExport {
     this.#toMs = to === undefined ? Number.POSITIVE_INFINITY : Date.parse(to);
   }
 
-  /** The rows of those that are wanted. */
+  /** Returns the rows of the selected events. */
   rows({ subject, ...message }: WholeMessage, { stream }: StreamName): Chosen {
     const { project } = this.#choice;
     const events: SinkRecord[] = [];
@@ -48,7 +48,10 @@ export class ParquetExport {
     return { bytes, events: events.length, unreadable };
   }
 
-  /** The file appears whole or not at all, whoever else makes one. `pieces`: whole rows each. */
+  /**
+   * The file appears only once it is complete, even if several exports write it. Each of `pieces`
+   * holds whole rows.
+   */
   async write(pieces: AsyncIterable<Buffer>, file: string, isForced: boolean): Promise<void> {
     const folder = await mkdtemp(`${file}.making-`);
     const next = path.join(folder, "next.parquet");
@@ -67,7 +70,7 @@ export class ParquetExport {
   }
 }
 
-/** Gives the files: one at least, and none with many more bytes than there may be. */
+/** Returns the files with the rows: at least one, and none much larger than the limit. */
 async function rowsFiles(pieces: AsyncIterable<Buffer>, folder: string): Promise<string[]> {
   const files: string[] = [];
   let [handle, bytes] = [undefined as FileHandle | undefined, 0];

@@ -1,6 +1,6 @@
-// One stream's messages as an export takes them: each once, also while an erasure is at work. What
-// one has written anew may stand behind the end of what is read, so it is fetched for the message
-// that is not there any more; where it lies it is passed over.
+// Yields the messages of one stream for an export, each once, even while an erasure runs. A
+// replacement that an erasure stored may be after the end of the range that is read, so it is
+// fetched at the position of the missing original, and skipped at its own position.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../platform/nats/api.ts";
@@ -10,22 +10,22 @@ import { type FoundStream, messagesOf, type ReadOptions, subjectsOf } from "../s
 
 export interface WholeMessage {
   readonly subject: string;
-  /** Those of the message in whose place it stands, where it was written anew. */
+  /** The sequence of the original, if an erasure stored the message again. */
   readonly sequence: number;
   readonly storedAtMs: number;
   readonly data: Uint8Array;
 }
 
 interface WholeOptions extends ReadOptions {
-  /** So many messages that stood in the place of others are gone, and not by age. */
+  /** Called with the number of replacements that are missing for another reason than age. */
   readonly missed: (messages: number) => void;
 }
 
-/** After so many it is asked whether what is missing between them was erased. */
+/** Number of messages after which the missing ones in between are checked for erasures. */
 const messagesAtOnce = 1_000;
 const questionMs = 5_000;
 
-/** What stands in the place of others comes behind some that are later. Throws a CommandError. */
+/** Replacements come after some later messages. Throws a CommandError. */
 export async function* wholeMessages(
   connection: NatsConnection,
   one: FoundStream,
@@ -33,7 +33,7 @@ export async function* wholeMessages(
 ): AsyncGenerator<WholeMessage> {
   const made = { stream: one.name.stream, created: one.state.created };
   const manager = await managerOf(connection, { timeoutMs: questionMs });
-  // One is asked in the order of the stream, the other one anywhere.
+  // One instance is queried in stream order, the other at any position.
   const [ahead, anywhere] = [new ErasedMessages(manager, made), new ErasedMessages(manager, made)];
   await anywhere.learn(0);
   let [from, missed] = [1, 0];
@@ -57,8 +57,8 @@ export async function* wholeMessages(
 }
 
 /**
- * Whether what stands in the place of that message is read in its place, or the message itself is.
- * An erasure that was killed has perhaps noted nothing, and the notes may be gone.
+ * Whether the replacement is read at the position of its original, or the original itself is. A
+ * killed erasure may have recorded nothing, and its records may have been lost.
  */
 async function isReadElsewhere(original: number, erased: ErasedMessages): Promise<boolean> {
   if ((await erased.placeOf(original)) !== undefined || (await erased.isThere(original)))
@@ -70,11 +70,14 @@ async function isReadElsewhere(original: number, erased: ErasedMessages): Promis
 interface Range extends FoundStream {
   readonly from: number;
   readonly to: number;
-  /** These of it were there. */
+  /** The sequences that were read. */
   readonly read: ReadonlySet<number>;
 }
 
-/** What stands in the place of those that were not there. Returns how many have left it. */
+/**
+ * Yields the replacements of messages that were missing. Returns how many of them have left the
+ * stream.
+ */
 async function* replaced(
   erased: ErasedMessages,
   { name, state, from, to, read }: Range,

@@ -1,4 +1,4 @@
-// What an answer says of events, as notes of the lines that they are.
+// Converts the notes in a gateway's response into notes of lines.
 
 import type { ItemNote } from "../../gateway/http/port.ts";
 import { dropTable } from "../../platform/base/warnings.ts";
@@ -7,7 +7,7 @@ import type { LineNote } from "./batch.ts";
 
 export type DoneAnswer = Extract<Answer, { readonly kind: "done" }>;
 
-/** What the answer names, by the lines of the file. */
+/** Returns the notes in the response, by line of the file. */
 export function namedNotes({ errors, warnings }: DoneAnswer, lines: readonly number[]): LineNote[] {
   const noteOf = ({ index, code, detail }: ItemNote, isStored: boolean): LineNote => ({
     ...{ line: lines[index] ?? 0, code, detail, isStored },
@@ -18,7 +18,7 @@ export function namedNotes({ errors, warnings }: DoneAnswer, lines: readonly num
   ];
 }
 
-/** What the rules say of all events, and what only the gateway could say. */
+/** Merges the notes of the local check with those that only the gateway can give. */
 export function completed(
   all: readonly LineNote[],
   named: readonly LineNote[],

@@ -1,4 +1,4 @@
-// What the answer to a request of an import means: stored, to be sent again, too large, or the end.
+// Interprets the response to a request of an import: stored, retry, too large, or the end.
 
 import type { ItemNote } from "../../gateway/http/port.ts";
 import { itemErrorCodes } from "../../platform/base/errors.ts";
@@ -11,7 +11,7 @@ export type Answer =
       readonly dropped: number;
       readonly errors: readonly ItemNote[];
       readonly warnings: readonly ItemNote[];
-      /** Fewer are named than there are. */
+      /** The response names fewer events than it counts. */
       readonly namesSome: boolean;
     }
   | { readonly kind: "again"; readonly afterMs: number | undefined; readonly why: string }
@@ -19,18 +19,18 @@ export type Answer =
   | {
       readonly kind: "refused";
       readonly why: string;
-      /** False: who answered may have stored them all the same. */
+      /** False: the server that responded may have stored the events anyway. */
       readonly isNothingStored: boolean;
     };
 
-/** More than a gateway says; a proxy may say anything. */
+/** More than a gateway sends; a proxy may send any value. */
 const retryAfterMsMax = 600_000;
 const whyCharactersMax = 400;
 
 /**
- * `events`: how many the request had. A 4xx of a gateway means that nothing is stored, and a 503
- * that it may be sent again. What else a proxy in between may answer with 5xx, 408 or 425 is sent
- * again too: the gateway knows a body that it has stored.
+ * `events`: the number of events in the request. A 4xx of a gateway means that nothing is stored,
+ * and a 503 that a retry is safe. A 5xx, 408 or 425 of a proxy is retried too: the gateway
+ * recognizes a body that it has stored.
  */
 export function readAnswer({ status, retryAfter, text }: RawAnswer, events: number): Answer {
   const said = objectIn(text) ?? {};
@@ -50,7 +50,7 @@ type Said = Readonly<Record<string, unknown>>;
 function stored(said: Said, text: string): Answer {
   const { accepted, dropped } = said;
   if (typeof accepted !== "number" || typeof dropped !== "number") {
-    const why = `200, and the answer is none of a Penstock gateway: ${text.slice(0, whyCharactersMax)}`;
+    const why = `200, but the response is not from a Penstock gateway: ${text.slice(0, whyCharactersMax)}`;
     return { kind: "refused", why, isNothingStored: false };
   }
   const [errors, warnings] = [notesOf(said["errors"]), notesOf(said["warnings"])];
@@ -60,17 +60,17 @@ function stored(said: Said, text: string): Answer {
   return { kind: "done", accepted, dropped, errors, warnings, namesSome };
 }
 
-/** What became of the lines that were sent, to stand behind them. */
+/** Returns what happened to the lines, as the end of a sentence. */
 export function refusedText({
   isNothingStored,
   why,
 }: Extract<Answer, { kind: "refused" }>): string {
   return isNothingStored
-    ? `were refused, and nothing of them is stored: ${why}`
-    : `got an answer that does not say what became of them: ${why}`;
+    ? `were rejected, and none of them is stored: ${why}`
+    : `got a response that does not state what happened to them: ${why}`;
 }
 
-/** Nothing is stored, because each event is in error. Of one event alone the code is its own. */
+/** Nothing is stored, because each event is invalid. A single event has its own error code. */
 function allInError(said: Said, code: string, events: number): Answer {
   const named = notesOf(said["errors"]);
   const detail = typeof said["detail"] === "string" ? said["detail"] : "";
@@ -79,7 +79,7 @@ function allInError(said: Said, code: string, events: number): Answer {
   return { kind: "done", accepted: 0, dropped: events, errors, warnings: [], namesSome };
 }
 
-/** What is no note, as a proxy may say it, is passed over: its events are counted all the same. */
+/** Skips values that are not notes, such as those of a proxy: their events are counted anyway. */
 function notesOf(value: unknown): ItemNote[] {
   return Array.isArray(value) ? value.filter(isNote) : [];
 }

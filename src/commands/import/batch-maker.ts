@@ -1,6 +1,6 @@
-// Makes the body of a request out of a block of lines. Lines that are events as they stand go
-// through as bytes: the gateway's scanner says where they are, and which have no uuid. Others are
-// parsed and converted.
+// Creates the body of a request from a block of lines. Lines that are already events are copied as
+// bytes: the gateway's scanner finds where they are, and which have no uuid. Other lines are parsed
+// and converted.
 
 import { isUtf8 } from "node:buffer";
 import { warningTable } from "../../platform/base/warnings.ts";
@@ -32,12 +32,12 @@ interface BatchMakerOptions {
   readonly formatOptions: FormatOptions;
   readonly hash: LineHash;
   readonly createScanner: (rows?: number) => Scanner;
-  /** Memory of at least so many bytes; what was in it is lost. */
+  /** Returns a buffer of at least the block's size; its old content is lost. */
   readonly takeBuffer: () => Buffer;
   readonly giveBuffer: (buffer: Buffer) => void;
 }
 
-/** One line as the scanner found it: an item of `body`, in the row of its table. */
+/** A line as the scanner found it: an item of `body`, with its row in the table. */
 interface Item {
   body: Buffer;
   table: Uint32Array;
@@ -52,7 +52,7 @@ interface Loss {
 }
 
 const lineHead = Buffer.from('{"batch":[');
-/** A link that was forgotten is sent again with the same uuid, by which readers know it. */
+/** A link that was forgotten is sent again with the same uuid, so readers recognize it. */
 const factsMax = 100_000;
 
 export class BatchMaker {
@@ -78,8 +78,8 @@ export class BatchMaker {
   }
 
   /**
-   * `block` is closed and given away. `notes` are those of lines that are not in it, `lastLine` is
-   * the last one read.
+   * Closes `block` and takes it over. `notes` are those of lines that are not in the block;
+   * `lastLine` is the last line read.
    */
   make(block: LineBlock, notes: LineNote[], lastLine: number): Batch {
     const work = new BlockWork(block, notes, this.#options);
@@ -104,7 +104,7 @@ export class BatchMaker {
     return work.finish(lastLine, this.#options.hash.fingerprint());
   }
 
-  /** Whether every line of the block is one JSON value, and stands in the table as such. */
+  /** Whether every line of the block is one JSON value with its own row in the table. */
   #scansWhole({ buffer, length, starts, ends, count }: LineBlock): boolean {
     if (count === 0) return false;
     const scanner = this.#scanner;
@@ -119,7 +119,9 @@ export class BatchMaker {
     return true;
   }
 
-  /** Scans a line by itself. False: it is not one value, and is done with. */
+  /**
+   * Scans a single line. Returns false if it is not one value; the line is then already converted.
+   */
   #scansAlone(work: BlockWork, index: number): boolean {
     const { buffer, starts, ends } = work.block;
     const line = buffer.subarray(starts[index]!, ends[index]!);
@@ -143,15 +145,15 @@ export class BatchMaker {
       Object.assign(this.#item, { body, table, row, start: lineHead.length, end });
       return true;
     }
-    // Perhaps several values, which are events by themselves.
+    // It may have several values; each is an event.
     this.#convert(work, index);
     return false;
   }
 
   /**
-   * The repair of a body that the line scanner has just refused, as the gateway does it: U+FFFD for
-   * malformed bytes, null for NaN and Infinity. Undefined if there is nothing to repair, or if that
-   * is not enough.
+   * Returns the repair of a body that the line scanner has just rejected, as the gateway does it:
+   * U+FFFD for malformed bytes, null for NaN and Infinity. Undefined if there is nothing to repair,
+   * or if that is not enough.
    */
   #repaired(body: Buffer): Repair | undefined {
     const scanner = this.#lineScanner;
@@ -167,7 +169,7 @@ export class BatchMaker {
     return scanner.scan(repair.text) === ScanStatus.Ok ? repair : undefined;
   }
 
-  /** Sends the item as it stands, or with a uuid where it has none. */
+  /** Copies the item, and adds a uuid if it has none. */
   #pass(work: BlockWork, index: number): void {
     const { body, table, row, start, end } = this.#item;
     const fields = table[row + Row.FieldTypes]!;
@@ -178,11 +180,11 @@ export class BatchMaker {
       (isObjectItem &&
         (!canBeName.has(typeAt(fields, FieldShift.Event)) || needsReading(this.#item)));
     if (isConverted) {
-      // What is wrong with it is said from the line itself.
+      // The conversion reports what is wrong with the line.
       this.#convert(work, index);
       return;
     }
-    // An object of which no field is known is no event, and may be empty.
+    // An object without known fields is not an event, and may be empty.
     if (!isObjectItem || fields === 0 || hasUuid(this.#item)) {
       work.keep(index, body, start, end);
       return;
@@ -197,7 +199,10 @@ export class BatchMaker {
     work.keepWithUuid(index, body, [start, end], this.#options.hash.uuid());
   }
 
-  /** Whatever a line has in it, it costs nothing but itself; so does each of several values. */
+  /**
+   * A line that fails does not affect other lines, and a value that fails does not affect the other
+   * values of the line.
+   */
   #convert(work: BlockWork, index: number): void {
     const { buffer, starts, ends } = work.block;
     const left = (error: Error): void => {
@@ -237,7 +242,7 @@ export class BatchMaker {
     return read;
   }
 
-  /** Where it throws, nothing of the value is written. `nth`: that of the line, from 0 on. */
+  /** If it throws, nothing of the value is written. `nth`: index of the value in the line. */
   #convertOrThrow(
     work: BlockWork,
     index: number,
@@ -245,7 +250,7 @@ export class BatchMaker {
   ): void {
     const { format, hash } = this.#options;
     if (!isObject(value)) {
-      const detail = nth === 0 ? "the line is no JSON object" : "a value of the line is no object";
+      const detail = nth === 0 ? "the line is not a JSON object" : "a value of the line is not an object";
       work.note(index, "not_an_object", { detail, isStored: false });
       return;
     }
@@ -259,7 +264,7 @@ export class BatchMaker {
     const source = converted.source?.some(isBlankId) === true ? undefined : converted.source;
     if (typeof (event.event ?? "") !== "string") {
       const { nameField = "event" } = format;
-      const detail = `${nameField} is ${kindOf(event.event)}, and must be text`;
+      const detail = `${nameField} is ${kindOf(event.event)}, but must be text`;
       work.note(index, "wrong_type", { detail, isStored: false });
       return;
     }
@@ -300,10 +305,7 @@ class ShownFacts implements Shown {
   }
 }
 
-/**
- * Whether a value may be one that the gateway takes for something else: a number as a time, and text
- * that has an object in it.
- */
+/** Whether the gateway may misread a value: a number as a time, or text that contains an object. */
 function needsReading(item: Item): boolean {
   const { table, row } = item;
   const fields = table[row + Row.FieldTypes]!;
@@ -328,7 +330,7 @@ function isText(type: TokenType): boolean {
   );
 }
 
-/** Where a name is absent or empty, the gateway says so. */
+/** The gateway reports an event whose name is absent or empty. */
 const canBeName: ReadonlySet<TokenType> = new Set([
   ...[TokenType.Absent, TokenType.Null, TokenType.EmptyString],
   ...[TokenType.PlainString, TokenType.EscapedString],
@@ -339,16 +341,16 @@ function kindOf(value: unknown): string {
   return isObject(value) ? "an object" : `a ${typeof value === "object" ? "number" : typeof value}`;
 }
 
-/** The code and the detail of a line whose conversion has thrown this. */
+/** Returns the code and the detail for a conversion error. */
 function whyNot(error: Error): readonly [string, string] {
   if (error instanceof SyntaxError) return ["not_json", `the line is not JSON: ${error.message}`];
-  // Values within each other take the stack: there is no other RangeError here.
+  // Deeply nested values exhaust the stack: no other RangeError occurs here.
   const why = error instanceof RangeError ? "its values are nested too deeply" : error.message;
   return ["not_convertible", `the line cannot be converted: ${why}`];
 }
 
 const invalidUtf8 = {
-  detail: "bytes that are not UTF-8: stored with U+FFFD in their place",
+  detail: "bytes that are not UTF-8: stored as U+FFFD",
   isStored: true,
 } as const;
 const nonFiniteNumber = { detail: warningTable.non_finite_number.detail, isStored: true };
@@ -359,7 +361,7 @@ function noteRepair(work: BlockWork, index: number, { malformed, nonFinite }: Re
 }
 
 const invalidUuid = {
-  detail: "uuid is not a UUID, or is the nil or the max UUID: stored with one made of the line",
+  detail: "uuid is not a UUID, or is the nil or the max UUID: stored with one derived from the line",
   isStored: true,
 } as const;
 
@@ -372,12 +374,12 @@ function hasUuid({ body, table, row }: Item): boolean {
   return sent !== undefined && !isBlankUuid(sent, 0);
 }
 
-/** The body of one block as it is made. It is the block's own until an item is to be otherwise. */
+/** The body of one block while it is built. It is the block's own buffer until an item differs. */
 class BlockWork {
   readonly block: LineBlock;
   readonly #notes: LineNote[];
   readonly #options: BatchMakerOptions;
-  /** Events that hold a link of another event's line. */
+  /** Number of events that hold a link of another event's line. */
   links = 0;
   #writer: ItemWriter | undefined = undefined;
 
@@ -387,7 +389,7 @@ class BlockWork {
     this.#options = options;
   }
 
-  /** An item that is left out is not in the body. */
+  /** An item that is skipped is not in the body. */
   note(
     index: number,
     code: string,
@@ -395,7 +397,7 @@ class BlockWork {
   ): void {
     const line = this.block.numbers[index]!;
     const last = this.#notes.at(-1);
-    // A line that was scanned and is then converted has the same fault twice.
+    // A line that was scanned and is then converted reports the same error again.
     if (isStored && last?.line === line && last.code === code && last.detail === detail) return;
     this.#notes.push({ line, code, detail, isStored });
     if (!isStored) this.#writerFrom(index);
@@ -437,7 +439,7 @@ class BlockWork {
     };
   }
 
-  /** The writer, with all items before this one. */
+  /** Returns the writer, after copying all items before this one. */
   #writerFrom(index: number): ItemWriter {
     if (this.#writer !== undefined) return this.#writer;
     const { takeBuffer, head } = this.#options;
@@ -450,7 +452,7 @@ class BlockWork {
   }
 }
 
-/** The body with what blanks it needs; empty where it has no event. */
+/** The body with the padding that it needs; empty if it has no event. */
 function padded(buffer: Buffer, length: number, events: number): Buffer {
   if (events === 0) return buffer.subarray(0, 0);
   const body = buffer.subarray(0, length);

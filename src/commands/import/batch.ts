@@ -1,43 +1,47 @@
-// What is sent in one request: its body, and which line each of its events is. Holds types, and the
-// parts of a body that all requests share.
+// A batch is one request: its body, and the line of each of its events. This file holds the types,
+// and the parts of a body that all requests share.
 
 import { recordOverheadBytesMax, sharedHistoryBytesMax } from "../../records/record.ts";
 
-/** Something to tell of a line. */
+/** A message about a line. */
 export interface LineNote {
   readonly line: number;
   readonly code: string;
   readonly detail: string;
-  /** The line's event is stored all the same. */
+  /** The line's event is stored anyway. */
   readonly isStored: boolean;
 }
 
-/** The code of a last line in the middle of which the file ends. */
+/** The code of a last line that the file cuts off. */
 export const cutOffCode = "cut_off";
 
 export interface Batch {
-  /** A whole body; empty where no line is an event. */
+  /** A complete body; empty if no line is an event. */
   readonly body: Buffer;
-  /** Where each event begins and ends in the body. */
+  /** The start and end of each event in the body. */
   readonly starts: readonly number[];
   readonly ends: readonly number[];
-  /** The line of each event. */
+  /** The line number of each event. */
   readonly lines: readonly number[];
-  /** How many of the events hold a link that the line of another event states. */
+  /** Number of events that hold a link which the line of another event states. */
   readonly links: number;
-  /** What was found wrong before it was sent. */
+  /** Problems that were found before the batch was sent. */
   readonly notes: readonly LineNote[];
-  /** The last line that this batch answers for, whether or not it has an event of it. */
+  /** The last line that this batch covers, even if it has no event. */
   readonly lastLine: number;
-  /** Tells the lines up to the last one from others. */
+  /** Identifies the lines up to the last one. */
   readonly fingerprint: string;
-  /** The file ends with it: where the file grows, the next run would make another one of it. */
+  /**
+   * The file ends with this batch: if the file grows, the next run would build a different batch.
+   */
   readonly isLast?: boolean;
-  /** Gives the body's memory back. */
+  /** Returns the memory of the body. */
   release(): void;
 }
 
-/** What stands before the events. The key comes first: the gateway looks for it there. */
+/**
+ * The part of the body before the events. The key is first, because the gateway looks for it there.
+ */
 export function bodyHead(key: string): Buffer {
   return Buffer.from(`{"api_key":${JSON.stringify(key)},"historical_migration":true,"batch":[`);
 }
@@ -45,22 +49,22 @@ export function bodyHead(key: string): Buffer {
 export const bodyTail = Buffer.from("]}");
 
 /**
- * A gateway gives the frames of a request of history names by which it knows them when the same
- * body comes again within two minutes, if it plans more than `sharedHistoryBytesMax` for its
- * records. Of a smaller body it may make no frames of its own. So one that is small gets blanks at
- * its end, and an import that goes on after it was killed stores nothing twice.
+ * A gateway deduplicates the frames of a historical request that is sent again within two minutes,
+ * if it plans more than `sharedHistoryBytesMax` for its records. A smaller body may share frames
+ * with other requests, without that deduplication. So small bodies are padded, and an import that
+ * resumes after it was killed stores nothing twice.
  */
 export function paddingOf(bytes: number, events: number): number {
   return Math.max(0, sharedHistoryBytesMax + 1 - bytes - events * recordOverheadBytesMax);
 }
 
-/** The events [from, to) of a batch; all of it has its `body` already. */
+/** The events [from, to) of a batch. The whole batch has its `body` already. */
 export interface BatchPart {
   readonly from: number;
   readonly to: number;
 }
 
-/** A body with these events alone. `isPadded`: with the blanks that it needs. */
+/** Returns a body with only these events. `isPadded`: adds the padding that it needs. */
 export function bodyOfPart(
   { body, starts, ends }: Batch,
   { from, to }: BatchPart,

@@ -1,5 +1,5 @@
-// Reads one file from its beginning to its end, as batches: tells its format, passes over the lines
-// that an earlier run has done, and gathers the others.
+// Reads one file from beginning to end as batches: detects its format, skips the lines that an
+// earlier run has done, and collects the others.
 
 import type { Scanner } from "../../records/table.ts";
 import { CommandError } from "../context.ts";
@@ -12,16 +12,16 @@ import { LineHash } from "./line-hash.ts";
 import { LineCutter } from "./lines.ts";
 
 export interface BatchesOptions {
-  /** The file, for messages. */
+  /** The name of the file, for messages. */
   readonly name: string;
   readonly key: string;
-  /** Undefined: to be told by the first lines. */
+  /** Undefined: detected from the first lines. */
   readonly format: Format | undefined;
   readonly formatOptions: FormatOptions;
   readonly limits: BlockLimits;
   readonly lineBytesMax: number;
   readonly createScanner: (rows?: number) => Scanner;
-  /** Lines that are done, and what tells them from those of another file. */
+  /** The lines that are done, with the fingerprint that identifies them. */
   readonly done: DoneLines | undefined;
   /** Called once the format is known. */
   readonly begun: (format: Format) => void;
@@ -30,12 +30,12 @@ export interface BatchesOptions {
 interface DoneLines {
   readonly lines: number;
   readonly fingerprint: string;
-  /** A batch ends behind this line, as it did before. */
+  /** A batch ends after this line, as in the earlier run. */
   readonly sending?: number;
 }
 
 interface TakenLine {
-  /** None of a line that is too long. */
+  /** Empty for a line that is too long. */
   readonly bytes: Buffer;
   readonly number: number;
   readonly isTooLong: boolean;
@@ -62,8 +62,8 @@ export class Batches {
   }
 
   /**
-   * The file's batches in order; each is to be released. Throws a CommandError where the format
-   * cannot be told, and where the file is not the one whose lines are done.
+   * Yields the file's batches in order; the caller must release each. Throws a CommandError if the
+   * format cannot be detected, or if the file is not the one whose lines are done.
    */
   async *of(chunks: AsyncIterable<Buffer>): AsyncGenerator<Batch, void, void> {
     const early: TakenLine[] = [];
@@ -82,21 +82,23 @@ export class Batches {
   }
 
   /**
-   * Whether the last line, which has no line feed, is no JSON: whoever writes the file may be in
-   * the middle of it. It is told and not counted as done, so that the next run reads it again.
+   * Whether the last line has no line feed and is not JSON: another program may still be writing
+   * it. It is reported and not counted as done, so that the next run reads it again.
    */
   #isCutOff(early: readonly TakenLine[]): boolean {
     const { bytes, start, end, number, isTooLong } = this.#cutter;
-    // Where the file has nothing else, nothing tells its format.
+    // If the file has no other line, its format is unknown.
     const isFirst = this.#maker === undefined && early.length === 0;
     if (isTooLong || start === end || isFirst || this.#isSkipping) return false;
     if (isJson(bytes.toString("utf8", start, end))) return false;
-    const detail = "the file ends in the middle of the line: the next run reads it again";
+    const detail = "the file ends in the middle of this line: the next run reads it again";
     this.#notes.push({ line: number, code: cutOffCode, detail, isStored: false });
     return true;
   }
 
-  /** The line that the cutter has found. The first ones wait until the format is known. */
+  /**
+   * Processes the line that the cutter has found. The first lines wait until the format is known.
+   */
   *#takeLine(early: TakenLine[]): Generator<Batch, void, void> {
     const { bytes, start, end, number, isTooLong } = this.#cutter;
     if (this.#maker !== undefined) {
@@ -121,7 +123,7 @@ export class Batches {
       return;
     }
     if (formatOptions.timeZone !== undefined && !format.hasLocalTimes)
-      throw new CommandError(`import ${name}: --time-zone: ${format.title} has no local times`);
+      throw new CommandError(`import ${name}: --time-zone does not apply: ${format.title} has no local times`);
     begun(format);
     this.#maker = new BatchMaker({
       ...{ head: this.#head, format, formatOptions, hash: this.#hash, createScanner },
@@ -153,7 +155,7 @@ export class Batches {
   ): Generator<Batch, void, void> {
     const cut = this.#options.done?.sending ?? 0;
     const last = this.#block.numbers.at(-1);
-    // By the block itself: lines that were passed over may lie between it and this one.
+    // Compared by block: skipped lines may be between its last line and this one.
     if (last !== undefined && last <= cut && number > cut) yield this.#finishBlock();
     if (!this.#block.add(bytes, start, end, number)) {
       if (this.#isSkipping) this.#skipBlock();
@@ -175,18 +177,18 @@ export class Batches {
     this.#block = this.#newBlock();
   }
 
-  /** Where the last line that is done has been read: is this the file? */
+  /** After the last line that is done: checks whether the file is the same. */
   #endSkipping(): void {
     if (this.#isSkipping) return;
     this.#skipBlock();
     if (this.#hash.fingerprint() !== this.#options.done?.fingerprint)
-      throw this.#otherFile("its lines are others");
+      throw this.#otherFile("its lines differ");
   }
 
   #otherFile(why: string): CommandError {
     const { name, done } = this.#options;
     return new CommandError(
-      `import ${name}: it is not the file of which ${done?.lines} lines are done: ${why}. To start again: --restart`,
+      `import ${name}: this is not the file of which ${done?.lines} lines are done: ${why}. Use --restart to import it from the beginning`,
     );
   }
 

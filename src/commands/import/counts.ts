@@ -1,31 +1,31 @@
-// Counts what became of the lines of a file, and says it.
+// Counts the outcome of the lines of a file, and formats it.
 
 import { cutOffCode, type LineNote } from "./batch.ts";
 
-/** As the state file has it. */
+/** The form in the state file. */
 export interface CountsText {
   readonly stored: number;
   /** By reason. */
   readonly notStored: Readonly<Record<string, number>>;
   readonly warnings: Readonly<Record<string, number>>;
-  /** Lines with at least one of the warnings. An older state has none. */
+  /** Lines with at least one warning. Absent in older state files. */
   readonly warned?: number;
   /** Stored events that hold a link of another event's line. */
   readonly links?: number;
 }
 
-/** Left out on purpose, as PostHog's own import and capture leave them out. */
+/** Skipped on purpose, as PostHog's own import and capture do. */
 const leftOutOnPurpose: ReadonlySet<string> = new Set(["session_start", "performance_event"]);
 
-/** Warnings of a value that means nothing, or that the record keeps as it was sent. */
+/** Warnings about a value that has no meaning, or that the record stores as sent. */
 const costsNothing: ReadonlySet<string> = new Set([
   ...["invalid_uuid", "reused_uuid", "zero_timestamp", "timestamp_in_future", "invalid_sent_at"],
   ...["id_shortened", "invalid_person_profile", "non_finite_number"],
 ]);
 
 /**
- * Whether a line with this note has something that is stored nowhere. A warning that something is
- * missing, or that the event has a new uuid, costs nothing that the line has.
+ * Whether a line with this note has data that is not stored. A warning that a value is missing, or
+ * that the event got a new uuid, loses nothing of the line.
  */
 export function isLoss({ code, isStored }: Pick<LineNote, "code" | "isStored">): boolean {
   if (!isStored) return !leftOutOnPurpose.has(code);
@@ -34,7 +34,7 @@ export function isLoss({ code, isStored }: Pick<LineNote, "code" | "isStored">):
 
 export class Counts {
   stored = 0;
-  /** Lines that are stored with a warning, or several. */
+  /** Lines that are stored with at least one warning. */
   warned = 0;
   /** Stored events that hold a link of another event's line. */
   links = 0;
@@ -53,7 +53,7 @@ export class Counts {
     return [...this.#notStored.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  /** How often a line, or a part of one, is stored nowhere. */
+  /** Number of lines, or parts of lines, that are not stored. */
   get losses(): number {
     const of = (counts: ReadonlyMap<string, number>, isStored: boolean): number =>
       [...counts].reduce((sum, [code, count]) => sum + (isLoss({ code, isStored }) ? count : 0), 0);
@@ -77,7 +77,7 @@ export class Counts {
     };
   }
 
-  /** Sentences for people; `verb` is "stored", or what a dry run would do. */
+  /** Sentences for people; `verb` is "stored", or "would be stored" in a dry run. */
   summary(verb: string): string[] {
     const events = `${grouped(this.stored)} ${this.stored === 1 ? "event" : "events"}`;
     return [
@@ -86,7 +86,7 @@ export class Counts {
     ];
   }
 
-  /** The same where an earlier run has done it all, and nothing was sent. */
+  /** The same if an earlier run has done everything and nothing was sent. */
   earlierSummary(): string[] {
     const were = `${grouped(this.stored)} ${this.stored === 1 ? "was" : "were"} stored`;
     const fate = `${were} by an earlier run${this.#warnedText()}, ${grouped(this.notStored)} not`;

@@ -1,5 +1,5 @@
-// Judges a body by the gateway's own rules, with its own code, and stores nothing: for a dry run,
-// and where an answer has more to say than it names.
+// Checks a body by the gateway's own rules and code without storing anything: for a dry run, and if
+// a response names fewer events than it counts.
 
 import { randomFillSync } from "node:crypto";
 import { type Explanation, Typos, textOf } from "../../gateway/intake/hints.ts";
@@ -17,7 +17,7 @@ import type { Batch, LineNote } from "./batch.ts";
 
 interface EventCheckOptions {
   readonly createScanner: (rows?: number) => BackgroundScanner;
-  /** The largest record that the store takes. */
+  /** The largest record that the store accepts. */
   readonly recordBytesMax: number;
 }
 
@@ -48,7 +48,7 @@ export class EventCheck {
     });
   }
 
-  /** What a gateway would say of each event of the batch. */
+  /** Returns what a gateway would report for each event of the batch. */
   check({ body, lines }: Pick<Batch, "body" | "lines">): Checked {
     if (lines.length === 0) return { accepted: 0, notes: [] };
     const scanner = this.#scanner;
@@ -86,7 +86,7 @@ export class EventCheck {
   }
 }
 
-/** Takes lines and keeps none. */
+/** Discards the lines. */
 class NoSink implements FrameSink {
   buffer = Buffer.allocUnsafe(65_536);
   readonly length = 0;
@@ -101,7 +101,7 @@ class NoSink implements FrameSink {
   rollback(): void {}
 }
 
-/** Notes every event that is not stored or has a warning, however many there are. */
+/** Collects the notes of all events, without a maximum. */
 class AllNotes extends Tally {
   readonly #lines: readonly number[];
   readonly #notes: LineNote[];
@@ -153,8 +153,8 @@ class AllNotes extends Tally {
   }
 }
 
-/** The event that the gateway removes without a word, as PostHog does. */
+/** The event that the gateway removes silently, as PostHog does. */
 export const removed = {
   code: "performance_event",
-  detail: "$performance_event, which old browser SDKs sent, is not kept",
+  detail: "$performance_event, which old browser SDKs sent, is not stored",
 } as const;

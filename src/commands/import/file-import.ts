@@ -1,4 +1,4 @@
-// Imports one file: sends its batches in order, and notes after each answer how far it is.
+// Imports one file: sends its batches in order, and records the position after each response.
 
 import { stat } from "node:fs/promises";
 import type { Readable } from "node:stream";
@@ -35,7 +35,7 @@ interface FileImportOptions {
   readonly limits: BlockLimits;
   readonly lineBytesMax: number;
   readonly restart: boolean;
-  /** Goes on although the address or the key is another than it was. */
+  /** Resumes even if the address or the key has changed. */
   readonly sameProject: boolean;
   readonly stateFile: StateFile | undefined;
   /** Undefined in a dry run. */
@@ -46,14 +46,14 @@ interface FileImportOptions {
   readonly stop: AbortSignal;
 }
 
-/** All of a batch, as it is sent the first time. */
+/** The whole batch, for its first request. */
 interface Whole {
   readonly body: Buffer;
   readonly handedOver: () => void;
 }
 
 const noBytes: Buffer = Buffer.alloc(0);
-/** So many lines are named for each reason; the others are counted. */
+/** Maximum number of lines listed per code; further ones are only counted. */
 const toldPerCode = 10;
 
 export class FileImport {
@@ -67,17 +67,19 @@ export class FileImport {
   #done: Pick<ImportState, "lines" | "fingerprint"> = { lines: 0, fingerprint: "" };
   #sending: Promise<void> | undefined = undefined;
   #saved: Promise<void> = Promise.resolve();
-  /** Whether small bodies get blanks. A gateway may have a smaller cap than these make them. */
+  /**
+   * Whether small bodies are padded. The body limit of a gateway may be smaller than a padded body.
+   */
   #isPadded = true;
   #hasSaidHalves = false;
   #hasBegun = false;
-  /** Lines of the batch on its way that are stored with a warning. */
+  /** Lines of the current batch that are stored with a warning. */
   readonly #warnedLines = new Set<number>();
   #formatName = "";
   counts = new Counts();
-  /** Told to stop before the end. */
+  /** Stopped before the end of the file. */
   isStopped = false;
-  /** An earlier run had come to the end, and there is nothing new. */
+  /** An earlier run has imported the whole file, and nothing was added since. */
   isDoneBefore = false;
 
   constructor(options: FileImportOptions) {
@@ -90,7 +92,7 @@ export class FileImport {
     return this.#formatName !== "";
   }
 
-  /** Rejects with a CommandError where it cannot go on; what is done is in the state file then. */
+  /** Rejects with a CommandError if it cannot continue; the state file then has the position. */
   async run(): Promise<void> {
     const { stateFile } = this.#options;
     stateFile?.take();
@@ -110,7 +112,7 @@ export class FileImport {
     let isAtEnd = false;
     try {
       for (;;) {
-        // The next batch is made while the one before it is on its way.
+        // The next batch is built while the previous one is being sent.
         const { done, value: batch } = await batches.next();
         await this.#settle();
         isAtEnd = done === true;
@@ -119,7 +121,7 @@ export class FileImport {
         await this.#begin(batch!);
       }
     } catch (error) {
-      // What is on its way may still be acknowledged, when the file cannot be read any further.
+      // If the file cannot be read any further, the request in flight may still be acknowledged.
       await this.#settle().catch(() => {});
       if (!(error instanceof Stopped)) throw error;
     } finally {
@@ -131,22 +133,25 @@ export class FileImport {
     this.isDoneBefore = before?.finished === true && this.#last?.lastLine === before.lines;
   }
 
-  /** Puts the batch on its way. The next one is made when this one needs no more of our time. */
+  /**
+   * Starts sending the batch. Fulfilled once the kernel has all of the body, so that the next one
+   * can be built.
+   */
   async #begin(batch: Batch): Promise<void> {
     const { promise: handedOver, resolve } = Promise.withResolvers<void>();
     this.#sending = this.#take(batch, resolve);
-    // A rejection is heard when the batch is settled.
+    // A rejection is handled when the batch is settled.
     await Promise.race([handedOver, this.#sending.catch(() => {})]);
   }
 
-  /** Waits for the batch that is on its way, and notes that it is done. */
+  /** Waits for the batch in flight, and saves the position after it. */
   async #settle(): Promise<void> {
     const sending = this.#sending;
     this.#sending = undefined;
     if (sending === undefined) return;
     await sending;
-    // No batch waits for its own note, but for the one before: where nothing can be noted any more,
-    // all that is sent from then on would be sent again, and be in the stream a second time.
+    // A batch waits for the save of the batch before it, not for its own. If saving fails, the
+    // import ends: everything sent from then on would be sent again, and stored twice.
     await this.#saved;
     const { lastLine: lines, fingerprint } = this.#last!;
     this.#done = { lines, fingerprint };
@@ -171,11 +176,11 @@ export class FileImport {
     this.#mustGoThere(state, stateFile);
     if (format !== undefined && format.name !== state.format) {
       throw new CommandError(
-        `import ${this.#name}: by ${stateFile.name} its format is ${state.format}: to start again: --restart`,
+        `import ${this.#name}: the format in ${stateFile.name} is ${state.format}; use --restart to import from the beginning`,
       );
     }
     if (!state.finished && state.lines > 0)
-      progress.say(`${this.#name}: ${grouped(state.lines)} lines are done, going on behind them`);
+      progress.say(`${this.#name}: ${grouped(state.lines)} lines are done, resuming after them`);
     return state;
   }
 
@@ -184,7 +189,7 @@ export class FileImport {
     const difference = targetDifference(state.target, targetOf(url, key));
     if (difference === undefined || sameProject) return;
     throw new CommandError(
-      `import ${this.#name}: by ${stateFile.name} ${difference}, and ${grouped(state.lines)} lines are done there: where it is the same project all the same, as after \`project rotate\`, go on with --same-project; for another project name another file with --state; --restart sends all of it again`,
+      `import ${this.#name}: according to ${stateFile.name}, ${difference}, and ${grouped(state.lines)} lines are done there. If the project is the same, as after \`project rotate\`, use --same-project; for another project, name another file with --state; --restart sends everything again`,
     );
   }
 
@@ -203,9 +208,9 @@ export class FileImport {
     return batches.of(inputChunks(file, { stdin, progress: this.#input }));
   }
 
-  /** Sends one batch, or only judges it. */
+  /** Sends one batch, or only checks it in a dry run. */
   async #take(batch: Batch, handedOver: () => void): Promise<void> {
-    // The rate is that of what is sent, not of reading what was done before.
+    // The rate covers what is sent, not the reading of lines that were done before.
     if (!this.#hasBegun) {
       await this.#options.stateFile?.mustBeWritable();
       this.#options.progress.begin(this.#standing());
@@ -231,7 +236,7 @@ export class FileImport {
     this.#options.progress.update(this.#standing());
   }
 
-  /** Sends a part of the batch; in halves, where it is too much for one request. */
+  /** Sends a part of the batch; in halves, if it is too large for one request. */
   async #send(sender: Sender, batch: Batch, part: BatchPart, whole?: Whole): Promise<void> {
     const head = bodyHead(this.#options.key);
     const isPadded = this.#isPadded;
@@ -273,7 +278,7 @@ export class FileImport {
     }
     if (!this.#hasSaidHalves) {
       this.#hasSaidHalves = true;
-      this.#options.progress.say(`sending less at a time (see --batch-bytes): ${why}`);
+      this.#options.progress.say(`splitting requests (see --batch-bytes): ${why}`);
     }
     const middle = (from + to) >>> 1;
     await this.#send(sender, batch, { from, to: middle });
@@ -306,7 +311,7 @@ export class FileImport {
     else this.#warnedLines.delete(note.line);
     const told = (this.#told.get(note.code) ?? 0) + 1;
     this.#told.set(note.code, told);
-    // A dry run lists whatever would be lost.
+    // A dry run lists every loss.
     const isListed = this.#options.sender === undefined && isLoss(note);
     if (told > toldPerCode && !isListed) return;
     const fate = note.isStored ? "stored" : "not stored";
@@ -334,7 +339,7 @@ export class FileImport {
   }
 }
 
-/** Undefined where nobody knows: then it is a pipe, or not there, which the reading will tell. */
+/** Undefined for a pipe, or a missing file, which the read will report. */
 async function bytesOf(file: string): Promise<number | undefined> {
   try {
     const { size } = await stat(file);

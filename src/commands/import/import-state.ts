@@ -1,5 +1,5 @@
-// How far an import has come, in a file beside what is imported: what was acknowledged is written
-// there before it counts as done, so an import that was killed goes on behind it.
+// The position of an import, in a state file next to the input: a line counts as done once it is
+// acknowledged and saved there, so an import that was killed resumes after it.
 
 import { createHash } from "node:crypto";
 import { readFile, rm } from "node:fs/promises";
@@ -10,23 +10,23 @@ import type { CountsText } from "./counts.ts";
 
 export interface ImportState {
   readonly version: 1;
-  /** Where it went, so that it does not go on elsewhere. */
+  /** The gateway and key, so that the import does not resume with another project. */
   readonly target: string;
   readonly format: string;
   /** Lines of the file that are done. */
   readonly lines: number;
-  /** Tells these lines from those of another file. */
+  /** Identifies these lines. */
   readonly fingerprint: string;
   /**
-   * The last line of the request that ends the file, noted before it is sent: where the file has
-   * grown when it is sent again, it still ends there, and is known.
+   * The last line of the request that ends the file, saved before it is sent: if the file has grown
+   * when the request is repeated, the request still ends there and is recognized.
    */
   readonly sending?: number;
   readonly finished: boolean;
   readonly counts: CountsText;
 }
 
-/** Names the gateway and the project, without the key, and without user and password. */
+/** Identifies gateway and project, without the key, and without user and password. */
 export function targetOf(url: URL, key: string): string {
   const address = new URL(url);
   [address.username, address.password] = ["", ""];
@@ -37,15 +37,15 @@ export function targetOf(url: URL, key: string): string {
 const loopbackNames: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /**
- * In which way an import to `now` does not go to where one to `before` went, as the rest of a
- * sentence; undefined: it goes there. Both are of `targetOf`. The names of this host are one.
+ * Describes how the target `now` differs from `before`, as the rest of a sentence; undefined if
+ * they are equal. Both are results of `targetOf`. The names of this host are equal.
  */
 export function targetDifference(before: string, now: string): string | undefined {
   const [was, is] = [partsOf(before), partsOf(now)];
   const isElsewhere = comparable(was.address) !== comparable(is.address);
   const isOtherKey = was.key !== is.key;
-  if (!isElsewhere) return isOtherKey ? "it went with another key" : undefined;
-  return `it went to ${was.address}${isOtherKey ? ", and with another key" : ""}`;
+  if (!isElsewhere) return isOtherKey ? "it used another key" : undefined;
+  return `it was sent to ${was.address}${isOtherKey ? ", with another key" : ""}`;
 }
 
 function partsOf(target: string): { readonly address: string; readonly key: string } {
@@ -60,7 +60,7 @@ function comparable(address: string): string {
   return `${protocol}//${host}:${port}${pathname.replace(/\/+$/, "")}`;
 }
 
-/** Keeps the newest of the states that it is given, and writes one at a time. */
+/** Saves the newest of the given states, one write at a time. */
 export class StateFile {
   readonly #file: string;
   #lock: FileLock | undefined = undefined;
@@ -75,23 +75,23 @@ export class StateFile {
     return this.#file;
   }
 
-  /** To be called first. Throws a CommandError where another import has it. */
+  /** Call it first. Throws a CommandError if another import uses the file. */
   take(): void {
     for (;;) {
       const lock = this.#taken();
       if (lock === undefined) return;
       if (lock === "busy")
         throw new CommandError(
-          `another import notes in ${this.#file} how far it is: wait for its end, or name another file with --state`,
+          `another import is using ${this.#file}: wait until it ends, or name another file with --state`,
         );
       this.#lock = lock;
       if (lock.isHeld()) return;
-      // The one that had it has just removed it.
+      // The previous holder has just removed the file.
       lock.close();
     }
   }
 
-  /** To be called at the end, whatever that was. */
+  /** Call it at the end, also after an error. */
   async release(): Promise<void> {
     const lock = this.#lock;
     this.#lock = undefined;
@@ -103,7 +103,7 @@ export class StateFile {
     return `${this.#file}.lock`;
   }
 
-  /** Undefined where nothing can be written, which is said before anything is sent. */
+  /** Undefined if the file cannot be written, which is reported before anything is sent. */
   #taken(): FileLock | "busy" | undefined {
     try {
       return takeFileLock(this.#lockName);
@@ -112,7 +112,7 @@ export class StateFile {
     }
   }
 
-  /** Undefined where there is no file. Throws a CommandError where it holds something else. */
+  /** Undefined if the file does not exist. Throws a CommandError if it is not a state file. */
   async read(): Promise<ImportState | undefined> {
     let text: string;
     try {
@@ -124,7 +124,7 @@ export class StateFile {
     const state = parsed(text);
     if (state === undefined) {
       throw new CommandError(
-        `read ${this.#file}: it holds no state of an import: remove it, or import with --restart`,
+        `read ${this.#file}: not a state file of an import: remove it, or use --restart`,
       );
     }
     return state;
@@ -134,7 +134,7 @@ export class StateFile {
     await rm(this.#file, { force: true });
   }
 
-  /** Rejects with a CommandError where nothing can be written: asked before anything is sent. */
+  /** Rejects with a CommandError if the file cannot be written. Called before anything is sent. */
   async mustBeWritable(): Promise<void> {
     const probe = `${this.#file}.new`;
     try {
@@ -147,13 +147,13 @@ export class StateFile {
 
   #unwritable(error: unknown): CommandError {
     return new CommandError(
-      `write ${this.#file}: ${(error as Error).message}: it says how far the import is; name another place with --state`,
+      `write ${this.#file}: ${(error as Error).message}: this file stores the progress of the import; name another one with --state`,
     );
   }
 
   /**
-   * Fulfilled when this state or a newer one is on disk, also after a power cut. Rejects with a
-   * CommandError where it cannot be written.
+   * Fulfilled when this state or a newer one is on disk, safe from a power failure. Rejects with a
+   * CommandError if it cannot be written.
    */
   async save(state: ImportState): Promise<void> {
     this.#next = state;

@@ -1,5 +1,6 @@
-// `import` sends files of events to a gateway as history: ours, PostHog's, Segment's, Mixpanel's
-// and Amplitude's. It talks HTTP alone, so it runs anywhere. docs/guides/importing.md is about it.
+// `import` sends files of events to a gateway as history: Penstock's format, PostHog's, Segment's,
+// Mixpanel's and Amplitude's. It only uses HTTP, so it runs anywhere. docs/guides/importing.md
+// describes it.
 
 import { createNativeScanner } from "../../records/native.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
@@ -32,14 +33,14 @@ export interface ImportOptions {
   readonly lineBytesMax: number;
 }
 
-/** What a file's state is called beside it. */
+/** Suffix of the state file. */
 const stateEnding = ".penstock-import";
-/** As many rows as a table of the scanner has, at the most. */
+/** Maximum number of lines per request: the number of rows in a table of the scanner. */
 const linesMax = 32_768;
 
 /**
- * Imports the files one after another. Rejects with a CommandError where one cannot go on; where a
- * line, or a part of one, is stored nowhere, unless `allowLoss`; and with `strict` also where an
+ * Imports the files one after another. Rejects with a CommandError if a file cannot be continued;
+ * if a line, or a part of one, is not stored, unless `allowLoss`; and with `strict` also if an
  * event is stored with a warning.
  */
 export async function importFiles(
@@ -63,7 +64,7 @@ export async function importFiles(
         formatOptions: { groupType: options.groupType, timeZone },
         limits: { bytesMax: options.batchBytes, linesMax },
         stateFile: stateFileOf(file, options),
-        // Taken only where it is read: it would keep the process alive.
+        // Opened only if it is read: it would keep the process alive.
         stdin: () => context.stdin,
       });
       await runOne(file, one, { options, context, progress });
@@ -83,7 +84,7 @@ function mustBeWhole(losses: number, { dryRun }: ImportOptions): void {
   if (losses === 0) return;
   const how = dryRun ? "listed above by line" : "counted above; --dry-run lists them by line";
   throw new CommandError(
-    `import: lines or parts of lines that are not stored: ${grouped(losses)}, ${how}. With --allow-loss this is no failure`,
+    `import: lines or parts of lines that are not stored: ${grouped(losses)}, ${how}. Use --allow-loss to accept this`,
   );
 }
 
@@ -112,7 +113,7 @@ async function runOne(
   const say = (): void => {
     progress.end();
     const seconds = (performance.now() - sinceMonotonicMs) / 1_000;
-    // Read as "stored" alone, it would be wrong of a stream that is not there any more.
+    // The word "stored" alone would be wrong if the stream has been removed since.
     const [first = "", ...more] = one.isDoneBefore
       ? one.counts.earlierSummary()
       : one.counts.summary(dryRun ? "would be stored" : "stored");
@@ -122,21 +123,21 @@ async function runOne(
   try {
     await one.run();
   } catch (error) {
-    // There is nothing to sum up of a missing file, or of one in no known format.
+    // A missing file, or one in an unknown format, has no summary.
     if (one.hasEvents) say();
     throw error;
   }
   say();
   if (one.isDoneBefore)
-    stderr.write(`import: ${name} was imported before: --restart does it again\n`);
+    stderr.write(`import: ${name} was imported before; use --restart to import it again\n`);
 }
 
-/** Who removes the file once it is through is not to take an end for that. */
+/** States that the end was not reached, so that nobody removes the file too early. */
 function stoppedText(file: string, { dryRun }: ImportOptions): string {
   if (dryRun) return "stopped before the end";
   return file === "-"
-    ? "stopped before the end; what was read of standard input is not noted"
-    : "stopped before the end; the same command goes on from here";
+    ? "stopped before the end; the position in standard input is not saved"
+    : "stopped before the end; run the same command to resume";
 }
 
 interface Checked {
@@ -151,22 +152,22 @@ function usage(message: string): never {
 
 function checked(files: readonly string[], options: ImportOptions): Checked {
   const { url, key, dryRun, state, strict, allowLoss } = options;
-  if (strict && allowLoss) usage("--strict and --allow-loss exclude each other: give one of them");
+  if (strict && allowLoss) usage("--strict and --allow-loss cannot be combined");
   const timeZone = timeZoneOf(options);
-  if (state !== undefined && files.length > 1) usage("--state is for one file");
-  if (files.filter((file) => file === "-").length > 1) usage("standard input is there once");
+  if (state !== undefined && files.length > 1) usage("--state can only be used with one file");
+  if (files.filter((file) => file === "-").length > 1) usage("standard input can be given only once");
   if (dryRun) return { url: new URL("http://localhost/"), key: "dry", timeZone };
-  if (url === undefined || key === undefined) return usage("--url and --key say where it goes to");
+  if (url === undefined || key === undefined) return usage("--url and --key are required");
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   if (parsed === undefined || !/^https?:$/.test(parsed.protocol))
-    return usage(`--url must be the address of a gateway, as http://127.0.0.1:8000: got "${url}"`);
+    return usage(`--url must be the URL of a gateway, such as http://127.0.0.1:8000 (got "${url}")`);
   return { url: parsed, key, timeZone };
 }
 
 function timeZoneOf({ timeZone, format }: ImportOptions): TimeZone | undefined {
   if (timeZone === undefined) return undefined;
   if (format !== "auto" && !formatNamed(format)?.hasLocalTimes)
-    usage(`--time-zone: the format ${format} has no local times`);
+    usage(`--time-zone does not apply: the format ${format} has no local times`);
   try {
     return new TimeZone(timeZone);
   } catch {
@@ -197,9 +198,9 @@ function senderOf(
     ...{ url, gzip, stop },
     giveUpAfterMs: giveUpAfter === undefined ? Number.POSITIVE_INFINITY : giveUpAfter * 1_000,
     trouble: (why) => {
-      if (why === undefined && said !== "") progress.say("the gateway answers again");
-      // What is as before is not said again.
-      else if (why !== undefined && why !== said) progress.say(`${why}: trying again`);
+      if (why === undefined && said !== "") progress.say("the gateway responds again");
+      // Equal consecutive messages are printed once.
+      else if (why !== undefined && why !== said) progress.say(`${why}: retrying`);
       said = why ?? "";
     },
   });

@@ -1,5 +1,5 @@
-// Opens what is imported, a file or standard input, and hands out its bytes, decompressed. How it
-// is compressed shows in its first bytes. Holds one chunk at a time.
+// Opens the input of an import, a file or standard input, and yields its bytes, decompressed. The
+// first bytes show the compression. Holds one chunk at a time.
 
 import { createReadStream } from "node:fs";
 import { Readable } from "node:stream";
@@ -10,7 +10,7 @@ import { type FramePiece, ZstdFrames } from "./zstd-frames.ts";
 
 const chunkBytes = 1_048_576;
 
-/** Bytes read as they stand in the file, for the progress. */
+/** Bytes read from the file, before decompression, for the progress. */
 interface InputProgress {
   bytesRead: number;
 }
@@ -19,7 +19,7 @@ type Chunks = AsyncGenerator<Buffer, void, void>;
 
 interface Codec {
   readonly magic: readonly number[];
-  /** What is in it cannot be read here; what to do instead. */
+  /** Set for a format that cannot be read here: what it is, and what to do instead. */
   readonly instead?: string;
   readonly unpack?: (rest: Chunks) => Chunks;
 }
@@ -45,8 +45,8 @@ const magicBytesMax = 4;
 const noBytes: Buffer = Buffer.alloc(0);
 
 /**
- * The decompressed bytes, chunk by chunk. Throws a CommandError where there is no such file, where
- * it is no text, and where it ends in the middle of its compression.
+ * Yields the decompressed bytes, chunk by chunk. Throws a CommandError if the file does not exist,
+ * is not text, or ends in the middle of its compressed data.
  */
 export async function* inputChunks(
   name: string,
@@ -68,7 +68,7 @@ export async function* inputChunks(
   }
 }
 
-/** Node's own messages repeat the code and the path. */
+/** Replacements for Node's own messages, which repeat the code and the path. */
 const readFailures: Readonly<Record<string, string>> = {
   ENOENT: "no such file",
   ENOTDIR: "no such file",
@@ -104,14 +104,14 @@ async function* continued(first: Buffer, raw: Chunks): Chunks {
 }
 
 /**
- * Node goes on with a member that follows another at once. Behind zero bytes, as tapes and blocks
- * of fixed size leave them, it takes the file for ended: from there on it is begun anew.
+ * Node's gunzip continues with a member that follows directly. After zero bytes, as tapes and
+ * fixed-size blocks leave them, it takes the file as ended: a new decompressor starts there.
  */
 async function* unpackedGzip(rest: Chunks): Chunks {
   for (let more: Buffer | undefined = noBytes; more !== undefined; ) {
     const gunzip = createGunzip({ chunkSize: chunkBytes });
     const given: Buffer[] = [];
-    /** In chunks that are let go of, because all of them was read. */
+    /** Bytes of chunks that were released because they were read completely. */
     let bytesDone = 0;
     const source = handedOn(continued(more, rest), (chunk) => {
       given.push(chunk);
@@ -119,14 +119,14 @@ async function* unpackedGzip(rest: Chunks): Chunks {
         bytesDone += given.shift()!.length;
     });
     yield* unpacked(source, gunzip);
-    // What it was waiting for has come by then.
+    // A pending read has been answered by then.
     await source.return();
     const left = Buffer.concat(given).subarray(gunzip.bytesWritten - bytesDone);
     more = await behindZeros(left, rest);
   }
 }
 
-/** Does not end `chunks` when it is ended. */
+/** Ending this generator does not end `chunks`. */
 async function* handedOn(chunks: Chunks, handed: (chunk: Buffer) => void): Chunks {
   for (;;) {
     const { done, value } = await chunks.next();
@@ -136,7 +136,7 @@ async function* handedOn(chunks: Chunks, handed: (chunk: Buffer) => void): Chunk
   }
 }
 
-/** What comes first behind zero bytes; undefined: nothing does. */
+/** Returns the first bytes after zero bytes; undefined if there are none. */
 async function behindZeros(first: Buffer, rest: Chunks): Promise<Buffer | undefined> {
   for (let chunk = first; ; ) {
     const at = chunk.findIndex((byte) => byte !== 0);
@@ -147,7 +147,7 @@ async function behindZeros(first: Buffer, rest: Chunks): Promise<Buffer | undefi
   }
 }
 
-/** Frame by frame. */
+/** Decompresses frame by frame. */
 async function* unpackedZstd(rest: Chunks): Chunks {
   const frames = new ZstdFrames();
   const pieces = piecesOf(rest, frames);
@@ -177,7 +177,7 @@ async function* oneFrame(first: FramePiece, pieces: Pieces): Chunks {
 }
 
 async function* unpacked(rest: Chunks, unpack: NodeJS.ReadWriteStream): Chunks {
-  // The iterator below rejects with what the pipeline is rejected with.
+  // The iterator below rejects with the error of the pipeline.
   const flowing = pipeline(Readable.from(rest, { objectMode: false }), unpack).catch(() => {});
   for await (const chunk of unpack) yield chunk as Buffer;
   await flowing;

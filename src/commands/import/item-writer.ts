@@ -1,4 +1,4 @@
-// Writes the body of a request of which not every line is sent as it stands.
+// Writes the body of a request in which at least one line is changed.
 
 import { Ascii } from "../../platform/base/ascii.ts";
 import { bodyTail } from "./batch.ts";
@@ -29,8 +29,8 @@ export class ItemWriter {
   }
 
   /**
-   * Writes bytes[start, end), an object that is not empty, with a uuid as its last member. Of a
-   * member that stands twice the last counts.
+   * Writes bytes[start, end), a non-empty object, with a uuid as its last member: of a repeated
+   * member the last one counts.
    */
   copyWithUuid(
     bytes: Buffer,
@@ -55,7 +55,7 @@ export class ItemWriter {
     this.length += bodyTail.copy(this.#buffer, this.length);
   }
 
-  /** Makes room for the item, what stands before it and the end of the body. */
+  /** Reserves room for the item, the separator before it and the end of the body. */
   #begin(bytes: number, line: number): void {
     const needed = this.length + 1 + bytes + bodyTail.length;
     if (needed > this.#buffer.length) {

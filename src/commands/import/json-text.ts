@@ -1,9 +1,11 @@
-// Reads and writes the JSON of lines that are converted. Numbers keep their digits, also those that
-// no double holds.
+// Reads and writes the JSON of lines that are converted. Numbers keep their digits, even those that
+// a double cannot represent.
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** In the run-time since V8 11.4, and not in the types yet: the proposal JSON.parse source text. */
+/**
+ * The JSON.parse source text access proposal: available since V8 11.4, but not in the types yet.
+ */
 interface JsonWithSource {
   rawJSON(text: string): RawNumber;
   isRawJSON(value: unknown): value is RawNumber;
@@ -13,7 +15,7 @@ interface JsonWithSource {
   ): unknown;
 }
 
-/** A number that no double holds, by its text. */
+/** A number that a double cannot represent, as its text. */
 interface RawNumber {
   readonly rawJSON: string;
 }
@@ -21,18 +23,19 @@ interface RawNumber {
 const json = JSON as unknown as JsonWithSource;
 
 /**
- * A number that a double may not hold with all its digits: 16 characters of digits and a point.
- * They stand one by one, not with a count: so the engine takes a seventh of the time for a text.
+ * A number that a double may not represent exactly: 16 characters of digits and a point. The
+ * characters are repeated instead of counted, which makes the regular expression seven times as
+ * fast.
  */
 const manyDigits = new RegExp(`\\d${"[\\d.]".repeat(15)}`);
-/** And others that it does not hold: an exponent of three digits, the sign of a zero. */
+/** Other numbers that a double does not preserve: an exponent of three digits, a negative zero. */
 const farOrSigned = /\d[eE][+-]?\d{3}|-0(?:\.0*)?(?:[eE][+-]?\d+)?(?=[\s,}\]]|$)/;
 
 function mayBeLong(text: string): boolean {
   return manyDigits.test(text) || farOrSigned.test(text);
 }
 
-/** Throws a SyntaxError where the text is not JSON. */
+/** Throws a SyntaxError if the text is not JSON. */
 export function parseJson(text: string): unknown {
   if (!mayBeLong(text)) return JSON.parse(text);
   return json.parse(text, (_, value, { source }) =>
@@ -43,13 +46,13 @@ export function parseJson(text: string): unknown {
 }
 
 interface LineValues {
-  /** The value of the line; of several values, and of an array of objects, each by itself. */
+  /** The value of the line, or each of several values, or each object of an array. */
   readonly values: readonly unknown[];
   /** Why the rest of the line, or all of it, is not JSON. */
   readonly fault: SyntaxError | undefined;
 }
 
-/** What is on a line: mostly one value, but also several, with commas or blanks between them. */
+/** Returns the values of a line: usually one, but also several, separated by commas or blanks. */
 export function valuesOf(text: string): LineValues {
   let fault: SyntaxError;
   try {
@@ -77,7 +80,10 @@ function itemsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) && value.some(isObject) ? value : [value];
 }
 
-/** Where the object or array that begins at `from` ends; the end of the text where it does not. */
+/**
+ * Returns the end of the object or array that begins at `from`; the end of the text if it is not
+ * closed.
+ */
 function endOfContainer(text: string, from: number): number {
   let depth = 0;
   let isInString = false;
@@ -93,14 +99,14 @@ function endOfContainer(text: string, from: number): number {
   return text.length;
 }
 
-/** Whether it is an object, and no number that is kept as its text. */
+/** Whether the value is an object, and not a number that is stored as its text. */
 export function isObject(value: unknown): value is JsonObject {
   return (
     typeof value === "object" && value !== null && !Array.isArray(value) && !json.isRawJSON(value)
   );
 }
 
-/** As a double, whatever digits it has; undefined for what is no number. */
+/** Returns the number as a double, however many digits it has; undefined if it is not a number. */
 export function numberOf(value: unknown): number | undefined {
   if (typeof value === "number") return value;
   return json.isRawJSON(value) ? Number(value.rawJSON) : undefined;

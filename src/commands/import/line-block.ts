@@ -1,11 +1,11 @@
-// Gathers the lines that one request is made of, already as the items of its batch: where every
-// line is an event as it stands, this is the body, and no line is touched again.
+// Collects the lines of one request, already as the items of its batch: if every line is a complete
+// event, this is the body, and no line is copied again.
 
 import { Ascii } from "../../platform/base/ascii.ts";
 import { bodyTail } from "./batch.ts";
 
 export interface BlockLimits {
-  /** Bytes of lines that a block holds; more only for one line alone. */
+  /** Maximum bytes of lines in a block; only a single line may exceed it. */
   readonly bytesMax: number;
   readonly linesMax: number;
 }
@@ -19,7 +19,7 @@ export class LineBlock {
   readonly ends: number[] = [];
   readonly numbers: number[] = [];
 
-  /** `buffer` has room for `blockBytes`. */
+  /** `buffer` must have room for `blockBytes`. */
   constructor(buffer: Buffer, head: Buffer, limits: BlockLimits) {
     this.#head = head;
     this.#limits = limits;
@@ -31,7 +31,7 @@ export class LineBlock {
     return this.starts.length;
   }
 
-  /** False where the line does not fit behind those that are there. */
+  /** Returns false if the line does not fit after the existing ones. */
   add(bytes: Buffer, start: number, end: number, number: number): boolean {
     const { bytesMax, linesMax } = this.#limits;
     const { count } = this;
@@ -47,7 +47,7 @@ export class LineBlock {
 
   /**
    * Closes the batch. Carriage returns between tokens become blanks, as the scanner would make
-   * them: then the lines are hashed alike before a scan and without one.
+   * them: so the hash of a line is the same with and without a scan.
    */
   close(): void {
     this.length += bodyTail.copy(this.buffer, this.length);
@@ -58,7 +58,7 @@ export class LineBlock {
   }
 }
 
-/** Those within strings stay, and are what no JSON has. */
+/** Carriage returns within strings stay; they are invalid JSON. */
 function blankReturns(bytes: Buffer, start: number, end: number): void {
   let isInString = false;
   for (let at = start; at < end; at++) {
@@ -69,7 +69,7 @@ function blankReturns(bytes: Buffer, start: number, end: number): void {
   }
 }
 
-/** The most bytes that a block takes, with what stands around its lines. */
+/** The maximum size of a block with its head and tail. */
 export function blockBytes(head: Buffer, { bytesMax }: BlockLimits, lineBytesMax: number): number {
   return head.length + Math.max(bytesMax, lineBytesMax) + bodyTail.length;
 }

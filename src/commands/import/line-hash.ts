@@ -1,11 +1,14 @@
-// The running hash over the lines of a file. It is both what tells one file from another when an
-// import goes on, and what the uuids of lines without one are made of: two files that are equal up
-// to a line give it the same uuid, and two equal lines of one file get two.
+// The running hash over the lines of a file. It identifies the file when an import resumes, and is
+// the source of uuids for lines without one: two files that are equal up to a line give it the same
+// uuid, and two equal lines of one file get different ones.
 
 import { createHash, type Hash } from "node:crypto";
 import { uuidOfHash } from "./event-uuid.ts";
 
-/** Lines are hashed together up to this many bytes: a call takes as long as some hundred bytes. */
+/**
+ * Lines are hashed together up to this many bytes: a call costs as much as hashing some hundred
+ * bytes.
+ */
 const stagedBytes = 262_144;
 const separator = 0x0a;
 
@@ -14,7 +17,7 @@ export class LineHash {
   readonly #staged = Buffer.allocUnsafe(stagedBytes);
   #length = 0;
 
-  /** Takes the line text[start, end). */
+  /** Adds the line text[start, end). */
   add(text: Buffer, start: number, end: number): void {
     const bytes = end - start + 1;
     if (this.#length + bytes > stagedBytes) this.#flush();
@@ -27,12 +30,12 @@ export class LineHash {
     this.#staged[this.#length - 1] = separator;
   }
 
-  /** The uuid of the last line that was added, as it stands behind all lines before it. */
+  /** The uuid of the last added line, which depends on all lines before it. */
   uuid(): string {
     return uuidOfHash(this.#digest("hex"));
   }
 
-  /** Tells the lines added so far from all others, as text. */
+  /** Identifies the lines added so far. */
   fingerprint(): string {
     return this.#digest("base64url");
   }

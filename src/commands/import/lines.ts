@@ -1,42 +1,45 @@
-// Cuts chunks into lines. A line that is too long is passed over, and not kept. Holds the beginning
-// of one line beside the chunk.
+// Splits chunks into lines. A line that is too long is skipped, and not stored. Holds the beginning
+// of one line in addition to the chunk.
 
 import { Ascii, isJsonSpace } from "../../platform/base/ascii.ts";
 
 const noBytes: Buffer = Buffer.alloc(0);
-/** U+FEFF, which some editors put before a text; files that are joined have it in their middle. */
+/**
+ * U+FEFF, which some editors write at the beginning of a text; concatenated files contain it in the
+ * middle.
+ */
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf]);
 
 export class LineCutter {
   readonly #lineBytesMax: number;
   #chunk = noBytes;
   #at = 0;
-  /** Pieces of a line that goes on in the next chunk. */
+  /** Pieces of a line that continues in the next chunk. */
   #carried: Buffer[] = [];
   #carriedBytes = 0;
   #isPassingOver = false;
 
-  // The line that `next` has found: bytes[start, end), without white space around it. It is valid
-  // until the next call.
+  // The line that `next` has found: bytes[start, end), without surrounding white space. Valid until
+  // the next call.
   bytes: Buffer = noBytes;
   start = 0;
   end = 0;
   /** Counted from 1. */
   number = 0;
-  /** The line is longer than it may be, and its bytes are not here. */
+  /** The line exceeds the limit, and its bytes are not available. */
   isTooLong = false;
 
   constructor(lineBytesMax: number) {
     this.#lineBytesMax = lineBytesMax;
   }
 
-  /** To be called when `next` has found no more. */
+  /** Call it when `next` has returned false. */
   push(chunk: Buffer): void {
     this.#chunk = chunk;
     this.#at = 0;
   }
 
-  /** Whether there is one more line, empty or not. False where the next chunk is wanted. */
+  /** Whether there is another line, empty or not. False: the next chunk is needed. */
   next(): boolean {
     const feed = this.#chunk.indexOf(Ascii.LineFeed, this.#at);
     if (feed < 0) {
@@ -70,7 +73,7 @@ export class LineCutter {
       this.#carried = [];
       this.#carriedBytes = 0;
     } else if (bytes > 0) {
-      // The chunk may be written again by who reads the next one.
+      // Copied, because the reader of the next chunk may reuse the memory.
       this.#carried.push(Buffer.from(this.#chunk.subarray(this.#at, until)));
       this.#carriedBytes += bytes;
     }

@@ -1,5 +1,5 @@
-// Tells how an import gets on: on a terminal in one line that is written anew, else in a line every
-// few seconds.
+// Prints the progress of an import: on a terminal in one line that is rewritten, otherwise as a
+// line every few seconds.
 
 import type { Writable } from "node:stream";
 import { forTerminal } from "../terminal.ts";
@@ -10,7 +10,7 @@ interface ProgressOptions {
   readonly monotonicMs: () => number;
 }
 
-/** How far it is; `bytesTotal` is undefined where nobody knows. */
+/** The current position; `bytesTotal` is undefined if it is unknown. */
 interface Standing {
   readonly name: string;
   readonly events: number;
@@ -27,7 +27,7 @@ interface Sample {
 const clearLine = "\r\u001b[2K";
 const terminalEveryMs = 250;
 const linesEveryMs = 5_000;
-/** The rate is that of so much time. */
+/** The time over which the rate is measured. */
 const rateMs = 15_000;
 
 export class Progress {
@@ -43,12 +43,12 @@ export class Progress {
     this.#toldMs = options.monotonicMs();
   }
 
-  /** Begins a file. What is done and read by then does not count for the rate. */
+  /** Begins a file. Lines and bytes that are already done do not count for the rate. */
   begin(standing: Standing): void {
     this.#samples = [this.#sample(standing)];
   }
 
-  /** To be called whenever something is done; tells it when it is time. */
+  /** Call it after each batch; prints the progress when it is due. */
   update(standing: Standing): void {
     const sample = this.#sample(standing);
     this.#samples.push(sample);
@@ -64,14 +64,14 @@ export class Progress {
     this.#hasLine = this.#isTerminal;
   }
 
-  /** Writes a line of its own, above the one that is written anew. */
+  /** Prints a separate line above the progress line. */
   say(line: string): void {
     const clear = this.#hasLine ? clearLine : "";
     this.#hasLine = false;
     this.#options.stderr.write(`${clear}import: ${forTerminal(line)}\n`);
   }
 
-  /** Takes the line away that is written anew: what comes next stands in its place. */
+  /** Removes the progress line. */
   end(): void {
     if (this.#hasLine) this.#options.stderr.write(clearLine);
     this.#hasLine = false;

@@ -1,5 +1,5 @@
-// Sends the requests of an import, one after another: the next one leaves when the one before it is
-// answered. That keeps the order of the file, also where a request has to be sent again.
+// Sends the requests of an import one after another: each waits for the response to the one before
+// it. That preserves the order of the file, even if a request is retried.
 
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
@@ -11,29 +11,32 @@ import { CommandError } from "../context.ts";
 import { type Answer, readAnswer } from "./answer.ts";
 
 interface SenderOptions {
-  /** Where the gateway is; events go to `batch/` below it. */
+  /** The URL of the gateway; events are sent to `batch/` below it. */
   readonly url: URL;
   readonly gzip: boolean;
-  /** No answer for so long, however often it was asked, ends the import; Infinity for never. */
+  /** Time without a successful response after which the import ends; Infinity: never. */
   readonly giveUpAfterMs: number;
-  /** How long one request may take, to the end of its answer. Default: 600,000. */
+  /** Timeout of one request, to the end of its response. Default: 600,000. */
   readonly answerMsMax?: number;
   readonly stop: AbortSignal;
-  /** Told when a request has to be sent again, and when an answer comes after that. */
+  /**
+   * Called with the reason when a request is retried, and with undefined after the next success.
+   */
   readonly trouble: (why: string | undefined) => void;
 }
 
 const pauseMsMin = 200;
 const pauseMsMax = 10_000;
 /**
- * A gateway answers within PENSTOCK_REQUEST_TIMEOUT_MS, once it has the body. Well below the two
- * minutes for which it knows a request that it has stored and whose answer was lost.
+ * A gateway responds within PENSTOCK_REQUEST_TIMEOUT_MS once it has the body. This timeout is well
+ * below the two minutes in which it recognizes a request that it has stored and whose response was
+ * lost.
  */
 const silentMsMax = 60_000;
-/** Also for whoever says now and then that an answer will come, or sends it byte by byte. */
+/** Also limits servers that send interim responses, or respond byte by byte. */
 const answerMsMaxDefault = 600_000;
 
-/** The import was told to stop before the request was answered. */
+/** The import was stopped before the request got a response. */
 export class Stopped extends Error {}
 
 type FinalAnswer = Exclude<Answer, { readonly kind: "again" }>;
@@ -56,9 +59,9 @@ export class Sender {
   }
 
   /**
-   * Sends the body until it is answered with more than "again". Rejects with Stopped when told to
-   * stop in a pause, and with a CommandError when it gives up. `handedOver` is called when all of
-   * the body is with the kernel, each time it is sent: until then it needs this event loop.
+   * Sends the body until the response is not a retry. Rejects with Stopped if stopped during a
+   * pause, and with a CommandError when it gives up. `handedOver` is called each time the kernel
+   * has the whole body: until then sending needs this event loop.
    */
   async send(
     body: Buffer,
@@ -80,9 +83,9 @@ export class Sender {
           `gave up after ${Math.round(giveUpAfterMs / 1_000)} s: ${answer.why}`,
         );
       }
-      // A gateway that has closed an idle connection is no trouble: the first retry is silent.
+      // A closed idle connection is normal: the first retry is silent.
       if (tries > 1 || answer.afterMs !== undefined) trouble(answer.why);
-      // A proxy in trouble may ask for no pause at all, or name a time that is over.
+      // A failing proxy may send a Retry-After of 0 or in the past.
       await pauseUntilAborted(Math.max(answer.afterMs ?? 0, pauseMs), stop);
       if (stop.aborted) throw new Stopped();
       pauseMs = Math.min(2 * pauseMs, pauseMsMax);
@@ -104,7 +107,7 @@ export class Sender {
 
 const gzipAsync = promisify(gzip);
 
-/** The fastest level: a gateway has to unpack it, too. */
+/** The fastest level: the gateway must decompress the body, too. */
 async function packed(body: Buffer): Promise<Buffer> {
   return await gzipAsync(body, { level: constants.Z_BEST_SPEED });
 }

@@ -1,16 +1,16 @@
-// A time zone by its name or its offset, for exports whose times are those of the clock on a wall.
+// A time zone by name or offset, for exports with local times.
 
 const minuteMs = 60_000;
 const dayMs = 86_400_000;
-/** How much time one cached offset covers. No zone changes its offset twice in it. */
+/** How much time one cached offset covers. No zone changes its offset twice within it. */
 const quarterMs = 15 * minuteMs;
 const cachedMax = 10_000;
 
 export class TimeZone {
-  /** Undefined for a zone with a name. */
+  /** Undefined for a named zone. */
   readonly #fixedMs: number | undefined;
   readonly #format: Intl.DateTimeFormat | undefined;
-  /** At the beginning of a quarter of an hour. */
+  /** Keyed by the beginning of a quarter of an hour. */
   readonly #offsetsMs = new Map<number, number>();
 
   /**
@@ -33,8 +33,8 @@ export class TimeZone {
   }
 
   /**
-   * The moment at which the clocks of the zone show a time, given as if it were UTC. A time that the
-   * clocks show twice is the first of both; one that they skip is as much later as they skip.
+   * Converts a local time, given as if it were UTC. A local time that occurs twice means the first
+   * occurrence; one that is skipped is moved forward by the skipped time.
    */
   utcMs(wallMs: number): number {
     const before = this.#offsetMs(wallMs - dayMs);
@@ -43,7 +43,10 @@ export class TimeZone {
     return wallMs - before;
   }
 
-  /** Most changes are at a full hour, but some are a minute after it, as in St. John's or Gaza. */
+  /**
+   * Most offset changes are at a full hour, but some are a minute after it, as in St. John's or
+   * Gaza.
+   */
   #offsetMs(ms: number): number {
     if (this.#fixedMs !== undefined) return this.#fixedMs;
     const quarter = Math.floor(ms / quarterMs);

@@ -1,9 +1,9 @@
-// Tells where Zstandard frames end (RFC 8878), by their block headers alone. A file may have many
-// frames, one after another. Node 22 decompresses the first one, or one that is cut short, and says
-// nothing; so each frame gets a decompressor of its own.
+// Finds where Zstandard frames end (RFC 8878), from their block headers alone. A file may have many
+// frames. Node 22 decompresses only the first one, and silently accepts a truncated one, so each
+// frame gets its own decompressor.
 
 const frameMagic = 0xfd2fb528;
-/** A frame of any content, which is to be passed over: 16 numbers from this one on. */
+/** A skippable frame of any content: 16 magic numbers from this one on. */
 const skippableMagic = 0x184d2a50;
 const blockHeaderBytes = 3;
 const checksumBytes = 4;
@@ -14,7 +14,7 @@ const dictionaryIdBytes = [0, 1, 2, 4] as const;
 /** A part of a frame. */
 export interface FramePiece {
   readonly bytes: Buffer;
-  /** The frame ends with it. */
+  /** The piece ends the frame. */
   readonly isEnd: boolean;
 }
 
@@ -23,17 +23,17 @@ export class ZstdFrames {
   #header: number[] = [];
   #isInBlocks = false;
   #hasChecksum = false;
-  /** Bytes to be passed before the next header. */
+  /** Bytes to skip before the next header. */
   #left = 0;
   #isLastBlock = false;
   #isSkippable = false;
 
-  /** Whether all frames so far are whole. */
+  /** Whether all frames so far are complete. */
   get isBetween(): boolean {
     return !this.#isInBlocks && this.#left === 0 && this.#header.length === 0;
   }
 
-  /** The pieces of the frames in the next bytes. Throws where these are no frame. */
+  /** Yields the pieces of the frames in the next bytes. Throws if these are not a frame. */
   *pieces(chunk: Buffer): Generator<FramePiece, void, void> {
     let from = 0;
     for (let at = 0; at < chunk.length; ) {
@@ -46,7 +46,7 @@ export class ZstdFrames {
         at++;
         if (this.#isInBlocks) this.#readBlockHeader();
         else {
-          // Held back until it shows whether the frame is to be passed over.
+          // Held back until it is known whether the frame must be skipped.
           from = at;
           const header = this.#readFrameHeader();
           if (header !== undefined) yield { bytes: header, isEnd: false };
@@ -64,7 +64,7 @@ export class ZstdFrames {
       yield { bytes: chunk.subarray(from), isEnd: false };
   }
 
-  /** The header, when it is whole; undefined also for that of a frame to be passed over. */
+  /** Returns the header once it is complete; undefined also for a skippable frame. */
   #readFrameHeader(): Buffer | undefined {
     const header = this.#header;
     if (header.length < 5) return undefined;

@@ -105,7 +105,7 @@ function rowsOf(version: string, isClustered: boolean): readonly Row[] {
  * Says in the log which faults of the server's version are known, and says it again when a
  * reconnect leads to another version.
  */
-export function tellVersionFaults(
+export function logVersionFaults(
   link: Pick<NatsLink, "connection" | "onChange">,
   replicas: number,
   log: Pick<Log, "warn">,

@@ -1,5 +1,5 @@
-// The settings: one table with name, unit, default and reason, and the type of the values that it
-// gives. read-config.ts reads them, from PENSTOCK_* variables and from flags of the same names.
+// The table of settings: name, parser, unit, default and description of each. read-config.ts reads
+// the values from PENSTOCK_* variables and from flags of the same names.
 
 import { expansionText } from "../base/expansion.ts";
 import { networksOf } from "../base/networks.ts";
@@ -240,12 +240,12 @@ export const settings = {
     unit: "milliseconds",
     why: "time after which a frame without PubAck is resent with the same message id",
   }),
-  // Shorter than the streams' duplicate window of 2 minutes: when a frame is sent again, the stream
-  // must still know its message id.
+  // Must be shorter than the streams' duplicate window of 2 minutes: the stream must still know the
+  // message id of a frame that is sent again.
   requestTimeoutMs: setting({
     parse: wholeNumber(10, 100_000),
-    // Rides out a stop of the store of five seconds, and answers before the clients of SDKs give up:
-    // posthog-ruby waits for 8 s, most others for 10 s.
+    // Survives a stop of the store of five seconds, and responds before the clients of SDKs time
+    // out: posthog-ruby after 8 s, most others after 10 s.
     fallback: "7000",
     unit: "milliseconds",
     why: "maximum time from a complete body to its response (503 timeout); while the store is unreachable, requests of up to 256 KiB wait this long (503 unavailable)",

@@ -1,5 +1,5 @@
-// The part of the table of settings that is of `penstock effects`, the process beside the gateway.
-// The gateway itself reads none of these.
+// Settings of `penstock effects`, the process that runs next to the gateway. The gateway itself
+// reads none of these.
 
 import { effectsUrl, text, wholeNumber } from "./parsers.ts";
 import { setting } from "./setting.ts";

@@ -1,5 +1,4 @@
-// Finds settings that are valid by themselves but not together, and says so in words. The table is
-// in config.ts.
+// Finds settings that are valid by themselves but not together. The table is in config.ts.
 
 import { isPair } from "../base/pem.ts";
 import type { Config } from "./config.ts";
@@ -12,16 +11,16 @@ const ofServersElsewhere = [
   ["hubDomain", "PENSTOCK_HUB_DOMAIN"],
 ] as const;
 
-/** The faults between settings that are each valid by themselves. */
+/** Returns a message for each combination of settings that is not valid. */
 export function faultsBetween(config: Config): string[] {
   const faults: string[] = [];
   if (config.ackTimeoutMs > config.requestTimeoutMs) {
     faults.push("PENSTOCK_ACK_TIMEOUT_MS: must not be longer than PENSTOCK_REQUEST_TIMEOUT_MS");
   }
   if (config.inflightBytesMax < config.bodyBytesMax + config.inflatedBytesMax) {
-    // With a smaller budget, a body that is within its limits would be answered 503 for ever.
+    // With a smaller budget, a body within its limits would always get a 503.
     faults.push(
-      "PENSTOCK_INFLIGHT_BYTES_MAX: must hold PENSTOCK_BODY_BYTES_MAX and PENSTOCK_INFLATED_BYTES_MAX together",
+      "PENSTOCK_INFLIGHT_BYTES_MAX: must be at least the sum of PENSTOCK_BODY_BYTES_MAX and PENSTOCK_INFLATED_BYTES_MAX",
     );
   }
   return [...faults, ...portFaults(config), ...natsFaults(config), ...publicPortFaults(config)];
@@ -29,13 +28,13 @@ export function faultsBetween(config: Config): string[] {
 
 const everyAddress = ["0.0.0.0", "::"];
 
-/** Port 0 takes any free one, so two of them differ. */
+/** Two ports that are 0 do not collide: each picks a free port. */
 function portFaults({ host, port, adminHost, adminPort }: Config): string[] {
   const areOnOneAddress =
     host === adminHost || [host, adminHost].some((name) => everyAddress.includes(name));
   if (port === 0 || port !== adminPort || !areOnOneAddress) return [];
   return [
-    `PENSTOCK_PORT and PENSTOCK_ADMIN_PORT: are both ${port}, and each needs a port of its own`,
+    `PENSTOCK_PORT and PENSTOCK_ADMIN_PORT: both are ${port}; they must differ`,
   ];
 }
 
@@ -47,19 +46,19 @@ function publicPortFaults({
 }: Config): string[] {
   const faults: string[] = [];
   if ((cert === undefined) !== (key === undefined)) {
-    faults.push("PENSTOCK_TLS_CERT and PENSTOCK_TLS_KEY: one is of no use without the other");
+    faults.push("PENSTOCK_TLS_CERT and PENSTOCK_TLS_KEY: set both or neither");
   } else if (cert !== undefined && key !== undefined && !isPair(cert, key)) {
-    faults.push("PENSTOCK_TLS_KEY: is not the key of the certificate in PENSTOCK_TLS_CERT");
+    faults.push("PENSTOCK_TLS_KEY: is not the private key of the certificate in PENSTOCK_TLS_CERT");
   }
   if (proxyProtocol && trustedProxies.length === 0) {
     faults.push(
-      "PENSTOCK_PROXY_PROTOCOL: needs PENSTOCK_TRUSTED_PROXIES, else anybody could claim any address",
+      "PENSTOCK_PROXY_PROTOCOL: needs PENSTOCK_TRUSTED_PROXIES; without it any client could claim any address",
     );
   }
   if (proxyProtocol && cert !== undefined) {
-    // A proxy sends its PROXY header before the TLS handshake, where it is not read. A PROXY header
-    // inside the TLS stream would come from the client.
-    faults.push("PENSTOCK_PROXY_PROTOCOL: cannot be together with PENSTOCK_TLS_CERT");
+    // A proxy sends its PROXY header before the TLS handshake, where the gateway cannot read it. A
+    // PROXY header inside the TLS stream would come from the client.
+    faults.push("PENSTOCK_PROXY_PROTOCOL: cannot be combined with PENSTOCK_TLS_CERT");
   }
   return faults;
 }
@@ -69,7 +68,7 @@ function natsFaults(config: Config): string[] {
   const { natsUrl: url, natsCert: cert, natsKey: key } = config;
   if (config.natsPort !== undefined && url !== undefined) {
     faults.push(
-      "PENSTOCK_NATS_PORT: is of an embedded nats-server, and PENSTOCK_NATS_URL names another",
+      "PENSTOCK_NATS_PORT: is the port of an embedded nats-server, and cannot be combined with PENSTOCK_NATS_URL",
     );
   }
   for (const [name, variable] of ofServersElsewhere) {
@@ -77,24 +76,24 @@ function natsFaults(config: Config): string[] {
       faults.push(`${variable}: needs PENSTOCK_NATS_URL`);
   }
   if ((cert === undefined) !== (key === undefined)) {
-    faults.push("PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY: one is of no use without the other");
+    faults.push("PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY: set both or neither");
   } else if (cert !== undefined && key !== undefined && !isPair(cert, key)) {
-    faults.push("PENSTOCK_NATS_KEY: is not the key of the certificate in PENSTOCK_NATS_CERT");
+    faults.push("PENSTOCK_NATS_KEY: is not the private key of the certificate in PENSTOCK_NATS_CERT");
   }
   if (
     config.natsToken !== undefined &&
     url === undefined &&
     !/^(?!\$2)[\x21-\x7e]+$/.test(config.natsToken)
   ) {
-    // nats-server takes a token that begins with $2 for the hash of one.
+    // nats-server treats a token that begins with $2 as a bcrypt hash.
     faults.push(
-      "PENSTOCK_NATS_TOKEN: for an embedded nats-server, printable ASCII without spaces that does not begin with $2",
+      "PENSTOCK_NATS_TOKEN: for an embedded nats-server, must be printable ASCII without spaces and must not begin with $2",
     );
   }
   const identities = [config.natsToken, config.natsCreds, url?.includes("@") ? url : undefined];
   if (identities.filter((identity) => identity !== undefined).length > 1) {
     faults.push(
-      "PENSTOCK_NATS_TOKEN, PENSTOCK_NATS_CREDS and a user in PENSTOCK_NATS_URL: give one of them",
+      "PENSTOCK_NATS_TOKEN, PENSTOCK_NATS_CREDS and a user in PENSTOCK_NATS_URL: set only one of them",
     );
   }
   return faults;

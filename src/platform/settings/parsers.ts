@@ -1,4 +1,4 @@
-// How the text of a setting becomes its value. No setting is named here.
+// Parsers of the values of settings. No setting is named here.
 
 /** A parser returns the value, or throws an Error whose message completes "PENSTOCK_X: …". */
 export type Parse<T> = (text: string) => T;
@@ -12,19 +12,19 @@ export function wholeNumber(min: number, max: number): Parse<number> {
   return (value) => {
     const number = /^\d{1,16}$/.test(value) ? Number(value) : Number.NaN;
     if (!(number >= min && number <= max))
-      throw new Error(`must be a whole number from ${min} to ${max}: got "${value}"`);
+      throw new Error(`must be a whole number from ${min} to ${max} (got "${value}")`);
     return number;
   };
 }
 
-/** An address without user, query and fragment, which may have a path. */
+/** Parses a URL that may have a path, but no user, query or fragment. */
 export function originUrl(value: string): string {
   const url = URL.canParse(value) ? new URL(value) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol))
-    throw new Error("must be an address as https://us.i.posthog.com");
-  // What it holds is not shown: it may be a password.
+    throw new Error("must be a URL such as https://us.i.posthog.com");
+  // The value is not shown: it may contain a password.
   if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "")
-    throw new Error("must be without user, query and fragment");
+    throw new Error("must not have a user, a query or a fragment");
   return url.href.replace(/\/+$/, "");
 }
 
@@ -39,7 +39,7 @@ export function durationMs(value: string): number {
   const match = /^(\d{1,9})([smhd])$/.exec(value);
   const unitMs = durationUnitsMs[match?.[2] ?? ""];
   if (match === null || unitMs === undefined || Number(match[1]) === 0) {
-    throw new Error(`must be a duration such as 30m, 12h or 7d: got "${value}"`);
+    throw new Error(`must be a duration such as 30m, 12h or 7d (got "${value}")`);
   }
   return Number(match[1]) * unitMs;
 }
@@ -47,13 +47,13 @@ export function durationMs(value: string): number {
 export function flag(value: string): boolean {
   if (value === "true" || value === "1") return true;
   if (value === "false" || value === "0") return false;
-  throw new Error(`must be true or false: got "${value}"`);
+  throw new Error(`must be true or false (got "${value}")`);
 }
 
 export function oneOf<const T extends string>(...values: T[]): Parse<T> {
   return (value) => {
     const found = values.find((candidate) => candidate === value);
-    if (found === undefined) throw new Error(`must be one of ${values.join(", ")}: got "${value}"`);
+    if (found === undefined) throw new Error(`must be one of ${values.join(", ")} (got "${value}")`);
     return found;
   };
 }
@@ -61,15 +61,15 @@ export function oneOf<const T extends string>(...values: T[]): Parse<T> {
 /** A domain must be one token of a subject, because its API is at `$JS.<domain>.API`. */
 export function jetStreamDomain(value: string): string {
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(value))
-    throw new Error(`must match [A-Za-z0-9_-]{1,64}: got "${value}"`);
+    throw new Error(`must match [A-Za-z0-9_-]{1,64} (got "${value}")`);
   return value;
 }
 
 export function subjectPrefix(value: string): string {
-  // The prefix also names the streams (PENSTOCK_LIVE_0), so it keeps to what both a subject token
-  // and a stream name take.
+  // The prefix is part of subjects and of stream names (PENSTOCK_LIVE_0), so only characters that
+  // are valid in both are accepted.
   if (!/^[a-z][a-z0-9_]{0,31}$/.test(value))
-    throw new Error(`must match [a-z][a-z0-9_]{0,31}: got "${value}"`);
+    throw new Error(`must match [a-z][a-z0-9_]{0,31} (got "${value}")`);
   return value;
 }
 
@@ -80,13 +80,13 @@ export function natsUrl(value: string): string {
     const match = /^(?:(?:nats|tls):\/\/)?(?:([^\s/]*)@)?([^\s/@]+)$/.exec(server.trim());
     if (match === null || !URL.canParse(`http://${match[2]}`)) {
       throw new Error(
-        "must be nats://host:port or tls://host:port, or several with commas between",
+        "must be nats://host:port or tls://host:port, or a comma-separated list of them",
       );
     }
     users.add(match[1]);
   }
   users.delete(undefined);
-  if (users.size > 1) throw new Error("must have the same user and password in all its urls");
+  if (users.size > 1) throw new Error("must have the same user and password in all URLs");
   return value;
 }
 
@@ -95,6 +95,6 @@ export function effectsUrl(value: string): string {
   if (/^sqlite:[^\0]*$/.test(value)) return value;
   if (/^postgres(ql)?:\/\/[^\s]+$/.test(value) && URL.canParse(value)) return value;
   throw new Error(
-    "must be sqlite:<file>, sqlite: alone, or postgres://user:password@host/database",
+    "must be sqlite:<file>, sqlite:, or postgres://user:password@host/database",
   );
 }

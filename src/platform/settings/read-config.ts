@@ -1,5 +1,5 @@
-// Reads all settings from variables and flags. Every fault is found before anything starts, and all
-// are listed at once. Must not read `process`.
+// Reads all settings from variables and flags. Checks all of them before anything starts, and
+// reports all errors at once. Must not read `process`.
 
 import { lettersApart, nearest, typosMax } from "../base/near-name.ts";
 import { type Config, flagOf, type SettingName, settings, variableOf } from "./config.ts";
@@ -9,15 +9,17 @@ export type ConfigResult =
   | { readonly ok: true; readonly config: Config }
   | { readonly ok: false; readonly faults: readonly string[] };
 
-/** Variables of the project's own tests and tools, which may be set where a gateway starts too. */
+/**
+ * Variables of the project's own tests and tools. They may be set in the environment of a gateway.
+ */
 const ofTests = "PENSTOCK_TEST_";
 const ownWord = "PENSTOCK";
 const prefix = `${ownWord}_`;
 
 /**
  * Reads all settings: a flag wins over a variable, a variable over the default. Unknown PENSTOCK_*
- * variables, also under a misspelt PENSTOCK, are faults: a misspelt limit that is silently not in
- * force is worse than a gateway that does not start.
+ * variables are errors, also under a misspelt PENSTOCK: a misspelt limit that silently has no
+ * effect is worse than a gateway that does not start.
  */
 export function readConfig(
   env: Readonly<Record<string, string | undefined>>,
@@ -46,7 +48,9 @@ export function readConfig(
     : { ok: false, faults };
 }
 
-/** The value of such a variable is in no message: it may be a secret under a misspelt name. */
+/**
+ * Messages do not contain the value of such a variable: it may be a secret under a misspelt name.
+ */
 function unknownVariables(variables: readonly string[], known: readonly string[]): string[] {
   return variables.flatMap((variable) => {
     const own = ownNameOf(variable);
@@ -57,7 +61,10 @@ function unknownVariables(variables: readonly string[], known: readonly string[]
   });
 }
 
-/** The variable as it begins with PENSTOCK_; undefined for one that is none of ours. */
+/**
+ * Returns the variable with the prefix PENSTOCK_, or undefined if it does not belong to this
+ * program.
+ */
 function ownNameOf(variable: string): string | undefined {
   if (variable.startsWith(prefix)) return variable;
   const word = /^[A-Z0-9]*/.exec(variable)![0];
@@ -68,12 +75,12 @@ function ownNameOf(variable: string): string | undefined {
 }
 
 function isSlipOfOwnWord(word: string): boolean {
-  // OPENSTACK is two letters away, and another program's.
+  // OPENSTACK differs in two letters, and belongs to another program.
   const most = word.startsWith("P") ? 2 : 1;
   return lettersApart(word, ownWord, most) <= most;
 }
 
-/** The setting that was most likely meant; undefined where no name comes near. */
+/** Returns the setting with the most similar name, or undefined if no name is similar enough. */
 function meantBy(variable: string, known: readonly string[]): string | undefined {
   const given = variable.slice(prefix.length);
   const most = typosMax(given);
@@ -87,7 +94,7 @@ function meantBy(variable: string, known: readonly string[]): string | undefined
   return nearest(known, apart, most);
 }
 
-/** With its words sorted: `MAX_BODY_BYTES` and `BODY_BYTES_MAX` are the same. */
+/** Sorts the words of a name, so that `MAX_BODY_BYTES` and `BODY_BYTES_MAX` are equal. */
 function inOrder(name: string): string {
   return name.split("_").sort().join("_");
 }

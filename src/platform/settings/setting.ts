@@ -1,4 +1,4 @@
-// What the table of settings has in a row. No setting is named here.
+// The type of a row of the table of settings. No setting is named here.
 
 import type { Parse } from "./parsers.ts";
 
@@ -6,7 +6,7 @@ export interface Setting<T, Fallback extends string | undefined> {
   readonly parse: Parse<T>;
   /** The default, as text. A setting without a default may be unset. */
   readonly fallback: Fallback;
-  /** What the text stands for: shown in docs/reference/settings.md and by --help. */
+  /** Unit or kind of the value. docs/reference/settings.md and --help show it. */
   readonly unit: string;
   readonly why: string;
 }

@@ -1,5 +1,5 @@
-// The part of the table of settings that is of `penstock sink`, which takes events out of the
-// streams into a database. The gateway itself reads none of these.
+// Settings of `penstock sink`, which copies events from the streams to a target. The gateway itself
+// reads none of these.
 
 import { text, wholeNumber } from "./parsers.ts";
 import { setting } from "./setting.ts";
@@ -9,7 +9,7 @@ export const sinkSettings = {
     parse: text,
     fallback: undefined,
     unit: "url",
-    why: "target of `penstock sink`, like --to; here a password is not visible in the arguments of the process",
+    why: "target of `penstock sink`; unlike an argument, a password in this variable is not visible in the process list",
   }),
   sinkHost: setting({
     parse: text,
@@ -27,7 +27,7 @@ export const sinkSettings = {
     parse: wholeNumber(1, 1_000_000),
     fallback: "10000",
     unit: "events",
-    why: "maximum events per commit of `penstock sink`, or at the next two settings",
+    why: "maximum events per commit of `penstock sink`; the next two settings also end a batch",
   }),
   sinkBatchBytes: setting({
     parse: wholeNumber(65_536, 268_435_456),

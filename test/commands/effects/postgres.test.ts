@@ -64,7 +64,7 @@ test("a rebuild takes the place of the tables, which are kept, and leaves them w
   const stop = new AbortController();
   const served = serveEffects(
     { ...gateway.config, natsUrl: gateway.nats.url, effectsUrl: url, effectsPort: 0 },
-    { host: process, log: silent, signal: stop.signal, acceptExpired: false, isBeside: false },
+    { host: process, log: silent, signal: stop.signal, acceptExpired: false, isChild: false },
   );
   const person = () => run(url, "person", id, "me").catch(({ message }: Error) => message);
   await expect.poll(person, { timeout: 20_000 }).toContain("main id");

@@ -68,7 +68,7 @@ test("a database is verified, found out when it was changed, and rebuilt in its 
   const stop = new AbortController();
   const served = serveEffects(
     { ...gateway.config, natsUrl: gateway.nats.url, effectsUrl: `sqlite:${file}`, effectsPort: 0 },
-    { host: process, log: silent, signal: stop.signal, acceptExpired: false, isBeside: false },
+    { host: process, log: silent, signal: stop.signal, acceptExpired: false, isChild: false },
   );
   await expect
     .poll(() => run("person", id, "anon").catch(({ message }: Error) => message), {
@@ -136,7 +136,7 @@ test("a database is verified, found out when it was changed, and rebuilt in its 
       log: silent,
       signal: new AbortController().signal,
       acceptExpired: false,
-      isBeside: false,
+      isChild: false,
     },
   );
   await expect(serving).rejects.toThrow(isOthers);

@@ -3,7 +3,7 @@
 // cut may take there is for doctor to say.
 
 import { describe, expect, test } from "vitest";
-import { tellVersionFaults } from "../../../src/platform/nats/versions.ts";
+import { logVersionFaults } from "../../../src/platform/nats/versions.ts";
 
 interface Told {
   readonly warnings: { version?: string; faults?: readonly string[]; wanted?: string }[];
@@ -18,7 +18,7 @@ function told(server: { version: string; cluster?: string }, replicas: number): 
     changed = listener;
   };
   const link = { connection, onChange };
-  tellVersionFaults(link as unknown as Parameters<typeof tellVersionFaults>[0], replicas, {
+  logVersionFaults(link as unknown as Parameters<typeof logVersionFaults>[0], replicas, {
     warn: (fields) => void warnings.push(fields),
   });
   const reconnectTo = (version: string): void => {

@@ -1,6 +1,6 @@
-// Amplitude's export (https://amplitude.com/docs/apis/analytics/export): one object a line. What
-// becomes of its fields is what PostHog's own import makes of them (posthog,
-// rust/batch-import-worker/src/parse/content/amplitude.rs), but where a comment says otherwise.
+// Amplitude's export (https://amplitude.com/docs/apis/analytics/export): one object per line. The
+// fields are converted as PostHog's own import does it (posthog,
+// rust/batch-import-worker/src/parse/content/amplitude.rs), except if a comment states otherwise.
 
 import type { JsonObject } from "../json-text.ts";
 import { readTime, timeOf } from "../times.ts";
@@ -25,7 +25,7 @@ export const amplitude: Format = {
   convert(line, conversion) {
     const name = line["event_type"];
     if (name === "session_start") {
-      return { leftOut: "session_start", detail: "Amplitude's own mark of a session, no event" };
+      return { leftOut: "session_start", detail: "Amplitude's own session marker, which is not an event" };
     }
     const own = objectIn("event_properties", line["event_properties"], conversion);
     const known = objectIn("user_properties", line["user_properties"], conversion);
@@ -45,8 +45,8 @@ export const amplitude: Format = {
 };
 
 /**
- * What Amplitude tells repeats by: `$insert_id` and the device. Without it, the number that an SDK
- * gives each event of a device.
+ * The parts by which Amplitude deduplicates: `$insert_id` and the device. Without an `$insert_id`,
+ * the number that an SDK assigns to each event of a device.
  */
 function sourceOf(line: JsonObject): readonly unknown[] | undefined {
   const device = line["device_id"];
@@ -59,12 +59,12 @@ function sourceOf(line: JsonObject): readonly unknown[] | undefined {
   return ["amplitude", sender, session, number, name, exportedTime(time)];
 }
 
-/** A number, also where an export has it as text. */
+/** Converts a number that the export has as text. */
 function numberIfText(value: unknown): unknown {
   return typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value;
 }
 
-/** A time in the form in which Amplitude exports it, `2024-07-06 12:00:00.123000`. */
+/** Formats a time as Amplitude exports it, `2024-07-06 12:00:00.123000`. */
 function exportedTime(time: unknown): unknown {
   if (typeof time === "string" && /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}$/.test(time)) return time;
   const { ms } = readTime(time);
@@ -78,7 +78,7 @@ const eventNames: ReadonlyMap<unknown, string> = new Map([
   ["[Amplitude] Element Changed", "$autocapture"],
 ]);
 
-/** The times of an event, best first. */
+/** The times of an event, most accurate first. */
 const timeNames = [
   ...["event_time", "client_event_time", "server_received_time", "client_upload_time"],
   ...["server_upload_time", "processed_time"],
@@ -99,7 +99,7 @@ const deviceTypes: ReadonlyMap<unknown, string> = new Map([
   ["Android", "Mobile"],
 ]);
 
-/** What an event tells of itself and of its person alike. */
+/** Properties that belong to both the event and its person. */
 function sharedOf(line: JsonObject, own: JsonObject): JsonObject {
   return present({
     $os: line["device_type"],
@@ -132,7 +132,9 @@ function propertiesOf(line: JsonObject, own: JsonObject, conversion: Conversion)
   });
 }
 
-/** Amplitude has a list of groups for each type; an event here is of one. PostHog's drops them. */
+/**
+ * Amplitude allows a list of groups per type; an event here has one. PostHog's import drops them.
+ */
 function groupsOf(groups: JsonObject, { lost }: Conversion): JsonObject {
   const ofType = ([type, of]: [string, unknown]): [string, unknown] => {
     const list = decoded(of);
@@ -147,7 +149,7 @@ function groupsOf(groups: JsonObject, { lost }: Conversion): JsonObject {
   return present(Object.fromEntries(Object.entries(groups).map(ofType)));
 }
 
-/** What Amplitude writes for a property that has no value. */
+/** Amplitude's placeholder for a property without a value. */
 const noValue = "EMPTY";
 const firstTouch: ReadonlySet<string> = new Set([
   ...["initial_referrer", "initial_referring_domain", "initial_utm_source"],
@@ -155,9 +157,9 @@ const firstTouch: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The person's properties as they were at the event, beside what the event tells of them. PostHog's
- * import leaves the former out, and they would be lost. Where none is to be left out, they are
- * copied as a whole, which takes less time.
+ * Returns the properties of the person at the time of the event, together with those that the event
+ * sets. PostHog's import drops the former, which would be lost. If none has to be dropped, the
+ * object is copied as a whole, which is faster.
  */
 function setOf(known: JsonObject, shared: JsonObject): JsonObject {
   for (const name in known) {
@@ -172,7 +174,7 @@ function isKept(name: string, value: unknown): boolean {
   return value !== noValue && !firstTouch.has(name);
 }
 
-/** The names are written out: to make them anew for each line takes 1.3 µs. */
+/** The names are literals, because building them for each line takes 1.3 µs. */
 function setOnceOf(known: JsonObject): JsonObject {
   const told = (name: string): unknown => (known[name] === noValue ? undefined : known[name]);
   return present({

@@ -1,4 +1,4 @@
-// Tells which format a file is in by its first lines.
+// Detects the format of a file from its first lines.
 
 import { isObject, type JsonObject, valuesOf } from "../json-text.ts";
 import { amplitude } from "./amplitude.ts";
@@ -7,7 +7,7 @@ import { mixpanel } from "./mixpanel.ts";
 import { penstock, posthog, posthogBatchExport } from "./posthog.ts";
 import { segment } from "./segment.ts";
 
-/** The first that recognises a line has it, so those that ask for more stand first. */
+/** The first format that recognises a line is chosen, so stricter ones come first. */
 const formats: readonly Format[] = [
   penstock,
   amplitude,
@@ -25,17 +25,18 @@ export function formatNamed(name: string | undefined): Format | undefined {
 }
 
 /**
- * A first line that is not one of many: an array of objects or its beginning, or an object over
- * several lines. Some lines further down may be whole objects, and would be taken for all there is.
+ * Matches the beginning of a file that is not one object per line: an array of objects, or an
+ * object over several lines. Without this check, the few later lines that happen to be whole
+ * objects would be imported alone.
  */
 const opensMore = /^\s*(?:\[\s*(?:\{|$)|\{\s*$)/;
 
-/** Lines looked at before an import begins. */
+/** Number of lines used for detection. */
 export const linesLookedAt = 20;
 
 /**
- * The format, or why it cannot be told, for people. Lines that are no JSON objects do not count:
- * each costs itself alone, wherever it stands.
+ * Returns the format, or why it cannot be detected, for people. Lines that are not JSON objects are
+ * ignored: each only affects itself.
  */
 export function detectFormat(lines: readonly string[]): Format | string {
   const begin = lines.find((line) => line.trim() !== "");
@@ -52,13 +53,13 @@ export function detectFormat(lines: readonly string[]): Format | string {
   const known = [...found].filter((format) => format !== undefined);
   if (known.length === 1) return known[0]!;
   if (known.length > 1) {
-    return `its first lines are ${known.map(({ title }) => title).join(" and ")}: say which it is with --format`;
+    return `its first lines are ${known.map(({ title }) => title).join(" and ")}: choose one with --format`;
   }
   if (begin !== undefined && first === "") return notLines(begin);
-  return `its first lines are in no known format (they have ${first || "no members"}): say which it is with --format`;
+  return `its first lines are in no known format (they have ${first || "no members"}): choose one with --format`;
 }
 
-/** None where the line cannot be read. */
+/** Empty if the line cannot be read. */
 function objectsIn(line: string): JsonObject[] {
   try {
     return valuesOf(line).values.filter(isObject);
@@ -69,9 +70,9 @@ function objectsIn(line: string): JsonObject[] {
 
 function notLines(line: string): string {
   if (/^\s*\[/.test(line))
-    return "it is a JSON array, and must have one object a line: jq -c '.[]' makes that of it";
+    return "it is a JSON array, but must have one object per line: convert it with jq -c '.[]'";
   if (/^\s*\{/.test(line)) {
-    return "its first lines are no whole JSON objects, and it must have one a line: jq -c . makes that of it, jq -c '.results[]' of what PostHog's API answers";
+    return "its first lines are not whole JSON objects, but it must have one per line: convert it with jq -c ., or a response of PostHog's API with jq -c '.results[]'";
   }
-  return "its first lines are no JSON objects";
+  return "its first lines are not JSON objects";
 }

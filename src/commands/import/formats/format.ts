@@ -1,38 +1,38 @@
-// What an import knows of a format: how one of its lines is told from others, and what event it
-// stands for. Holds types, and the reading of values that several formats share.
+// The interface of an import format: how it recognises a line, and how it converts the line to an
+// event. Holds types, and parsers of values that several formats share.
 
 import { isBlankId } from "../event-uuid.ts";
 import { isObject, type JsonObject, parseJson } from "../json-text.ts";
 import type { TimeZone } from "../time-zone.ts";
 
-/** An event as the gateway takes it, without its uuid. */
+/** An event as the gateway accepts it, without its uuid. */
 interface SentEvent {
   readonly event: unknown;
   readonly distinct_id: unknown;
-  /** ISO 8601, or what else the line has for a time; absent where it says none. */
+  /** ISO 8601, or the unparsed time of the line; absent if the line has none. */
   readonly timestamp?: unknown;
   readonly properties: JsonObject;
   readonly $set?: JsonObject | undefined;
   readonly $set_once?: JsonObject | undefined;
 }
 
-/** What a line stands for. */
+/** The result of the conversion of a line. */
 export type Converted =
   | {
       readonly event: SentEvent;
-      /** The event's id where it comes from, if that is a UUID. */
+      /** The event's id in its source, if that is a UUID. */
       readonly uuid?: unknown;
       /**
-       * What else names the event where it comes from: a line with the same parts, in this file or
-       * in another one, is the same event.
+       * Other parts that identify the event in its source: a line with the same parts, in this or
+       * another file, is the same event.
        */
       readonly source?: readonly unknown[] | undefined;
-      /** Links between ids that the line states too: events of their own, sent after it. */
+      /** Links between ids that the line also states; sent as separate events after it. */
       readonly links?: readonly Link[];
-      /** What else the line states, as an event of its own that is sent after it. */
+      /** A further event that the line contains; sent after it. */
       readonly also?: SentEvent | undefined;
     }
-  /** The line is no event that is to be stored. */
+  /** The line is not an event that should be stored. */
   | { readonly leftOut: string; readonly detail: string };
 
 export interface Link {
@@ -40,28 +40,28 @@ export interface Link {
   readonly source: readonly unknown[];
 }
 
-/** Why a part of a line is not in its event, which is stored all the same. */
+/** Why a part of a line is not in its event, which is stored anyway. */
 export type LossCode = "unreadable_field" | "more_groups" | "group_properties";
 
-/** A set of facts, each of a kind. It forgets the oldest of them. */
+/** A bounded set of facts by kind. It forgets the oldest ones. */
 export interface Shown {
-  /** Adds a fact. True: it is new. */
+  /** Adds a fact. Returns true if it is new. */
   add(kind: string, fact: string): boolean;
   has(kind: string, fact: string): boolean;
 }
 
 export interface FormatOptions {
-  /** The group type of a Segment `group` call that does not say its own. */
+  /** The group type of a Segment `group` call that has none. */
   readonly groupType: string;
-  /** That of Mixpanel's times; undefined: UTC. */
+  /** The time zone of Mixpanel's times; undefined: UTC. */
   readonly timeZone?: TimeZone | undefined;
 }
 
-/** What a conversion reads a line with. */
+/** The options and callbacks of a conversion. */
 export interface Conversion extends FormatOptions {
-  /** Notes a part of the line that its event does not have. */
+  /** Records a part of the line that its event does not contain. */
   readonly lost: (code: LossCode, detail: string) => void;
-  /** What earlier lines of the file have shown. */
+  /** Facts from earlier lines of the file. */
   readonly shown: Shown;
 }
 
@@ -69,18 +69,18 @@ export interface Format {
   readonly name: string;
   /** The field with the event's name. Default: `event`. */
   readonly nameField?: string;
-  /** Whether times may be those of the clock on a wall, of a zone that no line names. */
+  /** Whether times may be local times of a zone that the line does not name. */
   readonly hasLocalTimes?: boolean;
   /** For people: "PostHog's batch export". */
   readonly title: string;
-  /** Whether the object, a line of the file, is in this format. */
+  /** Whether a line of the file, as an object, has this format. */
   recognises(line: JsonObject): boolean;
   /**
-   * Whether the line has to be converted; if not, its bytes are an event as they stand. Absent
-   * where all have to be.
+   * Whether the line must be converted; if not, its bytes are already an event. Absent if all lines
+   * must be converted.
    */
   needsConversion?(text: Buffer, start: number, end: number): boolean;
-  /** Whether a line that has no `uuid` of its own may have it under another name. */
+  /** Whether a line without a `uuid` may have its id under another name. */
   mayHaveOtherId?(text: Buffer, start: number, end: number): boolean;
   convert(line: JsonObject, conversion: Conversion): Converted;
 }
@@ -89,10 +89,10 @@ export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** JSON that was made text of, once or several times. */
+/** Maximum number of times that JSON may be encoded as text. */
 const encodedMax = 3;
 
-/** The value itself; for a text that holds a JSON object or array, what it holds. */
+/** Returns the value; for text that contains a JSON object or array, that object or array. */
 export function decoded(value: unknown): unknown {
   let found = value;
   for (let nth = 0; nth < encodedMax && typeof found === "string"; nth++) {
@@ -108,8 +108,8 @@ export function decoded(value: unknown): unknown {
 }
 
 /**
- * The object of a field, also where it is JSON in text. Empty for null and an empty array, which PHP
- * writes for an empty object. Anything else is noted as lost.
+ * Returns the object of a field, also if it is JSON in text. Empty for null and for an empty array,
+ * which PHP writes for an empty object. Anything else is recorded as lost.
  */
 export function objectIn(name: string, value: unknown, { lost }: Conversion): JsonObject {
   if (isObject(value)) return value;
@@ -121,20 +121,20 @@ export function objectIn(name: string, value: unknown, { lost }: Conversion): Js
   return {};
 }
 
-/** A text that is not empty; undefined for anything else. */
+/** Returns a non-empty text; undefined for anything else. */
 export function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** An id, which some write as a number; undefined where there is none. */
+/** Returns an id, which some sources write as a number; undefined if there is none. */
 export function idOf(value: unknown): unknown {
   if (typeof value === "string") return value.trim() === "" ? undefined : value;
   return value ?? undefined;
 }
 
 /**
- * An id in the one form that uuids are made of: some exports write it as a number, others as text.
- * Undefined where there is none.
+ * Returns an id in the form from which uuids are derived: some exports write it as a number, others
+ * as text. Undefined if there is none.
  */
 export function idTextOf(value: unknown): string | undefined {
   const id = idOf(value);
@@ -142,14 +142,14 @@ export function idTextOf(value: unknown): string | undefined {
   return JSON.stringify(id);
 }
 
-/** What names an event where it comes from; undefined for none, also for the nil and the max UUID. */
+/** Returns the id of an event in its source; undefined if it has none, or the nil or max UUID. */
 export function eventIdOf(value: unknown): unknown {
   return isBlankId(value) ? undefined : idOf(value);
 }
 
 /**
- * The members that are there. JSON leaves out what is undefined; null is as absent. A loop takes a
- * fourth of the time of Object.entries and back, and most lines have few of many members.
+ * Returns the members that are present. JSON omits undefined; null counts as absent. A loop takes a
+ * quarter of the time of Object.entries and back, and most lines have few of many possible members.
  */
 export function present(members: JsonObject): JsonObject {
   const kept: Record<string, unknown> = {};

@@ -1,6 +1,6 @@
-// Mixpanel's raw export (https://docs.mixpanel.com/reference/raw-event-export): one object a line,
-// {"event","properties"}. The names that change are those that PostHog's own import changes
-// (posthog, rust/batch-import-worker/src/parse/content/mixpanel.rs).
+// Mixpanel's raw export (https://docs.mixpanel.com/reference/raw-event-export): one object per
+// line, {"event","properties"}. The renamed properties are those of PostHog's own import (posthog,
+// rust/batch-import-worker/src/parse/content/mixpanel.rs).
 
 import { type JsonObject, numberOf } from "../json-text.ts";
 import { readTime, timeOf } from "../times.ts";
@@ -79,13 +79,13 @@ function timeIn(sent: JsonObject): unknown {
   const time = sent["time"];
   const number = numberOf(time) ?? 0;
   if (number < 1 || number >= 1e8 || yearOrDay.test(String(number))) return time;
-  // Without a zone, as the number is.
+  // Without a zone, like the number.
   return new Date(number * 1_000).toISOString().slice(0, -1);
 }
 
 /**
- * The second of an event, as the line has it: an export may have text, seconds or milliseconds, and
- * all of them give the same.
+ * The time of an event in seconds: an export may have text, seconds or milliseconds, and all of
+ * them give the same result.
  */
 function secondOf(time: unknown): unknown {
   const { ms } = readTime(time);
@@ -93,14 +93,14 @@ function secondOf(time: unknown): unknown {
 }
 
 const devicePrefix = "$device:";
-/** A UUID, or what Mixpanel's SDK for browsers made of a device before: five groups, but longer. */
+/** A UUID, or the older device ids of Mixpanel's browser SDK: five groups, but longer. */
 const deviceForm = /^(?=.{32})[0-9a-f]+(?:-[0-9a-f]+){4}$/i;
 
-/** Notes whose ids the line shows. */
+/** Records which ids the line shows to be devices or users. */
 function noteIds(sent: JsonObject, { shown }: Conversion): void {
   for (const name of ["$device_id", "$anon_id", "$anon_distinct_id"]) {
     const device = idTextOf(sent[name]);
-    // Of most devices the form shows it.
+    // The form identifies most devices.
     if (device !== undefined && !deviceForm.test(device)) shown.add("device", device);
   }
   for (const name of ["$user_id", "$identified_id"]) {
@@ -111,7 +111,9 @@ function noteIds(sent: JsonObject, { shown }: Conversion): void {
 
 type UserTest = (id: unknown) => boolean;
 
-/** Tells the id of a user from that of a device: by what the file has shown, else by its form. */
+/**
+ * Distinguishes the id of a user from that of a device: by facts from the file, else by its form.
+ */
 function userTest({ shown }: Conversion): UserTest {
   return (id) => {
     const text = String(idTextOf(id));
@@ -121,10 +123,10 @@ function userTest({ shown }: Conversion): UserTest {
 }
 
 /**
- * The id under which the event was sent, where Mixpanel has replaced it by one of its own. As
- * PostHog's import does, except for what a device sent before its user was known: that stays the
- * device's, so that an export from before and one from after are of the same event. The user's
- * events link the device. Without any id, it is that of Simplified ID Merge.
+ * The id under which the event was sent, if Mixpanel has replaced it by one of its own. As in
+ * PostHog's import, except for events that a device sent before its user was known: they stay the
+ * device's, so that an earlier and a later export give the same event. The user's events link the
+ * device. Without any id, it is that of Simplified ID Merge.
  */
 function distinctIdOf(sent: JsonObject, isUser: UserTest): unknown {
   const distinctId = idOf(sent["distinct_id"]);
@@ -134,18 +136,20 @@ function distinctIdOf(sent: JsonObject, isUser: UserTest): unknown {
   return isSame(before, visitorOf(sent)) || !isUser(distinctId) ? before : distinctId;
 }
 
-/** The distinct id of what a device sent before its user was known, in Simplified ID Merge. */
+/**
+ * The distinct id of events that a device sent before its user was known, in Simplified ID Merge.
+ */
 function visitorOf(sent: JsonObject): string | undefined {
   const text = idTextOf(sent["$device_id"]);
   if (text === undefined) return undefined;
-  // In Original ID Merge the device's id may be the distinct id as it is.
+  // In Original ID Merge the distinct id may be the device's id unchanged.
   const isPlain = idTextOf(sent["$distinct_id_before_identity"]) === text;
   return isPlain || text.startsWith(devicePrefix) ? text : `${devicePrefix}${text}`;
 }
 
 /**
- * What stays the same in all exports of who sent the event: `distinct_id` becomes the user's once
- * that is known.
+ * The sender of the event, which is the same in all exports: `distinct_id` becomes the user's once
+ * the user is known.
  */
 function senderOf(sent: JsonObject): string | undefined {
   const id =
@@ -156,7 +160,7 @@ function senderOf(sent: JsonObject): string | undefined {
 }
 
 /**
- * A `$identify` is of the user, and names the visitor: in Original ID Merge
+ * A `$identify` belongs to the user and names the visitor: in Original ID Merge
  * (https://docs.mixpanel.com/reference/create-identity), as SDKs send it, or by the device.
  */
 function identified(
@@ -182,7 +186,7 @@ interface Pair {
  * The ids of one person that an event has. Simplified ID Merge links a device to the user of any
  * event that has both ids
  * (https://docs.mixpanel.com/docs/tracking-methods/id-management/identifying-users-simplified). If
- * Mixpanel has replaced the id of an event, the former one is of the same person.
+ * Mixpanel has replaced the id of an event, the former id belongs to the same person.
  */
 function pairsOf(sent: JsonObject, isUser: UserTest): Pair[] {
   const canonical = idOf(sent["distinct_id"]);
@@ -200,7 +204,7 @@ function linkSource({ visitor, user }: Pair): readonly unknown[] {
   return ["mixpanel link", idTextOf(visitor), idTextOf(user)];
 }
 
-/** Whether no line before has stated the link; notes it. */
+/** Whether the link is new in this file; records it. */
 function isNewLink(pair: Pair, { shown }: Conversion): boolean {
   return shown.add("link", JSON.stringify(linkSource(pair)));
 }
@@ -221,8 +225,8 @@ interface Merge {
 }
 
 /**
- * A `$merge` makes one person of two (https://docs.mixpanel.com/reference/identity-merge). The main
- * id is that of a user, where one of the two is a device.
+ * A `$merge` joins two persons (https://docs.mixpanel.com/reference/identity-merge). If one of the
+ * ids is a device, the main id is the user's.
  */
 function merged({ sent, timestamp, source }: Merge, conversion: Conversion): Converted {
   const named = decoded(sent["$distinct_ids"]);
@@ -236,7 +240,7 @@ function merged({ sent, timestamp, source }: Merge, conversion: Conversion): Con
   const main = [own, ...ids].find((id) => id !== undefined && isUser(id)) ?? own ?? ids[0];
   const [first, ...more] = ids.filter((id) => id !== main);
   if (first === undefined) {
-    const detail = "$distinct_ids must have two ids: nothing to merge";
+    const detail = "$distinct_ids must have at least two ids: nothing to merge";
     return { leftOut: "merge_without_ids", detail };
   }
   const eventOf = (id: unknown, properties: JsonObject) => ({
@@ -248,7 +252,7 @@ function merged({ sent, timestamp, source }: Merge, conversion: Conversion): Con
   return {
     event: eventOf(first, propertiesOf(sent)),
     source: source ?? sourceOf(secondOf(timeIn(sent)), firstText, mainText),
-    // Without the properties: they have all of the ids.
+    // Without the properties, which contain all ids.
     links: more.map((id) => ({
       event: eventOf(id, {}),
       source: sourceOf(idTextOf(id), mainText),

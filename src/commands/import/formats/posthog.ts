@@ -1,6 +1,6 @@
-// The formats of lines that are events as they stand, or nearly: the gateway's own record, what
-// PostHog's capture takes, and PostHog's exports. What the gateway reads of an event stands in them
-// at the same place, and what else there is it ignores.
+// The formats whose lines are events already, or nearly: the gateway's own record, the events of
+// PostHog's capture, and PostHog's exports. The fields that the gateway reads have the same place
+// in all of them, and it ignores the others.
 
 import { Ascii, isJsonSpace } from "../../../platform/base/ascii.ts";
 import { isObject } from "../json-text.ts";
@@ -17,8 +17,8 @@ import {
 } from "./format.ts";
 
 /**
- * The record that the gateway stores, as `penstock tail` prints it and docs/guides/reading.md has
- * it. `ip`, `received_at` and `sent_at` are those of the import then.
+ * The record that the gateway stores, as `penstock tail` prints it and docs/guides/reading.md
+ * describes it. `ip`, `received_at` and `sent_at` are replaced by those of the import.
  */
 export const penstock: Format = {
   name: "penstock",
@@ -33,9 +33,9 @@ export const penstock: Format = {
 
 /**
  * A row of the events model, as JSONLines
- * (https://posthog.com/docs/cdp/batch-exports/s3#events-model). `$set` and `$set_once` stand in
- * its `properties`. In Parquet `properties` is text, and stays so where that is made JSON of.
- * What `person_id` and `person_properties` say comes of all events.
+ * (https://posthog.com/docs/cdp/batch-exports/s3#events-model). `$set` and `$set_once` are in its
+ * `properties`. In Parquet `properties` is text, and stays text if Parquet is converted to JSON.
+ * `person_id` and `person_properties` are ignored: they are derived from all events.
  */
 export const posthogBatchExport: Format = {
   name: "posthog-batch-export",
@@ -53,8 +53,8 @@ export const posthogBatchExport: Format = {
 };
 
 /**
- * An event as PostHog's capture takes it (https://posthog.com/docs/api/capture), and as its events
- * API gives it (https://posthog.com/docs/api/events): there the uuid is called `id`.
+ * An event as PostHog's capture accepts it (https://posthog.com/docs/api/capture), and as its
+ * events API returns it (https://posthog.com/docs/api/events): there the uuid is called `id`.
  */
 export const posthog: Format = {
   name: "posthog",
@@ -74,7 +74,7 @@ const idName = Buffer.from('"id"');
 const chainName = Buffer.from('"elements_chain"');
 const elementsName = Buffer.from('"elements"');
 
-/** Whether there may be clicked elements. */
+/** Whether the line may contain clicked elements. */
 function hasElements(text: Buffer, start: number, end: number): boolean {
   const line = text.subarray(start, end);
   return (
@@ -89,7 +89,7 @@ function hasElements(text: Buffer, start: number, end: number): boolean {
   );
 }
 
-/** Whether a member of that name, at whatever depth, has such a value; it begins at `at`. */
+/** Whether a member of that name, at any depth, may have such a value; the value begins at `at`. */
 function mayHave(line: Buffer, name: Buffer, isSuch: (at: number) => boolean): boolean {
   for (let found = line.indexOf(name); found >= 0; ) {
     let at = found + name.length;
@@ -102,7 +102,7 @@ function mayHave(line: Buffer, name: Buffer, isSuch: (at: number) => boolean): b
 
 type ConvertedEvent = Extract<Converted, { readonly event: unknown }>;
 
-/** All that the gateway reads, under its name. */
+/** Returns all fields that the gateway reads, under the gateway's names. */
 function eventOf(line: Readonly<Record<string, unknown>>, conversion: Conversion): ConvertedEvent {
   const { event, timestamp, offset, $unset, uuid } = line;
   const distinctId = idOf(line["distinct_id"]) ?? line["$distinct_id"];
@@ -113,16 +113,16 @@ function eventOf(line: Readonly<Record<string, unknown>>, conversion: Conversion
     $set_once: fieldOf("$set_once", line["$set_once"], conversion),
     $unset,
   };
-  // What is of another type than the gateway wants is sent all the same: it says so by its rules.
+  // A field of a wrong type is sent unchanged: the gateway reports it by its own rules.
   return { event: sent as ConvertedEvent["event"], uuid };
 }
 
-/** The object that a text holds; anything else stays. */
+/** Returns the object in a text; anything else unchanged. */
 function fieldOf(name: string, value: unknown, conversion: Conversion): unknown {
   return typeof value === "string" ? objectIn(name, value, conversion) : value;
 }
 
-/** Those that the gateway reads may be text, too. */
+/** Properties that the gateway reads as objects, and that may be text here. */
 const objectNames = ["$set", "$set_once", "$group_set", "$groups"] as const;
 
 function propertiesOf(value: unknown, conversion: Conversion): unknown {
@@ -138,7 +138,7 @@ function propertiesOf(value: unknown, conversion: Conversion): unknown {
 }
 
 /**
- * Puts the clicked elements into the properties, where PostHog's own clients send them
+ * Moves the clicked elements into the properties, where PostHog's own clients send them
  * (`$elements_chain`, posthog-js since 1.91; `$elements` before).
  */
 function withElements(

@@ -30,9 +30,9 @@ export const segment: Format = {
     const converted = eventOf(line, conversion);
     if (converted === undefined) {
       const type = JSON.stringify(line["type"]) ?? "none";
-      return { leftOut: "unknown_call", detail: `no call of this type: ${type}` };
+      return { leftOut: "unknown_call", detail: `unknown type of call: ${type}` };
     }
-    // Segment tells repeats by it, so two lines with one messageId are one event.
+    // Segment deduplicates by messageId, so two lines with one messageId are one event.
     const messageId = eventIdOf(line["messageId"]);
     const timestamp = timeOf(timeNames.map((name) => line[name]));
     const { $set, ...event } = converted;
@@ -50,8 +50,8 @@ export const segment: Format = {
 };
 
 /**
- * The times of a call, best first: Segment's `timestamp` is `originalTimestamp`, corrected by the
- * error of the client's clock. RudderStack also writes them in snake case.
+ * The times of a call, most accurate first: Segment's `timestamp` is `originalTimestamp`, corrected
+ * by the error of the client's clock. RudderStack also writes them in snake case.
  */
 const timeNames = [
   ...["timestamp", "originalTimestamp", "original_timestamp", "sentAt", "sent_at"],
@@ -73,7 +73,7 @@ function eventOf(line: JsonObject, conversion: Conversion): SegmentEvent | undef
     ...groupsOf(properties, context, conversion),
   };
   const ownTraits = objectIn("traits", line["traits"], conversion);
-  // The traits of a group call are those of the group. Its context has those of the user.
+  // The traits of a group call are those of the group; its context has those of the user.
   const known = line["type"] === "group" ? traits : { ...traits, ...ownTraits };
   const $set = Object.keys(known).length > 0 ? known : undefined;
   switch (line["type"]) {
@@ -113,9 +113,9 @@ interface Aliased {
 }
 
 /**
- * The user id stays the person's main id, or the anonymous id if the call has no user id: of a
- * `$create_alias` that is the alias, and the event is of the id that was used before. Without an id
- * used before there is nothing to link.
+ * The user id stays the person's main id, or the anonymous id if the call has no user id: in a
+ * `$create_alias` that is the alias, and the event belongs to the previous id. Without a previous
+ * id there is nothing to link.
  */
 function aliased({ userId, anonymousId, previousId, base }: Aliased): SegmentEvent {
   const main = userId ?? anonymousId ?? previousId;
@@ -129,7 +129,7 @@ function aliased({ userId, anonymousId, previousId, base }: Aliased): SegmentEve
   };
 }
 
-/** The group of the user that the context names, beside those that the properties name. */
+/** The groups of an event: that of the user from the context, and those from the properties. */
 function groupsOf(
   properties: JsonObject,
   context: JsonObject,
@@ -159,8 +159,8 @@ interface Identified {
 }
 
 /**
- * A call without a user id says something of a visitor, and links nothing: it is `$set`, which
- * makes nobody known. With both ids the visitor becomes the user, as in posthog-js.
+ * A call without a user id describes a visitor and links nothing: it becomes `$set`, which
+ * identifies no person. With both ids the visitor becomes the user, as in posthog-js.
  */
 function identified({ userId, anonymousId, base, traits }: Identified): SegmentEvent {
   if (userId === undefined) {
@@ -192,7 +192,7 @@ function grouped({ distinct_id, base, groupType, key, traits }: Grouped): Segmen
   return { event: "$groupidentify", distinct_id, properties };
 }
 
-/** What a call's context says, by the names that PostHog has for it. */
+/** The context of a call, under PostHog's property names. */
 function contextProperties(
   line: JsonObject,
   context: JsonObject,

@@ -1,6 +1,6 @@
-// The effects beside the gateway of `up`: a process of its own, so that the two do not share a
-// thread. This has both ends: what `up` keeps running, and the hidden command that runs there. The
-// child ends with its parent, whichever way that ends: their channel closes.
+// The effects process that `up` runs as a child, so that the effects and the gateway do not share a
+// thread. This file has both ends: the code in `up` that keeps the child running, and the hidden
+// command that the child runs. However the parent ends, the channel closes and the child exits.
 
 import { type ChildProcess, fork } from "node:child_process";
 import { constants, setPriority } from "node:os";
@@ -9,42 +9,43 @@ import { createLog, type Log } from "../platform/base/log.ts";
 import { processPauses, restartLoop } from "../platform/base/retry.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { serveEffects } from "./effects.ts";
-import { besideCommand } from "./options.ts";
+import { childCommand } from "./options.ts";
 
-interface StartBeside {
+interface StartMessage {
   readonly type: "start";
   readonly config: Config;
 }
 
-export interface EffectsBeside {
-  /** Ends the process when it has committed what it has in hand. */
+export interface EffectsChild {
+  /** Ends the process after a commit of the events that it has read. */
   close(): Promise<void>;
 }
 
-/** A process that fails at every start must not fill the log. */
+/** The pause between restarts limits the log lines of a process that fails at every start. */
 const pauses = { ...processPauses, pauseMsMax: 30_000 } as const;
 /**
  * V8 collects earlier instead of growing its heap. After 20 s of single events of 100,000 people at
- * 40,000 a second the process has 220 MiB with these flags and the caches of `besideMemory`, and
+ * 40,000 a second the process has 220 MiB with these flags and the caches of `childMemory`, and
  * 390 MiB with the small caches alone.
  */
 const smallHeap = ["--optimize-for-size", "--max-semi-space-size=2"];
-/** A commit and the closing of the database take less, or something hangs. */
+/** A commit and closing the database take less than this, unless something hangs. */
 const closeGraceMs = 10_000;
 
-/** Returns at once: nothing of the gateway waits for the effects. */
-export function startBeside(
+/** Returns immediately: the gateway does not wait for the effects. */
+export function startEffectsChild(
   config: Config,
   { env, mainFile, stop }: CommandContext,
   log: Log,
-): EffectsBeside {
+): EffectsChild {
   const closing = new AbortController();
   let child: ChildProcess | undefined;
   let end: object = {};
   const run = async (): Promise<void> => {
-    // Its settings come over the channel: secrets among them must not stand in its environment too.
+    // The settings are sent over the channel, because the environment must not contain their
+    // secrets.
     const own = Object.entries(env).filter(([name]) => !name.startsWith("PENSTOCK_"));
-    const started = fork(mainFile, ["effects", besideCommand], {
+    const started = fork(mainFile, ["effects", childCommand], {
       env: Object.fromEntries(own),
       stdio: ["ignore", "ignore", "inherit", "ipc"],
       serialization: "advanced",
@@ -54,7 +55,7 @@ export function startBeside(
     lowerPriority(started.pid);
     log.info({ pid: started.pid }, "effects process started");
     const ended = endOf(started);
-    if (started.connected) started.send({ type: "start", config } satisfies StartBeside, () => {});
+    if (started.connected) started.send({ type: "start", config } satisfies StartMessage, () => {});
     end = await ended;
     child = undefined;
   };
@@ -64,7 +65,7 @@ export function startBeside(
     ended: (waitMs, error) =>
       log.error(
         { ...(error === undefined ? end : { err: error }), waitMs },
-        "the effects process ended: starting another in its place",
+        "effects process exited: starting a new one",
       ),
   });
   return {
@@ -79,18 +80,18 @@ export function startBeside(
   };
 }
 
-/** The child's end: runs until it is told to stop, or its parent is gone. */
-export async function runBeside(context: CommandContext): Promise<void> {
+/** The child's end: runs until `context.stop` is aborted or the parent exits. */
+export async function runEffectsChild(context: CommandContext): Promise<void> {
   const { channel, stop } = context;
   if (channel.send === undefined) {
     throw new CommandError(
-      "`effects beside` is what `up` runs: start `penstock effects` instead",
+      "`effects beside` is an internal command of `up`: run `penstock effects` instead",
       usageExitCode,
     );
   }
   const left = new AbortController();
-  const started = Promise.withResolvers<StartBeside | undefined>();
-  channel.on("message", (message) => started.resolve(message as StartBeside));
+  const started = Promise.withResolvers<StartMessage | undefined>();
+  channel.on("message", (message) => started.resolve(message as StartMessage));
   channel.on("disconnect", () => {
     left.abort();
     started.resolve(undefined);
@@ -101,24 +102,24 @@ export async function runBeside(context: CommandContext): Promise<void> {
   const { host } = context;
   const signal = AbortSignal.any([stop, left.signal]);
   const log = createLog(config.logLevel).child({ process: "effects" });
-  await serveEffects(config, { host, log, signal, acceptExpired: false, isBeside: true });
+  await serveEffects(config, { host, log, signal, acceptExpired: false, isChild: true });
 }
 
 /**
- * The lowest priority: the effects take a processor that the gateway and nats-server do not need,
- * and catch up later. Linux has a priority per thread, and new threads inherit it. If the system
- * does not allow it, the effects keep the gateway's.
+ * Sets the lowest priority: the effects use the processor time that the gateway and nats-server
+ * leave, and catch up later. On Linux, priority is per thread, and new threads inherit it. If the
+ * system does not allow the change, the effects have the gateway's priority.
  */
 function lowerPriority(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
     setPriority(pid, constants.priority.PRIORITY_LOW);
   } catch {
-    // It keeps the gateway's.
+    // Not allowed: the process has the gateway's priority.
   }
 }
 
-/** Rejects when the process could not be started. */
+/** Rejects if the process could not be started. */
 function endOf(child: ChildProcess): Promise<object> {
   return new Promise((resolve, reject) => {
     child.on("error", (error) => {
