@@ -1,5 +1,5 @@
-// The counters as the live page wants them: running totals, few and by name. The page works out the
-// rates itself, so nothing is kept here.
+// Reduces the counters to a few running totals by name for the live page. The page computes the
+// rates itself, so no history is held here.
 
 import type { MetricSnapshot } from "../platform/metrics/table.ts";
 

@@ -1,20 +1,20 @@
-// Asks the HTTP port of the effects, which is another process: the policy of the live page lets a
-// browser ask the admin port and no other. What is asked for is bounded in time and in size, and
-// nothing is remembered here.
+// Queries the HTTP port of the effects process for the live page: the page's
+// Content-Security-Policy only lets a browser request the admin port. Requests are limited in time
+// and size, and nothing is cached here.
 
 import { dayOf } from "../platform/base/day.ts";
 import { totalLag } from "../readers/effects/streams/lag.ts";
 
-/** What the effects are at, and what they have made. */
+/** The state of the effects, and the totals in their database. */
 export interface EffectsSnapshot {
   readonly state: string;
   readonly reasons: readonly string[];
-  /** Undefined while their database does not answer. */
+  /** Undefined while their database does not respond. */
   readonly totals?: Totals;
-  /** How far all streams together are behind; null: not known. */
+  /** The lag of all streams together; null: unknown. */
   readonly lagSeconds: number | null;
   readonly lagMessages: number | null;
-  /** The usage of today (UTC), of the projects that are watched. */
+  /** Today's usage (UTC) of the watched projects. */
   readonly usage: readonly ProjectUsage[];
 }
 
@@ -59,17 +59,16 @@ const personMsMax = 2_000;
 const unknownLag = { lagSeconds: null, lagMessages: null } as const;
 const nothingKnown = { ...unknownLag, usage: [] } as const;
 const notAnswering: EffectsSnapshot = {
-  state: "not answering",
-  reasons: [`no answer within ${snapshotMsMax / 1_000} s`],
+  state: "not responding",
+  reasons: [`no response within ${snapshotMsMax / 1_000} s`],
   ...nothingKnown,
 };
-/** More than a person's properties and ids may come to. */
+/** Larger than any person with properties and ids. */
 const answerBytesMax = 2_097_152;
 
 /**
- * Undefined when nothing answers there, or something else does. An answer that does not come in
- * time is told: a process that hangs must not seem to work on. Usage that does not come is left
- * out.
+ * Undefined if nothing responds on the port, or another program does. A timeout is shown, so that a
+ * hanging process does not seem to work. Usage that does not arrive in time is omitted.
  */
 export async function effectsSnapshot(
   baseUrl: string,
@@ -89,8 +88,8 @@ export async function effectsSnapshot(
 }
 
 /**
- * The person of a distinct id: the answer's JSON text as it is, with the digits of its numbers, or
- * undefined when there is none. Rejects when there is no answer.
+ * Returns the person of a distinct id: the JSON text of the response, unparsed so that numbers keep
+ * their digits; undefined if there is none. Rejects if there is no response.
  */
 export async function effectsPerson(
   baseUrl: string,
@@ -100,7 +99,7 @@ export async function effectsPerson(
   const signal = AbortSignal.any([gone, AbortSignal.timeout(personMsMax)]);
   const query = new URLSearchParams({ distinct_id: distinctId });
   const { status, text } = await ask(`${baseUrl}/projects/${project}/persons?${query}`, signal);
-  if (status !== 200 && status !== 404) throw new Error(`answered ${status}`);
+  if (status !== 200 && status !== 404) throw new Error(`responded with ${status}`);
   return status === 200 ? text : undefined;
 }
 
@@ -114,7 +113,7 @@ async function usageToday(
     `${baseUrl}/projects/${project}/usage?from=${today}&to=${today}`,
     signal,
   );
-  if (status !== 200) throw new Error(`answered ${status}`);
+  if (status !== 200) throw new Error(`responded with ${status}`);
   const { billable, historical, days } = JSON.parse(text) as UsageAnswer;
   const duplicates = days.reduce((sum, day) => sum + day.duplicates, 0);
   return [{ project, billable, historical, duplicates }];
@@ -149,7 +148,7 @@ async function ask(url: string, signal: AbortSignal): Promise<Answer> {
   let bytes = 0;
   for await (const part of response.body ?? []) {
     bytes += part.length;
-    if (bytes > answerBytesMax) throw new Error(`answered more than ${answerBytesMax} bytes`);
+    if (bytes > answerBytesMax) throw new Error(`responded with more than ${answerBytesMax} bytes`);
     parts.push(part);
   }
   return { status: response.status, text: Buffer.concat(parts).toString() };

@@ -1,13 +1,13 @@
-// Chooses the events that the viewers of one filter are shown. It takes them out of frames at a
-// bounded pace, collects them for the next push, and keeps the last few for a later viewer. Events
-// that match and are not shown are counted.
+// Selects the events for the viewers of one filter: reads them from frames at a limited rate,
+// collects them for the next push, and holds the most recent ones for later viewers. Matching
+// events that are not shown are counted.
 
 import type { JsMsg } from "@nats-io/jetstream";
 import { RateWindow } from "../platform/base/rate-window.ts";
 import { eventsHeader, isOfManyProjects } from "../platform/nats/names.ts";
 import { headOf, propertiesKey, type ShownEvent, shownEvent } from "./shown-event.ts";
 
-/** What a viewer wants to see. A member that is undefined matches every event. */
+/** The filter of a viewer. An undefined member matches every event. */
 export interface LiveFilter {
   readonly project?: string | undefined;
   readonly event?: string | undefined;
@@ -17,16 +17,16 @@ export interface LiveFilter {
 export interface Batch {
   readonly events: readonly ShownEvent[];
   /**
-   * How many events have come and are not in `events`. The number is a lower bound: a message that
-   * was passed over unread counts as one event.
+   * Number of events that have arrived and are not in `events`. A lower bound: a message that was
+   * skipped unread counts as one event.
    */
   readonly skipped: number;
 }
 
 const eventsPerSecondMax = 50;
 /**
- * The lines that are parsed for a filter, and may match: those past it, which nobody could follow,
- * are passed over.
+ * Maximum number of lines that are parsed for a filter. Further matching lines are skipped, because
+ * nobody could follow them.
  */
 const parsedPerSecondMax = 1_000;
 const recentMax = 50;
@@ -48,17 +48,18 @@ export class Feed {
   }
 
   /**
-   * `wasThere`: the message was stored before anybody watched, so events of it that are not shown
-   * do not count as skipped.
+   * `wasThere`: the message was stored before anyone watched, so its events do not count as
+   * skipped.
    */
   take(message: JsMsg, wasThere = false): void {
     const wanted = this.#wantedIn(message);
     const count = eventsOf(message);
-    // Messages from before the watching are few and come once. They have a limit of their own, so
-    // that they use up no room of the events that come now.
+    // Messages from before are few and arrive once. They have their own limit, so that they do not
+    // use that of current events.
     const room = wasThere ? recentMax : this.#rate.left;
     if (room <= 0) {
-      // How many events of the frame match is known only from its lines, which are not read here.
+      // The number of matching events in the frame is only known from its lines, which are not read
+      // here.
       if (wanted === undefined) this.#skipped += count;
       return;
     }
@@ -69,7 +70,7 @@ export class Feed {
     this.#skipped += wanted === undefined ? Math.max(0, count - lines.length) : passed;
   }
 
-  /** Which lines of the message match the filter; undefined: all of them. */
+  /** Returns a filter for the lines of the message; undefined: all lines match. */
   #wantedIn({ subject }: JsMsg): ((line: Buffer) => boolean) | undefined {
     const { project, event, distinctId } = this.#filter;
     const ofProject =
@@ -96,7 +97,7 @@ export class Feed {
     this.#skipped += messages;
   }
 
-  /** The events that have come since the last call, and how many were skipped. */
+  /** Returns the events since the last call, and the number of skipped ones. */
   flush(): Batch {
     const batch = { events: this.#events, skipped: this.#skipped };
     this.#events = [];
@@ -104,7 +105,7 @@ export class Feed {
     return batch;
   }
 
-  /** The events that were shown last, the newest last. */
+  /** The most recently shown events, the newest last. */
   recent(): readonly ShownEvent[] {
     return this.#recent;
   }
@@ -121,8 +122,8 @@ export class Feed {
 }
 
 /**
- * Tells, with a search for bytes and no parsing, the lines whose head cannot have the text as a
- * value. JSON may write any character as an escape.
+ * Rejects lines that cannot contain the text as a value, by a byte search without parsing. JSON may
+ * write any character as an escape.
  */
 function mayHold(text: string): (line: Buffer) => boolean {
   const value = Buffer.from(JSON.stringify(text));
@@ -134,8 +135,8 @@ function mayHold(text: string): (line: Buffer) => boolean {
 }
 
 /**
- * How many events the message says that it holds. One that somebody else has published may not say
- * it, or say no number: it counts as one.
+ * The number of events according to the message's header. A message of another publisher may lack
+ * it, or have an invalid number: it counts as one.
  */
 function eventsOf({ headers }: JsMsg): number {
   const events = Number(headers?.get(eventsHeader));
@@ -143,8 +144,8 @@ function eventsOf({ headers }: JsMsg): number {
 }
 
 /**
- * The first `max` lines of a frame, not copied. With `wanted`, only lines that it accepts are taken,
- * and `passed` is how many more it accepts.
+ * The first `max` lines of a frame, not copied. With `wanted`, only lines that it accepts; `passed`
+ * is the number of further accepted lines.
  */
 function linesOf(
   data: Uint8Array,

@@ -1,6 +1,6 @@
-// The live page on the admin port: `/`, one HTML page, `/live`, server-sent events for it, and
-// `/live/person`, one person for it. This file judges who may see them; all that goes on while
-// somebody watches is in watch.ts. Nothing here is reached from the public port.
+// The live page on the admin port: `/`, an HTML page; `/live`, its server-sent events; and
+// `/live/person`, one person. This file checks access; watch.ts has the work that goes on while
+// someone watches. Not reachable from the public port.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isProjectId } from "../platform/base/forms.ts";
@@ -28,7 +28,7 @@ const distinctIdCharsMax = 1_000;
 const filterCharsMax = 1_000;
 const streamPath = "/live";
 const personPath = "/live/person";
-const noEffects = "The process of the effects does not answer";
+const noEffects = "The effects process does not respond";
 const always = {
   "Cache-Control": "no-store",
   "Cross-Origin-Resource-Policy": "same-origin",
@@ -36,7 +36,7 @@ const always = {
   "X-Content-Type-Options": "nosniff",
 };
 function foreignHost({ socket }: IncomingMessage): string {
-  return `The live page is there by an address, as http://127.0.0.1:${socket.localPort}/, by localhost, or by the name in PENSTOCK_ADMIN_HOST, and not by other names: pages elsewhere could read it through one of their own.`;
+  return `Open the live page by an IP address, such as http://127.0.0.1:${socket.localPort}/, by localhost, or by the name in PENSTOCK_ADMIN_HOST. Other names are rejected, because foreign pages could use them to read this one.`;
 }
 
 export class LivePage {
@@ -51,7 +51,7 @@ export class LivePage {
     this.#watch = new Watch(options);
   }
 
-  /** Answers the request. Returns false when its path is none of these. */
+  /** Handles the request. Returns false if its path is not one of these. */
   answer(request: IncomingMessage, response: ServerResponse): boolean {
     const [path, query = ""] = (request.url ?? "").split("?", 2);
     const file = this.#files.get(path ?? "");
@@ -60,15 +60,15 @@ export class LivePage {
       refuse(response, 403, foreignHost(request));
     else if (request.method !== "GET" && (file === undefined || request.method !== "HEAD")) {
       response.setHeader("Allow", file === undefined ? "GET" : "GET, HEAD");
-      refuse(response, 405, "This is to be read");
+      refuse(response, 405, "Only GET and HEAD are allowed");
     } else if (file !== undefined)
       response.writeHead(200, { ...always, ...file.headers }).end(file.body);
-    else if (isForeign(request)) refuse(response, 403, "Not for pages elsewhere");
+    else if (isForeign(request)) refuse(response, 403, "Cross-site requests are not allowed");
     else this.#answerQuery(path, { request, response, query: new URLSearchParams(query) });
     return true;
   }
 
-  /** Ends all watching, and removes what it has made on the NATS server. */
+  /** Ends all watching, and removes its consumers from the NATS server. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#watch.close();
@@ -80,10 +80,10 @@ export class LivePage {
     ) as [string, string, string];
     const isOfPerson = path === personPath;
     if ((isOfPerson || project !== "") && !isProjectId(project))
-      refuse(response, 400, `Not a valid project id: ${JSON.stringify(project.slice(0, 100))}`);
+      refuse(response, 400, `Invalid project id: ${JSON.stringify(project.slice(0, 100))}`);
     else if (isOfPerson) void this.#showPerson(response, project, distinctId);
     else if (event.length > filterCharsMax || distinctId.length > filterCharsMax)
-      refuse(response, 400, `A filter has at most ${filterCharsMax} characters`);
+      refuse(response, 400, `A filter must have at most ${filterCharsMax} characters`);
     else
       this.#begin(request, response, {
         project: project || undefined,
@@ -94,7 +94,7 @@ export class LivePage {
 
   #begin(request: IncomingMessage, response: ServerResponse, filter: LiveFilter): void {
     if (this.#isClosed || this.#watch.viewers >= viewersMax)
-      refuse(response, 503, `${viewersMax} viewers are connected already`);
+      refuse(response, 503, `The maximum of ${viewersMax} viewers is reached`);
     else {
       request.socket.setNoDelay(true);
       response.writeHead(200, { ...always, "Content-Type": "text/event-stream; charset=utf-8" });
@@ -104,23 +104,25 @@ export class LivePage {
     }
   }
 
-  /** A person is personal data as events are, and is shown where those are. Never rejects. */
+  /**
+   * A person is personal data like events, and is shown under the same condition. Never rejects.
+   */
   async #showPerson(response: ServerResponse, project: string, distinctId: string): Promise<void> {
     const { showsEvents, effectsUrl } = this.#options;
     const url = effectsUrl?.();
-    if (!showsEvents) refuse(response, 403, "Events are not shown here, and people neither");
+    if (!showsEvents) refuse(response, 403, "Events and people are hidden: see PENSTOCK_LIVE_EVENTS");
     else if (distinctId === "" || distinctId.length > distinctIdCharsMax)
-      refuse(response, 400, "There is no such distinct id");
+      refuse(response, 400, "Invalid project id or distinct id");
     else if (url === undefined) refuse(response, 503, noEffects);
     else if (this.#personsAsked >= personsAtOnceMax)
-      refuse(response, 503, `${personsAtOnceMax} people are being looked up already`);
+      refuse(response, 503, `The maximum of ${personsAtOnceMax} concurrent lookups is reached`);
     else {
       const gone = new AbortController();
       response.once("close", () => gone.abort());
       this.#personsAsked += 1;
       try {
         const person = await effectsPerson(url, { project, distinctId }, gone.signal);
-        if (person === undefined) refuse(response, 404, "This id has no person, or not yet");
+        if (person === undefined) refuse(response, 404, "This id has no person yet");
         else response.writeHead(200, { ...always, "Content-Type": "application/json" }).end(person);
       } catch {
         refuse(response, 503, noEffects);
@@ -133,7 +135,7 @@ export class LivePage {
 
 /**
  * Browsers send these headers by themselves, older ones only Origin. A page of another site could
- * not read the answer, but it could take all the places for viewers.
+ * not read the response, but it could use up the slots for viewers.
  */
 function isForeign({ headers }: IncomingMessage): boolean {
   const { host = "", origin, "sec-fetch-site": site = "same-origin" } = headers;

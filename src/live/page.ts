@@ -1,10 +1,9 @@
-// The files of the live page, as they lie in page/, and the Content-Security-Policy that lets these
-// run and nothing else. Nothing in them changes while the process runs, and nothing that a client
-// sent is ever in them.
+// The files of the live page in page/, and the Content-Security-Policy that allows only these to
+// run. They do not change while the process runs, and never contain data from clients.
 
 import { readFileSync } from "node:fs";
 
-/** A file of the page, as a browser gets it. */
+/** A file of the page, as sent to a browser. */
 interface PageFile {
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -29,7 +28,7 @@ const headersOfPage = {
   "X-Frame-Options": "DENY",
 };
 
-/** Reads the files, by the path of each: the page itself is at `/`. */
+/** Reads the files, by path: the page itself is at `/`. */
 export function readPage(): ReadonlyMap<string, PageFile> {
   const files = new Map<string, PageFile>([
     ["/", { body: read("page.html"), headers: headersOfPage }],

@@ -1,7 +1,7 @@
-// Makes what the live page shows of a stored record: a few short fields, and the beginning of its
-// text as it is stored. The record is a client's, so nothing in it may make this slow or large.
-// Only its beginning is ever decoded. What is kept are copies, because a slice of a string keeps
-// all of that string in memory.
+// Extracts what the live page shows of a stored record: a few short fields, and the beginning of
+// its text. The record comes from a client, so it must not make this slow or large: only its
+// beginning is decoded, and results are copies, because a slice of a string keeps the whole string
+// in memory.
 
 export interface ShownEvent {
   readonly project: string;
@@ -11,11 +11,11 @@ export interface ShownEvent {
   readonly receivedAt: string;
   readonly historical: boolean;
   /**
-   * True for an event that was stored before anybody watched. Such events come from several
-   * streams, each in its own order.
+   * True for an event that was stored before anyone watched. Such events come from several streams,
+   * each in its own order.
    */
   readonly wasThere?: boolean;
-  /** The record, or its beginning when it is longer. */
+  /** The record, or its beginning if it is too long. */
   readonly text: string;
   /** The size of the whole record. */
   readonly bytes: number;
@@ -23,22 +23,18 @@ export interface ShownEvent {
 }
 
 const textCharsMax = 4_096;
-/**
- * This many bytes of UTF-8 always hold more than `textCharsMax` UTF-16 units, whatever they are.
- */
+/** This many bytes of UTF-8 always contain more than `textCharsMax` UTF-16 units. */
 const textBytesMax = 4 * textCharsMax;
 const fieldCharsMax = 200;
-/**
- * All fields before `properties` come to less than this, unless the event name is absurdly long.
- */
+/** All fields before `properties` are smaller than this, unless the event name is absurdly long. */
 const headBytesMax = 65_536;
 /**
- * Inside a string these quotes would be escaped. So the first place where this text stands is where
- * the key `properties` is.
+ * Inside a string these quotes would be escaped, so the first occurrence of this text is the key
+ * `properties`.
  */
 export const propertiesKey = ',"properties":';
 
-/** Undefined when the line is not a record. Nothing of `line` is kept. */
+/** Undefined if the line is not a record. Does not retain `line`. */
 export function shownEvent(line: Buffer): ShownEvent | undefined {
   const head = headOf(line);
   if (head === undefined) return undefined;
@@ -60,7 +56,7 @@ export function shownEvent(line: Buffer): ShownEvent | undefined {
   };
 }
 
-/** The members of a record that come before its properties; undefined: not a record. */
+/** Returns the members of a record before its properties; undefined if it is not a record. */
 export function headOf(line: Buffer): Record<string, unknown> | undefined {
   const end = line.subarray(0, headBytesMax).indexOf(propertiesKey);
   if (end < 0 && line.length > headBytesMax) return undefined;

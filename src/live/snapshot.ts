@@ -1,6 +1,6 @@
-// The state of the gateway that the live page shows, made once a second, as JSON. Every part is
-// asked at the same time. A part that does not answer in time keeps its last value: the page is
-// most wanted when something hangs.
+// The state of the gateway for the live page, as JSON, once per second. All parts are queried
+// concurrently. A part that does not respond in time keeps its last value: the page matters most
+// when something hangs.
 
 import type { ClientWarning } from "../platform/base/client-warning.ts";
 import type { MetricSnapshot } from "../platform/metrics/table.ts";
@@ -14,21 +14,21 @@ interface Readiness {
   readonly reasons: readonly string[];
 }
 
-/** Where the gateway's state comes from, of one process or of several. */
+/** The source of the gateway's state, for one process or for several workers. */
 export interface LiveSource {
   /** At least the counters and histograms. */
   readonly counts: () => Promise<readonly MetricSnapshot[]>;
   readonly clientWarnings: () => Promise<readonly ClientWarning[]>;
   readonly readiness: () => Promise<readonly string[] | Readiness>;
-  /** Facts that do not change while the process runs. They go to the page as they are. */
+  /** Facts that do not change while the process runs. They are sent to the page unchanged. */
   readonly about: () => object;
   readonly upMs: () => number;
   readonly showsEvents: boolean;
-  /** Where the port of the effects is, as `http://127.0.0.1:9465`; undefined: nowhere. */
+  /** The URL of the effects port, such as `http://127.0.0.1:9465`; undefined: none. */
   readonly effectsUrl?: () => string | undefined;
 }
 
-/** What is sent to the page at one time, as JSON. */
+/** One message to the page, as JSON. */
 interface PageSnapshot {
   readonly state: string;
   readonly clientWarnings: string;
@@ -60,7 +60,7 @@ export class Snapshots {
     this.#readiness = new Remembered(async () => readinessOf(await source.readiness()), {
       ready: 0,
       workers: 1,
-      reasons: ["not known yet"],
+      reasons: ["not checked yet"],
     });
     this.#store = new Remembered(() => session.snapshot(), unknownStore);
     this.#effects = new Remembered(async () => {
@@ -70,12 +70,12 @@ export class Snapshots {
   }
 
   /**
-   * Takes a snapshot. `viewers` is how many people watch, `projects` are those that somebody
-   * watches alone. Never rejects.
+   * Takes a snapshot. `viewers` is the number of viewers, `projects` are those with a viewer of
+   * their own. Never rejects.
    */
   async take(viewers: number, projects: readonly string[]): Promise<PageSnapshot> {
     this.#projects = projects;
-    // Not awaited: the gateway's own state never waits for another process.
+    // Not awaited: the gateway's own state must not wait for another process.
     void this.#effects.refresh();
     await inTime([
       this.#counts.refresh(),
@@ -109,7 +109,7 @@ function readinessOf(found: readonly string[] | Readiness): Readiness {
     : { ready: found.length === 0 ? 1 : 0, workers: 1, reasons: found };
 }
 
-/** What was last read, for as long as it cannot be read anew. */
+/** The last value that was read, until it can be read again. */
 class Remembered<T> {
   value: T;
   readonly #read: () => Promise<T>;
@@ -121,8 +121,8 @@ class Remembered<T> {
   }
 
   /**
-   * Reads the value anew, and is fulfilled whether or not that succeeds. While a read is under way
-   * no second one begins: callers share it.
+   * Reads the value again; fulfilled whether or not that succeeds. Concurrent callers share one
+   * read.
    */
   refresh(): Promise<void> {
     this.#asking ??= this.#ask();
@@ -133,7 +133,7 @@ class Remembered<T> {
     try {
       this.value = await this.#read();
     } catch {
-      // The old value stays. Why the read failed is among the reasons for not being ready.
+      // The old value stays. The readiness reasons show why the read failed.
     } finally {
       this.#asking = undefined;
     }

@@ -1,6 +1,6 @@
-// The live page's own connection to NATS. It is opened when somebody begins to watch and closed
-// when nobody does any more. It says how the server and the streams are. The gateway's connection
-// is another one, so that watching never delays storing.
+// The live page's own connection to NATS, open while someone watches. It reports the state of the
+// server and of the streams. It is separate from the gateway's connection, so that watching never
+// delays storing.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { pauseUntilAborted } from "../platform/base/retry.ts";
@@ -10,22 +10,23 @@ interface StreamSnapshot {
   readonly name: string;
   readonly messages: number;
   readonly bytes: number;
-  /** The most bytes that the stream may hold; 0: no limit. */
+  /** Maximum size of the stream in bytes; 0: no limit. */
   readonly bytesMax: number;
   /**
-   * When the stream's last message came, in milliseconds since the epoch; 0: the stream is empty.
+   * When the stream's last message was stored, in milliseconds since the epoch; 0: the stream is
+   * empty.
    */
   readonly lastAtMs: number;
 }
 
 export interface StoreSnapshot {
   readonly connected: boolean;
-  /** Why there is no connection, where that is known. */
+  /** Why there is no connection, if known. */
   readonly reason: string;
   readonly server: string;
   readonly version: string;
   readonly streams: readonly StreamSnapshot[];
-  /** How many streams there are, which may be more than are listed. */
+  /** The number of streams, which may exceed the number listed. */
   readonly streamsTotal: number;
 }
 
@@ -40,7 +41,7 @@ const streamsMax = 32;
 
 export class StoreSession {
   /**
-   * Fulfilled at the first connection, with undefined when the session ended before that. Never
+   * Fulfilled at the first connection, or with undefined if the session ended before. Never
    * rejects.
    */
   readonly connection: Promise<NatsConnection | undefined>;
@@ -56,9 +57,9 @@ export class StoreSession {
     this.connection = this.#connect();
   }
 
-  /** Asks the server for its streams. Never rejects. */
+  /** Queries the server for its streams. Never rejects. */
   async snapshot(): Promise<StoreSnapshot> {
-    // Waits for the first attempt to connect, so that the first snapshot says how that went.
+    // Waits for the first attempt to connect, so that the first snapshot shows its result.
     await this.#tried.promise;
     const open = this.#open;
     const server = { server: open?.info?.server_name ?? "", version: open?.info?.version ?? "" };
@@ -67,11 +68,11 @@ export class StoreSession {
       ...{ connected: false, reason, streams: [], streamsTotal: 0 },
     });
     if (open === undefined) return away(this.#reason);
-    if (!this.#isConnected) return away("the connection is lost");
+    if (!this.#isConnected) return away("connection lost");
     try {
       return { ...server, connected: true, reason: "", ...(await this.#streamsOf(open)) };
     } catch {
-      return away("the server does not answer");
+      return away("the server does not respond");
     }
   }
 
@@ -86,7 +87,7 @@ export class StoreSession {
       bytesMax: Math.max(0, config.max_bytes),
       lastAtMs: state.messages === 0 ? 0 : Date.parse(state.last_ts),
     }));
-    // A page does not hold all of many streams, and their names alone are quickly counted.
+    // The page shows a limited number of streams, but counting names is cheap.
     const streamsTotal =
       page.length > streamsMax ? await countOf(manager.streams.names(subjects)) : page.length;
     return { streams, streamsTotal };

@@ -1,6 +1,6 @@
-// Reads stored frames as they come, for people who watch. Each source has an ordered consumer, and
-// all of them share a budget for each second. Messages over the budget are skipped, not queued: a
-// tail that is behind goes on with the newest. It leaves nothing behind on the server.
+// Reads stored frames as they arrive, for viewers. Each source has an ordered consumer, and all
+// share a budget per second. Messages over the budget are skipped, not queued: a tail that lags
+// continues with the newest. It leaves nothing on the server.
 
 import { setTimeout as delay } from "node:timers/promises";
 import {
@@ -19,7 +19,7 @@ import { originalOf } from "../platform/nats/rewritten.ts";
 
 export interface TailSource {
   readonly stream: string;
-  /** The subject to read; without it, all of the stream is read. */
+  /** The subject to read; undefined: the whole stream. */
   readonly subject?: string;
 }
 
@@ -28,7 +28,7 @@ export interface TailOptions {
   readonly sources: readonly TailSource[];
   /** `wasThere`: the message was stored before the tail began. */
   readonly onFrame: (message: JsMsg, wasThere: boolean) => void;
-  /** Told how many messages were passed over. Each holds at least one event. */
+  /** Called with the number of skipped messages. Each contains at least one event. */
   readonly onPassedOver: (messages: number) => void;
   /** How many of the newest messages of each source are read first. */
   readonly messagesBefore?: number;
@@ -38,11 +38,11 @@ export interface TailOptions {
 const bytesPerSecondMax = 4_194_304;
 const messagesPerSecondMax = 500;
 const secondMs = 1_000;
-/** How many frames each source asks for ahead. One frame may have half a MiB and more. */
+/** Frames that each source requests ahead. A frame may exceed half a MiB. */
 const framesAhead = 4;
-/** How many messages from before the tail are shown of a whole stream, if nothing else is asked. */
+/** Default number of messages from before the tail that are shown for a whole stream. */
 const messagesBeforeDefault = 10;
-/** A server that hears nothing of us for this long removes the consumer by itself. */
+/** After this time without contact the server removes the consumer by itself. */
 const inactiveMs = 30_000;
 /** How long the end of a tail waits for the server to remove its consumers. */
 const leaveMs = 500;
@@ -53,8 +53,8 @@ interface Budget {
 }
 
 /**
- * Runs until the signal aborts, and then until the consumers are removed, or until the server has
- * had its time for that. A source that fails is begun again. Never rejects.
+ * Runs until the signal aborts, and then until the consumers are removed or the timeout for that
+ * has passed. A source that fails is restarted. Never rejects.
  */
 export async function tail(options: TailOptions): Promise<void> {
   const js = jetstream(options.connection);
@@ -70,7 +70,7 @@ export async function tail(options: TailOptions): Promise<void> {
 }
 
 /**
- * Fulfilled some time after the abort. A frozen server must not hold up the end of a tail; once it
+ * Fulfilled some time after the abort. A frozen server must not delay the end of a tail; once it
  * runs again it removes the consumers by itself.
  */
 async function longAfter(signal: AbortSignal): Promise<void> {
@@ -93,7 +93,8 @@ async function follow(tail: Tail, source: TailSource): Promise<void> {
       const start = isFirst ? await startOf(tail, source) : fromNowOn;
       await followOnce(tail, source, start);
     } catch {
-      // Either the stream does not exist yet, or NATS is away. The page shows both elsewhere.
+      // Either the stream does not exist yet, or NATS is unreachable. The page shows both
+      // elsewhere.
     }
     await pauseUntilAborted(secondMs, signal);
   }
@@ -107,9 +108,7 @@ interface Start {
 
 const fromNowOn: Start = { consumer: { deliver_policy: DeliverPolicy.New }, sequenceBefore: 0 };
 
-/**
- * The tail begins a little before the present: people who have just sent an event want to see it.
- */
+/** The tail begins slightly in the past: people who have just sent an event want to see it. */
 async function startOf(tail: Tail, { stream, subject }: TailSource): Promise<Start> {
   const { js, messagesBefore } = tail;
   const { state } = await (await js.jetstreamManager(false)).streams.info(stream);
@@ -124,7 +123,7 @@ async function startOf(tail: Tail, { stream, subject }: TailSource): Promise<Sta
   };
 }
 
-/** Follows the source until the budget of this second is spent, or the signal aborts. */
+/** Follows the source until the budget of this second is used up, or the signal aborts. */
 async function followOnce(tail: Tail, source: TailSource, start: Start): Promise<void> {
   const { js, signal } = tail;
   const filter = source.subject === undefined ? {} : { filter_subjects: source.subject };
@@ -149,7 +148,7 @@ async function consume(tail: Tail, consumer: Consumer, sequenceBefore: number): 
   try {
     for await (const message of messages) {
       if (signal.aborted) return;
-      // What an erasure has written anew is not what arrives.
+      // Replacements that an erasure stored are not new events.
       if (originalOf(message.headers) === undefined)
         onFrame(message, message.seq <= sequenceBefore);
       if (isSpent(budget, message)) {
@@ -168,8 +167,8 @@ async function consume(tail: Tail, consumer: Consumer, sequenceBefore: number): 
 }
 
 /**
- * The sequence of the last message that waited for the consumer when this one left the server. It
- * is a lower bound where the consumer or the stream leaves sequences out.
+ * The sequence of the last message that was available to the consumer when this one was sent. A
+ * lower bound if the consumer or the stream skips sequences.
  */
 function lastSequence({ seq, info }: JsMsg): number {
   return seq + info.pending;

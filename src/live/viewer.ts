@@ -1,5 +1,5 @@
-// One browser that watches: server-sent events are written to it while it reads them. A browser
-// that reads too slowly loses events; nothing waits for it.
+// A browser that watches: receives server-sent events as fast as it reads them. A browser that
+// reads too slowly loses events; nothing waits for it.
 
 import type { ServerResponse } from "node:http";
 import type { Batch } from "./feed.ts";
@@ -8,11 +8,13 @@ const bytesWaitingMax = 262_144;
 const stuckMs = 30_000;
 
 export interface Viewer {
-  /** `data` is one line of JSON. False: too much is still unread, and this was not sent. */
+  /**
+   * `data` is one line of JSON. Returns false if too much is unread; the event was then not sent.
+   */
   send(name: string, data: string): boolean;
   push(batch: Batch): void;
   /**
-   * Whether the browser has read so little for so long that its place is better given to another.
+   * Whether the browser has read so little for so long that its slot should be given to another.
    */
   isStuck(): boolean;
   end(): void;
@@ -21,7 +23,7 @@ export interface Viewer {
 export class BrowserViewer implements Viewer {
   readonly #response: ServerResponse;
   readonly #monotonicMs: () => number;
-  /** How many events this viewer has missed since it was last told. */
+  /** Number of events that this viewer has missed since the last message. */
   #missed = 0;
   #wellMonotonicMs: number;
 

@@ -1,6 +1,6 @@
-// What runs while somebody watches: a snapshot of the counts every second, a connection to NATS, and
-// a tail for each filter in use. It starts with the first viewer and ends with the last. Only the
-// history of the counts is sampled all the time, so that a new viewer sees the last minute at once.
+// Runs while someone watches: a snapshot of the counts per second, a connection to NATS, and a tail
+// for each filter in use. It starts with the first viewer and ends with the last. Only the history
+// of the counts is always sampled, so that a new viewer sees the last minute immediately.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { countsOf } from "./counts.ts";
@@ -13,9 +13,9 @@ import type { Viewer } from "./viewer.ts";
 export interface WatchOptions extends LiveSource {
   readonly connect: () => Promise<NatsConnection>;
   readonly subjectPrefix: string;
-  /** The streams and subjects that hold the events of a project, or of all projects. */
+  /** The streams and subjects with the events of a project, or of all projects. */
   readonly sourcesOf: (project: string | undefined) => readonly TailSource[];
-  /** The ids of all projects. Without `project`, none if they are too many to list. */
+  /** The ids of all projects. Without `project`, none if there are too many to list. */
   readonly projectIds: (
     connection: NatsConnection,
     project: string | undefined,
@@ -41,7 +41,7 @@ interface Channel {
 const historyEveryMs = 5_000;
 /** A minute of history. */
 const historySamplesMax = 13;
-/** Of each stream, what a viewer who filters by event or distinct id sees from before. */
+/** Number of earlier messages per stream for a viewer that filters by event or distinct id. */
 const filteredMessagesBefore = 400;
 const projectsSentMax = 1_000;
 const snapshotEveryMs = 1_000;
@@ -50,8 +50,8 @@ const pushEveryMs = 250;
 export class Watch {
   readonly #options: WatchOptions;
   /**
-   * Each viewer with the client warnings that were last sent to it: they are sent again only when
-   * they have changed.
+   * Each viewer with the client warnings that were last sent to it: they are only sent again after
+   * a change.
    */
   readonly #viewers = new Map<Viewer, string>();
   /** By the filter as JSON. */
@@ -131,14 +131,14 @@ export class Watch {
       this.#untilDone(Promise.all(this.#ending).then(() => ended.session.close()));
   }
 
-  /** Never rejects: a process that does not answer leaves a gap in the history. */
+  /** Never rejects: a process that does not respond leaves a gap in the history. */
   async #sample(): Promise<void> {
     try {
       const counts = countsOf(await this.#options.counts());
       this.#history.push(JSON.stringify({ atMs: Date.now(), counts }));
       if (this.#history.length > historySamplesMax) this.#history.shift();
     } catch {
-      // The page shows elsewhere why the gateway does not answer.
+      // The page shows elsewhere why the gateway does not respond.
     }
   }
 
@@ -146,18 +146,18 @@ export class Watch {
     const key = keyOf(filter);
     const channel = this.#channels.get(key) ?? this.#open(filter, session);
     this.#channels.set(key, channel);
-    // Events that wait for the next push are also among the recent ones. They are pushed before the
-    // viewer joins, so that it does not get them twice.
+    // Pending events are also in the list of recent ones. They are pushed before the viewer joins,
+    // so that it does not get them twice.
     pushTo(channel);
     channel.viewers.add(viewer);
     viewer.push({ events: channel.feed.recent(), skipped: 0 });
-    // Not awaited: the first events do not wait for this answer.
+    // Not awaited: the first events must not wait for this response.
     void this.#sendProjects(viewer, filter.project, session);
   }
 
   #open(filter: LiveFilter, session: StoreSession): Channel {
     const { project, event, distinctId } = filter;
-    // The newest messages of all seldom hold an event that matches.
+    // The newest messages of all rarely contain a matching event.
     const isRare = event !== undefined || distinctId !== undefined;
     const feed = new Feed(filter, this.#options.monotonicMs);
     const stop = new AbortController();
@@ -202,7 +202,7 @@ export class Watch {
       if (project !== undefined && !ids.includes(project))
         viewer.send("unknown", JSON.stringify({ project }));
     } catch {
-      // If the registry cannot be read, the reasons for not being ready say why.
+      // If the registry is unreadable, the readiness reasons show why.
     }
   }
 

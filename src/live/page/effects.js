@@ -1,24 +1,27 @@
-// What the live page shows of the effects: people, groups, usage and lag, and one person in a box
-// of its own. Properties come from strangers, so they become text nodes.
+// Renders the effects on the live page: people, groups, usage and lag, and one person in a dialog.
+// Properties come from clients, so they become text nodes.
 
 import { indented, memberText } from "./json-text.js";
 import { byId, countText, element, say, spanText, whole } from "./text.js";
 
 const idsShownMax = 50;
-/** What was asked for last, so that an answer which comes late is not shown as another's. */
+/** The most recent request, so that a late response is not shown for another person. */
 let asked;
 
+/** Words for the states of the effects that are not clear by themselves. */
+const stateWords = { hindered: "not applying events" };
+
 /**
- * Pairs of words and a number, as text. `effects` is what the gateway was told, `project` the one
- * that is watched, or "".
+ * Returns pairs of a label and a number, as text. `effects` is the gateway's snapshot, `project`
+ * the watched project, or "".
  */
 export function effectsRows({ totals, lagSeconds, lagMessages, usage }, project) {
   if (totals === undefined) return [];
   const behind =
     lagSeconds === null || lagMessages === null
-      ? "not known"
+      ? "unknown"
       : lagMessages === 0
-        ? "nothing"
+        ? "none"
         : `${countText(lagMessages, "message")}, ${spanText(lagSeconds * 1_000)}`;
   const today = usage.find((one) => one.project === project);
   const of = today ?? { billable: 0, historical: 0, duplicates: 0 };
@@ -31,20 +34,20 @@ export function effectsRows({ totals, lagSeconds, lagMessages, usage }, project)
     ["Open spikes", totals.open_spikes, true],
     ["Not applied", totals.rejected, totals.rejected > 0],
     ["Incidents", totals.incidents, totals.incidents > 0],
-    ["Behind by", behind, true],
+    ["Lag", behind, true],
   ]
     .filter(([, , isShown]) => isShown)
     .map(([words, value]) => [words, typeof value === "number" ? whole.format(value) : value]);
 }
 
-/** Hidden where no effects answer. */
+/** Hidden if no effects process responds. */
 export function drawEffects(effects, project) {
   byId("effects").hidden = effects === undefined;
   if (effects === undefined) return;
-  const tone = { applying: "ok", hindered: "bad", "not answering": "bad" }[effects.state] ?? "warn";
+  const tone = { applying: "ok", hindered: "bad", "not responding": "bad" }[effects.state] ?? "warn";
   byId("effects-state").replaceChildren(
     element("span", { class: `dot ${tone}` }),
-    element("span", {}, [effects.state, ...effects.reasons].join(": ")),
+    element("span", {}, [stateWords[effects.state] ?? effects.state, ...effects.reasons].join(": ")),
   );
   byId("effects-rows").tBodies[0].replaceChildren(
     ...effectsRows(effects, project).map(([words, value]) =>
@@ -65,7 +68,7 @@ async function showPerson(project, id) {
   asked = own;
   byId("person-facts").replaceChildren();
   byId("person-properties").hidden = true;
-  say("person-note", "Looking it up");
+  say("person-note", "Loading");
   byId("person").showModal();
   const { text, why } = await personOf(project, id);
   if (asked !== own) return;
@@ -95,7 +98,7 @@ function drawPerson(text, project) {
   );
 }
 
-/** Names and values; an id leads to the whole person as JSON, in a page that can be kept. */
+/** Names and values; an id links to the whole person as JSON, on a separate page. */
 function personFacts(person, project) {
   const ids = person.distinct_ids.slice(0, idsShownMax);
   const linked = (id) => personLink({ project, id });
@@ -108,7 +111,7 @@ function personFacts(person, project) {
       ...ids.map(linked),
       ...(more > 0 ? [`and ${whole.format(more)} more`] : []),
     ],
-    ["known", person.known ? "yes" : "no"],
+    ["identified", person.known ? "yes" : "no"],
     ["created", person.created_at],
     ["last seen", `${person.last_seen_at} (to the hour)`],
   ].map(([name, ...values]) => [

@@ -1,10 +1,10 @@
-// JSON as it was sent, laid out to be read. Not by way of JSON.parse, which rounds numbers of more
-// than 15 digits: every number stays as it is in the text. Takes text that is valid JSON.
+// Formats JSON text for reading without JSON.parse, which rounds numbers of more than 15 digits:
+// every number stays as in the text. The text must be valid JSON.
 
 const tokens = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 const indent = "  ";
 
-/** A line for each member and element; strings without the escapes that nobody needs. */
+/** One line per member and element; strings without needless escapes. */
 export function indented(text) {
   let out = "";
   let depth = 0;
@@ -25,7 +25,7 @@ export function indented(text) {
   return out;
 }
 
-/** The text of a member of the object that the text is; undefined when it has none. */
+/** Returns the text of a member of a JSON object; undefined if it has none. */
 export function memberText(text, name) {
   let depth = 0;
   let key = "";

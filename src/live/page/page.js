@@ -1,5 +1,5 @@
-// The live page in the browser: listens to /live and shows the events. The text of events comes
-// from strangers, so it becomes text nodes, never markup.
+// The live page in the browser: receives events from /live and shows them. Their text comes from
+// clients, so it becomes text nodes, never markup.
 
 import { closePerson, drawEffects, personButton } from "./effects.js";
 import { indented } from "./json-text.js";
@@ -24,7 +24,7 @@ import {
 } from "./text.js";
 
 const eventsShownMax = 200;
-/** Event names that the filter suggests. */
+/** Maximum number of event names that the filter suggests. */
 const namesMax = 100;
 /** The input of each filter, by its query parameter. */
 const filterInputs = { project: "project", event: "event", distinct_id: "distinct-id" };
@@ -37,14 +37,14 @@ let filter = filterOf(new URLSearchParams(location.search));
 const eventNames = new Set();
 let paused = false;
 let waiting = [];
-/** The text of each row's record. It contains the uuid and the time, so no two are alike. */
+/** The text of each row's record. It contains the uuid and the time, so it is unique. */
 const textOf = new WeakMap();
 const receivedAtOf = new WeakMap();
 let skipped = 0;
-/** True when the gateway has said that the watched project does not exist. */
+/** True if the gateway has reported that the watched project does not exist. */
 let isUnknown = false;
 
-/** The filters that are set, as query parameters. */
+/** Returns the filters that are set, as query parameters. */
 function filterOf(query) {
   const found = Object.keys(filterInputs).map((name) => [name, (query.get(name) ?? "").trim()]);
   return new URLSearchParams(found.filter(([, value]) => value !== ""));
@@ -81,7 +81,7 @@ function open() {
   });
 }
 
-/** An EventSource does not tell what it was answered, so the same URL is fetched once more. */
+/** An EventSource does not report the response's status, so the same URL is fetched again. */
 async function sayWhyRefused(own) {
   const asked = new AbortController();
   let why = noConnection;
@@ -89,7 +89,7 @@ async function sayWhyRefused(own) {
     const response = await fetch(own.url, { cache: "no-store", signal: asked.signal });
     if (!response.ok) why = (await response.text()).trim() || why;
   } catch {
-    // The gateway is not there.
+    // The gateway is unreachable.
   }
   asked.abort();
   if (own !== source) return;
@@ -97,16 +97,16 @@ async function sayWhyRefused(own) {
   setTimeout(() => own === source && open(), reopenMs);
 }
 
-function takeEvents({ events: come, skipped: more }) {
-  // After a reconnect the gateway sends the last few events again.
+function takeEvents({ events: arrived, skipped: more }) {
+  // After a reconnect the gateway sends the most recent events again.
   const known = new Set([
     ...[...byId("events").children].map((row) => textOf.get(row)),
     ...waiting.map(({ text }) => text),
   ]);
-  const events = come.filter(({ text }) => !known.has(text));
+  const events = arrived.filter(({ text }) => !known.has(text));
   skipped += more;
   if (skipped > 0)
-    say("skipped", `At least ${countText(skipped, "more event")} arrived than are shown here`);
+    say("skipped", `At least ${countText(skipped, "further event")} not shown`);
   byId("skipped").hidden = skipped === 0;
   if (paused) {
     waiting = [...waiting, ...events].slice(-eventsShownMax);
@@ -126,8 +126,8 @@ function showEvents(events) {
 }
 
 /**
- * The row in front of which an event from before the watching goes; null: at the end. Such events
- * come stream by stream, and are put in order of the time they were received at.
+ * The row before which an event from before the watching is inserted; null: at the end. Such events
+ * arrive stream by stream, and are sorted by the time of receipt.
  */
 function firstBefore(list, { receivedAt }) {
   return (
@@ -136,7 +136,7 @@ function firstBefore(list, { receivedAt }) {
   );
 }
 
-/** The rows are one stop for the Tab key; arrows, Home and End go from row to row. */
+/** The rows are a single stop for the Tab key; arrows, Home and End move between rows. */
 function keepOneTabStop(list) {
   const summaries = [...list.querySelectorAll("summary")];
   const current = summaries.find((summary) => summary === document.activeElement) ?? summaries[0];
@@ -183,7 +183,7 @@ function eventRow(shown) {
     if (!row.open || row.children.length > 1) return;
     const hasPeople = lastState?.effects !== undefined && shown.id !== "";
     row.append(...(hasPeople ? [personButton(shown)] : []), ...recordOf(shown));
-    // A record that somebody reads must not move away, so the list pauses.
+    // An open record must not move away, so the list pauses.
     pause(true);
   });
   row.firstElementChild.tabIndex = -1;
@@ -222,7 +222,7 @@ function drawEmpty() {
   const nothingYet = storedInAll() === 0 && filter.size === 0;
   byId("hidden-events").hidden = showsEvents || nothingYet;
   byId("empty").hidden = byId("events").children.length > 0 || (!showsEvents && !nothingYet);
-  // A first event could not be stored now either.
+  // If nothing can be stored, a first event would fail too, so the instructions are hidden.
   byId("how").hidden = !nothingYet || ready === 0;
   const title = emptyTitle({ nothingYet, canStore: ready > 0 });
   if (byId("empty-title").textContent !== title)
@@ -243,7 +243,7 @@ function drawEmpty() {
 
 function emptyTitle({ nothingYet, canStore }) {
   if (!canStore) return "Events cannot be stored now; see the reasons above.";
-  if (isUnknown) return `No project ${filter.get("project")} exists yet. Waiting for its events.`;
+  if (isUnknown) return `The project ${filter.get("project")} does not exist yet. Waiting for its events.`;
   if (nothingYet) return "No events yet.";
   return filter.size === 0 ? "Waiting for the next event." : "Waiting for a matching event.";
 }

@@ -1,5 +1,5 @@
-// Draws the state of the gateway: rates, outcomes, problems, the store. Every snapshot redraws all
-// of it.
+// Renders the state of the gateway: rates, outcomes, problems, the store. Every snapshot redraws
+// everything.
 
 import {
   byId,
@@ -17,23 +17,23 @@ import {
 const lineMs = 60_000;
 const rateMs = 5_000;
 const latencyMs = 10_000;
-/** Below this, the 99th percentile is no more than the slowest request. */
+/** With fewer requests, the 99th percentile equals the slowest request. */
 const percentileRequestsMin = 100;
-/** A nats-server that was given no name goes by its key. Names longer than this are cut. */
+/** A nats-server without a name is identified by its key. Longer names are cut. */
 const nameCharsMax = 20;
 
 const reasonWords = {
   none: "stored",
-  duplicate: "duplicate: in the stream already",
+  duplicate: "duplicate: already in the stream",
   no_event: "dropped: no event name",
   no_distinct_id: "dropped: no distinct id",
   not_an_object: "dropped: not an object",
-  rate_limited: "refused: over the project's quota",
+  rate_limited: "rejected: over the project's quota",
 };
 const toneOf = { stored: "ok", dropped: "warn", error: "bad", refused: "warn" };
 /** Snapshots, oldest first: { atMs, stored, requests, lost, dropped, refused, counts }. */
 let snapshots = [];
-/** Where the pages about errors are, with a `#` at the end; undefined: not known yet. */
+/** The URL of the error pages, with a `#` at the end; undefined: unknown. */
 let errorsUrl;
 
 export function drawStatus(tone, text) {
@@ -42,8 +42,8 @@ export function drawStatus(tone, text) {
 }
 
 /**
- * Draws that the gateway is gone: the page says when it last heard of it, and shows no rate as
- * current. The rest stays as it was.
+ * Shows that the connection to the gateway is lost: the page shows the time of the last contact,
+ * and no current rates. The rest stays unchanged.
  */
 export function drawGone() {
   document.body.classList.add("gone");
@@ -66,14 +66,14 @@ export function drawState(state) {
   fill("reasons", reasons, (reason) => element("li", {}, reason));
   const processes = workers > 1 ? ` · ${workers} workers` : "";
   say("about", `version ${state.version} · up ${spanText(state.upMs)}${processes}`);
-  say("watching", state.viewers > 1 ? `${state.viewers} are watching` : "");
+  say("watching", state.viewers > 1 ? `${state.viewers} viewers` : "");
   remember(state);
   drawTiles();
   drawOutcomes(state.counts);
   drawStore(state.store);
 }
 
-/** The counts of the last minute, from before this page was connected. */
+/** The counts of the last minute before this page connected. */
 export function takeHistory(samples) {
   snapshots = [];
   for (const sample of samples) remember(sample);
@@ -84,22 +84,24 @@ function remember({ atMs, counts }) {
     counts.events.reduce((total, row) => total + (wanted(row) ? row.count : 0), 0);
   const stored = sum(({ outcome }) => outcome === "stored");
   const dropped = sum(({ outcome }) => outcome === "dropped" || outcome === "error");
-  // For most refused requests the number of their events is not known, so each counts as one.
+  // The number of events in most rejected requests is unknown, so each request counts as one.
   const refused = Object.values(counts.problems).reduce((total, count) => total + count, 0);
   const lost = dropped + refused;
   const requests = Object.values(counts.answers).reduce((total, count) => total + count, 0);
   const last = snapshots.at(-1);
-  // Totals that shrink come from another process, so the history begins again.
+  // Totals that shrink come from another process, so the history restarts.
   if (last !== undefined && requests < last.requests) snapshots = [];
   else if (last !== undefined && atMs <= last.atMs) snapshots.pop();
   snapshots.push({ atMs, stored, requests, lost, dropped, refused, counts });
   while (snapshots[0].atMs < atMs - lineMs) snapshots.shift();
 }
 
-/** The newest snapshot that is at least `ms` older than the one at `end`, else the oldest. */
+/**
+ * Returns the newest snapshot that is at least `ms` older than the one at `end`, else the oldest.
+ */
 function snapshotBefore(end, ms) {
   const at = snapshots[end].atMs - ms;
-  // Snapshots come about once a second, not exactly.
+  // Snapshots arrive about once per second, not exactly.
   return snapshots[
     Math.max(
       0,
@@ -108,7 +110,7 @@ function snapshotBefore(end, ms) {
   ];
 }
 
-/** By how much a total grew each second, over the last few seconds. */
+/** Returns the growth of a total per second, over the last few seconds. */
 function rateOf(total, ms = rateMs, end = snapshots.length - 1) {
   if (end < 1) return undefined;
   const [before, after] = [snapshotBefore(end, ms), snapshots[end]];
@@ -152,14 +154,14 @@ function timesText(requests) {
 }
 
 function totalText(name, snapshot) {
-  if (name !== "lost") return `${whole.format(snapshot[name])} in all`;
-  return `${countText(snapshot.refused, "request")} refused, ${countText(snapshot.dropped, "event")} dropped`;
+  if (name !== "lost") return `${whole.format(snapshot[name])} total`;
+  return `${countText(snapshot.refused, "request")} rejected, ${countText(snapshot.dropped, "event")} dropped`;
 }
 
 /**
- * The percentile in seconds, undefined if nothing was answered, and of how many requests it is. Of
- * many requests, values are taken as evenly spread within a bucket; of few, it is the bound of the
- * slowest one's bucket.
+ * The percentile in seconds, undefined without requests, and the number of requests. With many
+ * requests, values are interpolated within a bucket; with few, it is the bound of the slowest
+ * request's bucket.
  */
 function percentile(share, end) {
   const [before, after] = [snapshotBefore(end, latencyMs), snapshots[end]];
@@ -184,7 +186,7 @@ function percentile(share, end) {
   return { seconds: low, requests };
 }
 
-/** `values` belong to all snapshots but the first. The line ends at the right edge, at "now". */
+/** `values` belong to all snapshots except the first. The line ends at the right edge, at "now". */
 function drawLine(id, values) {
   const [width, height] = [60, 24];
   const top = Math.max(...values, 0);
@@ -195,7 +197,7 @@ function drawLine(id, values) {
     const y = height - 1 - (top === 0 ? 0 : (value / top) * (height - 3));
     return `${x.toFixed(2)} ${y.toFixed(2)}`;
   };
-  // Where no value is known yet, the line is at zero: the gateway has just started.
+  // Before the first value, the line is at zero: the gateway has just started.
   const start =
     values.length === 0 ? "" : `0 ${height - 1}L${place(0, 0).split(" ", 1)[0]} ${height - 1}L`;
   const path = values.length < 2 ? "" : `M${start}${values.map(place).join("L")}`;
@@ -281,7 +283,7 @@ export function drawClientWarnings(clientWarnings) {
   );
 }
 
-/** The error's code, as a link to what it means. */
+/** The error's code, as a link to its explanation. */
 function codeLink(code, status) {
   const attributes = { class: `code-name mono ${status === 200 ? "warn-text" : "bad-text"}` };
   if (errorsUrl === undefined) return element("span", attributes, code);
@@ -291,8 +293,8 @@ function codeLink(code, status) {
 
 function answerText({ status, events, times }) {
   const often = times === 1 ? "" : `, at least ${whole.format(times)} times`;
-  if (events === 0) return `answered ${status}${often}`;
-  return `${countText(events, "event")}, answered ${status}${often}`;
+  if (events === 0) return `status ${status}${often}`;
+  return `${countText(events, "event")}, status ${status}${often}`;
 }
 
 function drawStore({ connected, reason, server, version, streams, streamsTotal }) {
@@ -320,7 +322,7 @@ function drawStore({ connected, reason, server, version, streams, streamsTotal }
         element("span", { class: "muted" }, size),
       ),
       ...(bytesMax > 0
-        ? [element("progress", { max: 1, value: share, "aria-label": `${name}: how full` })]
+        ? [element("progress", { max: 1, value: share, "aria-label": `${name}: fill` })]
         : []),
       element("div", { class: "muted" }, last),
     );
@@ -331,7 +333,7 @@ function drawStore({ connected, reason, server, version, streams, streamsTotal }
     );
 }
 
-/** Events stored since the process began, as far as it is known. */
+/** Events stored since the process started, if known. */
 export function storedInAll() {
   return snapshots.at(-1)?.stored;
 }

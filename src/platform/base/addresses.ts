@@ -1,6 +1,6 @@
-// Writes addresses as text in one form: dotted IPv4, also where IPv6 carries it, else RFC 5952.
-// Addresses come from the socket or from text that others wrote. Every result is a new string, so
-// that it does not keep the header alive from which it was cut. Nothing here decides whom to trust.
+// Formats addresses as text in one form: dotted IPv4, also for IPv4-mapped IPv6, else RFC 5952.
+// Addresses come from the socket or from headers. Every result is a new string: a slice would keep
+// the whole header in memory. Trust is decided elsewhere.
 
 import { isIPv4, isIPv6 } from "node:net";
 
@@ -9,7 +9,7 @@ const IPV6_BYTES = 16;
 const IPV6_GROUPS = 8;
 const CACHED_MAX = 8_192;
 
-/** Turns uWS's binary addresses into text. "" when there is no address. */
+/** Converts uWS's binary addresses to text; "" if there is no address. */
 export function createAddressReader(): (address: ArrayBuffer) => string {
   const cached = new Map<number, string>();
   return (address) => {
@@ -23,8 +23,8 @@ export function createAddressReader(): (address: ArrayBuffer) => string {
 }
 
 /**
- * Brings an address that somebody wrote into this file's form. "" when the text is anything else,
- * also an address with a port, brackets or a zone.
+ * Normalises an address from a header. Returns "" if the text is anything else, including an
+ * address with a port, brackets or a zone.
  */
 export function addressOfText(text: string): string {
   if (isIPv4(text)) return ipv4Text(Uint8Array.from(text.split("."), Number), 0);
@@ -34,8 +34,8 @@ export function addressOfText(text: string): string {
 }
 
 /**
- * Names the addresses that count as one: for IPv4 the address, for IPv6 the network of its first
- * `bytes` bytes, a /64 unless given. `address` must be in this file's text form.
+ * Returns the key under which addresses are counted together: for IPv4 the address, for IPv6 the
+ * network of its first `bytes` bytes, by default a /64. `address` must be in this file's text form.
  */
 export function networkPrefixOf(address: string, bytes = IPV6_BYTES / 2): string {
   return address.includes(":") ? ipv6Bytes(address).subarray(0, bytes).join(".") : address;
@@ -63,8 +63,8 @@ function isIpv4Mapped(bytes: Uint8Array): boolean {
 }
 
 /**
- * The form of RFC 5952: no leading zeros, lower case, the first longest run of two or more zero
- * groups as `::`.
+ * The form of RFC 5952: no leading zeros, lower case, and `::` for the first longest run of two or
+ * more zero groups.
  */
 function ipv6Text(bytes: Uint8Array): string {
   const groups: number[] = [];

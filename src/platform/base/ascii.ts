@@ -1,5 +1,5 @@
-// The bytes of JSON's punctuation, and of what dates, uuids and queries are written with; and where
-// a string of JSON ends.
+// Constants for the bytes that parsers of JSON, dates, uuids and queries compare with, and a search
+// for the end of a JSON string.
 
 export const Ascii = {
   Tab: 0x09,
@@ -33,8 +33,8 @@ export function isJsonSpace(byte: number | undefined): boolean {
 }
 
 /**
- * Where the closing quote is of the JSON string whose first character is at `start`; `end` where no
- * closing quote comes before it.
+ * Returns the position of the closing quote of a JSON string whose first character is at `start`;
+ * `end` if there is no closing quote before it.
  */
 export function stringEnd(json: Uint8Array, start: number, end = json.length): number {
   let at = start;

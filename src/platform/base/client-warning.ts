@@ -1,51 +1,50 @@
-// What went wrong for a client, in the form that people who watch are shown: where the warning
-// comes from, what it says, and who takes it. No runtime code.
+// A problem of a client as the live page shows it: the types of a warning, its origin and its
+// receiver. No runtime code.
 
 import type { Problem } from "./errors.ts";
 
-/** Where a warning comes from. Each field is "" where it is not known. */
+/** The origin of a warning. Unknown fields are "". */
 export interface ClientWarningOrigin {
   readonly projectId: string;
   /**
-   * The path that was asked for, without parts that may be a key. If nothing is at this path, only
-   * its beginning.
+   * The requested path, without parts that may be a key. If the path does not exist, only its
+   * beginning.
    */
   readonly path: string;
-  /** The SDK or program that sent the request and its version, as it names itself. */
+  /** The SDK or program that sent the request and its version, from its own header. */
   readonly client: string;
 }
 
 /**
- * One thing that went wrong for a client, in the words that the client got, once or several times.
- * It may hold these parts of a request: a path, names that look like slips, and the beginning of a
- * key that belongs to no project. It holds no value of an event, and no key.
+ * A problem of a client, in the words of the response, with the number of occurrences. It may
+ * contain these parts of a request: a path, names that look misspelt, and the beginning of a key
+ * that belongs to no project. It contains no value of an event, and no whole key.
  */
 export interface ClientWarning extends ClientWarningOrigin {
-  /** When this happened last, by the wall clock, in milliseconds since the epoch. */
+  /** The wall-clock time of the last occurrence, in milliseconds since the epoch. */
   readonly atMs: number;
-  /** How often this happened. In a flood only some times of each second are counted. */
+  /** Number of occurrences. In a flood only some per second are counted. */
   readonly times: number;
   /**
-   * The status of the answer. 200: the request was answered well, but some of its events are not
-   * stored.
+   * The status of the response. 200: the request succeeded, but some of its events are not stored.
    */
   readonly status: number;
   readonly code: string;
   readonly detail: string;
-  /** How many events this is about, over all times; 0: the whole request. */
+  /** Number of events affected, over all occurrences; 0: the whole request. */
   readonly events: number;
 }
 
-/** Is told of requests that did not end well. Its calls are cheap, however many there are. */
+/** Receives the requests that had a problem. Its calls are cheap, however many there are. */
 export interface ClientWarningTaker {
-  /** Whether another warning would be kept now. If not, its origin need not be found out. */
+  /** Whether another warning would be stored now. If not, the origin need not be determined. */
   readonly hasRoom: boolean;
   /**
-   * A request was answered with the problem. The origin's fields are read only if the warning is
-   * kept.
+   * A request was rejected with the problem. The fields of the origin are only read if the warning
+   * is stored.
    */
   refused(origin: ClientWarningOrigin, problem: Problem): void;
-  /** Some events of a request are not stored; the rest of them are. */
+  /** Some events of a request are not stored; the others are. */
   notStored(
     origin: ClientWarningOrigin,
     why: Pick<ClientWarning, "code" | "detail" | "events">,

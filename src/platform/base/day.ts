@@ -1,16 +1,15 @@
-// Days in UTC and instants: how long a day is, how both are written, and how a text of a user is
-// read.
+// UTC days and instants: constants, formatting, and parsing of user input.
 
 export const dayMs = 86_400_000;
 
-/** The day of a time, such as `2026-11-22`. */
+/** The UTC day of a time, such as `2026-11-22`. */
 export function dayOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
-/** Whether the text is a day of the calendar, such as `2026-11-22`. */
+/** Whether the text is a calendar day, such as `2026-11-22`. */
 export function isDay(text: string): boolean {
-  // Date.parse reads February 30 as March 2. Written out again, the day differs.
+  // Date.parse reads February 30 as March 2, which is formatted differently.
   return /^\d{4}-\d\d-\d\d$/.test(text) && dayOrEmpty(text) === text;
 }
 
@@ -23,9 +22,8 @@ const instantForm =
   /^(\d{4}-\d\d-\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(?:Z|([+-])(\d\d):(\d\d)))?$/;
 
 /**
- * Milliseconds since 1970 of a day (its beginning in UTC) or of a time with its zone, such as
- * `2026-11-22T08:30:00+01:00`. NaN if the text is neither, or names a day or a time that does not
- * exist.
+ * Milliseconds since 1970 of a day (its beginning in UTC) or of a time with a zone, such as
+ * `2026-11-22T08:30:00+01:00`. NaN if the text is neither, or if the day or time does not exist.
  */
 export function instantMsOf(text: string): number {
   const parts = instantForm.exec(text);

@@ -1,8 +1,7 @@
-// How many bytes a project may store beyond a multiple of the bytes that were sent for them: equal
-// events compress a thousand times and more. The meter limits them; errors and settings name the
-// limit.
+// How many bytes a project may store beyond a multiple of the bytes that it sent: repeated events
+// compress more than a thousandfold. The meter enforces the limit; errors and settings show it.
 
 export const expansionBytesAMinute = 67_108_864;
 
-/** The same number, for texts. */
+/** The same number as text. */
 export const expansionText = `${expansionBytesAMinute / 1_048_576} MiB`;

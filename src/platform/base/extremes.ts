@@ -1,5 +1,5 @@
-// The least and the greatest of any number of values. Math.min(...values) throws a RangeError for
-// more values than the stack holds, about 120,000.
+// The minimum and maximum of any number of values. Math.min(...values) throws a RangeError for more
+// values than fit on the stack, about 120,000.
 
 /** Infinity if there are no numbers. */
 export function leastOf(numbers: Iterable<number>): number {

@@ -1,34 +1,37 @@
-// Gives a few slots to waiting works. Groups take turns, however many works each has. A work whose
-// deadline passes while it waits leaves the queue, and so does a work whose `run` throws.
+// A fair queue: assigns a few slots to waiting work items. Groups take turns, however many items
+// each has. An item whose deadline passes while it waits leaves the queue, and so does an item
+// whose `run` throws.
 
 export interface QueuedWork {
   /** Monotonic clock, milliseconds. */
   readonly deadlineMs: number;
-  /** The works of one group take turns with those of others. May change while the work has a slot. */
+  /**
+   * Items of one group take turns with those of other groups. May change while the item has a slot.
+   */
   readonly group: string;
-  /** Is called when the work gets a slot, which it has until `again`, `rest` or `leave`. */
+  /** Called when the item gets a slot, which it keeps until `again`, `rest` or `leave`. */
   run(): void;
-  /** Is called in place of `run` once the deadline is past: the work has left the queue. */
+  /** Called instead of `run` once the deadline has passed; the item has then left the queue. */
   late(): void;
 }
 
 interface FairQueueOptions<W> {
   readonly slots: number;
   /**
-   * How many works of one group may have begun and not left. No limit unless given. If it is given,
-   * works that have begun must have lower ranks than others.
+   * Maximum number of items of one group that have begun and not left. Default: no limit. With a
+   * limit, items that have begun must have lower ranks than others.
    */
   readonly groupBegunMax?: number;
-  /** Of a group, the work with the lowest rank is next. Is read when the work begins to wait. */
+  /** Within a group, the item with the lowest rank is next. Read when the item begins to wait. */
   readonly rank: (work: W) => number;
-  /** Whether the work may have a slot now, besides the limits above. */
+  /** Whether the item may have a slot now, in addition to the limits above. */
   readonly mayRun: (work: W) => boolean;
   readonly monotonicMs: () => number;
 }
 
 interface Group<W> {
   readonly name: string;
-  /** The lowest rank first; of one rank the work that has waited longest. */
+  /** The lowest rank first; for equal ranks the item that has waited longest. */
   readonly waiting: Entry<W>[];
   begun: number;
 }
@@ -40,12 +43,12 @@ interface Entry<W> {
   isBegun: boolean;
 }
 
-/** Works that are late are looked for this often. */
+/** Interval of the checks for expired items. */
 const lateCheckMs = 20;
 
 export class FairQueue<W extends QueuedWork> {
   readonly #options: FairQueueOptions<W>;
-  /** In the order of their last turns: the group that had the latest is last. */
+  /** In the order of their last turns; the most recent is last. */
   readonly #groups = new Map<string, Group<W>>();
   readonly #entries = new Map<W, Entry<W>>();
   readonly #running = new Set<W>();
@@ -56,20 +59,20 @@ export class FairQueue<W extends QueuedWork> {
     this.#options = options;
   }
 
-  /** The works that have a slot. */
+  /** The items that have a slot. */
   get running(): ReadonlySet<W> {
     return this.#running;
   }
 
-  /** Adds a work. May call its `run`, or `late`, before this returns. */
+  /** Adds an item. May call its `run` or `late` before it returns. */
   add(work: W): void {
     const entry = this.#enter(work);
     this.#wait(entry);
-    // The others that may run do so already, unless a slot was left in this turn.
+    // Other waiting items could not run before either, unless a slot was released in this turn.
     if (this.#isStarting || this.#mayRun(entry)) this.#start();
   }
 
-  /** A work that has begun waits for its next turn, without a slot. Nothing if it has left. */
+  /** An item that has begun waits for its next turn without a slot. Does nothing if it has left. */
   again(work: W): void {
     const entry = this.#entries.get(work);
     if (entry === undefined) return;
@@ -79,22 +82,22 @@ export class FairQueue<W extends QueuedWork> {
     this.#start();
   }
 
-  /** Takes back the slot of a work until `again`. Others get it only after the caller. */
+  /** Releases the slot of an item until `again`. Others get it only after the caller returns. */
   rest(work: W): void {
     if (this.#running.delete(work)) this.#startSoon();
   }
 
   /**
-   * Removes a work, in any state. Others get its slot only after the caller, who may be in the
-   * middle of another work.
+   * Removes an item in any state. Others get its slot only after the caller returns, because the
+   * caller may be in the middle of another item.
    */
   leave(work: W): void {
     if (this.#remove(work)) this.#startSoon();
   }
 
   /**
-   * Counts a running work in the group that it belongs to by now. Returns whether it may keep its
-   * slot there; if not, it has left the queue.
+   * Counts a running item in its current group. Returns whether it may keep its slot there; if not,
+   * it has left the queue.
    */
   regroup(work: W): boolean {
     this.#remove(work);
@@ -184,13 +187,13 @@ export class FairQueue<W extends QueuedWork> {
     this.#toLast(group);
   }
 
-  /** The group has had its turn. */
+  /** Moves the group to the end, because it has had its turn. */
   #toLast(group: Group<W>): void {
     this.#groups.delete(group.name);
     this.#groups.set(group.name, group);
   }
 
-  /** Returns the next work of the group whose last turn is longest ago and that may have one. */
+  /** Returns the next item of the group whose last turn was longest ago and that may have one. */
   #next(): Entry<W> | undefined {
     for (const { waiting } of this.#groups.values())
       for (const entry of waiting) {

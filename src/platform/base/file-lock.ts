@@ -1,5 +1,5 @@
-// A lock on a name in a file system that the kernel lets go of when the process ends, however it
-// ends: SQLite's, on an empty file. Node has no call for one of its own.
+// A file lock that the kernel releases when the process ends, however it ends: SQLite's lock on an
+// empty file, because Node has no file locks.
 
 import { statSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
@@ -8,14 +8,14 @@ import { makeOwnFile, mustBeSingle } from "./own-file.ts";
 const busy = 5;
 
 export interface FileLock {
-  /** Not when somebody removed the file: another one may be locked in its place. */
+  /** False after the file has been removed: another file may have been locked under its name. */
   isHeld(): boolean;
   close(): void;
 }
 
 /**
- * Makes the file. `busy`: somebody else has it. Throws what opening a file throws, and a StoreError
- * where the name leads to another file.
+ * Creates the file and locks it. Returns `busy` if another process holds the lock. Throws the error
+ * of opening the file, and a StoreError if the name is a link.
  */
 export function takeFileLock(file: string): FileLock | "busy" {
   makeOwnFile(file);

@@ -1,5 +1,5 @@
-// How a gateway that has no project gets its first one. A 401, the log, `/readyz`, doctor and the
-// list of projects say it alike. The command can be copied: it has no placeholder in it.
+// How to add the first project to a gateway, for a 401, the log, `/readyz`, doctor and the list of
+// projects. The command can be copied: it contains no placeholder.
 
 export const firstProject =
-  "`penstock project add my-project` (in a clone `./penstock project add my-project`)";
+  "`penstock project add my-project` (in a checkout `./penstock project add my-project`)";

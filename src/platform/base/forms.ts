@@ -1,19 +1,19 @@
-// Forms of text that several rooms ask for: what a UUID looks like, and what a project's id.
+// Text formats that several folders check: uuids and project ids.
 
 const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const projectIdForm = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Whether it is 36 characters of hexadecimal digits, in whatever case, and hyphens. */
+/** Whether the text is 36 characters of hexadecimal digits, in any case, and hyphens. */
 export function isUuid(text: string): boolean {
   return uuidForm.test(text);
 }
 
-/** Whether a UUID is the nil or the max UUID, which name nothing. */
+/** Whether a UUID is the nil or the max UUID, which identify nothing. */
 export function isBlankUuidText(uuid: string): boolean {
   return /^[0-]+$|^[f-]+$/i.test(uuid);
 }
 
-/** Whether it is a UUID as the database shows them. */
+/** Whether the text is a UUID in the lower-case form that the database returns. */
 export function isLowerCaseUuid(text: string): boolean {
   return uuidForm.test(text) && text === text.toLowerCase();
 }

@@ -1,8 +1,8 @@
-// HalfSipHash-1-3 (Aumasson and Bernstein): a hash for tables whose keys strangers choose. Linux
-// has it for that purpose on machines of 32 bits. Nobody who lacks its key can choose texts that
-// collide more often than random ones. It takes 32-bit operations alone, so it needs no BigInt.
+// HalfSipHash-1-3 (Aumasson and Bernstein): a keyed hash for tables whose keys clients choose;
+// Linux uses it for that purpose on 32-bit machines. Without the key, a client cannot choose texts
+// that collide more often than random ones. It only uses 32-bit operations, so it needs no BigInt.
 
-/** Rounds after the last word; there is one for each word. */
+/** Rounds after the last word; each word has one round. */
 const finalRounds = 3;
 
 interface Words {
@@ -11,19 +11,22 @@ interface Words {
 }
 
 /**
- * The hash of words[start, start + count), read as little-endian bytes: a signed 32-bit number.
- * `key`: two random words.
+ * Returns the hash of words[start, start + count), read as little-endian bytes: a signed 32-bit
+ * number. `key`: two random words.
  */
 export function halfSipHash(key: Uint32Array, words: Uint32Array, place: Words): number {
   return hashed(key, words, place, undefined);
 }
 
-/** The hash of 64 bits of all the words, which is another one: writes two signed words. */
+/**
+ * The 64-bit hash of all the words, whose halves differ from the 32-bit hash: writes two signed
+ * words.
+ */
 export function halfSipHash64(key: Uint32Array, words: Uint32Array, into: Int32Array): void {
   into[1] = hashed(key, words, { start: 0, count: words.length }, into);
 }
 
-/** The last word of the hash. `into` takes the first one of a hash of two. */
+/** Returns the last word of the hash. `into` receives the first one of a 64-bit hash. */
 function hashed(
   key: Uint32Array,
   words: Uint32Array,
@@ -38,7 +41,7 @@ function hashed(
   const firstEnd = count + 1 + finalRounds;
   const end = into === undefined ? firstEnd : firstEnd + finalRounds;
   for (let round = 0; round < end; round++) {
-    // After the words comes one that tells their bytes, and nothing after that.
+    // The words are followed by one that encodes their length.
     const word = round < count ? words[start + round]! : round === count ? count << 26 : 0;
     if (round === count + 1) v2 ^= into === undefined ? 0xff : 0xee;
     if (round === firstEnd && into !== undefined) {

@@ -1,32 +1,34 @@
-// A port for operators and readers on plain node:http, off the hot path. Bounds what a caller can
-// make it hold: connections, a request each, and the time that the head of one may take.
+// An HTTP port for operators and readers on node:http, off the hot path. Limits what a client can
+// occupy: connections, one request each, and the time to receive its head.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { type PortName, portFault } from "./port-fault.ts";
 
 interface HttpPortOptions {
-  /** Must not throw. It is given the next request of a connection once this one has its answer. */
+  /**
+   * Must not throw. Gets the next request of a connection once the current one has its response.
+   */
   readonly answer: (request: IncomingMessage, response: ServerResponse) => void;
   readonly connectionsMax: number;
-  /** Told of every connection. */
+  /** Called for every connection. */
   readonly connected?: (socket: Socket) => void;
   /** Completes "Listen for …". */
   readonly purpose: string;
   /** The setting that names the port. */
   readonly portName: PortName;
-  /** How long a request may take to come. Default: 10 seconds. */
+  /** Maximum time to receive a request. Default: 10 seconds. */
   readonly requestMsMax?: number;
 }
 
 const headBytesMax = 16_384;
-/** Node looks so many times in that time whether a request is late. */
+/** Number of checks for late requests within that time. */
 const looksAtLateness = 10;
 
 export class HttpPort {
   readonly #options: HttpPortOptions;
   readonly #server: Server;
-  /** Connections with a request that has no answer yet. */
+  /** Connections with a request that has no response yet. */
   readonly #busy = new WeakSet<Socket>();
 
   constructor(options: HttpPortOptions) {
@@ -37,18 +39,19 @@ export class HttpPort {
       headersTimeout: requestMsMax,
       requestTimeout: requestMsMax,
       connectionsCheckingInterval: Math.ceil(requestMsMax / looksAtLateness),
-      // Node's own refusal would wait its turn unseen; `#take` refuses.
+      // Node's own rejection would bypass the limit of one request at a time; `#take` rejects
+      // instead.
       requireHostHeader: false,
     });
     server.maxConnections = connectionsMax;
     if (connected !== undefined) server.on("connection", connected);
-    // No body is read here, so whoever waits for a word before sending one gets the answer.
+    // No body is read here, so clients that wait for 100 Continue get the response immediately.
     for (const event of ["request", "checkContinue", "checkExpectation"])
       server.on(event, (request, response) => this.#take(request, response));
     this.#server = server;
   }
 
-  /** The port, or an Error that says what is in the way. */
+  /** Returns the port, or rejects with an Error that states the cause. */
   listen(host: string, port: number): Promise<number> {
     const { purpose, portName } = this.#options;
     const server = this.#server;
@@ -76,8 +79,8 @@ export class HttpPort {
   }
 
   /**
-   * Requests that are sent ahead would wait their turn here without a bound, and Node does not say
-   * of those when their caller has gone.
+   * Pipelined requests would queue here without a limit, and Node does not report when their client
+   * has disconnected.
    */
   #take(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;

@@ -1,4 +1,5 @@
 /**
- * Where an event is stored: `live` for what is happening, `historical` for imports, kept in order.
+ * Where an event is stored: `live` for current events, `historical` for imports, whose order is
+ * preserved.
  */
 export type Lane = "live" | "historical";

@@ -1,13 +1,13 @@
-// Makes a folder and the missing ones above it. Node's own recursive mkdir tries for ever where the
-// system answers ENOENT below a folder that exists, as /proc does. A mistyped setting would then be
-// a start that never ends and says nothing.
+// Creates a folder and its missing parents. Node's own recursive mkdir retries forever if the
+// system returns ENOENT below a folder that exists, as /proc does, so a mistyped setting would
+// cause a silent hang at the start.
 
 import { mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
 const ownerOnly = 0o700;
 
-/** Those that it makes have the mode, less the umask. Throws the system's error. */
+/** Created folders get the mode, less the umask. Throws the system's error. */
 export function makeFolder(path: string, mode = ownerOnly): void {
   if (isFolder(path)) return;
   const above = dirname(path);
@@ -15,7 +15,7 @@ export function makeFolder(path: string, mode = ownerOnly): void {
   try {
     mkdirSync(path, { mode });
   } catch (error) {
-    // Another process may have made the folder first.
+    // Another process may have created the folder in the meantime.
     if (!isFolder(path)) throw error;
   }
 }

@@ -1,30 +1,28 @@
-// Blocks of memory that are used again: fresh memory costs a page fault every 4 KiB, more than ten
-// times what copying into it does. The pool keeps a limited number of bytes, and nothing once no
-// block has been given back for a while.
+// A pool of reusable memory blocks: fresh memory costs a page fault every 4 KiB, more than ten
+// times the cost of copying into it. The pool holds a limited number of bytes, and frees them all
+// if no block was returned for a while.
 
 interface MemoryPoolOptions {
   readonly keptBytesMax: number;
   /**
-   * What a full pool does with a block: `drop_smallest` keeps it and gives the smallest ones back
-   * to the system at once; `refuse` leaves it to the collector.
+   * What a full pool does with a returned block: `drop_smallest` pools it and immediately frees the
+   * smallest ones; `refuse` leaves it to the garbage collector.
    */
   readonly full: "drop_smallest" | "refuse";
-  /** When no block has been given back for this long, the pool frees all that it keeps. */
+  /** If no block was returned for this long, the pool frees all blocks. */
   readonly idleMs: number;
-  /**
-   * A block may be at most this many times as large as what is asked for; 1: only the same size.
-   */
+  /** Maximum ratio of a block's size to the requested size; 1: only the exact size. */
   readonly wasteFactor: number;
 }
 
-/** The blocks that are kept of one size. */
+/** The pooled blocks of one size. */
 interface Shelf {
   readonly size: number;
   readonly blocks: Buffer[];
 }
 
 /**
- * Once the pool knows this many sizes, a new size makes it forget those of which no block is kept.
+ * Maximum number of sizes that the pool tracks; beyond it, sizes without pooled blocks are removed.
  */
 const shelvesMax = 16;
 
@@ -43,7 +41,7 @@ export class MemoryPool {
     return this.#keptBytes;
   }
 
-  /** Gives a block of at least `bytes`. Its content is undefined. */
+  /** Returns a block of at least `bytes`, with undefined content. */
   take(bytes: number): Buffer {
     for (let place = 0; place < this.#shelves.length; place++) {
       const { size, blocks } = this.#shelves[place]!;
@@ -55,7 +53,7 @@ export class MemoryPool {
     return Buffer.allocUnsafeSlow(bytes);
   }
 
-  /** Takes a block back. After that, nobody else may read or write the block. */
+  /** Returns a block to the pool. The caller must not use the block afterwards. */
   give(block: Buffer): void {
     const { keptBytesMax, idleMs, full } = this.#options;
     if (full === "refuse" && this.#keptBytes + block.length > keptBytesMax) return;
@@ -97,8 +95,8 @@ export class MemoryPool {
 }
 
 /**
- * Gives the memory back to the system now: left to the collector, blocks of 20 MB would pile up,
- * and an idle process collects no garbage.
+ * Frees the memory immediately: blocks of 20 MB that are left to the garbage collector would pile
+ * up, and an idle process collects no garbage.
  */
 function discard(block: Buffer): void {
   if (block.buffer instanceof ArrayBuffer) block.buffer.transfer(0);

@@ -1,14 +1,14 @@
-// Finds the name that was probably meant where one is misspelt. It knows no names.
+// Suggests the intended name for a misspelt one. Contains no names itself.
 
-/** Names shorter than this may have one wrong letter: with two, too many would come near them. */
+/** Shorter names may have one wrong letter: with two, too many names would be similar. */
 const twoTyposFrom = 6;
 
-/** How many letters of a name may be wrong. */
+/** Maximum number of wrong letters in a name. */
 export function typosMax(name: string): number {
   return name.length < twoTyposFrom ? 1 : 2;
 }
 
-/** The first of the candidates with the least distance; undefined if all are more than `most`. */
+/** Returns the first candidate with the smallest distance; undefined if all exceed `most`. */
 export function nearest<Candidate>(
   candidates: Iterable<Candidate>,
   distanceOf: (candidate: Candidate) => number,
@@ -26,9 +26,9 @@ export function nearest<Candidate>(
 }
 
 /**
- * How many letters have to be added, removed, changed, or swapped with their neighbour, to make one
- * word of the other; infinity if their lengths alone differ by more than `most`. Meant for short
- * words: the work is the product of their lengths.
+ * The edit distance: letters to add, remove, change, or swap with their neighbour. Infinity if the
+ * lengths alone differ by more than `most`. For short words: the cost is the product of their
+ * lengths.
  */
 export function lettersApart(left: string, right: string, most = Number.POSITIVE_INFINITY): number {
   if (Math.abs(left.length - right.length) > most) return Number.POSITIVE_INFINITY;

@@ -1,12 +1,12 @@
-// Whose word about a client's address is believed: networks as an operator lists them, and the
-// question whether an address is in one. Knows no header and no connection.
+// Networks that an operator trusts to state a client's address, and the check whether an address is
+// in one. Independent of headers and connections.
 
 import { BlockList } from "node:net";
 import { addressOfText } from "./addresses.ts";
 
 export interface Network {
   readonly address: string;
-  /** Bits of the address that count. */
+  /** Number of significant bits of the address. */
   readonly prefix: number;
   readonly family: "ipv4" | "ipv6";
 }
@@ -15,27 +15,28 @@ const networksMax = 256;
 const cachedMax = 4_096;
 
 /**
- * Reads addresses and CIDR networks with commas between; "" means no network. Throws an Error that
- * names every part that is neither an address nor a network.
+ * Parses a comma-separated list of addresses and CIDR networks; "" means no network. Throws an
+ * Error that lists every invalid part.
  */
 export function networksOf(text: string): readonly Network[] {
   if (text.trim() === "") return [];
   const parts = text.split(",").map((part) => part.trim());
   if (parts.length > networksMax)
-    throw new Error(`must be at most ${networksMax} networks: got ${parts.length}`);
+    throw new Error(`must be at most ${networksMax} networks (got ${parts.length})`);
   const networks = parts.map(networkOf);
   const faulty = parts
     .filter((_, place) => networks[place] === undefined)
     .map((part) => `"${part}"`);
   if (faulty.length > 0)
-    throw new Error(`must be addresses or networks such as 10.0.0.0/8: got ${faulty.join(", ")}`);
+    throw new Error(`must be addresses or networks such as 10.0.0.0/8 (got ${faulty.join(", ")})`);
   return networks.filter((network) => network !== undefined);
 }
 
 function networkOf(part: string): Network | undefined {
   const [, written = "", bits] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(part) ?? [];
   const address = addressOfText(written);
-  // IPv4 addresses written as IPv6 are refused: it would not be clear which bits the prefix counts.
+  // IPv4 addresses written as IPv6 are rejected, because it would be unclear which bits the prefix
+  // counts.
   if (address === "" || address.includes(":") !== written.includes(":")) return undefined;
   const family = address.includes(":") ? "ipv6" : "ipv4";
   const prefixMax = family === "ipv6" ? 128 : 32;
@@ -43,7 +44,10 @@ function networkOf(part: string): Network | undefined {
   return prefix > prefixMax ? undefined : { address, prefix, family };
 }
 
-/** Tells whether an address, as addresses.ts writes it, is in one of the networks. */
+/**
+ * Returns a function that checks whether an address, in the form of addresses.ts, is in one of the
+ * networks.
+ */
 export function createTrust(networks: readonly Network[]): (address: string) => boolean {
   const list = new BlockList();
   for (const { address, prefix, family } of networks) list.addSubnet(address, prefix, family);

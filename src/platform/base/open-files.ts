@@ -1,23 +1,21 @@
-// How many files and sockets this process may have open. Node raises its soft limit to the hard one
-// when it starts.
+// The limit of open files and sockets of this process. Node raises its soft limit to the hard one
+// at start.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
-/**
- * How many descriptors are kept free of connections, for NATS, the admin port, files and libraries.
- */
+/** File descriptors reserved for NATS, the admin port, files and libraries. */
 const descriptorsKept = 256;
 
 /**
- * How many connections fit under a limit of open files. Where this limit is very low, connections
- * get half of it.
+ * Returns how many connections fit into a limit of open files. If the limit is very low,
+ * connections get half of it.
  */
 export function connectionsRoom(filesMax: number): number {
   return Math.max(filesMax - descriptorsKept, Math.floor(filesMax / 2));
 }
 
-/** The limit of open files: Infinity when there is none, undefined when it cannot be found out. */
+/** The limit of open files: Infinity if there is none, undefined if it is unknown. */
 export function openFilesMax(): number | undefined {
   const text = /^Max open files +(\S+)/m.exec(limitsOfProcess())?.[1] ?? softLimitOfShell();
   if (text === "unlimited") return Number.POSITIVE_INFINITY;

@@ -1,6 +1,6 @@
-// Certificates and keys that settings name: checks before anything starts whether a file can be
-// read and holds what it should. The code that uses a file reads it again. Messages name the fault
-// of a file and never its content.
+// Checks the certificates and keys that settings name before anything starts: whether a file is
+// readable and has the right content. The code that uses a file reads it again. Messages state the
+// problem of a file, never its content.
 
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -9,36 +9,36 @@ import { readFileSync } from "node:fs";
 export function certificateFile(file: string): string {
   const text = read(file);
   if (!text.includes("-----BEGIN CERTIFICATE-----"))
-    throw new Error(`${file} holds no PEM certificate`);
+    throw new Error(`${file} contains no PEM certificate`);
   if (!succeeds(() => new X509Certificate(text)))
-    throw new Error(`${file} holds a certificate that cannot be read`);
+    throw new Error(`${file} contains an invalid certificate`);
   return file;
 }
 
-/** Does what certificateFile does, for a private key without a passphrase. */
+/** The same for a private key without a passphrase. */
 export function keyFile(file: string): string {
   const text = read(file);
   if (!/-----BEGIN ([A-Z]+ )*PRIVATE KEY-----/.test(text))
-    throw new Error(`${file} holds no PEM private key`);
+    throw new Error(`${file} contains no PEM private key`);
   if (/-----BEGIN ENCRYPTED|Proc-Type: 4,ENCRYPTED/.test(text)) {
     throw new Error(
-      `${file} is encrypted: a key without a passphrase is needed, readable by its owner only`,
+      `${file} is encrypted: use a key without a passphrase, readable only by its owner`,
     );
   }
   if (!succeeds(() => createPrivateKey(text)))
-    throw new Error(`${file} holds a key that cannot be read`);
+    throw new Error(`${file} contains an invalid key`);
   return file;
 }
 
 /**
- * Whether the key belongs to the first certificate in the file. Throws when one of the two cannot
- * be read, or is not what it should be.
+ * Whether the key belongs to the first certificate in the file. Throws if one of the two is
+ * unreadable or invalid.
  */
 export function isPair(certificate: string, key: string): boolean {
   return new X509Certificate(read(certificate)).checkPrivateKey(createPrivateKey(read(key)));
 }
 
-/** Returns the file's name. The file may hold any text, but has to be readable. */
+/** Returns the file's name. The file may contain any text, but must be readable. */
 export function readableFile(file: string): string {
   read(file);
   return file;

@@ -1,5 +1,5 @@
-// Says why a port cannot be listened on, and names the setting to change. For a port that is taken
-// it also names the command that shows who has it.
+// Explains why a port cannot be used, and names the setting to change. If the port is taken, it
+// also names the command that shows the process.
 
 const hostOf = {
   PORT: "HOST",
@@ -10,18 +10,18 @@ const hostOf = {
 
 export type PortName = keyof typeof hostOf;
 
-/** `error` is what Node's listen ended with. */
+/** `error` is the error of Node's listen. */
 export function portFault(error: NodeJS.ErrnoException, port: number, name: PortName): string {
   const host = `PENSTOCK_${hostOf[name]} (${flagOf(hostOf[name])})`;
   switch (error.code) {
     case "EADDRINUSE":
-      return `the port is taken: set PENSTOCK_${name} (${flagOf(name)}) to another, or end who has it: ss -ltnp sport = :${port}`;
+      return `the port is taken: set PENSTOCK_${name} (${flagOf(name)}) to another port, or stop the process that uses it: ss -ltnp sport = :${port}`;
     case "EACCES":
-      return `not permitted: set PENSTOCK_${name} (${flagOf(name)}) to one from 1024 on, or give the right to lower ones`;
+      return `not permitted: set PENSTOCK_${name} (${flagOf(name)}) to a port of at least 1024, or grant the permission for lower ones`;
     case "EADDRNOTAVAIL":
-      return `this host does not have the address: set ${host} to one it has`;
+      return `this host does not have the address: set ${host} to one of its addresses`;
     case "ENOTFOUND":
-      return `the name is not known: set ${host} to an address of this host`;
+      return `unknown host name: set ${host} to an address of this host`;
     default:
       return error.message;
   }

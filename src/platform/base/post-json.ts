@@ -1,5 +1,4 @@
-// Posts JSON over HTTP once, and gives what is answered, whole. Knows nothing of what an answer
-// means.
+// Sends one JSON POST request, and returns the complete response without interpreting it.
 
 import {
   type Agent as HttpAgent,
@@ -12,7 +11,7 @@ import { whenUnanswered } from "./unanswered.ts";
 
 export interface RawAnswer {
   readonly status: number;
-  /** The header, where there is one. */
+  /** The header, if present. */
   readonly retryAfter: string | undefined;
   readonly text: string;
 }
@@ -20,18 +19,18 @@ export interface RawAnswer {
 interface PostOptions {
   readonly agent: HttpAgent | HttpsAgent;
   readonly headers: Readonly<Record<string, string>>;
-  /** How long all of it may take, to the last byte of the answer, whatever comes before. */
+  /** Maximum total time, to the last byte of the response. */
   readonly answerMsMax: number;
-  /** How long nothing may come or go. Default: as long as all of it. */
+  /** Maximum time without any byte in either direction. Default: the total time. */
   readonly silentMsMax?: number;
   readonly signal?: AbortSignal;
-  /** Called when all of the body is with the kernel. */
+  /** Called when the kernel has the whole body. */
   readonly handedOver?: () => void;
 }
 
 const answerBytesMax = 1_048_576;
 
-/** Rejects with an Error that says why where no whole answer comes. */
+/** Rejects with an Error that states the cause if there is no complete response. */
 export async function postJson(
   target: URL,
   body: Buffer,
@@ -55,7 +54,7 @@ export async function postJson(
         }, reject);
       });
       asked.on("timeout", () =>
-        asked.destroy(new Error(`no answer for ${secondsOf(silentMsMax)}`)),
+        asked.destroy(new Error(`no response for ${secondsOf(silentMsMax)}`)),
       );
       asked.on("error", reject);
       whenUnanswered(asked, reject);
@@ -64,9 +63,9 @@ export async function postJson(
     });
   } catch (error) {
     if (late.aborted && signal?.aborted !== true)
-      throw new Error(`no whole answer within ${secondsOf(answerMsMax)}`, { cause: error });
+      throw new Error(`no complete response within ${secondsOf(answerMsMax)}`, { cause: error });
     const { message, code } = error as NodeJS.ErrnoException;
-    throw new Error(message || (code ?? "no answer"), { cause: error });
+    throw new Error(message || (code ?? "no response"), { cause: error });
   }
 }
 
@@ -78,7 +77,10 @@ function secondsOf(ms = 0): string {
   return `${ms / 1_000} s`;
 }
 
-/** Rejects where the answer ends before it is complete. What is too long is cut, and no JSON. */
+/**
+ * Rejects if the response ends before it is complete. Text that is too long is cut, and is then
+ * invalid JSON.
+ */
 async function textOf(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -89,7 +91,7 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** The object in an answer; undefined where its text is none. */
+/** Returns the JSON object in a response; undefined if the text is not one. */
 export function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -102,8 +104,8 @@ export function objectIn(text: string): Readonly<Record<string, unknown>> | unde
 type Said = Readonly<Record<string, unknown>>;
 
 /**
- * How long the header Retry-After asks a client to wait: milliseconds, `msMax` at most; undefined where the header is absent or says nothing. It holds
- * seconds, or a date (RFC 9110, section 10.2.3).
+ * Parses a Retry-After header, which contains seconds or a date (RFC 9110, section 10.2.3). Returns
+ * milliseconds, at most `msMax`; undefined if the header is absent or invalid.
  */
 export function retryAfterMs(header: string | undefined, msMax: number): number | undefined {
   if (header === undefined) return undefined;

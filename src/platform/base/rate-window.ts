@@ -1,5 +1,5 @@
-// Lets a limited amount of something through in each window of time. The next window begins, with
-// the whole amount, when it is first asked for after the old one has ended.
+// A rate limit with fixed windows: each window allows a limited amount. A new window begins at the
+// first call after the old one has ended.
 
 interface RateWindowOptions {
   readonly max: number;
@@ -21,7 +21,7 @@ export class RateWindow {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** How much this window still lets through; 0 or less when it is spent. */
+  /** The amount that this window still allows; 0 or less if it is used up. */
   get left(): number {
     const now = this.#monotonicMs();
     if (now - this.#startMs >= this.#windowMs) {
@@ -35,7 +35,7 @@ export class RateWindow {
     return this.left <= 0;
   }
 
-  /** Spends an amount of this window, even if less is left. */
+  /** Uses up an amount of this window, even if less is left. */
   spend(amount: number): void {
     this.#spent = this.#max - this.left + amount;
   }

@@ -1,6 +1,6 @@
-// Remembers what became of requests that failed and may be stored, for as long as the streams know a
-// message id. When such a request comes again, what is remembered tells that it is a retry. A
-// request that comes again after a 200 is meant, and is stored again.
+// Remembers failed requests that may be stored, for as long as the streams deduplicate their
+// message ids. If such a request is sent again, it is recognized as a retry. A request that is sent
+// again after a 200 is intended, and is stored again.
 
 /** Maximum number of remembered values. Beyond that the oldest is forgotten. */
 const valuesMax = 16_384;
@@ -15,8 +15,8 @@ interface Remembered<Value> {
 export class RetryMemory<Value> {
   readonly #monotonicMs: () => number;
   /**
-   * The key last remembered is the last. Several clients may send the same request, so a key may
-   * have several values.
+   * In insertion order, the most recent last. Several clients may send the same request, so a key
+   * may have several values.
    */
   readonly #known = new Map<string, Remembered<Value>[]>();
   #size = 0;
@@ -30,7 +30,7 @@ export class RetryMemory<Value> {
     return this.#size === 0;
   }
 
-  /** The oldest value of the key, which is then forgotten: a value stands for one retry. */
+  /** Removes and returns the oldest value of the key: a value stands for one retry. */
   take(key: string): Value | undefined {
     this.#forgetOld();
     const values = this.#known.get(key);

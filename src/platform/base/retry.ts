@@ -1,11 +1,11 @@
-// Tries things again: waits for a server, keeps something running for ever, and tells the log about
-// it now and then. Half of the rooms need this. It must not know what is tried.
+// Retries: waits for a server, keeps a process running, and logs failures at intervals. Independent
+// of what is retried.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "./log.ts";
 
 interface PauseOptions {
-  /** False: the pause alone does not keep the process alive. Default true. */
+  /** False: the pause alone does not keep the process alive. Default: true. */
   readonly ref?: boolean;
 }
 
@@ -31,7 +31,7 @@ export async function atMost(
   }
 }
 
-/** Logs a warning now and then that would otherwise be logged at every try. */
+/** Logs a warning at intervals, instead of at every attempt. */
 export class SparseWarning {
   readonly #log: Pick<Log, "warn">;
   readonly #everyMs: number;
@@ -42,7 +42,7 @@ export class SparseWarning {
     this.#everyMs = everyMs;
   }
 
-  /** Whether it was logged. */
+  /** Returns whether it was logged. */
   warn(fields: object, message: string): boolean {
     const monotonicMs = performance.now();
     if (monotonicMs - this.#saidMonotonicMs < this.#everyMs) return false;
@@ -56,13 +56,13 @@ interface RetryOptions {
   readonly pauseMs: number;
   readonly signal?: AbortSignal | undefined;
   readonly warning: SparseWarning;
-  /** What to log for an attempt that failed. Throws an error that no further attempt can cure. */
+  /** What to log for a failed attempt. Throws an error that no further attempt can fix. */
   readonly explain: (error: unknown) => { readonly fields: object; readonly message: string };
 }
 
 /**
- * Repeats `work` until it succeeds, however long that takes, and gives its result. Rejects with
- * what `explain` throws. When the signal aborts, it rejects with the signal's reason, or in a pause
+ * Repeats `work` until it succeeds, without a time limit, and returns its result. Rejects with what
+ * `explain` throws. When the signal aborts, it rejects with the signal's reason, or during a pause
  * with an AbortError.
  */
 export async function retryWithWarning<T>(
@@ -85,12 +85,13 @@ export async function retryWithWarning<T>(
 interface RestartOptions {
   readonly signal: AbortSignal;
   readonly pauseMsMin: number;
-  /** Each pause is twice the one before, up to this. */
+  /** Each pause is twice the one before, up to this maximum. */
   readonly pauseMsMax: number;
-  /** After a run that took longer than this, and did not fail, the pauses begin anew. */
+  /** After a successful run of this duration, the pauses start from the minimum again. */
   readonly steadyMs: number;
   /**
-   * Called before each pause. `error` is what the run rejected with, undefined when it just ended.
+   * Called before each pause. `error` is the rejection of the run; undefined if it ended without
+   * one.
    */
   readonly ended: (pauseMs: number, error: unknown) => void;
 }
@@ -98,7 +99,7 @@ interface RestartOptions {
 /** The pauses before a process that died is started again; the first is very short. */
 export const processPauses = { pauseMsMin: 100, pauseMsMax: 5_000, steadyMs: 30_000 } as const;
 
-/** Runs `run` again whenever it ends, until the signal aborts. Never rejects. */
+/** Calls `run` again whenever it ends, until the signal aborts. Never rejects. */
 export async function restartLoop(
   run: () => Promise<void>,
   { signal, pauseMsMin, pauseMsMax, steadyMs, ended }: RestartOptions,

@@ -1,6 +1,6 @@
-// Goes round a map, two entries a step, so that what is of no more use in it is found in time
-// though no step walks all of it. With a step for each entry that is added, the map is gone through
-// before it has doubled.
+// Visits the entries of a map in turn, two per step, so that obsolete entries are found in time
+// without a full scan. With one step per added entry, the whole map is visited before it has
+// doubled.
 
 export class Rounds<Key, Value> {
   readonly #map: ReadonlyMap<Key, Value>;

@@ -1,8 +1,8 @@
-/** What an event was sent with that tells it from other events. */
+/** What identifies a sent event when it is sent again. */
 export const SentWith = {
-  /** A valid uuid: readers of the stream know a second sending by it. */
+  /** A valid uuid: readers of the stream recognize a repeated event by it. */
   Uuid: 0,
-  /** No uuid, so the gateway creates one; a timestamp. */
+  /** A timestamp, but no uuid: the gateway creates one. */
   Time: 1,
   /** Neither. */
   Neither: 2,
@@ -10,8 +10,7 @@ export const SentWith = {
 export type SentWith = (typeof SentWith)[keyof typeof SentWith];
 
 /**
- * What the events of consecutive lines were sent with: the number of a line, and what the events
- * from that line on were sent with; then the same for the next run. Lines before the first run have
- * uuids.
+ * Runs of consecutive lines, as pairs of numbers: the first line of the run, and what the events of
+ * the run were sent with. Lines before the first run have uuids.
  */
 export type SentWithRuns = readonly number[];

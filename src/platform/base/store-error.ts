@@ -1,17 +1,17 @@
-// What a database answers when it cannot do what it should, in words for people: what was tried,
-// what is wrong, and what to do. Its text never reaches a client of the gateway.
+// Errors of a database, with messages for people: what was attempted, what is wrong, and what to
+// do. The text is never sent to a client of the gateway.
 
-/** An expected failure of the database. The message is all that an operator has to see. */
+/** An expected failure of the database. The message is everything that an operator needs. */
 export class StoreError extends Error {
   override name = "StoreError";
 }
 
-/** The database was at work for longer than it may be. Less at a time may take less. */
+/** The database exceeded the time limit. A smaller amount of work may succeed. */
 export class TooSlowError extends StoreError {
   override name = "TooSlowError";
 }
 
-/** Rows that were asked for have more properties than should be in memory at once. */
+/** The requested rows have more properties than should be in memory at once. */
 export class TooLargeError extends StoreError {
   override name = "TooLargeError";
 }

@@ -1,12 +1,12 @@
-// What a table is to the code: its columns, each named once with what it holds. From that follow
-// the statements, how an object becomes the values of a row, and how these become an object again.
+// The description of a database table: its columns with their types. Statements and the conversion
+// between objects and rows are derived from it.
 
 export type Value = string | number | null | Uint8Array;
 
 /** The values of a row, in the order of its table's columns. */
 export type Row = readonly Value[];
 
-/** In a row, a uuid is a text, a truth value is 1 or 0, and JSON is the text that was sent. */
+/** In a row, a uuid is text, a boolean is 1 or 0, and JSON is text as received. */
 export type ColumnType =
   | "text"
   | "uuid"
@@ -20,9 +20,9 @@ export type ColumnType =
 export interface Column<Of> {
   readonly type: ColumnType;
   readonly isNullable?: boolean;
-  /** What becomes of a value when a row of the same key is written. Default: it is replaced. */
+  /** How a value is combined when a row with the same key is written. Default: it is replaced. */
   readonly merge?: "sum" | "min";
-  /** Never there: it tells the compiler what an object has in place of the value. */
+  /** Type only: the compile-time type of the value in an object. */
   readonly of?: Of;
 }
 
@@ -30,7 +30,7 @@ type Columns = Readonly<Record<string, Column<unknown>>>;
 
 export interface Table<Types extends Columns = Columns> {
   readonly name: string;
-  /** Names of the columns of the key; of no meaning where rows are only appended. */
+  /** Names of the key columns; irrelevant if rows are only appended. */
   readonly key: readonly string[];
   /** Names of all columns, the key's first. */
   readonly columns: readonly string[];
@@ -44,7 +44,7 @@ type FieldName<Name extends string> = Name extends `${infer Head}_${infer Rest}`
 
 type Of<One> = One extends Column<infer Type> ? Type : never;
 
-/** A row as an object: a field for each column, and undefined in place of null. */
+/** A row as an object: one field per column, with undefined instead of null. */
 export type Fields<Types extends Columns> = {
   readonly [Name in keyof Types & string as FieldName<Name>]: Of<Types[Name]>;
 };
@@ -72,7 +72,7 @@ export function pick<Types extends Columns, Name extends keyof Types & string>(
   };
 }
 
-/** Where in a row each column's value is. */
+/** The index of each column in a row. */
 export function indicesOf<Types extends Columns>({
   columns,
 }: Table<Types>): Readonly<Record<keyof Types & string, number>> {
@@ -80,7 +80,7 @@ export function indicesOf<Types extends Columns>({
   return indices as Record<keyof Types & string, number>;
 }
 
-/** The rows of a flat array. */
+/** Splits a flat array into rows. */
 export function rowsOf({ columns }: Table, values: readonly Value[]): Row[] {
   const rows: Row[] = [];
   for (let at = 0; at < values.length; at += columns.length)
@@ -98,7 +98,7 @@ export function rowReader<Types extends Columns>(table: Table<Types>): (row: Row
   };
 }
 
-/** Puts the values of a row behind those of other rows. */
+/** Appends the values of a row to those of other rows. */
 export function rowWriter<Types extends Columns>(
   table: Table<Types>,
 ): (row: Fields<Types>, values: Value[]) => void {

@@ -1,4 +1,4 @@
-// Bounds how much of one kind of work is done in one turn of the event loop, whoever asks for it.
+// Limits how much of one kind of work is done per turn of the event loop, for all callers together.
 // The budget is full again in the next turn.
 
 export class TurnBudget {
@@ -15,7 +15,7 @@ export class TurnBudget {
     return this.#left <= 0;
   }
 
-  /** More has been spent in this turn than the budget allows. */
+  /** Whether more was spent in this turn than the budget allows. */
   get isOverspent(): boolean {
     return this.#left < 0;
   }

@@ -1,11 +1,11 @@
-// Hears of a request over HTTP that ends without a response and without an error: Node tells a
-// switch of protocols that nobody listens for by closing the connection alone.
+// Detects an HTTP request that ends without a response and without an error: for a protocol switch
+// without a listener, Node only closes the connection.
 
 import type { ClientRequest } from "node:http";
 
 /**
- * Calls `fail` when the request is answered 101, whose connection is then ended, or is closed
- * before its answer has begun; then `fail` may be called after "error", too.
+ * Calls `fail` if the response is 101, whose connection is then closed, or if the connection closes
+ * before the response begins. `fail` may also be called after "error".
  */
 export function whenUnanswered(request: ClientRequest, fail: (error: Error) => void): void {
   let isAnswered = false;
@@ -14,9 +14,9 @@ export function whenUnanswered(request: ClientRequest, fail: (error: Error) => v
   });
   request.once("upgrade", (_, socket) => {
     socket.destroy();
-    fail(new Error("101 Switching Protocols, which nobody asked for"));
+    fail(new Error("unexpected response 101 Switching Protocols"));
   });
   request.once("close", () => {
-    if (!isAnswered) fail(new Error("the connection was closed without an answer"));
+    if (!isAnswered) fail(new Error("the connection was closed without a response"));
   });
 }

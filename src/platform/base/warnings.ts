@@ -1,10 +1,11 @@
 // The warnings in a 200 response: dropped items, and items that are stored with a change. The
-// documents are generated from both tables.
+// reference pages are generated from both tables.
 
 import type { ErrorRow } from "./errors.ts";
 
 /**
- * Why an item is dropped from a request that is answered 200. The answer lists them in its warnings.
+ * Why an item is dropped from a request with a 200 response. The response lists them in its
+ * warnings.
  */
 export const dropTable = {
   no_event: {
@@ -24,7 +25,7 @@ export const dropTable = {
 export type DropCode = keyof typeof dropTable;
 
 interface WarningRow extends Pick<ErrorRow, "when" | "remedy"> {
-  /** The text of the warning in an answer. */
+  /** The text of the warning in a response. */
   readonly detail: string;
 }
 

@@ -1,5 +1,4 @@
-// Writes a file so that it has the old text or the new one, whatever happens meanwhile: a process
-// that is killed, or a power cut.
+// Writes a file atomically: after a crash or a power failure it has the old text or the new one.
 
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import path from "node:path";
@@ -19,15 +18,15 @@ export async function writeWhole(file: string, text: string): Promise<void> {
 }
 
 /**
- * Makes a file where there is none, and only for its owner. What has its name is removed, and not
- * followed: where root writes in somebody else's folder, a link may lead to any file.
+ * Creates a new file that only its owner may read. Anything under its name is removed, and links
+ * are not followed: if root writes to another user's folder, a link may point to any file.
  */
 export async function openAnew(file: string): Promise<FileHandle> {
   await rm(file, { force: true });
   return await open(file, "wx", 0o600);
 }
 
-/** Brings a file's content, or the names in a folder, to the disk. */
+/** Flushes a file's content, or the names in a folder, to the disk. */
 export async function sync(file: string): Promise<void> {
   const handle = await open(file, "r");
   try {

@@ -1,5 +1,5 @@
-// Keeps a data folder to one gateway: a lock that the kernel releases when the process ends, and a
-// note of the process that holds it, for the message of a second start and for `doctor`. The
+// Reserves a data folder for one gateway: a lock that the kernel releases when the process ends,
+// and a note of the process that holds it, for the error of a second start and for `doctor`. The
 // nats-server does not inherit the lock. If it outlives its gateway, nats-server.ts waits for it.
 
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -10,14 +10,14 @@ import { makeFolder } from "../base/make-folder.ts";
 import { folderFault } from "./folder-fault.ts";
 
 export interface DataLock {
-  /** Writes where this process answers into the note. Throws the system's error. */
+  /** Writes the addresses of this process to the note. Throws the system's error. */
   note(answers: Answers): void;
   release(): void;
 }
 
-/** Where the process on a data folder answers, once it does. */
+/** The addresses of the process that uses a data folder, once it listens. */
 export interface Answers {
-  /** The address of the public port. */
+  /** The URL of the public port. */
   readonly url: string;
   readonly port: number;
   readonly adminPort: number;
@@ -29,10 +29,10 @@ interface Holder extends Partial<Answers> {
   readonly pid: number;
 }
 
-/** An expected failure to start: the message is all that the user has to see. */
+/** An expected failure to start: the message is everything that the user needs. */
 export class EmbeddedError extends Error {}
 
-/** A process that was just killed may hold its lock for a moment. */
+/** The lock of a process that was just killed may persist for a moment. */
 const tries = 10;
 const retryMs = 50;
 
@@ -62,8 +62,8 @@ export async function lockDataDir(dataDir: string, pid: number): Promise<DataLoc
 }
 
 /**
- * The process that last took the folder, and where it answers; undefined if there is no note. It
- * may have been killed.
+ * Returns the process that last locked the folder, and its addresses; undefined if there is no
+ * note. The process may have been killed.
  */
 export function readHolder(dataDir: string): Holder | undefined {
   try {
@@ -88,7 +88,7 @@ async function take(dataDir: string): Promise<FileLock> {
   const who = pid === undefined ? "" : `, as process ${pid}`;
   const where = url === undefined ? "" : `, at ${url}`;
   throw new EmbeddedError(
-    `start on ${dataDir}: Penstock already runs on this folder${who}${where}: stop it first, or name another PENSTOCK_DATA_DIR`,
+    `start on ${dataDir}: Penstock already runs on this folder${who}${where}: stop it first, or set PENSTOCK_DATA_DIR to another folder`,
   );
 }
 

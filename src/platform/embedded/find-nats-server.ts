@@ -1,5 +1,5 @@
-// Finds the nats-server to embed: the one that was named, else the one on PATH if it is new enough,
-// else the newest that set-up fetched. It only looks; nats-server.ts starts the server.
+// Finds the nats-server binary to embed: the configured one, else the one on PATH if it is new
+// enough, else the newest that setup downloaded. nats-server.ts starts the server.
 
 import { execFileSync } from "node:child_process";
 import { accessSync, constants, readdirSync } from "node:fs";
@@ -20,18 +20,20 @@ export interface NatsServerBinary {
 
 type Version = readonly [number, number, number];
 
-/** `sync_interval`, without which an acknowledged event may not be on disk, came with 2.10. */
+/**
+ * Acknowledged events may not be on disk without `sync_interval`, which is available since 2.10.
+ */
 const versionLeast: Version = [2, 10, 0];
 const fetchedDir = resolve(import.meta.dirname, "../../../.cache/nats-server");
 
-/** Throws an EmbeddedError when none is found that runs and is new enough. */
+/** Throws an EmbeddedError if there is none that runs and is new enough. */
 export function findNatsServer({ named, path }: NatsServerSearch): NatsServerBinary {
   if (named !== undefined) {
     const version = versionOf(named);
     if (version === undefined) throw new EmbeddedError(`embed nats-server: ${named} does not run`);
     if (!isNewEnough(version)) {
       throw new EmbeddedError(
-        `embed nats-server: ${named} is ${version.join(".")}, and 2.10 or newer is needed to have events on disk when they are acknowledged`,
+        `embed nats-server: ${named} is version ${version.join(".")}, but 2.10 or newer is required, because older versions acknowledge events before they are on disk`,
       );
     }
     return { file: named, version: version.join(".") };
@@ -42,9 +44,9 @@ export function findNatsServer({ named, path }: NatsServerSearch): NatsServerBin
     if (version !== undefined && isNewEnough(version)) return { file, version: version.join(".") };
     passedOver.push(`${file} (${version?.join(".") ?? "does not run"})`);
   }
-  const seen = passedOver.length === 0 ? "" : `; passed over: ${passedOver.join(", ")}`;
+  const seen = passedOver.length === 0 ? "" : `; skipped: ${passedOver.join(", ")}`;
   throw new EmbeddedError(
-    `embed nats-server: none of 2.10 or newer was found${seen}. In a checkout run \`npm run setup\`, else name one in PENSTOCK_NATS_SERVER, or use a NATS that runs already: PENSTOCK_NATS_URL=nats://host:4222`,
+    `embed nats-server: found no version 2.10 or newer${seen}. In a checkout run \`npm run setup\`; otherwise set PENSTOCK_NATS_SERVER to a nats-server binary, or use a running NATS: PENSTOCK_NATS_URL=nats://host:4222`,
   );
 }
 

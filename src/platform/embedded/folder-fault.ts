@@ -1,22 +1,21 @@
-// Says why a data folder cannot be used, and what to do about it. The start reports it, and doctor
-// does so before a start.
+// Explains why a data folder cannot be used, and how to fix it, for the start and for doctor.
 
 import { accessSync, constants, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
 export const folderFix =
-  "name another folder with PENSTOCK_DATA_DIR (--data-dir), or let this user write there";
+  "set PENSTOCK_DATA_DIR (--data-dir) to another folder, or give this user write permission";
 
-/** The message for the error that making or writing the folder threw. */
+/** Returns the message for an error of creating or writing the folder. */
 export function folderFault(dataDir: string, error: unknown): string {
   const found = unusableFolder(dataDir);
   const { code, message } = error as NodeJS.ErrnoException;
-  return `start on ${dataDir}: ${found ?? `the folder cannot be written (${code ?? message})`}: ${folderFix}`;
+  return `start on ${dataDir}: ${found ?? `the folder is not writable (${code ?? message})`}: ${folderFix}`;
 }
 
 /**
- * What keeps this user from writing the folder, the store and notes in it, or, while it is missing,
- * the nearest folder above it; undefined when nothing does. Changes nothing.
+ * Returns why this user cannot write to the folder, to the store and notes in it, or, if it is
+ * missing, to the nearest existing parent; undefined if the user can. Changes nothing.
  */
 export function unusableFolder(dataDir: string): string | undefined {
   const folder = resolve(dataDir);
@@ -25,10 +24,10 @@ export function unusableFolder(dataDir: string): string | undefined {
     .filter((path) => kindOf(path) !== "nothing");
   for (const path of [...inside, nearest(folder)]) {
     const what = path === folder ? "it" : path;
-    if (kindOf(path) === "file") return `${what} is a file, and a folder is needed`;
+    if (kindOf(path) === "file") return `${what} is a file, not a folder`;
     const code = accessFault(path);
     if (code === "EROFS") return `${what} is on a file system that is mounted read-only`;
-    if (code !== undefined) return `${what} may not be written by this user (${code})`;
+    if (code !== undefined) return `this user may not write to ${what} (${code})`;
   }
   return undefined;
 }
@@ -41,8 +40,8 @@ function kindOf(path: string): "folder" | "file" | "nothing" {
   try {
     return statSync(path).isDirectory() ? "folder" : "file";
   } catch (error) {
-    // ENOTDIR: a file is where a folder above the path should be, so nothing is at the path.
-    // `nearest` meets that file on its way up.
+    // ENOTDIR: one of the parents is a file, so the path does not exist. `nearest` reaches that
+    // file on its way up.
     const { code } = error as NodeJS.ErrnoException;
     return code === "ENOENT" || code === "ENOTDIR" ? "nothing" : "folder";
   }

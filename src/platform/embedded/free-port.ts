@@ -1,7 +1,7 @@
-// Finds a port for a server that is to come back on it. The port is below the range from which the
-// system gives out ports by itself (32,768 on by Linux's default). A port of that range may be in
-// use by anybody's connection at the next start, and clients of the server would then talk to a
-// stranger.
+// Finds a port that a server can use again after a restart. It is below the range from which the
+// system assigns ports by itself (from 32,768 on by Linux's default). A port in that range may
+// belong to any connection at the next start, and clients would then connect to an unrelated
+// program.
 
 import { randomInt } from "node:crypto";
 import { createServer } from "node:net";
@@ -11,8 +11,8 @@ const portMax = 32_000;
 const triesMax = 200;
 
 /**
- * Answers a port that was free on 127.0.0.1 a moment ago, or -1, which makes nats-server take any,
- * when many tries have found none.
+ * Returns a port that was free on 127.0.0.1 a moment ago, or -1 after many failed tries, which
+ * makes nats-server choose a port.
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < triesMax; tries++) {
@@ -22,7 +22,7 @@ export async function freePort(): Promise<number> {
   return -1;
 }
 
-/** Whether nobody listens on the port of 127.0.0.1. */
+/** Whether no program listens on the port of 127.0.0.1. */
 export function isFree(port: number): Promise<boolean> {
   const probe = createServer();
   return new Promise((resolve) => {

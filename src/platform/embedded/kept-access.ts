@@ -1,7 +1,6 @@
-// Decides on which port an embedded nats-server listens and which token it asks for: as the
-// settings say, else as the configuration of its last start says, so that readers find it again.
-// Refuses a nats-server that is older than the one that last wrote the store: a file beside the
-// store names that one's version.
+// Chooses the port and the token of an embedded nats-server: those of the settings, else those in
+// the configuration of its last start, so that readers can reconnect. Rejects a nats-server that is
+// older than the one that last wrote the store; a file next to the store has that version.
 
 import { randomBytes } from "node:crypto";
 import { readdirSync } from "node:fs";
@@ -18,24 +17,24 @@ import {
 } from "./nats-config.ts";
 
 export interface EmbeddedAccess {
-  /** -1 makes nats-server take any free port. */
+  /** -1 makes nats-server choose a free port. */
   readonly port: number;
   readonly token: string;
 }
 
 interface WantedAccess {
   readonly dataDir: string;
-  /** The port that was set; undefined takes that of the last start, else one that is free. */
+  /** The port from the settings; undefined: that of the last start, else a free one. */
   readonly port: number | undefined;
   readonly token: string | undefined;
-  /** The version of the nats-server that is to open the store. */
+  /** The version of the nats-server that opens the store. */
   readonly version: string;
   readonly log: Pick<Log, "warn">;
 }
 
 /**
- * Throws an EmbeddedError when the port that was set is taken, or the store is of a newer
- * nats-server.
+ * Throws an EmbeddedError if the configured port is taken, or if a newer nats-server wrote the
+ * store.
  */
 export async function accessOf({
   dataDir,
@@ -53,29 +52,29 @@ export async function accessOf({
     ];
     log.warn(
       { file: natsConfigFile(dataDir), lost },
-      "the embedded nats-server's last configuration is damaged: what cannot be read of its port and token is chosen anew, unless PENSTOCK_NATS_PORT and PENSTOCK_NATS_TOKEN set it",
+      "the last configuration of the embedded nats-server is damaged: the unreadable values (`lost`) are replaced, unless PENSTOCK_NATS_PORT and PENSTOCK_NATS_TOKEN are set",
     );
   }
   const found = { token: token ?? kept?.token ?? randomBytes(24).toString("base64url") };
   if (port !== undefined) {
     if (await isFree(port)) return { ...found, port };
     throw new EmbeddedError(
-      `start nats-server: port ${port} is taken: set PENSTOCK_NATS_PORT (--nats-port) to another, or end who has it: ss -ltnp sport = :${port}`,
+      `start nats-server: port ${port} is taken: set PENSTOCK_NATS_PORT (--nats-port) to another port, or stop the process that uses it: ss -ltnp sport = :${port}`,
     );
   }
   if (kept?.port !== undefined) {
     if (await isFree(kept.port)) return { ...found, port: kept.port };
     log.warn(
       { port: kept.port },
-      "the embedded nats-server's port is taken by another process: it moves to a new one",
+      "the port of the embedded nats-server is taken by another process: using a new port",
     );
   }
   return { ...found, port: await freePort() };
 }
 
 /**
- * The version that last wrote the store; undefined where none was ever noted, as for a new store.
- * Throws an EmbeddedError where one was noted and cannot be read.
+ * Returns the version that last wrote the store; undefined if none is recorded, as for a new store.
+ * Throws an EmbeddedError if the record is unreadable.
  */
 function wroteStore(
   dataDir: string,
@@ -88,7 +87,7 @@ function wroteStore(
   if ((noted === undefined && kept?.isDamaged !== true) || !hasStore(dataDir)) return undefined;
   const file = storeVersionFile(dataDir);
   throw new EmbeddedError(
-    `start on ${dataDir}: which nats-server wrote its store cannot be told, because ${noted === undefined ? natsConfigFile(dataDir) : file} is damaged, and one that is older than it may not read all of it: if ${opens} is at least as new, say so: echo ${opens} > ${file}`,
+    `start on ${dataDir}: the nats-server version that wrote the store is unknown, because ${noted === undefined ? natsConfigFile(dataDir) : file} is damaged; an older version might not read all of the store. If ${opens} is not older, record it: echo ${opens} > ${file}`,
   );
 }
 
@@ -106,11 +105,11 @@ function refuseOlder(
   const [last, next] = [lineOf(wrote ?? ""), lineOf(opens)];
   if (last === undefined || next === undefined || next >= last) return;
   throw new EmbeddedError(
-    `start on ${dataDir}: its store was last written by nats-server ${wrote}, and ${opens} is older, which may not read all of it: in a checkout run \`npm run setup\`, else name one of ${wrote} or newer in PENSTOCK_NATS_SERVER`,
+    `start on ${dataDir}: the store was last written by nats-server ${wrote}; the older ${opens} might not read all of it: in a checkout run \`npm run setup\`, otherwise set PENSTOCK_NATS_SERVER to version ${wrote} or newer`,
   );
 }
 
-/** Major and minor version as one number; undefined when the text has none. */
+/** Major and minor version as one number; undefined if the text contains none. */
 function lineOf(version: string): number | undefined {
   const match = /^(\d+)\.(\d+)\./.exec(version);
   return match === null ? undefined : Number(match[1]) * 1_000 + Number(match[2]);

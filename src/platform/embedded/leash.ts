@@ -1,13 +1,13 @@
-// Runs one nats-server process on a leash. A shell between this process and the server holds the
-// end of a pipe from this process. When the pipe closes, however this process ended, the shell
-// tells the server to stop. Starting the server again is nats-server.ts's job.
+// Runs one nats-server process that stops when this process ends. A shell between the two holds the
+// end of a pipe from this process, the leash. When the pipe closes, however this process ended, the
+// shell stops the server. nats-server.ts restarts it.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { EmbeddedError } from "./data-lock.ts";
 
 export interface LeashedServer {
   /**
-   * The server's own pid, not the shell's. Rejected with an EmbeddedError when the server never
+   * The server's own pid, not the shell's. Rejected with an EmbeddedError if the server never
    * started.
    */
   readonly pid: Promise<number>;
@@ -29,7 +29,7 @@ const saidCharsMax = 4_096;
 const serverGogc = "50";
 
 // $1 is the grace period in seconds, the rest is the command, and descriptor 4 is the leash. The
-// server has its own process group, so that Ctrl-C in a terminal reaches the gateway only, which
+// server has its own process group, so that Ctrl-C in a terminal only reaches the gateway, which
 // stops the server after its last acknowledgement.
 const leashScript = `
 grace=$1; shift
@@ -52,21 +52,21 @@ exit "$status"
 `;
 
 /**
- * `command` is the program and its arguments. Never throws: when a program cannot be started,
+ * `command` is the program and its arguments. Never throws: if the program cannot be started,
  * `ended` is fulfilled.
  */
 export function startOnLeash(command: readonly string[], graceSeconds: number): LeashedServer {
   const args = ["-c", leashScript, "nats-server-leash", String(graceSeconds), ...command];
-  // When no descriptors are left the shell has no streams. The return type of `spawn` does not say
-  // so, ChildProcess does.
+  // Without free file descriptors the shell has no streams. The return type of `spawn` hides that;
+  // ChildProcess does not.
   const env = { GOGC: serverGogc, ...process.env };
   const shell: ChildProcess = spawn("sh", args, { stdio: "pipe", detached: true, env });
   let said = "";
   shell.stderr?.setEncoding("utf8").on("data", (text: string) => {
     said = (said + text).slice(-saidCharsMax);
   });
-  // Nothing is ever written to this pipe. It still emits an error when the shell dies before us,
-  // and an error that nobody hears would end this process.
+  // Nothing is ever written to this pipe. It emits an error if the shell dies first, and an
+  // unhandled error would end this process.
   shell.stdin?.on("error", () => {});
   const ended = new Promise<{ status: number | null; said: string }>((resolve) => {
     shell.once("error", (error) =>
@@ -88,11 +88,11 @@ function pidFrom(shell: ChildProcess, ended: Promise<{ readonly said: string }>)
       .once("data", (line: string) => resolve(Number.parseInt(line, 10)));
   });
   const failed = ended.then(({ said }): never => {
-    throw new EmbeddedError(`start nats-server: it ended: ${said.trim()}`);
+    throw new EmbeddedError(`start nats-server: it exited: ${said.trim()}`);
   });
   const pid = Promise.race([printed, failed]);
-  // A caller that awaits `pid` still gets the rejection. When none does, this handler keeps the
-  // rejection from ending the process.
+  // A caller that awaits `pid` still gets the rejection. If there is none, this handler prevents an
+  // unhandled rejection, which would end the process.
   pid.catch(() => {});
   return pid;
 }

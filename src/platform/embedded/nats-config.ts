@@ -1,6 +1,6 @@
-// Writes the embedded server's configuration, and the note that tells the command line where it
-// listens. Both hold the token, so only their owner can read them. A file beside the store says
-// which version wrote the store.
+// Writes the configuration of the embedded server, and the connection note from which commands read
+// its address. Both contain the token, so only their owner can read them. A file next to the store
+// records which version wrote the store.
 
 import { createHash } from "node:crypto";
 import {
@@ -17,10 +17,10 @@ import { join } from "node:path";
 interface NatsConfig {
   /** An absolute path. */
   readonly dataDir: string;
-  /** -1 makes nats-server take any free port. */
+  /** -1 makes nats-server choose a free port. */
   readonly port: number;
   readonly token: string;
-  /** Bytes that JetStream may promise to all streams together. */
+  /** The storage that JetStream may reserve for all streams together, in bytes. */
   readonly storeBytesMax: number;
   /** The version of the nats-server that reads the configuration. */
   readonly version: string;
@@ -54,14 +54,14 @@ export function natsConfigFile(dataDir: string): string {
   return join(natsFolder(dataDir), "nats-server.conf");
 }
 
-/** This file lies inside the store, so a copy of the store has it too. */
+/** This file is inside the store, so that a copy of the store includes it. */
 export function storeVersionFile(dataDir: string): string {
   return join(dataDir, "jetstream", "written-by-nats-server");
 }
 
 /**
- * Writes the configuration and returns its path. Before that server can have changed anything in
- * the store, its version is noted.
+ * Writes the configuration and returns its path. The server's version is recorded before that
+ * server can change the store.
  */
 export function writeNatsConfig({
   dataDir,
@@ -96,27 +96,27 @@ jetstream {
   return file;
 }
 
-/** Where the monitoring port answers: as secret as the token, which it does not reveal. */
+/** The path of the monitoring port: as secret as the token, which it does not reveal. */
 export function monitoringPath(token: string): string {
   return `/${createHash("sha256").update(`monitoring ${token}`).digest("hex")}`;
 }
 
 export interface WrittenNatsConfig {
-  /** Whether the server makes an fsync before each acknowledgement. */
+  /** Whether the server calls fsync before each acknowledgement. */
   readonly isDurable: boolean;
   readonly storeBytesMax: number;
-  /** Undefined where the server was to take any port, and where the port cannot be read. */
+  /** Undefined if the server chose the port itself, or if the port is unreadable. */
   readonly port: number | undefined;
   readonly token: string | undefined;
-  /** The version of nats-server that the configuration was written for. */
+  /** The version of nats-server for which the configuration was written. */
   readonly version: string | undefined;
-  /** True when the file is not as it was written. */
+  /** True if the file was changed after it was written. */
   readonly isDamaged: boolean;
 }
 
 /**
- * The configuration of the server that runs on the folder, or ran last. Undefined when none ever
- * ran there.
+ * The configuration of the server that runs on the folder, or ran last. Undefined if none ever ran
+ * there.
  */
 export function readNatsConfig(dataDir: string): WrittenNatsConfig | undefined {
   try {
@@ -145,7 +145,7 @@ function tokenIn(text: string): string | undefined {
   }
 }
 
-/** The version of the nats-server that last opened the store; undefined where none was noted. */
+/** The version of the nats-server that last opened the store; undefined if none is recorded. */
 export function readStoreVersion(dataDir: string): string | "damaged" | undefined {
   const file = storeVersionFile(dataDir);
   if (!existsSync(file)) return undefined;
@@ -173,7 +173,7 @@ export function readConnectionNote(dataDir: string): ConnectionNote | undefined 
   }
 }
 
-/** Whether the connection note is one that only another user may read. */
+/** Whether only another user may read the connection note. */
 export function isNoteHidden(dataDir: string): boolean {
   try {
     accessSync(connectionFile(dataDir), constants.R_OK);
@@ -193,7 +193,8 @@ function connectionFile(dataDir: string): string {
 
 function writePrivately(file: string, text: string): void {
   const next = `${file}.next`;
-  // A file left over is removed first: the mode of writeFileSync counts only for a file it creates.
+  // A leftover file is removed first: the mode of writeFileSync only applies to a file that it
+  // creates.
   rmSync(next, { force: true });
   writeFileSync(next, text, { mode: 0o600 });
   renameSync(next, file);

@@ -1,6 +1,6 @@
-// The embedded NATS: starts a real nats-server on a data folder, starts it again when it dies,
-// always on the same port with the same token so that clients find it again, and stops it. The
-// server must not outlive this process, whatever ends this process.
+// The embedded NATS: starts a real nats-server on a data folder, restarts it when it dies, always
+// with the same port and token so that clients reconnect, and stops it. The server must not outlive
+// this process, however this process ends.
 
 import { existsSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -34,17 +34,17 @@ import { noRoomFault, roomIn, watchStore } from "./store-watch.ts";
 interface EmbeddedNatsOptions {
   readonly dataDir: string;
   readonly binary: NatsServerBinary;
-  /** Bytes that all streams together will ask JetStream to promise. */
+  /** The storage that all streams together will reserve, in bytes. */
   readonly streamBytesTotal: number;
   readonly host: ProcessHost;
   readonly log: Log;
   /**
-   * The port and the token that are set. Undefined takes those of the last start; the first start
-   * takes a free port and a random token.
+   * The port and the token from the settings. Undefined: those of the last start; the first start
+   * chooses a free port and a random token.
    */
   readonly port?: number | undefined;
   readonly token?: string | undefined;
-  /** Aborted to give up a start that takes too long; the start then rejects with its reason. */
+  /** Aborting it cancels a slow start, which then rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
@@ -54,13 +54,13 @@ const pollMs = 15;
 const slowStartLogMs = 5_000;
 const roomCheckMs = 1_000;
 
-/** Throws an EmbeddedError when it cannot start for a reason the user can do something about. */
+/** Throws an EmbeddedError if it cannot start for a reason that the user can fix. */
 export async function startEmbeddedNats(options: EmbeddedNatsOptions): Promise<EmbeddedNats> {
   const dataDir = resolve(options.dataDir);
   const { host, log, port, token } = options;
   if (roomIn(dataDir) === "none") {
     throw new EmbeddedError(
-      `start on ${dataDir}: its disk has no room left: make room on it, or name a folder on another disk in PENSTOCK_DATA_DIR`,
+      `start on ${dataDir}: the disk is full: free some space, or set PENSTOCK_DATA_DIR to a folder on another disk`,
     );
   }
   const lock = await lockDataDir(dataDir, host.pid);
@@ -83,22 +83,22 @@ interface ServerOptions extends EmbeddedNatsOptions {
   readonly lock: DataLock;
 }
 
-/** An embedded server, which is started again whenever it dies, until `close`. */
+/** An embedded server that is restarted whenever it dies, until `close`. */
 export class EmbeddedNats {
   readonly #options: ServerOptions;
   readonly #closing = new AbortController();
   #server: LeashedServer | undefined;
   #pid = 0;
   /**
-   * The server's pid and start time, read when the pid surely was the server's. Undefined when the
-   * server never started.
+   * The server's pid and start time, read while the pid certainly belonged to the server. Undefined
+   * if the server never started.
    */
   #identity: ProcessIdentity | undefined;
   #port: number;
   #restarts = 0;
   /** Undefined while no server listens. */
   #healthUrl: string | undefined;
-  /** The server ends because it is to be started again. */
+  /** The server is being stopped in order to be restarted. */
   #isRestarting = false;
   #kept: Promise<void> = Promise.resolve();
 
@@ -115,17 +115,17 @@ export class EmbeddedNats {
     return this.#options.access.token;
   }
 
-  /** The pid of the server that runs now; another one after a restart. */
+  /** The pid of the current server; changes with a restart. */
   get pid(): number {
     return this.#pid;
   }
 
-  /** How often the server died, or failed to start again. */
+  /** How often the server died, or failed to restart. */
   get restarts(): number {
     return this.#restarts;
   }
 
-  /** To be called once. Fulfilled when the server listens. */
+  /** Call it once. Fulfilled when the server listens. */
   async start(): Promise<void> {
     const { log, signal, binary, dataDir } = this.#options;
     await this.#launch(signal);
@@ -141,12 +141,12 @@ export class EmbeddedNats {
     });
   }
 
-  /** Notes in the folder where the gateway answers. Throws the system's error. */
+  /** Notes the gateway's addresses in the folder. Throws the system's error. */
   noteAnswers(answers: Answers): void {
     this.#options.lock.note(answers);
   }
 
-  /** Stops the server, waits until it is gone, and releases the folder. */
+  /** Stops the server, waits until it has exited, and releases the folder. */
   async close(): Promise<void> {
     const { dataDir, lock } = this.#options;
     if (this.#closing.signal.aborted) return await this.#kept;
@@ -172,7 +172,7 @@ export class EmbeddedNats {
       this.#pid = await server.pid;
       this.#identity = identify(this.#pid, host);
       // The note is written before the server listens: if this gateway dies now, the next one on
-      // the folder has to know of the server.
+      // the folder must know of the server.
       this.#note("");
       const ports = await portsOf(this.#pid, { server, dataDir, log, stop });
       this.#port = ports.nats;
@@ -184,13 +184,13 @@ export class EmbeddedNats {
     }
   }
 
-  /** Writes the note in which commands, and the next gateway on this folder, find the server. */
+  /** Writes the note from which commands, and the next gateway on this folder, find the server. */
   #note(url: string): void {
     if (this.#identity !== undefined)
       writeConnectionNote(this.#options.dataDir, { url, token: this.token, ...this.#identity });
   }
 
-  /** Stops the server, and waits until it is gone and not only the shell that held it. */
+  /** Stops the server, and waits until it has exited, not only its shell. */
   async #end(): Promise<void> {
     this.#server?.letGo();
     await this.#server?.ended;
@@ -211,7 +211,7 @@ export class EmbeddedNats {
         this.#restarts += 1;
         log.error(
           { ...last, restarts: this.#restarts, log: logFileOf(dataDir) },
-          "the embedded nats-server died",
+          "embedded nats-server died",
         );
       }
       this.#isRestarting = false;
@@ -225,20 +225,20 @@ export class EmbeddedNats {
         this.#restarts += 1;
         const { message: reason } = error as Error;
         const again = { restarts: this.#restarts, waitMs, log: logFileOf(dataDir) };
-        log.error({ reason, ...again }, "the embedded nats-server did not start again");
+        log.error({ reason, ...again }, "embedded nats-server failed to restart");
       },
     });
   }
 
   #restart(reason: string): void {
     const { log } = this.#options;
-    log.warn({ reason }, "the embedded nats-server stores nothing: it is started again");
+    log.warn({ reason }, "embedded nats-server stores nothing: restarting it");
     this.#isRestarting = true;
     this.#healthUrl = undefined;
     this.#server?.letGo();
   }
 
-  /** On a full disk nats-server cannot say on which port it listens. */
+  /** On a full disk nats-server cannot write the file with its ports. */
   async #launchAgain(): Promise<void> {
     const { signal } = this.#closing;
     const { dataDir, log } = this.#options;
@@ -249,7 +249,7 @@ export class EmbeddedNats {
     }
     await this.#launch(signal);
     const running = { pid: this.#pid, port: this.#port, restarts: this.#restarts };
-    log.info(running, "the embedded nats-server runs again");
+    log.info(running, "embedded nats-server restarted");
   }
 }
 
@@ -266,8 +266,8 @@ interface PortWait {
 }
 
 /**
- * The ports that the server listens on. Waits as long as the server lives: it listens only after it
- * has read its store, and a large one takes its time.
+ * Returns the ports that the server listens on. Waits as long as the server lives: it listens only
+ * after it has read its store, which may take long.
  */
 async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait): Promise<Ports> {
   const file = join(natsFolder(dataDir), `nats-server_${pid}.ports`);
@@ -283,7 +283,7 @@ async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait): P
     const ports = { nats: portIn("nats"), monitoring: portIn("http") };
     if (ports.nats > 0 && ports.monitoring > 0) return ports;
     if (died !== undefined)
-      throw new EmbeddedError(`start nats-server: it ended: ${died || lastWords(dataDir)}`);
+      throw new EmbeddedError(`start nats-server: it exited: ${died || lastWords(dataDir)}`);
     stop?.throwIfAborted();
     if (performance.now() - sinceMs > slowStartLogMs) {
       sinceMs = performance.now();
@@ -304,7 +304,7 @@ function lastWords(dataDir: string): string {
 
 /**
  * Waits for the server of a gateway that was killed. The leash ends that server; until then the
- * store must be left alone.
+ * store must not be opened.
  */
 async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> {
   const note = readConnectionNote(dataDir);
@@ -313,7 +313,7 @@ async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> 
   while (isRunning(note, host)) {
     if (performance.now() > deadline) {
       throw new EmbeddedError(
-        `start on ${dataDir}: the nats-server of an earlier run (process ${note.pid}) does not end: stop it first`,
+        `start on ${dataDir}: the nats-server of an earlier run (process ${note.pid}) is still running: stop it first`,
       );
     }
     await delay(pollMs);
@@ -322,9 +322,9 @@ async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> 
 }
 
 /**
- * The bytes that JetStream may promise: the whole disk. The server's own default is a share of what
- * is free at the moment. A later start would then refuse what the first one promised, because the
- * server's own data have taken the room since.
+ * The storage that JetStream may reserve: the whole disk. The server's own default is a share of
+ * the current free space, so a later start would reject the reservations of the first one, because
+ * the server's own data have used the space since.
  */
 function storeRoom(dataDir: string, { streamBytesTotal, log }: EmbeddedNatsOptions): number {
   const store = join(dataDir, "jetstream");
@@ -333,7 +333,7 @@ function storeRoom(dataDir: string, { streamBytesTotal, log }: EmbeddedNatsOptio
   const freeBytes = disk.bavail * disk.bsize;
   if (isNew && freeBytes < streamBytesTotal) {
     throw new EmbeddedError(
-      `start on ${dataDir}: the streams may grow to ${inGib(streamBytesTotal)} and the disk has ${inGib(freeBytes)} free: lower PENSTOCK_STREAM_BYTES_MAX (it counts per stream), or name a folder on another disk in PENSTOCK_DATA_DIR`,
+      `start on ${dataDir}: the streams may grow to ${inGib(streamBytesTotal)}, but the disk has only ${inGib(freeBytes)} free: lower PENSTOCK_STREAM_BYTES_MAX (it applies per stream), or set PENSTOCK_DATA_DIR to a folder on another disk`,
     );
   }
   try {

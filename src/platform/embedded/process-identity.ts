@@ -1,18 +1,18 @@
-// Tells whether a process noted down earlier still runs. Pids are given out again, also across
-// reboots, so a pid names a process only together with its start time.
+// Checks whether a recorded process still runs. Pids are reused, also across reboots, so a pid only
+// identifies a process together with its start time.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** The parts of `process` that main.ts lends; only main.ts may touch `process` itself. */
+/** The parts of `process` that main.ts passes on; only main.ts may touch `process` itself. */
 export interface ProcessHost {
   readonly pid: number;
   /**
-   * Node's `process.kill`. Signal 0 only asks whether the process is there. Throws ESRCH or EPERM.
+   * Node's `process.kill`. Signal 0 only checks whether the process exists. Throws ESRCH or EPERM.
    */
   kill(pid: number, signal: NodeJS.Signals | 0): unknown;
-  /** These are not there on Windows. */
+  /** These do not exist on Windows. */
   getuid?: () => number;
   initgroups?: (user: number, extraGroup: number) => void;
   setgroups?: (groups: readonly number[]) => void;
@@ -22,15 +22,15 @@ export interface ProcessHost {
 
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Opaque; empty where the platform did not tell. */
+  /** Opaque; empty if the platform does not provide it. */
   readonly startedAt: string;
 }
 
 const pollMs = 15;
 
 /**
- * The boot and the pid namespace: within both, a pid means the same process as it does here. A part
- * is empty where the platform does not tell it.
+ * The boot and the pid namespace: within both, a pid identifies the same process. A part is empty
+ * if the platform does not provide it.
  */
 export function placeOfPids(): string {
   return `${tellOr(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim())} ${tellOr(() => readlinkSync("/proc/self/ns/pid"))}`;
@@ -44,7 +44,7 @@ function tellOr(tell: () => string): string {
   }
 }
 
-/** Undefined when there is no such process, or only a dead one that nobody has reaped. */
+/** Undefined if there is no such process, or only a zombie. */
 export function identify(pid: number, host: ProcessHost): ProcessIdentity | undefined {
   try {
     host.kill(pid, 0);
@@ -60,26 +60,23 @@ export function isRunning(identity: ProcessIdentity, host: ProcessHost): boolean
   return now !== undefined && (identity.startedAt === "" || now.startedAt === identity.startedAt);
 }
 
-/**
- * Waits until the process has ended. Fulfilled at once when its pid is another process's by now.
- */
+/** Fulfilled when the process has ended, or when its pid belongs to another process. */
 export async function untilGone(identity: ProcessIdentity, host: ProcessHost): Promise<void> {
   while (isRunning(identity, host)) await delay(pollMs);
 }
 
 /**
- * The start time of the process; "" if it cannot be told, undefined for a zombie and for no
- * process.
+ * The start time of the process; "" if it is unknown, undefined for a zombie and for no process.
  */
 function startOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The fields after the command's name, which stands in brackets and may hold anything.
+    // The fields after the command's name, which is in parentheses and may contain any characters.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     if (fields[0] === "Z" || fields[0] === "X") return undefined;
     return `${readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim()}:${fields[19]}`;
   } catch {
-    // Where there is a /proc, a process without an entry has ended since `identify` found it.
+    // If /proc exists, a process without an entry has ended since `identify` found it.
     return existsSync("/proc/self/stat") ? undefined : startFromPs(pid);
   }
 }

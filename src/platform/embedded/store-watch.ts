@@ -1,6 +1,6 @@
-// Finds out when the embedded nats-server must be started again because its disk was full. From
-// 2.14 on nats-server stores nothing more in a stream after a failed write; older ones may switch
-// JetStream off, or give a sequence twice. All of that ends with a restart, once there is room.
+// Detects when the embedded nats-server must be restarted because its disk was full. Since 2.14
+// nats-server stores nothing more in a stream after a failed write; older ones may switch JetStream
+// off, or assign a sequence twice. A restart fixes all of that once the disk has free space.
 
 import { statfsSync } from "node:fs";
 import type { Log } from "../base/log.ts";
@@ -8,9 +8,11 @@ import { pauseUntilAborted } from "../base/retry.ts";
 
 interface StoreWatchOptions {
   readonly dataDir: string;
-  /** The /healthz of the server that runs now, another one after each start; undefined: none runs. */
+  /**
+   * The /healthz URL of the current server, which changes with each start; undefined: none runs.
+   */
   readonly healthUrl: () => string | undefined;
-  /** Ends the server, which is then started again. */
+  /** Ends the server, which is then restarted. */
   readonly restart: (reason: string) => void;
   readonly signal: AbortSignal;
   readonly log: Pick<Log, "error">;
@@ -18,13 +20,13 @@ interface StoreWatchOptions {
 
 const checkEveryMs = 1_000;
 const healthMsMax = 1_000;
-/** Between two restarts; doubles with each, until the server was well for `wellMs`. */
+/** Pause between two restarts; doubles with each, until the server was healthy for `wellMs`. */
 const pauseMsMin = 5_000;
 const pauseMsMax = 60_000;
 const wellMs = 60_000;
-/** With less, nats-server fails to write. */
+/** With less free space, nats-server fails to write. */
 const noRoomBytes = 65_536;
-/** What nats-server needs to start and to store a first message. */
+/** The free space that nats-server needs to start and to store a first message. */
 const enoughBytes = 4_194_304;
 const enoughFiles = 16;
 
@@ -43,7 +45,7 @@ export async function watchStore(options: StoreWatchOptions): Promise<void> {
     if (url !== watched) reason = undefined;
     watched = url;
     const room = roomIn(dataDir);
-    if (room === "none") reason ??= "its disk had no room left";
+    if (room === "none") reason ??= "its disk was full";
     else reason ??= await writeError(url);
     if (signal.aborted) return;
     const sinceMs = performance.now() - restartedMonotonicMs;
@@ -62,9 +64,9 @@ export async function watchStore(options: StoreWatchOptions): Promise<void> {
 }
 
 export const noRoomFault =
-  "the disk of the data folder is full: make room on it; Penstock then starts its nats-server again";
+  "the disk of the data folder is full: free some space; Penstock then restarts its nats-server";
 
-/** `little` is between none and what nats-server needs to start. */
+/** `little` is more than none, but less than nats-server needs to start. */
 export function roomIn(folder: string): "enough" | "little" | "none" {
   try {
     const { bavail, bsize, files, ffree } = statfsSync(folder);
@@ -74,12 +76,15 @@ export function roomIn(folder: string): "enough" | "little" | "none" {
     if (bytes < noRoomBytes || filesFree === 0) return "none";
     return bytes < enoughBytes || filesFree < enoughFiles ? "little" : "enough";
   } catch {
-    // Why the folder cannot be looked at is not a matter of room.
+    // An unreadable folder is a different problem.
     return "enough";
   }
 }
 
-/** The failed write that nats-server reports; undefined without one, and if it does not answer. */
+/**
+ * Returns the failed write that nats-server reports; undefined if there is none or it does not
+ * respond.
+ */
 async function writeError(healthUrl: string): Promise<string | undefined> {
   try {
     const answer = await fetch(healthUrl, { signal: AbortSignal.timeout(healthMsMax) });

@@ -1,12 +1,12 @@
 // Counters and histograms that cost the hot path a few additions to a typed array. They do not
-// depend on prom-client: `samples` returns what a scrape needs.
+// depend on prom-client: `samples` returns the data of a scrape.
 
 import type { Labels, Sample } from "./table.ts";
 
 /**
- * A counter for each pair of values of at most two labels. The values are fixed when it is created:
- * they stay bounded, and every series exists, as 0, from the first scrape on. A counter that
- * appears only with its first failure gives no rate that shows this failure.
+ * A counter for each pair of values of at most two labels. The values are fixed at creation: their
+ * number is bounded, and every series exists, as 0, from the first scrape on. If a series only
+ * appeared with its first failure, a rate would not show that failure.
  */
 export class LabeledCounters<First extends string = string, Second extends string = string> {
   readonly #first: Readonly<Record<string, number>>;
@@ -16,7 +16,7 @@ export class LabeledCounters<First extends string = string, Second extends strin
   readonly #counts: Float64Array;
   readonly #held: Float64Array;
 
-  /** `labels` returns the labels of a pair of values. A label that does not exist has the value "". */
+  /** `labels` returns the labels of a pair of values. An unused label has the value "". */
   constructor(
     first: readonly First[],
     second: readonly Second[],
@@ -34,7 +34,7 @@ export class LabeledCounters<First extends string = string, Second extends strin
     this.#counts[this.#first[first]! * this.#width + this.#second[second]!]! += count;
   }
 
-  /** Adds what no scrape shows until it is settled, and never if it is dropped. */
+  /** Adds a count that scrapes do not show until it is settled, and never if it is dropped. */
   hold(count: number, first: First | "" = "", second: Second | "" = ""): void {
     this.#held[this.#first[first]! * this.#width + this.#second[second]!]! += count;
   }
@@ -53,7 +53,7 @@ export class LabeledCounters<First extends string = string, Second extends strin
   }
 }
 
-/** The position of each value in the list. */
+/** The index of each value in the list. */
 function indexOf(values: readonly string[]): Readonly<Record<string, number>> {
   return Object.fromEntries(values.map((value, index) => [value, index]));
 }

@@ -1,7 +1,6 @@
-// The metrics of one process: counters that its code adds to, gauges that are read at a scrape, and
-// the page that a scrape gets. Names, types and help texts are those of the process's table. Turns
-// metrics into plain values, too, because a worker sends them to the process that shows all workers
-// on one page.
+// The metrics of one process: counters, gauges that are read at a scrape, and the page of a scrape.
+// Names, types and help texts are those of the process's table. Also converts metrics to plain
+// values, which a worker sends to the process that exports all workers on one page.
 
 import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
 import { Histogram, LabeledCounters } from "./counters.ts";
@@ -9,7 +8,7 @@ import type { Labels, MetricRow, MetricSnapshot, Sample } from "./table.ts";
 
 export const scrapeContentType: string = Registry.PROMETHEUS_CONTENT_TYPE;
 
-/** A label and all values that it can have. */
+/** A label and all its possible values. */
 type Label<Value extends string> = readonly [name: string, values: readonly Value[]];
 
 /** A process extends it with its own counters. */
@@ -24,7 +23,7 @@ export class MetricSet<Name extends string> {
     collectDefaultMetrics({ register: this.#registry });
   }
 
-  /** The scrape, in the Prometheus text format. */
+  /** The scrape in the Prometheus text format. */
   text(): Promise<string> {
     return this.#registry.metrics();
   }
@@ -80,8 +79,8 @@ export class MetricSet<Name extends string> {
   }
 
   /**
-   * Shows what `read` returns at each scrape. A metric that is never shown is absent from the page;
-   * to show one twice is a bug and throws.
+   * Exports what `read` returns at each scrape. A metric that is never registered is absent from
+   * the page; registering one twice is a bug and throws.
    */
   protected show(name: Name, read: () => number | boolean | Sample[]): void {
     const { type, help } = this.#table[name];

@@ -1,5 +1,5 @@
-// The shapes of metrics: a row of the table that a process has of its metrics, and what a scrape
-// gives for each. No runtime code.
+// The types of metrics: a row of a process's metric table, and the data of a scrape. No runtime
+// code.
 
 export interface MetricRow {
   readonly type: "counter" | "gauge" | "histogram";
@@ -9,13 +9,13 @@ export interface MetricRow {
    * histograms are always summed.
    */
   readonly across?: "sum" | "max" | "min";
-  /** When no worker reports this metric, the page omits it too. */
+  /** If no worker reports this metric, the page omits it too. */
   readonly isOptional?: boolean;
 }
 
-/** One line of a scrape, in the shape prom-client's registry writes out. */
+/** One line of a scrape, in the format that prom-client's registry writes. */
 export interface Sample {
-  /** Given only where it differs from the metric's name: for the parts of a histogram. */
+  /** Only set if it differs from the metric's name: for the parts of a histogram. */
   readonly metricName?: string;
   readonly labels: Labels;
   readonly value: number;

@@ -1,7 +1,6 @@
-// How a connection to NATS is made, by the gateway and by the commands on the side: to which
-// servers, as whom, and by what certificates. Files are read at every connect, so that a file that
-// was renewed on disk counts from the next reconnect on. Says nothing of how long to wait or how
-// often to try.
+// The connection options for NATS, used by the gateway and the commands: servers, credentials and
+// certificates. Files are read at every connect, so that a renewed file is used from the next
+// reconnect on. Timeouts and retries are decided elsewhere.
 
 import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
@@ -15,14 +14,14 @@ import {
 
 export interface NatsAccess {
   /**
-   * One url or several, with commas between. If one begins with `tls://`, TLS is asked of all of
+   * One URL or a comma-separated list. If one begins with `tls://`, TLS is required for all of
    * them.
    */
   readonly natsUrl: string;
   readonly natsToken?: string | undefined;
   /**
-   * This and the next three are files. A certificate authority (`natsCa`) asks for TLS too, as does
-   * a certificate of our own (`natsCert`).
+   * This and the next three are files. A certificate authority (`natsCa`) or a client certificate
+   * (`natsCert`) also requires TLS.
    */
   readonly natsCreds?: string | undefined;
   readonly natsCa?: string | undefined;
@@ -31,8 +30,8 @@ export interface NatsAccess {
 }
 
 /**
- * The client's options that say which servers to connect to and as whom. Throws when the
- * credentials file cannot be read now.
+ * Returns the client options with the servers and credentials. Throws if the credentials file is
+ * unreadable.
  */
 export function accessOptions(access: NatsAccess): ConnectionOptions {
   const { places, userInfo } = splitUrls(access.natsUrl);
@@ -45,7 +44,7 @@ export function accessOptions(access: NatsAccess): ConnectionOptions {
   };
 }
 
-/** How this process signs in, and the setting that says so; undefined without credentials. */
+/** Returns how this process signs in, and the setting for it; undefined without credentials. */
 export function signsInBy({
   natsUrl,
   natsToken,
@@ -59,7 +58,7 @@ export function signsInBy({
   return { what: `${what} in the URL`, setting: "PENSTOCK_NATS_URL" };
 }
 
-/** The settings that ask for TLS; empty if none does. */
+/** The settings that require TLS; empty if none does. */
 export function tlsSettings({ natsUrl, natsCa, natsCert }: NatsAccess): string {
   return [
     ...(asksForTls(natsUrl) ? ["PENSTOCK_NATS_URL"] : []),
@@ -68,7 +67,7 @@ export function tlsSettings({ natsUrl, natsCa, natsCert }: NatsAccess): string {
   ].join(", ");
 }
 
-/** The urls without the user, password or token in them, to be shown. */
+/** The URLs without user, password and token, for display. */
 export function shownUrls(natsUrl: string): string {
   return natsUrl
     .split(",")
@@ -77,7 +76,7 @@ export function shownUrls(natsUrl: string): string {
 }
 
 /**
- * The `host:port` of each url, which is all that the client uses of it, and the first
+ * The `host:port` of each URL, which is all that the client uses of it, and the first
  * `user:password` or token in any of them.
  */
 function splitUrls(natsUrl: string): { places: string[]; userInfo: string | undefined } {
@@ -98,7 +97,7 @@ function authenticatorOf(
   if (natsToken !== undefined) return tokenAuthenticator(natsToken);
   if (userInfo === undefined) return undefined;
   const colon = userInfo.indexOf(":");
-  // NATS reads it so too: one word before the @ is a token.
+  // As in NATS: a single word before the @ is a token.
   if (colon < 0) return tokenAuthenticator(unescaped(userInfo));
   return usernamePasswordAuthenticator(
     unescaped(userInfo.slice(0, colon)),
@@ -115,8 +114,8 @@ function unescaped(text: string): string {
 }
 
 /**
- * The client closes for good when its authenticator throws. So while the file cannot be used, as
- * when it is half written, the credentials stay as they were.
+ * The client closes permanently if its authenticator throws. So while the file is unusable, for
+ * example half written, the previous credentials stay in use.
  */
 function credsFrom(file: string): Authenticator {
   const read = (): Authenticator => {
@@ -152,9 +151,9 @@ function tlsOptionsOf(access: NatsAccess): TlsOptions | undefined {
 }
 
 /**
- * Checks the server's certificate against its address where the url has an address. The client then
- * gives Node no name to check, and Node would take "localhost". `this` are the options of the TLS
- * connection; without them the check is Node's own, which then refuses.
+ * Checks the server's certificate against its IP address if the URL has one. The client then passes
+ * no name to Node, which would compare with "localhost". `this` is the options object of the TLS
+ * connection; without it the check is Node's own, which then fails.
  */
 function checkServer(
   this: { readonly servername?: string; readonly socket?: Socket } | undefined,

@@ -1,5 +1,5 @@
-// JetStream's API as all of Penstock asks it: how a manager is made, what error codes mean, how a
-// stream's state is read so that it counts. Must not know what a stream is for.
+// Shared access to JetStream's API: creating a manager, the meaning of error codes, and reading a
+// stream's state from its leader. Independent of what a stream is for.
 
 import {
   JetStreamApiError,
@@ -15,13 +15,15 @@ import { NatsConnectionImpl } from "@nats-io/nats-core/internal";
 export const nanosPerMs = 1_000_000;
 
 /**
- * JetStream's error codes, of nats-server 2.10 to 2.15, under the names that they have in its
+ * JetStream's error codes, of nats-server 2.10 to 2.15, under their names in its
  * server/errors.json.
  */
 export const apiCodes = {
   accountResourcesExceeded: 10_002,
   clusterIncomplete: 10_004,
-  /** No server can take the stream: for lack of room, or because the cluster is still forming. */
+  /**
+   * No server can host the stream: for lack of storage, or because the cluster is still forming.
+   */
   clusterNoPeers: 10_005,
   clusterNotAssigned: 10_007,
   clusterNotAvailable: 10_008,
@@ -34,29 +36,29 @@ export const apiCodes = {
   notEnabledForAccount: 10_039,
   storageResourcesExceeded: 10_047,
   streamMessageExceedsMaximum: 10_054,
-  /** The store's own error; its text says which. */
+  /** The store's own error; its text states which. */
   streamMessageDeleteFailed: 10_057,
   streamNotFound: 10_059,
   streamNotMatch: 10_060,
-  /** The entry, or the stream, is no longer the version that the change was made from. */
+  /** The entry, or the stream, has changed since the version on which the change is based. */
   streamWrongLastSequence: 10_071,
-  /** More than one replica, asked of a server that is in no cluster. */
+  /** More than one replica on a server that is not in a cluster. */
   streamReplicasNotSupported: 10_074,
   notEnabled: 10_076,
-  /** The store's own error; its text says which. */
+  /** The store's own error; its text states which. */
   streamStoreFailed: 10_077,
   streamHeaderExceedsMaximum: 10_097,
   streamSealed: 10_109,
   streamOffline: 10_118,
   /** No limit of the account applies to this number of replicas. */
   noLimits: 10_120,
-  /** From 2.11 on. An older server answers sequence 0 with `duplicate: true` instead. */
+  /** Since 2.11. An older server returns sequence 0 with `duplicate: true` instead. */
   streamDuplicateMessageConflict: 10_158,
-  /** From 2.11 on. */
+  /** Since 2.11. */
   streamTooManyRequests: 10_167,
-  /** From 2.12 on: the stream keeps counters, and stores no messages. */
+  /** Since 2.12: the stream stores counters, and accepts no other messages. */
   messageIncrementMissing: 10_169,
-  /** The codes of atomic batches are from 2.12 on, that for too many from 2.14 on. */
+  /** The codes of atomic batches exist since 2.12, that for too many since 2.14. */
   atomicPublishDisabled: 10_174,
   atomicPublishMissingSequence: 10_175,
   atomicPublishIncompleteBatch: 10_176,
@@ -64,16 +66,16 @@ export const apiCodes = {
   atomicPublishInvalidBatchId: 10_179,
   atomicPublishTooLargeBatch: 10_199,
   atomicPublishInvalidBatchCommit: 10_200,
-  /** The stream knows the message id of at least one message of the batch. */
+  /** The stream already has the message id of at least one message of the batch. */
   atomicPublishContainsDuplicate: 10_201,
   atomicPublishTooManyInFlight: 10_210,
-  /** From 2.12 on. */
+  /** Since 2.12. */
   streamOfflineReason: 10_194,
 } as const;
 
 /**
- * The answers to the commit of an atomic batch after which no message of that batch is stored by
- * it. nats-server gives them before it stores the first one.
+ * Responses to the commit of an atomic batch that mean that none of its messages was stored.
+ * nats-server sends them before it stores the first one.
  */
 export const batchRefusedCodes: readonly number[] = [
   apiCodes.atomicPublishDisabled,
@@ -87,7 +89,7 @@ export const batchRefusedCodes: readonly number[] = [
   apiCodes.atomicPublishTooManyInFlight,
 ];
 
-/** The server or the account has no room. */
+/** The server or the account has no storage left. */
 export const noRoomCodes: readonly number[] = [
   apiCodes.accountResourcesExceeded,
   apiCodes.insufficientResources,
@@ -116,23 +118,23 @@ export function isNotReady(error: unknown): boolean {
 }
 
 /**
- * False while the connection is lost. What fails then is not worth a log line of its own: the link
- * logs the loss.
+ * False while the connection is lost. A failure then needs no log line of its own: the link logs
+ * the loss.
  */
 export function isConnected(connection: NatsConnection): boolean {
   return !(connection instanceof NatsConnectionImpl) || connection.protocol.connected;
 }
 
 interface ManagerOptions {
-  /** How long each question may take. */
+  /** Timeout of each request. */
   readonly timeoutMs: number;
-  /** The JetStream domain to ask, where that is not the connection's own. */
+  /** The JetStream domain, if it is not the connection's own. */
   readonly domain?: string;
 }
 
 /**
- * A manager that does not ask first whether JetStream is on. That would be one more question that
- * can fail, and each answer says whether it is.
+ * Returns a manager that does not check first whether JetStream is enabled. That would be one more
+ * request that can fail, and each response shows it.
  */
 export function managerOf(
   connection: NatsConnection,
@@ -141,17 +143,17 @@ export function managerOf(
   return jetstreamManager(connection, { ...domain, checkAPI: false, timeout: timeoutMs });
 }
 
-/** How many bytes a stream takes; Infinity without a limit. */
+/** The maximum size of a stream in bytes; Infinity without a limit. */
 export function bytesMaxOf({ max_bytes: bytesMax }: Pick<StreamConfig, "max_bytes">): number {
   return bytesMax > 0 ? bytesMax : Number.POSITIVE_INFINITY;
 }
 
-/** What the subjects of another domain's API begin with. */
+/** The subject prefix of another domain's API. */
 export function apiPrefixOf(domain: string): string {
   return `$JS.${domain}.API`;
 }
 
-/** An answer about a stream did not come from a leader of that stream. */
+/** A response about a stream did not come from the stream's leader. */
 export class NoLeaderError extends Error {
   override name = "NoLeaderError";
 
@@ -161,7 +163,7 @@ export class NoLeaderError extends Error {
 }
 
 /**
- * Undefined when there is no such stream. The answer may come from a member of a group that has no
+ * Undefined if the stream does not exist. The response may come from a member of a group without a
  * leader.
  */
 export async function streamInfoOf(
@@ -177,7 +179,7 @@ export async function streamInfoOf(
 }
 
 /**
- * As streamInfoOf, but rejects with a NoLeaderError when the answer does not come from a leader.
+ * Like streamInfoOf, but rejects with a NoLeaderError if the response does not come from a leader.
  */
 export async function ledStreamInfo(
   manager: JetStreamManager,
@@ -189,10 +191,10 @@ export async function ledStreamInfo(
 }
 
 /**
- * Whether the answer comes from the stream's leader. A member of a group without a leader answers
- * what it has, which may be old. A server that is not in a cluster gives no `cluster`. A member
- * that answers leaves itself out of `replicas`, but does name the leader: so a leader that is among
- * the replicas is not the one that answered.
+ * Whether the response comes from the stream's leader. A member of a group without a leader
+ * responds with its own state, which may be old. A server that is not in a cluster sends no
+ * `cluster`. A member that responds omits itself from `replicas`, but names the leader: so a leader
+ * that is among the replicas is not the one that responded.
  */
 export function isFromLeader({ cluster }: Pick<StreamInfo, "cluster">): boolean {
   if (cluster === undefined) return true;

@@ -1,6 +1,6 @@
-// Asks every server of a cluster for its version. A server says it in the first line that it sends
-// on a connection, before anybody signs in, so it takes neither a user nor the system account. What
-// cannot be read counts as unknown: the caller must not take it for new.
+// Reads the version of every server of a cluster. A server sends it in the first line of a
+// connection, before authentication, so this needs neither a user nor the system account. An
+// unreadable version is unknown: the caller must not treat it as new.
 
 import type { LookupAddress } from "node:dns";
 import { lookup } from "node:dns/promises";
@@ -8,25 +8,24 @@ import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/nats-core";
 
-/** What is used here of the line that a server begins with. */
+/** The fields used of the server's first line. */
 interface Info {
   readonly server_name?: string;
   readonly version?: string;
 }
 
-/** Gives all addresses of a name, or rejects. */
+/** Returns all addresses of a name, or rejects. */
 type Resolve = (host: string) => Promise<readonly LookupAddress[]>;
 
 const readMsMax = 1_000;
-/** That line has some 600 bytes, and more where it names many addresses. */
+/** The line has some 600 bytes, and more if it contains many addresses. */
 const infoBytesMax = 65_536;
 const portMax = 65_535;
 
 /**
- * The versions of the cluster's servers by their names, as far as they can be reached at `places`;
- * undefined where the server that is connected is in no cluster. One that is not found within a
- * second, or does not answer within another, is in it by its address, without a version. Never
- * rejects.
+ * The versions of the cluster's servers by name, if they are reachable at `places`; undefined if
+ * the connected server is not in a cluster. A server that is not resolved within a second, or does
+ * not respond within another, is listed by its address, without a version. Never rejects.
  */
 export async function clusterVersions(
   { info }: Pick<NatsConnection, "info">,
@@ -41,7 +40,10 @@ export async function clusterVersions(
   return versions;
 }
 
-/** What the servers at `host:port` begin with, by address: behind one name there may be several. */
+/**
+ * Returns the first lines of the servers at `host:port`, by address: a name may have several
+ * servers.
+ */
 async function infosAt(place: string, resolve: Resolve): Promise<(readonly [string, Info])[]> {
   const asked = addressOf(place);
   if (asked === undefined) return [[place, {}]];
@@ -54,20 +56,20 @@ async function infosAt(place: string, resolve: Resolve): Promise<(readonly [stri
       return { family, at: several ? `${place} (${host})` : place, info };
     }),
   );
-  // A server may listen at its address of one family alone, as at 127.0.0.1 and not at ::1.
+  // A server may listen on one address family only, as on 127.0.0.1 and not on ::1.
   const answering = new Set(all.filter(({ info }) => info.version).map(({ family }) => family));
   return all
     .filter(({ family }) => answering.size === 0 || answering.has(family))
     .map(({ at, info }) => [at, info] as const);
 }
 
-/** A resolver that is away would take many seconds. */
+/** Waiting for an unreachable resolver would take many seconds. */
 function addressesOf(host: string, resolve: Resolve): Promise<readonly LookupAddress[]> {
   const none = delay(readMsMax, [], { ref: false });
   return Promise.race([resolve(host).catch(() => []), none]);
 }
 
-/** What the server begins with; nothing where that cannot be read. */
+/** Returns the server's first line; an empty object if it is unreadable. */
 function infoOf(address: { host: string; port: number }): Promise<Info> {
   return new Promise((resolve) => {
     const socket = connect(address);
@@ -93,7 +95,7 @@ function readLine(socket: Socket, take: (line: string) => void): void {
   });
 }
 
-/** Reads `host:port` or `[address]:port`; undefined where it is neither. */
+/** Parses `host:port` or `[address]:port`; undefined if the text is neither. */
 function addressOf(place: string): { host: string; port: number } | undefined {
   const [, address, host = address ?? "", digits = ""] =
     /^(?:\[(.+)\]|([^:]+)):(\d{1,5})$/.exec(place) ?? [];

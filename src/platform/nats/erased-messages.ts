@@ -1,6 +1,6 @@
-// Which messages of a stream were erased, and which frame was written in the place of each. Asked
-// where a reader finds that messages are gone: what was erased is not lost. Reads the entries that
-// were added since it asked last; where there never was an erasure, that is one question.
+// Finds which messages of a stream were erased, and which frame replaces each. Readers use it when
+// messages are missing: erased messages are not lost. Reads only the entries that were added since
+// the last read; without erasures, that is one request.
 
 import type { JetStreamManager, MsgRequest, StoredMsg } from "@nats-io/jetstream";
 import { apiCodes, isApiError } from "./api.ts";
@@ -16,29 +16,31 @@ import {
 } from "./rewritten.ts";
 
 const forgetAtMin = 10_000;
-/** More than so many ahead are not kept: the bucket is read again where a reader has got there. */
+/**
+ * Maximum number of entries held ahead. When a reader reaches the end of these, the bucket is read
+ * again.
+ */
 const keptMax = 500_000;
-/** Held of a frame that stands in the place of a message, and was not erased itself. */
+/** Marks a frame that replaces a message, and was not erased itself. */
 const stands = -1;
 
-/** A frame that stands in the place of another. */
+/** A frame that replaces another. */
 export interface RewrittenFrame {
-  /** Those of the message in whose place it stands. */
+  /** The sequence of the message that it replaces. */
   readonly sequence: number;
   readonly storedAtMs: number;
   readonly message: StoredMsg;
 }
 
 /**
- * Whoever asks waits for the answer before the next question: to answer one, it may forget what
- * another one needs.
+ * Callers must await each call before the next one: a call may drop data that another one needs.
  */
 export class ErasedMessages {
   readonly #manager: JetStreamManager;
   readonly #of: MadeStream;
-  /** By a message's number: that of the frame in its place; 0 for none; or `stands`. */
+  /** By sequence of a message: that of its replacement; 0 for none; or `stands`. */
   readonly #held = new Map<number, number>();
-  /** All that is known of messages from `#from` on and before `#until` is held, and no more. */
+  /** Everything known about messages in [`#from`, `#until`) is held, and nothing else. */
   #from = 0;
   #until = 0;
   #next = 1;
@@ -54,8 +56,8 @@ export class ErasedMessages {
   }
 
   /**
-   * Learns what was erased until now. What is before `from` need not be held any more. Rejects when
-   * NATS does not answer, or this user may not ask.
+   * Reads the erasures up to now. Entries before `from` may be dropped. Rejects if NATS does not
+   * respond, or if this user lacks the permission.
    */
   async learn(from: number = this.#from): Promise<void> {
     if (!this.#reaches(from)) {
@@ -86,7 +88,9 @@ export class ErasedMessages {
     if (this.#reaches(sequence)) this.#held.set(sequence, place);
   }
 
-  /** A reader asks at every hole, so what it has passed goes now and then alone. */
+  /**
+   * A reader calls this for every gap, so entries that it has passed are only dropped at intervals.
+   */
   #forget(): void {
     if (this.#held.size < this.#forgetAt) return;
     for (const sequence of this.#held.keys())
@@ -104,15 +108,15 @@ export class ErasedMessages {
     return this.#held.get(sequence);
   }
 
-  /** The number of the frame in its place; 0: nothing is there; undefined: it is not erased. */
+  /** Returns the sequence of the replacement; 0: none; undefined: the message was not erased. */
   async placeOf(sequence: number): Promise<number | undefined> {
     const held = await this.#heldOf(sequence);
     return held === stands ? undefined : held;
   }
 
   /**
-   * From here on, and not before `from`, the stream has all that it is to have; `first`: its first
-   * message.
+   * Returns the sequence, not before `from`, from which on the stream is complete except for erased
+   * messages. `first`: its first message.
    */
   async firstOf(first: number, from: number): Promise<number> {
     let [begin, due] = [first, from];
@@ -124,15 +128,15 @@ export class ErasedMessages {
   }
 
   /**
-   * Those from `from` on and before `first`, the stream's first message, whose frames the stream
-   * still has: they were stored later than what was beside them.
+   * Yields the erased messages in [`from`, `first`) whose replacements are still in the stream,
+   * because they were stored later than their neighbours. `first`: the stream's first message.
    */
   async *standing(first: number, from: number): AsyncGenerator<number> {
     for await (const sequence of this.between(from, first - 1))
       if (((await this.placeOf(sequence)) ?? 0) >= first) yield sequence;
   }
 
-  /** Those between the two, both included, in order. */
+  /** Yields the erased messages between the two, both included, in order. */
   async *between(from: number, to: number): AsyncGenerator<number> {
     for (let at = from; at <= to; ) {
       if (!this.#reaches(at)) await this.learn(at);
@@ -154,7 +158,9 @@ export class ErasedMessages {
     return within.filter(isErased).sort((a, b) => a - b);
   }
 
-  /** The frame in the place of that message; undefined: nothing is there, or no longer. */
+  /**
+   * Returns the replacement of that message; undefined: there is none, or it has left the stream.
+   */
   async frameAt(sequence: number): Promise<RewrittenFrame | undefined> {
     for (let tried = 0; ; ) {
       const place = (await this.placeOf(sequence)) ?? 0;
@@ -165,19 +171,19 @@ export class ErasedMessages {
         const storedAtMs = Number(message.header.get(firstStoredHeader));
         return { sequence, storedAtMs, message };
       }
-      // It may have been written anew once more; that was noted before it went.
+      // The replacement may have been replaced again; that is recorded before it is removed.
       await this.learn();
     }
   }
 
   /**
-   * Whether what a frame holds, which was written in the place of that message, is in another one:
-   * an erasure that was killed may have stored it without anybody being told.
+   * Whether the content of a frame that replaces the original is also in another frame: an erasure
+   * that was killed may have stored it without recording it.
    */
   async isStray(sequence: number, original: number): Promise<boolean> {
     const held = await this.#heldOf(sequence);
     if (held !== undefined) return held !== stands;
-    // What is held here goes on being asked for in order, so another one looks so far back.
+    // This instance continues in stream order, so a new one reads back that far.
     const all = this.#reaches(original) ? this : new ErasedMessages(this.#manager, this.#of);
     return (await all.placeOf(original)) !== undefined || (await this.isThere(original));
   }
@@ -199,7 +205,9 @@ interface Entries {
   readonly subjects: string;
 }
 
-/** The first entry of these subjects from there on, in the bucket that notes the stream's erasures. */
+/**
+ * Returns the first entry from there on for these subjects, in the bucket of the stream's erasures.
+ */
 async function entryFrom(
   manager: JetStreamManager,
   stream: string,
@@ -217,7 +225,10 @@ async function entryFrom(
   }
 }
 
-/** The projects of which people were erased from this stream's installation, by the receipts. */
+/**
+ * Returns the projects in which people were erased from this installation, according to the
+ * receipts.
+ */
 export async function erasedProjects(
   manager: JetStreamManager,
   stream: string,

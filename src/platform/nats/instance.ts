@@ -1,17 +1,17 @@
-// Names the installation that a process belongs to, so that `doctor` can tell the processes of one
-// installation from those of another on the same machine.
+// Identifies the installation of a process, so that `doctor` can distinguish the processes of
+// several installations on one machine.
 
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import { shownUrls } from "./access.ts";
 
-/** As it is in the answer to /livez. */
+/** As in the response of /livez. */
 export interface Instance {
-  /** The servers, without credentials; null while the address of an embedded one is not known. */
+  /** The servers, without credentials; null while the address of an embedded one is unknown. */
   readonly nats: string | null;
   readonly subject_prefix: string;
   readonly data_folder: string;
-  /** When the first live stream was created; null while that is not known. */
+  /** When the first live stream was created; null while that is unknown. */
   stream_created: string | null;
 }
 
@@ -33,9 +33,9 @@ export function instanceOf({
 }
 
 /**
- * Returns whether both store in the same streams. A server may have several host names, so a stream
- * that was created at the same moment counts first. Otherwise both must name one server alike, or,
- * if one of them names no server, have the same data folder.
+ * Returns whether both store in the same streams. A server may have several host names, so the
+ * creation time of the first stream is compared first. Otherwise both must name the same server,
+ * or, if one of them names no server, have the same data folder.
  */
 export function isSameInstance(one: Instance, other: Instance): boolean {
   if (one.subject_prefix !== other.subject_prefix) return false;
@@ -49,7 +49,7 @@ export function shownInstance({ nats, subject_prefix: prefix, data_folder: folde
   return `NATS ${nats ?? "embedded"}, prefix ${prefix}, data folder ${folder}`;
 }
 
-/** Undefined if the value is not one, as of an older version. */
+/** Undefined if the value is not an instance, as with an older version. */
 export function instanceIn(value: unknown): Instance | undefined {
   const {
     nats,

@@ -1,7 +1,7 @@
-// Whether a stream still has the message that a duplicate is said to repeat. A server may know the
-// id of a message that is gone: after a purge, after the message was deleted, or after a failing
-// disk has lost it. One that was erased for a person's sake counts as kept: what is to stay of it
-// stands in a message that is there, and stored anew the person's events would be back.
+// Checks whether a stream still has the message that a duplicate repeats. A server may remember the
+// id of a missing message: after a purge, a deletion, or a data loss of a failing disk. A message
+// that was erased with a person counts as stored: its remaining lines are in a replacement, and
+// storing it again would restore the person's events.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { ledStreamInfo, managerOf } from "./api.ts";
@@ -15,18 +15,18 @@ export class KeptMessages {
   #manager: Promise<JetStreamManager> | undefined;
   /** By stream. */
   readonly #erased = new Map<string, ErasedMessages>();
-  /** By stream, the question about erasures that was asked last: they take one at a time. */
+  /** By stream, the last query about erasures: they must run one at a time. */
   readonly #asked = new Map<string, Promise<unknown>>();
 
-  /** `timeoutMs`: how long each answer of the server may take. */
+  /** `timeoutMs`: timeout of each response of the server. */
   constructor(link: Pick<NatsLink, "connection">, timeoutMs: number) {
     this.#link = link;
     this.#timeoutMs = timeoutMs;
   }
 
   /**
-   * Asks the stream's leader whether the message of that sequence is there and has that id. Rejects
-   * when no answer comes.
+   * Asks the stream's leader whether the message of that sequence exists and has that id. Rejects
+   * if there is no response.
    */
   async has(stream: string, sequence: number, messageId: string): Promise<boolean> {
     this.#manager ??= managerOf(this.#link.connection, { timeoutMs: this.#timeoutMs });
@@ -42,7 +42,7 @@ export class KeptMessages {
     return await asked;
   }
 
-  /** Whether an erasure has removed it, and what it has put in its place, if anything, is there. */
+  /** Whether an erasure has removed it, and its replacement, if any, exists. */
   async #isErased(manager: JetStreamManager, stream: string, sequence: number): Promise<boolean> {
     const info = await ledStreamInfo(manager, stream);
     if (info === undefined) return false;
@@ -51,7 +51,7 @@ export class KeptMessages {
     const erased =
       known?.created === created ? known : new ErasedMessages(manager, { stream, created });
     this.#erased.set(stream, erased);
-    // Nobody asks for what was erased earlier, so it need not be held.
+    // Earlier erasures are not needed, so they are not held.
     await (erased === known ? erased.learn() : erased.learn(sequence));
     return (await erased.placeOf(sequence)) === 0 || (await erased.frameAt(sequence)) !== undefined;
   }

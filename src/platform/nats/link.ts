@@ -1,8 +1,8 @@
-// The connection to NATS. Waits for servers that are not there, for ever, and rejects at the start
-// if one refuses this process. Later it reconnects for ever, also through refusals, and logs one
-// line when the connection is lost, one a minute while it is, and one when it is back. At a
-// disconnect the client drops what is pending, and it has no limit of its own on what it holds: so
-// nothing may be published while `connected` is false. Must not know of streams or frames.
+// The connection to NATS. At the start, waits without a limit for unreachable servers, and rejects
+// if one refuses this process. Later it reconnects forever, also after refusals, and logs one line
+// when the connection is lost, one per minute while it is, and one when it is back. At a disconnect
+// the client drops pending messages, and it does not limit its buffer: so nothing may be published
+// while `connected` is false. Independent of streams and frames.
 
 import { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -19,12 +19,14 @@ import { type NatsAccess, shownUrls } from "./access.ts";
 import { apiRefusal, connectOnce, NatsRefusedError, outlastRefusals, signIn } from "./sign-in.ts";
 
 interface NatsLinkOptions {
-  /** Which servers to connect to, and as whom. Its files are read at each connect. */
+  /** The servers and credentials. Files are read at each connect. */
   readonly access: NatsAccess;
   readonly log: Log;
-  /** Its abort ends the wait for the first connection: connectNats then rejects with its reason. */
+  /**
+   * Aborting it ends the wait for the first connection: connectNats then rejects with its reason.
+   */
   readonly signal?: AbortSignal | undefined;
-  /** How often the server is pinged. A link counts as dead after three pings without an answer. */
+  /** Interval of pings. A link counts as dead after three pings without a response. */
   readonly pingIntervalMs?: number | undefined;
 }
 
@@ -32,54 +34,54 @@ export interface NatsLink {
   readonly connection: NatsConnection;
   readonly connected: boolean;
   /**
-   * How many bytes the server says it takes in one message, headers included. Keeps its value while
-   * disconnected.
+   * The maximum size of a message as announced by the server, headers included. Keeps its value
+   * while disconnected.
    */
   readonly messageBytesMax: number;
   /**
-   * Sends one whole protocol message, such as HPUB, straight from the memory it is in. That memory
-   * must stay as it is until the server has answered. Throws when the connection is closed. The
-   * caller must mind the message's size: past max_payload the server cuts the connection.
+   * Sends one whole protocol message, such as HPUB, without copying it. Its memory must not change
+   * until the server has responded. Throws if the connection is closed. The caller must limit the
+   * message's size: above max_payload the server cuts the connection.
    */
   send(message: Buffer): void;
   /**
-   * Ends the connection and makes one to the next server in the client's list. Returns false, and
-   * does nothing, while disconnected or where there is no other server.
+   * Closes the connection and connects to the next server in the client's list. Returns false, and
+   * does nothing, while disconnected or if there is no other server.
    */
   tryAnotherServer(): boolean;
-  /** The error if it means that NATS refuses for good what this process needs; else undefined. */
+  /** Returns the error if NATS permanently refuses what this process needs; else undefined. */
   refusal(error: unknown): NatsRefusedError | undefined;
-  /** The listener hears of each loss and each reconnect, in order. */
+  /** The listener is called at each loss and each reconnect, in order. */
   onChange(listener: (connected: boolean) => void): void;
-  /** The listener is called with each subject that NATS did not let this process publish to. */
+  /** The listener is called with each subject to which NATS did not let this process publish. */
   onDenied(listener: (subject: string, refusal: NatsRefusedError) => void): void;
-  /** Sends what is pending and closes for good. */
+  /** Sends pending messages and closes permanently. */
   close(): Promise<void>;
 }
 
 const reconnectWaitMs = 100;
 const connectTimeoutMs = 2_000;
 const firstConnectWaitMs = 500;
-// A dead link is noticed after 4 s. The rest of a cluster takes no less to agree on leaders without
-// the node behind that link.
+// A dead link is detected after 4 s. The rest of a cluster needs at least as long to elect leaders
+// without the node of that link.
 const pingIntervalMsDefault = 1_000;
 const pingsUnansweredMax = 3;
-// The client says that a dead link is stale, and then waits for the link's last bytes to leave.
-// After this long the socket is cut.
+// The client reports a dead link as stale, and then waits for the link's last bytes to be sent.
+// After this time the socket is cut.
 const staleGraceMs = 500;
 const drainMsMax = 2_000;
-/** How often the log repeats that the first connection is waited for. */
+/** Interval of the log lines while waiting for the first connection. */
 const waitingLogEveryMs = 5_000;
-/** How often the log repeats that a connection is lost, or that NATS reports the same error. */
+/** Interval of the log lines for a lost connection, and for a repeated error of NATS. */
 const lostLogEveryMs = 60_000;
-/** How long the reason of a loss may be looked for before the loss is logged. */
+/** Maximum time to determine the reason of a loss before the loss is logged. */
 const reasonMsMax = 1_000;
-/** The shortest pause before a server that refuses this process is tried again. */
+/** Minimum pause before reconnecting to a server that refuses this process. */
 const refusedWaitMs = 1_500;
 
 /**
- * Connects, however long it takes. Rejects with a NatsRefusedError if a server refuses this
- * process, and with the signal's reason when the signal aborts.
+ * Connects without a time limit. Rejects with a NatsRefusedError if a server refuses this process,
+ * and with the signal's reason when the signal aborts.
  */
 export async function connectNats(options: NatsLinkOptions): Promise<NatsLink> {
   const { access, log, signal } = options;
@@ -101,7 +103,7 @@ export async function connectNats(options: NatsLinkOptions): Promise<NatsLink> {
   return new WatchedLink(connection, { access, log, pauses });
 }
 
-/** Rejects as soon as the signal aborts: a server may take seconds to answer. */
+/** Rejects as soon as the signal aborts: a server may take seconds to respond. */
 async function firstConnection(
   { access, pingIntervalMs, signal }: NatsLinkOptions,
   pauses: ReconnectPauses,
@@ -152,17 +154,19 @@ class WatchedLink implements NatsLink {
   readonly #protocol: ProtocolHandler;
   /** By the kind of error. */
   readonly #errors = new Map<string, SparseWarning>();
-  /** Resolved with the server when a lost connection is back, with undefined when it is closed. */
+  /**
+   * Resolved with the server when a lost connection is restored, with undefined when it is closed.
+   */
   #back = Promise.withResolvers<string | undefined>();
-  /** Fulfilled when all losses so far are logged to their end. */
+  /** Fulfilled when all losses so far are completely logged. */
   #losses: Promise<void> = Promise.resolve();
   readonly #listeners: ((connected: boolean) => void)[] = [];
   readonly #deniedListeners: ((subject: string, refusal: NatsRefusedError) => void)[] = [];
   #connected = true;
   #messageBytesMax: number;
   /**
-   * The server that is to be left, and how many more times that may be tried: the client goes
-   * through its servers in turn, and may come to the same one first.
+   * The server to leave, and the number of further attempts: the client cycles through its servers,
+   * and may reconnect to the same one first.
    */
   #leaving = { server: "", tries: 0 };
 
@@ -174,7 +178,7 @@ class WatchedLink implements NatsLink {
     this.#protocol = protocolOf(connection);
     this.#messageBytesMax = connection.info?.max_payload ?? 0;
     this.#follow().catch((error: unknown) =>
-      log.error({ err: error }, "following the NATS connection failed"),
+      log.error({ err: error }, "bug: following the NATS connection failed"),
     );
   }
 
@@ -215,7 +219,7 @@ class WatchedLink implements NatsLink {
   async close(): Promise<void> {
     const { connection } = this;
     if (connection.isClosed()) return;
-    // Draining needs an answer from the server, which may never come.
+    // Draining needs a response from the server, which may never arrive.
     if (this.#connected)
       await Promise.race([
         connection.drain().catch(() => {}),
@@ -225,8 +229,8 @@ class WatchedLink implements NatsLink {
   }
 
   /**
-   * A connection that drains or is closed rejects this, and that is ignored: its server is being
-   * left anyway.
+   * Rejects on a connection that drains or is closed, which is ignored: its server is being left
+   * anyway.
    */
   #leave(): void {
     this.connection.reconnect().catch(() => {});
@@ -256,13 +260,13 @@ class WatchedLink implements NatsLink {
     this.#back.resolve(undefined);
   }
 
-  /** The reason of a refusal is logged with the loss of the connection. */
+  /** A refusal is logged together with the loss of the connection. */
   #reported(error: Error): void {
     if (error instanceof AuthorizationError || error instanceof UserAuthenticationExpiredError) {
       this.#pauses.isRefused = true;
       return;
     }
-    // Rejected to the one who asked, too.
+    // The caller that made the request gets the error too.
     if (error instanceof PermissionViolationError && error.subject.includes(".API.")) return;
     const refusal = this.refusal(error);
     if (error instanceof PermissionViolationError && refusal && error.operation === "publish")
@@ -270,7 +274,7 @@ class WatchedLink implements NatsLink {
     const warning = this.#errors.get(error.name) ?? new SparseWarning(this.#log, lostLogEveryMs);
     this.#errors.set(error.name, warning);
     const fix = refusal && { fix: refusal.fix };
-    warning.warn({ reason: error.message, ...fix }, "NATS reports an error");
+    warning.warn({ reason: error.message, ...fix }, "NATS error");
   }
 
   /** The client reports a reconnect once for each attempt that failed before it. */
@@ -285,7 +289,7 @@ class WatchedLink implements NatsLink {
     this.#changeTo(true, server);
   }
 
-  /** Without a server, the connection is closed for good. */
+  /** Without a server, the connection is closed permanently. */
   #changeTo(connected: boolean, server?: string): void {
     if (this.#connected === connected) return;
     this.#connected = connected;
@@ -300,7 +304,7 @@ class WatchedLink implements NatsLink {
     for (const listener of this.#listeners) listener(connected);
   }
 
-  /** Logs that the connection is lost and why, again each minute, and that it is back. */
+  /** Logs that the connection is lost and why, again each minute, and that it is restored. */
   async #logLoss(server: string, back: Promise<string | undefined>): Promise<void> {
     const access = this.#access;
     let isOver = false;
@@ -326,7 +330,7 @@ class WatchedLink implements NatsLink {
   }
 }
 
-/** The `host:port` of each server that the client knows: of those given and those announced. */
+/** The `host:port` of each server that the client knows, configured or announced. */
 export function serverPlaces(connection: NatsConnection): string[] {
   const servers = protocolOf(connection).servers.getServers();
   return servers.map(({ hostname, port }) =>
@@ -335,18 +339,18 @@ export function serverPlaces(connection: NatsConnection): string[] {
 }
 
 /**
- * The client's internal handler, which takes whole protocol messages. The client's `publish` would
- * copy them.
+ * The client's internal handler, which accepts whole protocol messages. The client's `publish`
+ * would copy them.
  */
 function protocolOf(connection: NatsConnection): ProtocolHandler {
   if (!(connection instanceof NatsConnectionImpl))
-    throw new Error("use NATS connection: of an unknown kind");
+    throw new Error("unsupported version of the NATS client: its connection has no protocol handler");
   return connection.protocol;
 }
 
 /**
- * The client has no way to cut a connection whose send buffer is full, so this gets the socket out
- * of the client.
+ * The client cannot cut a connection whose send buffer is full, so this returns the client's
+ * socket.
  */
 function socketOf(connection: NatsConnection): Socket | undefined {
   const socket: unknown = Reflect.get(protocolOf(connection).transport, "socket");

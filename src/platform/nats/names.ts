@@ -1,6 +1,6 @@
-// The names: which partition a project is in, which subject its frames go to, which stream takes
-// them. Stored data depends on them, so they must not change: consumers filter by subject, and
-// order is kept per partition.
+// Naming rules: the partition of a project, the subject of its frames, and the stream of a subject.
+// Stored data depends on them, so they must not change: consumers filter by subject, and order is
+// guaranteed per partition.
 
 import type { Lane } from "../base/lane.ts";
 
@@ -11,8 +11,8 @@ export const lanes: readonly Lane[] = ["live", "historical"];
 
 /**
  * The partition of a project: FNV-1a, 32 bits, over the UTF-8 bytes of the id (project ids are
- * ASCII), modulo the count. Easy to write in any language, which is what a consumer that looks for
- * one project needs.
+ * ASCII), modulo the count. Simple to implement in any language, for consumers that read one
+ * project.
  */
 export function partitionOf(projectId: string, partitions: number): number {
   let hash = fnvOffsetBasis;
@@ -26,21 +26,21 @@ export function streamName(prefix: string, lane: Lane, partition: number): strin
   return `${prefix}_${lane}_${partition}`.toUpperCase();
 }
 
-/** Whether a message under this subject may hold events of several projects. */
+/** Whether a message under this subject may contain events of several projects. */
 export function isOfManyProjects(subject: string): boolean {
   return subject.endsWith(`.${manyProjects}`);
 }
 
-/** The message header by which JetStream recognises a message that it already has. */
+/** The message header by which JetStream deduplicates. */
 export const messageIdHeader = "Nats-Msg-Id";
-/** The header of a message that says how many events it holds. */
+/** The header with the number of events in the message. */
 export const eventsHeader = "Penstock-Events";
-/** The header of a message that says which form its lines have. */
+/** The header with the format version of the message's lines. */
 export const schemaHeader = "Penstock-Schema";
-/** The form that this version writes, and the one that it reads. */
+/** The format version that this program writes and reads. */
 export const schemaKnown = "1";
 
-/** What the subjects of a key-value bucket's entries begin with. */
+/** The subject prefix of a key-value bucket's entries. */
 export function bucketSubjects(bucket: string): string {
   return `$KV.${bucket}.`;
 }
@@ -51,15 +51,15 @@ export function bucketStream(bucket: string): string {
 }
 
 /**
- * Stands in place of the project id in the subject of messages that hold events of several
- * projects. No project id has a `~`.
+ * Replaces the project id in the subject of messages that contain events of several projects.
+ * Project ids cannot contain a `~`.
  */
 export const manyProjects = "~";
 
 /**
- * Whether a shared frame of the live lane takes the lines of one project, or of all projects of a
- * partition. It concerns only those frames: imports are batches, which fill frames by themselves,
- * and own frames have one project by their nature.
+ * Whether a shared frame of the live lane contains the lines of one project, or of all projects of
+ * a partition. It only concerns those frames: imports are batches, which fill frames by themselves,
+ * and frames of a single request always have one project.
  */
 export type FrameScope = "project" | "partition";
 
@@ -72,7 +72,7 @@ export function subjectOf(
   return `${prefix}.${lane}.${target.partition}.${target.projectId}`;
 }
 
-/** What a stream subscribes to: every project of one lane and partition, and `~`. */
+/** The subject filter of a stream: every project of one lane and partition, and `~`. */
 export function streamSubject(prefix: string, lane: Lane, partition: number): string {
   return `${prefix}.${lane}.${partition}.*`;
 }

@@ -1,6 +1,6 @@
-// What is known of each stream on the way to a 200: whether it has room, whether it is fit to keep
-// what a 200 promises, and how far its acknowledgements have come. The publisher and the watch
-// write what they find here; it asks JetStream nothing.
+// The state of each stream as seen by the gateway: whether it has free space, whether it fulfils
+// the promise of a 200, and its last acknowledgements. The publisher and the watch write it; this
+// file sends no requests to JetStream.
 
 import type { ErrorCode, Problem } from "../base/errors.ts";
 import type { Lane } from "../base/lane.ts";
@@ -10,79 +10,82 @@ import { lanes, streamName } from "./names.ts";
 export interface StreamState {
   readonly name: string;
   readonly lane: Lane;
-  /** Until this time frames for the stream are refused without a publish. */
+  /** Until this time frames for the stream are rejected without a publish. */
   fullUntilMonotonicMs: number;
   /**
-   * Whether a frame for the stream was refused because the whole server or account has no room, and
-   * none was acknowledged since.
+   * Whether a frame for the stream was rejected because the whole server or account is out of
+   * storage, and no frame was acknowledged since.
    */
   isServerFull: boolean;
   /**
-   * Why the stream would not keep what a 200 promises. While this is set, nothing is sent to the
-   * stream, and what it acknowledges does not count.
+   * Why the stream would not fulfil the promise of a 200. While this is set, nothing is sent to the
+   * stream, and its acknowledgements do not count.
    */
   refusal: Problem | undefined;
   /**
-   * How many bytes the stream takes in one message, headers included; Infinity without a limit of
-   * its own.
+   * The largest message that the stream accepts in bytes, headers included; Infinity without a
+   * limit of its own.
    */
   messageBytesMax: number;
   /**
-   * Whether the stream was last heard to take atomic batches, and a server leads it that stores
-   * them well.
+   * Whether the stream, at the last check, accepted atomic batches and its leader stores them
+   * efficiently.
    */
   takesAtomicBatches: boolean;
-  /** The JetStream domain that the stream is in, "" for none; undefined until it is known. */
+  /** The JetStream domain of the stream, "" for none; undefined until it is known. */
   domain: string | undefined;
-  /** The highest sequence that an acknowledgement has named. */
+  /** The highest acknowledged sequence. */
   sequence: number;
-  /** When the stream last acknowledged a message that it had not stored before. */
+  /** When the stream last acknowledged a new message. */
   ackedMonotonicMs: number;
   /**
-   * When a frame last came to its deadline unanswered; undefined once the stream acknowledges a new
+   * When a frame last timed out without a response; undefined once the stream acknowledges a new
    * message.
    */
   silentMonotonicMs: number | undefined;
   /**
-   * Why the stream's events are refused while it answers questions and acknowledges nothing. A
-   * request is let through at times all the same. An acknowledgement ends this.
+   * Why the stream's events are rejected while it responds to requests but acknowledges nothing.
+   * Probe requests are still let through at intervals. An acknowledgement ends this state.
    */
   silence: Problem | undefined;
   /**
    * Why NATS rejects what this process publishes to the stream, as last reported. An
-   * acknowledgement or a new connection ends this.
+   * acknowledgement or a new connection ends this state.
    */
   denial: string | undefined;
-  /** From this time on requests are let through to the silent stream, until one brings lines. */
+  /** From this time on requests to the silent stream are let through, until one has lines. */
   probeMonotonicMs: number;
   /**
-   * Since when the stream stores nothing that is sent to it, as far as this process has noticed.
-   * Undefined while it stores.
+   * Since when the stream has stored nothing that was sent to it, as far as this process has
+   * noticed. Undefined while it stores.
    */
   awaySinceMonotonicMs: number | undefined;
   /**
-   * Set when an acknowledgement shows that what the stream had before is gone. Stays until what a
-   * leader says of the stream has been judged.
+   * Set when an acknowledgement shows that the stream has lost data. Cleared when the leader's
+   * description of the stream has been checked.
    */
   wentBack: WentBack | undefined;
-  /** When the stream last went back. Frames first sent before that prove nothing more. */
+  /** When the stream last went back. Frames first sent before that prove nothing new. */
   wentBackMonotonicMs: number;
-  /** The last answer of the stream's leader; undefined before the first, and while it is missing. */
+  /**
+   * The last response of the stream's leader; undefined before the first one, and while the stream
+   * is missing.
+   */
   reading: StreamReading | undefined;
   /** From this time on, sending a frame to the stream calls `ask`. */
   askMonotonicMs: number;
-  /** Asks JetStream about the stream now. Set by the watch of the stream. */
+  /** Requests the stream's state from JetStream now. Set by the watch of the stream. */
   ask: () => void;
 }
 
-/** What the stream holds and may hold. A new object for each answer. */
+/** The content and limits of the stream. A new object for each response. */
 export interface StreamReading {
-  /** When the stream was created: differs once it has been deleted and created again. */
+  /** When the stream was created: changes if it is deleted and created again. */
   readonly created: string;
   /** The sequence of the oldest message, or one more than the last if there is none. */
   readonly firstSequence: number;
   readonly lastSequence: number;
-  /** Messages between the first and the last sequence that were purged or deleted. */
+  /** Number of messages between the first and the last sequence that were purged or deleted. */
   readonly deleted: number;
   readonly bytes: number;
   /** Infinity without a limit. */
@@ -90,8 +93,8 @@ export interface StreamReading {
 }
 
 /**
- * `from` is a sequence that was acknowledged. `to` is not above it, and was given to a frame that
- * was sent later.
+ * `from` is an acknowledged sequence. `to` is not above it, although it was assigned to a frame
+ * that was sent later.
  */
 export interface WentBack {
   readonly from: number;
@@ -99,15 +102,15 @@ export interface WentBack {
 }
 
 /**
- * `cut_back`: the same stream ends before what it acknowledged. `made_anew`: it is another stream
- * of that name, made after the first was deleted or its disk was lost.
+ * `cut_back`: the same stream ends before what it acknowledged. `made_anew`: another stream of that
+ * name, created after the first one was deleted or its disk was lost.
  */
 export const regressionCauses = ["cut_back", "made_anew"] as const;
 export type RegressionCause = (typeof regressionCauses)[number];
 
-/** What the watch of the streams reports. */
+/** The metrics of the watch of the streams. */
 export interface StreamMetrics {
-  /** A stream of the lane has lost what it had acknowledged. */
+  /** A stream of the lane has lost acknowledged messages. */
   streamWentBack(lane: Lane, cause: RegressionCause): void;
 }
 
@@ -120,31 +123,34 @@ export function refusalNow(
 }
 
 /**
- * From now on nothing is sent to the stream, until its leader has said what the stream has and how
- * it is configured.
+ * From now on nothing is sent to the stream, until its leader has reported the content and
+ * configuration of the stream.
  */
 export function doubt(state: StreamState, wentBack: WentBack, monotonicMs: number): void {
   const { from, to } = wentBack;
   state.wentBack = wentBack;
   state.wentBackMonotonicMs = monotonicMs;
-  const detail = `Stream ${state.name} gave sequence ${to} after ${from}: it is asked what it still has`;
+  const detail = `Stream ${state.name} assigned sequence ${to} after ${from}: checking what it still has`;
   state.refusal ??= { code: "unavailable", detail };
   noteAway(state, monotonicMs);
   state.ask();
 }
 
-/** Notes that the stream has stored nothing new since that time, or since it last did. */
+/**
+ * Records that the stream has stored nothing new since that time, or since its last
+ * acknowledgement.
+ */
 export function noteAway(state: StreamState, sinceMonotonicMs: number): void {
   const since = Math.max(sinceMonotonicMs, state.ackedMonotonicMs);
   state.awaySinceMonotonicMs = Math.min(since, state.awaySinceMonotonicMs ?? since);
 }
 
-/** How long the stream has been away; 0 while it stores. */
+/** How long the stream has stored nothing; 0 while it stores. */
 export function awayMs({ awaySinceMonotonicMs: since }: StreamState, monotonicMs: number): number {
   return since === undefined ? 0 : monotonicMs - since;
 }
 
-/** Notes that the stream has acknowledged a message that it had not stored before. */
+/** Records that the stream has acknowledged a new message. */
 export function heardFrom(stream: StreamState, monotonicMs: number): void {
   stream.ackedMonotonicMs = monotonicMs;
   stream.isServerFull = false;
@@ -154,33 +160,33 @@ export function heardFrom(stream: StreamState, monotonicMs: number): void {
   stream.awaySinceMonotonicMs = undefined;
 }
 
-/** How often the lines of a request go to a stream that is silent. */
+/** Interval of the probes of a silent stream. */
 const probeEveryMs = 1_000;
 
 /**
- * From now on requests to the stream are refused. One request with lines for it is let through a
- * second, to find out whether that is still right.
+ * From now on requests to the stream are rejected. One request with lines per second is let through
+ * as a probe.
  */
 export function refuseSilent(state: StreamState, silence: Problem, monotonicMs: number): void {
   state.silence = silence;
   state.probeMonotonicMs = monotonicMs + probeEveryMs;
 }
 
-/** Why a request to a silent stream is refused; undefined for one that is let through. */
+/** Why a request to a silent stream is rejected; undefined for one that is let through. */
 export function silenceNow(state: StreamState, monotonicMs: number): Problem | undefined {
   return monotonicMs < state.probeMonotonicMs ? state.silence : undefined;
 }
 
 /**
- * Notes that a request brings lines for the stream: it is the probe of a silent one. Others that
- * are let through may bring none, as one without events, or one over its quota.
+ * Records that a request has lines for the stream: it is the probe of a silent one. Other requests
+ * that are let through may have none, such as one without events, or one over its quota.
  */
 export function noteLines(state: StreamState, monotonicMs: () => number): void {
   if (state.silence !== undefined) state.probeMonotonicMs = monotonicMs() + probeEveryMs;
 }
 
 export class StreamStates {
-  /** Lane by lane, partition by partition. */
+  /** Sorted by lane, then by partition. */
   readonly all: readonly StreamState[];
   readonly #partitions: number;
 
@@ -197,7 +203,7 @@ export class StreamStates {
     return this.all[lanes.indexOf(lane) * this.#partitions + partition]!;
   }
 
-  /** How long all streams have been away; 0 while one stores. */
+  /** How long all streams have stored nothing; 0 while one stores. */
   awayMs(monotonicMs: number): number {
     return Math.min(...this.all.map((state) => awayMs(state, monotonicMs)));
   }
@@ -207,14 +213,14 @@ export class StreamStates {
     for (const state of this.all) noteAway(state, monotonicMs);
   }
 
-  /** The whole server or account has no room until that time. */
+  /** The whole server or account is out of storage until that time. */
   allFullUntil(untilMonotonicMs: number): void {
     for (const state of this.all) state.fullUntilMonotonicMs = untilMonotonicMs;
   }
 
   /**
-   * Why no stream takes events. Undefined when one stream is fit and has room: a full history must
-   * not cost live events, nor the other way round.
+   * Why no stream accepts events. Undefined if at least one stream is usable and has free space: a
+   * full historical lane must not block live events, or the other way round.
    */
   refusalOfAll(monotonicMs: () => number): "store_full" | "unavailable" | undefined {
     let unfit = false;

@@ -1,36 +1,37 @@
-// What an erasure leaves in the streams: frames that were written anew without a person's events,
-// and the bucket that says which message became which. The names are stored, so they must not
-// change.
+// The traces of an erasure in the streams: replacement frames without a person's events, and the
+// bucket that records which message replaced which. The names are stored, so they must not change.
 
 import type { MsgHdrs } from "@nats-io/nats-core";
 import { bucketStream, bucketSubjects } from "./names.ts";
 
-/** A stream that was made at that time: its numbers mean nothing in another one of its name. */
+/**
+ * A stream with its creation time: sequences have no meaning in another stream of the same name.
+ */
 export interface MadeStream {
   readonly stream: string;
-  /** When it was made, as the server says it. */
+  /** The creation time as the server reports it. */
   readonly created: string;
 }
 
-/** The message in whose place a frame was written. */
+/** The message that a frame replaces. */
 interface Original extends MadeStream {
   readonly sequence: number;
 }
 
-/** The header of a frame that was written anew: the message whose place it takes. */
+/** The header of a replacement frame: the message that it replaces. */
 export const rewritesHeader = "Penstock-Rewrites";
-/** What the message id of such a frame begins with. */
+/** The prefix of the message id of such a frame. */
 export const rewrittenIdBegin = "rewrite/";
-/** The header that says when that message was stored, in milliseconds since the epoch. */
+/** The header with the time when the original was stored, in milliseconds since the epoch. */
 export const firstStoredHeader = "Penstock-First-Stored";
-/** The header with the durable consumers that had acknowledged that message: `readByText`. */
+/** The header with the durable consumers that had acknowledged the original: `readByText`. */
 export const readByHeader = "Penstock-Read-By";
 
 export function originalText({ stream, created, sequence }: Original): string {
   return `${stream} ${created} ${sequence}`;
 }
 
-/** Undefined: the message is none that was written anew. */
+/** Undefined: the message is not a replacement. */
 export function originalOf(headers: Pick<MsgHdrs, "get"> | undefined): Original | undefined {
   const found = /^(\S+) (\S+) (\d{1,15})$/.exec(headers?.get(rewritesHeader) ?? "");
   if (found === null) return undefined;
@@ -38,9 +39,9 @@ export function originalOf(headers: Pick<MsgHdrs, "get"> | undefined): Original 
 }
 
 /**
- * The number of the message in whose place this one was written; undefined: in none of this very
- * stream, so that it is a message like any other. One that a hub has gathered from a leaf node
- * names the leaf's stream.
+ * The sequence of the message that this one replaces; undefined: none of this very stream, so that
+ * it is treated like any other message. A message that a hub has copied from a leaf node names the
+ * leaf's stream.
  */
 export function rewrittenSequence(
   headers: Pick<MsgHdrs, "get"> | undefined,
@@ -51,17 +52,17 @@ export function rewrittenSequence(
   return isHere ? original.sequence : undefined;
 }
 
-/** A durable consumer; one that was made anew under the name of another is another one. */
+/** A durable consumer. One that was created again under the same name is a different one. */
 export interface Durable {
   readonly durable: string;
-  /** When it was made, as the server says it. */
+  /** The creation time as the server reports it. */
   readonly created: string;
 }
 
-/** Who is not named hears of the events once more; the header has room for so many. */
+/** Maximum number of consumers in the header; others receive the events again. */
 const namedMax = 30;
 
-/** `before`: the text that the message has, where it stands in the place of another one. */
+/** `before`: the header of the replaced message, if that is a replacement itself. */
 export function readByText(durables: readonly Durable[], before = ""): string {
   const named = [before, ...durables.map(durableText)].join(" ").split(" ");
   return [...new Set(named)]
@@ -70,7 +71,7 @@ export function readByText(durables: readonly Durable[], before = ""): string {
     .join(" ");
 }
 
-/** Whether that consumer has acknowledged the message in whose place this one is. */
+/** Whether that consumer has acknowledged the original of this message. */
 export function hasReadOriginal(
   headers: Pick<MsgHdrs, "get"> | undefined,
   durable: Durable,
@@ -82,7 +83,7 @@ function durableText({ durable, created }: Durable): string {
   return `${created}/${durable}`;
 }
 
-/** The bucket beside the streams of a prefix, by the name of one of them. */
+/** The bucket of erasures of a prefix, from the name of one of its streams. */
 export function erasuresBucketOf(stream: string): string {
   return `${stream.replace(/_(?:LIVE|HISTORICAL)_\d+$/, "").toLowerCase()}_erasures`;
 }
@@ -91,12 +92,12 @@ export function erasuresStreamOf(stream: string): string {
   return bucketStream(erasuresBucketOf(stream));
 }
 
-/** The subjects of the entries that say which messages of the stream became which. */
+/** The subjects of the entries that record the replacements in the stream. */
 export function erasedSubjects(stream: string): string {
   return `${bucketSubjects(erasuresBucketOf(stream))}messages.${stream}.`;
 }
 
-/** Such an entry: numbers of a message and of the one in its place, in turn; 0: nothing is. */
+/** An entry: alternating sequences of a message and of its replacement; 0: none. */
 export interface ErasedEntry {
   readonly created: string;
   readonly messages: readonly number[];

@@ -1,7 +1,7 @@
-// Asks each configured server once whether it accepts this process, with a short connection of its
-// own. The NATS client must not be asked about several servers at once: in a cluster that rejects
-// its first connection it goes on to the next server for ever, without a pause, and it hides TLS
-// errors while it reconnects.
+// Checks once with each configured server whether it accepts this process, over a short connection.
+// The NATS client must not be given several servers for this: in a cluster that rejects its first
+// connection it cycles through the servers forever, without a pause, and it hides TLS errors while
+// it reconnects.
 
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
@@ -17,12 +17,12 @@ import { connect as connectClient } from "@nats-io/transport-node";
 import { accessOptions, type NatsAccess, shownUrls, signsInBy, tlsSettings } from "./access.ts";
 import { apiCodes, isApiError } from "./api.ts";
 
-/** A server answered, and waiting does not help: the settings or the server must change. */
+/** A server responded, and waiting does not help: the settings or the server must change. */
 export class NatsRefusedError extends Error {
   override name = "NatsRefusedError";
   readonly server: string;
   readonly reason: string;
-  /** Which setting to change, and how. */
+  /** The setting to change, and how. */
   readonly fix: string;
 
   constructor({ server, reason, fix }: Refusal) {
@@ -33,9 +33,9 @@ export class NatsRefusedError extends Error {
   }
 }
 
-/** What is known of a server that did not accept this process. */
+/** Why a server did not accept this process. */
 interface Refusal {
-  /** `host:port`, or what the message is about instead. */
+  /** `host:port`, or another subject of the message. */
   readonly server: string;
   readonly reason: string;
   readonly fix: string;
@@ -43,14 +43,13 @@ interface Refusal {
 
 type SignIn =
   | { readonly kind: "accepted" }
-  /** No server answers as one that runs: waiting may help. */
+  /** No server responds as a running nats-server: waiting may help. */
   | { readonly kind: "absent"; readonly reason: string }
   | ({ readonly kind: "refused" } & Refusal);
 
 /**
  * `accepted` if one of the servers accepts this process; `refused` if one refuses and none accepts
- * it. A server that is slow counts as much as one that answers at once. Never rejects, and takes
- * about `timeoutMs` at most.
+ * it. Slow servers count as much as fast ones. Never rejects, and takes at most about `timeoutMs`.
  */
 export async function signIn(access: NatsAccess, timeoutMs: number): Promise<SignIn> {
   const unreadable = unreadableFile(access);
@@ -74,8 +73,8 @@ export async function signIn(access: NatsAccess, timeoutMs: number): Promise<Sig
 }
 
 /**
- * A connection of the NATS client to a server that accepts this process. Rejects with a
- * NatsRefusedError if a server refuses it, with another error if none answers.
+ * Returns a connection of the NATS client to a server that accepts this process. Rejects with a
+ * NatsRefusedError if a server refuses it, with another error if none responds.
  */
 export async function connectOnce(
   access: NatsAccess,
@@ -93,8 +92,9 @@ export async function connectOnce(
 }
 
 /**
- * Makes the connection outlast servers that refuse it for a while, such as during a rotation of the
- * token. That must not be set before it is connected: the client would not end its first attempt.
+ * Lets the connection survive servers that refuse it for a while, such as during a rotation of the
+ * token. Must only be set once it is connected: otherwise the client would never end its first
+ * attempt.
  */
 export function outlastRefusals(connection: NatsConnection): void {
   if (connection instanceof NatsConnectionImpl)
@@ -107,14 +107,14 @@ export const withoutJetStream: Reason = {
 };
 
 /**
- * What an answer of JetStream means that waiting does not help with: the account has no JetStream,
- * or the user lacks a permission. Undefined for any other error.
+ * Interprets a permanent error of JetStream: the account has no JetStream, or the user lacks a
+ * permission. Undefined for any other error.
  */
 export function apiRefusal(error: unknown, access: NatsAccess): Reason | undefined {
-  const user = `the user that ${signsInBy(access)?.setting ?? "PENSTOCK_NATS_URL"} names`;
+  const user = `the user in ${signsInBy(access)?.setting ?? "PENSTOCK_NATS_URL"}`;
   const noAccount = causesOf(error).find((one) => isApiError(one, apiCodes.notEnabledForAccount));
   if (noAccount !== undefined) {
-    const fix = `enable JetStream in nats-server for the account of ${user}, or name a user of another account`;
+    const fix = `enable JetStream in nats-server for the account of ${user}, or use a user of another account`;
     return { reason: `the account has no JetStream (${noAccount.message})`, fix };
   }
   const violation = violationIn(error);
@@ -123,19 +123,19 @@ export function apiRefusal(error: unknown, access: NatsAccess): Reason | undefin
   return { reason: `the user lacks a permission (${violation.message})`, fix };
 }
 
-/** The violation of a permission that the error is, or was caused by. */
+/** The permission violation that the error is, or was caused by. */
 export function violationIn(error: unknown): PermissionViolationError | undefined {
   return causesOf(error).find((one) => one instanceof PermissionViolationError);
 }
 
-/** The error and what caused it, which the clients of NATS and JetStream wrap. */
+/** The error and its causes, which the clients of NATS and JetStream wrap. */
 function causesOf(error: unknown): Error[] {
   return error instanceof Error ? [error, ...causesOf(error.cause)] : [];
 }
 
 /**
- * A server that rejects the client certificate closes the connection, and in about half of the
- * cases before its reason is read: then it is asked again.
+ * A server that rejects the client certificate closes the connection, in about half of the cases
+ * before its reason is read: then the sign-in is repeated.
  */
 const closedTriesMax = 6;
 
@@ -169,12 +169,12 @@ async function ask(
 /** Undefined if waiting may help. */
 function refusalOf(error: NodeJS.ErrnoException, access: NatsAccess): Reason | undefined {
   if (/(route|leaf ?node|gateway) port/i.test(error.message)) {
-    const fix = "set PENSTOCK_NATS_URL to the port for clients, 4222 by default";
-    return { reason: `this port is not for clients (${error.message})`, fix };
+    const fix = "set PENSTOCK_NATS_URL to the client port, 4222 by default";
+    return { reason: `this is not a client port (${error.message})`, fix };
   }
   const tls = tlsRefusal(error, access);
   if (tls !== undefined) return tls;
-  // Not an `authentication timeout`, which ends by itself.
+  // An `authentication timeout` is excluded, because it is temporary.
   if (error.code === undefined && /violation|expired|revoked/i.test(error.message))
     return rejected(error.message, access);
   if (error instanceof ConnectionError && error.message.includes("'tls'")) return noTls(access);
@@ -189,10 +189,10 @@ function wasClosed(error: unknown): boolean {
 function absentReason(error: unknown, timeoutMs: number): string {
   const { message } = error as Error;
   if (error instanceof TimeoutError)
-    return `timeout: no answer within ${timeoutMs} ms (a server with \`handshake_first\` sends none, and is not supported)`;
+    return `timeout: no response within ${timeoutMs} ms (a server with \`handshake_first\` is not supported)`;
   if (wasClosed(error))
-    return "the server closed the connection: it may have no room for more, or this may not be its port for clients";
-  if (message === "unexpected response from server") return "does not answer as a nats-server";
+    return "the server closed the connection: it may have reached its connection limit, or this may not be its client port";
+  if (message === "unexpected response from server") return "the response is not from a nats-server";
   return message;
 }
 
@@ -215,8 +215,8 @@ function rejected(error: string, access: NatsAccess): Reason {
 function noTls(access: NatsAccess): Reason {
   const settings = tlsSettings(access);
   return {
-    reason: `${settings} asks for TLS, and the server does not support TLS`,
-    fix: `use nats:// in PENSTOCK_NATS_URL and unset PENSTOCK_NATS_CA and PENSTOCK_NATS_CERT, or give the server a \`tls\` block`,
+    reason: `${settings} requires TLS, but the server does not support it`,
+    fix: `use nats:// in PENSTOCK_NATS_URL and unset PENSTOCK_NATS_CA and PENSTOCK_NATS_CERT, or add a \`tls\` block to the server's configuration`,
   };
 }
 
@@ -231,21 +231,21 @@ const untrustedCodes = [
   "INVALID_CA",
 ];
 
-/** Undefined if the error is not one of TLS, or may pass. */
+/** Undefined if the error is not a TLS error, or may be temporary. */
 function tlsRefusal(
   { code = "", message }: NodeJS.ErrnoException,
   access: NatsAccess,
 ): Reason | undefined {
-  const demand = tlsSettings(access) === "" ? "the server requires TLS, and " : "";
+  const demand = tlsSettings(access) === "" ? "the server requires TLS, but " : "";
   if (untrustedCodes.includes(code)) {
     const fix =
       access.natsCa === undefined
         ? "set PENSTOCK_NATS_CA to the certificate of the authority that signed it"
-        : "PENSTOCK_NATS_CA must have the certificate of the authority that signed it";
+        : "add the certificate of the authority that signed it to PENSTOCK_NATS_CA";
     return { reason: `${demand}its certificate is not trusted (${message})`, fix };
   }
   if (code === "ERR_TLS_CERT_ALTNAME_INVALID") {
-    const fix = "use a name in PENSTOCK_NATS_URL that the server's certificate has";
+    const fix = "use a name in PENSTOCK_NATS_URL that is in the server's certificate";
     return { reason: `the host does not match the server's certificate (${message})`, fix };
   }
   if (code.startsWith("CERT_")) {
@@ -258,7 +258,7 @@ function tlsRefusal(
       reason: `the TLS handshake fails (${message})`,
       fix: "check the `tls` block of nats-server",
     };
-  // The server sends an alert when it rejects our side of the handshake.
+  // The server sends an alert if it rejects our side of the handshake.
   const alert = message.split(":").slice(-2, -1)[0] ?? message;
   return access.natsCert === undefined
     ? {
@@ -271,7 +271,7 @@ function tlsRefusal(
       };
 }
 
-/** Why a file that a setting names cannot be used. */
+/** Returns why a file of a setting cannot be used. */
 function unreadableFile(access: NatsAccess): SignIn | undefined {
   const files: [setting: string, read: () => unknown][] = [
     ["PENSTOCK_NATS_CREDS", () => signed(accessOptions(access))],
@@ -293,7 +293,7 @@ function unreadableFile(access: NatsAccess): SignIn | undefined {
       return {
         ...{ kind: "refused", server: shownUrls(access.natsUrl) },
         ...{
-          reason: `the file of ${setting} cannot be used (${message})`,
+          reason: `the file in ${setting} cannot be used (${message})`,
           fix: `correct ${setting}`,
         },
       };
@@ -301,7 +301,7 @@ function unreadableFile(access: NatsAccess): SignIn | undefined {
   return undefined;
 }
 
-/** Signs a made-up nonce: only then are the credentials parsed. */
+/** Signs an arbitrary nonce, because the credentials are only parsed then. */
 function signed({ authenticator }: ConnectionOptions): void {
   if (typeof authenticator === "function") authenticator("nonce");
 }

@@ -1,6 +1,6 @@
-// The faults of nats-server's versions that concern the promise of a 200, and which version ended
-// each of them. One table, for the gateway's log at its start and for doctor. The numbers in
-// brackets are pull requests and issues of the project nats-io/nats-server.
+// Known bugs of nats-server versions that break the promise of a 200, and the versions that fix
+// them. The gateway's log at its start and doctor share this table. The numbers in brackets are
+// pull requests and issues of the project nats-io/nats-server.
 
 import type { Log } from "../base/log.ts";
 import type { NatsLink } from "./link.ts";
@@ -8,28 +8,30 @@ import type { NatsLink } from "./link.ts";
 type Version = readonly [number, number, number];
 
 interface VersionFault {
-  /** What goes wrong, worded as the rest of a sentence that begins with the version. */
+  /** The consequence, as the rest of a sentence that begins with the version. */
   readonly bites: string;
-  /** The version has been seen to lose what was acknowledged, or sooner or later does lose it. */
+  /**
+   * The version has been observed to lose acknowledged messages, or will lose them sooner or later.
+   */
   readonly isGrave: boolean;
 }
 
 interface Row extends VersionFault {
   readonly from: Version;
-  /** The first version without the fault. */
+  /** The first version with the fix. */
   readonly until: Version;
-  /** A single node does not have the fault. */
+  /** A single node is not affected. */
   readonly inClusterOnly: boolean;
   /**
-   * On a single node the fault takes a power cut at one moment. So doctor says it there, and the
-   * log at each start does not.
+   * On a single node the bug needs a power failure at a particular moment, so there doctor reports
+   * it, but the log at each start does not.
    */
   readonly isQuietOnOneNode?: true;
 }
 
 /**
- * The versions to run in a cluster. A single node does with 2.10.23, but for what a power cut may
- * take.
+ * The recommended versions in a cluster. For a single node 2.10.23 is enough, except for losses by
+ * a power failure.
  */
 export const clusterVersionsWanted = "2.14.7, or 2.15 and newer";
 const beginning: Version = [0, 0, 0];
@@ -48,7 +50,7 @@ const rows: readonly Row[] = [
     inClusterOnly: true,
     isGrave: true,
     bites:
-      "calls a message that it has not stored a duplicate, with sequence 0 (5827, fixed in 2.11)",
+      "can report a message as a duplicate, with sequence 0, although it is not stored (5827, fixed in 2.11)",
   },
   {
     from: beginning,
@@ -64,14 +66,14 @@ const rows: readonly Row[] = [
     inClusterOnly: true,
     isGrave: false,
     bites:
-      "can lose acknowledged messages when nodes are killed or cut off (Jepsen; 7580, 7620, fixed in 2.14)",
+      "can lose acknowledged messages when nodes are killed or partitioned (Jepsen; 7580, 7620, fixed in 2.14)",
   },
   {
     from: beginning,
     until: [2, 14, 7],
     inClusterOnly: true,
     isGrave: false,
-    bites: "lets replicas part at a full stream (8265, fixed in 2.14.7)",
+    bites: "lets replicas diverge when a stream is full (8265, fixed in 2.14.7)",
   },
   {
     from: beginning,
@@ -80,14 +82,11 @@ const rows: readonly Row[] = [
     isQuietOnOneNode: true,
     isGrave: false,
     bites:
-      "compacts without the fsync that `sync_interval: always` asks for, so that a power cut right after it may cost acknowledged messages (8475, 8456, fixed in 2.14.7)",
+      "compacts without the fsync that `sync_interval: always` requires, so that a power failure right after it can lose acknowledged messages (8475, 8456, fixed in 2.14.7)",
   },
 ];
 
-/**
- * The known faults of `version`, which is written as `2.10.27` or `2.10.27-RC.1`. Empty where
- * nothing is known against it.
- */
+/** The known bugs of `version`, such as `2.10.27` or `2.10.27-RC.1`. Empty if none is known. */
 export function versionFaults(version: string, isClustered: boolean): readonly VersionFault[] {
   return rowsOf(version, isClustered);
 }
@@ -102,8 +101,7 @@ function rowsOf(version: string, isClustered: boolean): readonly Row[] {
 }
 
 /**
- * Says in the log which faults of the server's version are known, and says it again when a
- * reconnect leads to another version.
+ * Logs the known bugs of the server's version, and again if a reconnect leads to another version.
  */
 export function logVersionFaults(
   link: Pick<NatsLink, "connection" | "onChange">,
@@ -124,7 +122,7 @@ export function logVersionFaults(
     const wanted = isClustered ? { wanted: clusterVersionsWanted } : {};
     log.warn(
       { version, faults, ...wanted },
-      "this version of nats-server can break what a 200 promises: upgrade it",
+      "this version of nats-server can break the promise of a 200: upgrade it",
     );
   };
   tell();

@@ -1,5 +1,5 @@
-// Where a PostgreSQL is, read from a `postgres://` URL: how to connect, and how to name it to
-// people without its password. Reads the certificates that the URL names; connects to nothing.
+// Parses a `postgres://` URL into connection options and a name for display without the password.
+// Reads the certificates in the URL; connects to nothing.
 
 import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
@@ -10,18 +10,18 @@ export interface PostgresAddress {
   /** `host:port/database`, or `/folder/database` for a socket. */
   readonly shown: string;
   readonly config: ClientConfig;
-  /** TLS is tried first and may be done without: `sslmode=prefer`, which is the default. */
+  /** TLS is tried first but is optional: `sslmode=prefer`, which is the default. */
   readonly mayBePlain: boolean;
 }
 
 const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"] as const;
 type SslMode = (typeof sslModes)[number];
 
-/** Parameters of libpq's that mean something here. */
+/** The supported parameters of libpq. */
 const known = ["sslmode", "sslrootcert", "sslcert", "sslkey", "host", "application_name"];
 const defaultPort = 5432;
 
-/** Throws a StoreError in which neither password nor user stands. */
+/** Throws a StoreError whose message contains neither password nor user. */
 export function readAddress(text: string): PostgresAddress {
   const url = parse(text);
   const parameters = url.searchParams;
@@ -57,12 +57,12 @@ function bracketed(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }
 
-/** The error of `URL` holds the text, password and all, so it goes no further. */
+/** The error of `URL` contains the text with the password, so it is replaced. */
 function parse(text: string): URL {
   const url = URL.parse(text);
   if (url === null || !/^postgres(ql)?:$/.test(url.protocol))
     throw new StoreError(
-      "read the database's URL: it is none of the form postgres://user:password@host:5432/database",
+      "read the database's URL: must have the form postgres://user:password@host:5432/database",
     );
   return url;
 }
@@ -79,12 +79,12 @@ function sslModeOf(parameters: URLSearchParams): SslMode {
   const given = parameters.get("sslmode") ?? "prefer";
   const mode = sslModes.find((one) => one === given);
   if (mode === undefined)
-    throw new StoreError(`read the database's URL: sslmode is one of ${sslModes.join(", ")}`);
+    throw new StoreError(`read the database's URL: sslmode must be one of ${sslModes.join(", ")}`);
   return mode;
 }
 
 /**
- * As libpq does: `require` does not ask who answers, unless it is told which authority to ask;
+ * As in libpq: `require` does not verify the server unless a root certificate is given;
  * `verify-full` also compares the name.
  */
 function tlsOf(mode: SslMode, parameters: URLSearchParams): ConnectionOptions {

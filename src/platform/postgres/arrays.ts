@@ -1,10 +1,10 @@
-// Many rows as one statement: a table's values, row after row, become one array literal a column,
-// which the server takes apart with unnest. Makes the texts of statements; sends nothing.
+// Sends many rows in one statement: the values become one array literal per column, which the
+// server expands with unnest. Builds the texts of statements; sends nothing.
 
 import { Buffer } from "node:buffer";
 import type { ColumnType, Table, Value } from "../base/table.ts";
 
-/** A statement's parameters stay far below what the server takes for one value, 1 GB. */
+/** Keeps the parameters of a statement far below the server's limit for one value, 1 GB. */
 const chunkCharsMax = 16 * 1024 * 1024;
 const chunkRowsMax = 20_000;
 
@@ -20,8 +20,8 @@ const typeNames: Readonly<Record<ColumnType, string>> = {
 };
 
 /**
- * `unnest($1::text[], $2::uuid[], …) AS name (project_id, uuid, …)`; `at` names one more column,
- * the number of the row.
+ * `unnest($1::text[], $2::uuid[], …) AS name (project_id, uuid, …)`; `at` adds a column with the
+ * row number.
  */
 export function unnestSql({ columns, types }: Table, name: string, at?: string): string {
   const arrays = columns
@@ -41,8 +41,8 @@ export function selectSql({ name, columns }: Table): string {
 }
 
 /**
- * Inserts rows from `source`, a table or a subquery with these columns. Replaces rows of the same
- * key, or merges their values, as the columns say; `reset` are columns that are replaced as well.
+ * Inserts rows from `source`, a table or a subquery with these columns. Replaces rows with the same
+ * key, or merges their values, as the columns specify; columns in `reset` are always replaced.
  */
 export function upsertSql(
   { name, key, columns, types }: Table,
@@ -64,8 +64,8 @@ export function upsertSql(
 }
 
 /**
- * For each of the statements that so many rows take, one array literal a column. A column without
- * values is an empty array, which unnest makes as long as the others.
+ * Yields, for each statement that the rows need, one array literal per column. A column without
+ * values is an empty array, which unnest pads to the length of the others.
  */
 export function* chunksOf(values: readonly Value[], width: number): Generator<string[]> {
   for (let from = 0; from < values.length; ) {

@@ -1,5 +1,5 @@
-// Makes connections to PostgreSQL, all alike: the search path, time-outs, and values as rows have
-// them here (`Value`, platform/base/table.ts). What it makes is the caller's to end.
+// Opens connections to PostgreSQL with the same search path, timeouts and value types everywhere
+// (`Value`, platform/base/table.ts). The caller closes them.
 
 import {
   Client,
@@ -12,27 +12,30 @@ import type { PostgresAddress } from "./address.ts";
 
 const connectMsMax = 10_000;
 const keepAliveMs = 10_000;
-/** How long an end waits for what is under way. */
+/** How long closing waits for a running query. */
 export const closeMsMax = 3_000;
-/** The client waits a little longer than the server works. */
+/** The client's timeout is a little longer than the server's. */
 const answerMsMore = 5_000;
 
 interface ConnectOptions {
   /** Shown in the server's list of connections. */
   readonly name: string;
   readonly statementMsMax: number;
-  /** How long a transaction may wait for its next statement; 0: for ever. Default: as long. */
+  /**
+   * Timeout of a transaction that waits for its next statement; 0: none. Default: the statement
+   * timeout.
+   */
   readonly idleMsMax?: number;
-  /** Where tables are looked for. */
+  /** The schema of the tables. */
   readonly schema: string;
-  /** What tells the session from others, as its setting penstock.session. */
+  /** Identifies the session, as its setting penstock.session. */
   readonly session?: string;
 }
 
 /** Object identifiers of types, which never change. */
 const oids = { bool: 16, bytea: 17, int8: 20, json: 114 } as const;
 
-/** Counts and times are below 2^53; JSON stays text, digits and all; a boolean is 1 or 0. */
+/** Counts and times are below 2^53; JSON stays text with all digits; a boolean is 1 or 0. */
 const types: CustomTypesConfig = {
   getTypeParser(oid: number): (text: string) => unknown {
     if (oid === oids.bool) return (text: string) => (text === "t" ? 1 : 0);
@@ -43,20 +46,20 @@ const types: CustomTypesConfig = {
   },
 };
 
-/** `\\x` and hexadecimal digits. */
+/** Parses `\\x` and hexadecimal digits. */
 function bytesOf(text: string): Uint8Array {
   return Uint8Array.from(Buffer.from(text.slice(2), "hex"));
 }
 
-/** How the client calls a server without TLS. */
+/** The client's error for a server without TLS. */
 const noTls = "The server does not support SSL connections";
 
-/** The caller ends it. Rejects with what the client says. */
+/** The caller closes the client. Rejects with the client's error. */
 export async function connect(address: PostgresAddress, options: ConnectOptions): Promise<Client> {
   return (await tried(address, options)).client;
 }
 
-/** For a pool, which makes the connections itself: how the server can be reached. */
+/** Returns a configuration that connects, for a pool that opens the connections itself. */
 export async function triedConfig(
   address: PostgresAddress,
   options: ConnectOptions,
@@ -96,7 +99,7 @@ function configOf({ config }: PostgresAddress, options: ConnectOptions): ClientC
 
 async function connected(config: ClientConfig, options: ConnectOptions): Promise<Client> {
   const client = new Client(config);
-  // Without a listener a connection that is lost while nothing is asked would end the process.
+  // Without a listener, a connection that is lost while idle would end the process.
   client.on("error", () => {});
   try {
     await client.connect();
@@ -109,9 +112,9 @@ async function connected(config: ClientConfig, options: ConnectOptions): Promise
 }
 
 /**
- * What is set once a connection, and not in its start-up message, which poolers refuse. A database
- * or a user may have other values of all of it, and texts would be read for what they are not.
- * Compiling a statement takes longer here than running it.
+ * Sets the session's parameters after connecting, because poolers reject them in the start-up
+ * message. A database or user may have other defaults for all of them, which would change how
+ * values are read. JIT compilation of these statements would take longer than running them.
  */
 export async function prepare(
   client: ClientBase,
@@ -127,7 +130,7 @@ export async function prepare(
     SET default_transaction_isolation = 'read committed'; SET transform_null_equals = off`);
 }
 
-/** Closes the connection at once: it may be waiting for an answer that never comes. */
+/** Closes the connection immediately: it may be waiting for a response that never arrives. */
 export function destroy(client: ClientBase): void {
   const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } })
     .connection;

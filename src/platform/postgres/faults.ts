@@ -1,79 +1,79 @@
-// What PostgreSQL and its client say when something fails, in words for people: what was tried,
-// what is wrong, and what to do. Nothing of a URL's password is ever in them.
+// Error messages for PostgreSQL and its client: what was attempted, what is wrong, and how to fix
+// it. They never contain the password of a URL.
 
 import { DatabaseError } from "pg";
 import { StoreError, TooSlowError } from "../base/store-error.ts";
 
 /** By SQLSTATE, or by the code of the system or of TLS. */
 const hints: Readonly<Record<string, string>> = {
-  "28P01": "user or password is not accepted",
-  "28000": "the server does not let this user in",
-  "3D000": "there is no such database: create it, and give it to the user",
-  "42501": "the user may not do this: grant it the privilege",
-  "53300": "the server has no connection left: raise max_connections, or close some",
+  "28P01": "wrong user or password",
+  "28000": "the server rejects this user",
+  "3D000": "the database does not exist: create it, and grant it to the user",
+  "42501": "the user lacks a privilege: grant it",
+  "53300": "the server has reached its connection limit: raise max_connections, or close connections",
   "53100": "the server's disk is full",
-  "55000": "the server or the database takes no connections now",
-  "57014": "it took too long",
+  "55000": "the server or the database accepts no connections now",
+  "57014": "the statement timed out",
   "57P01": "the server is being shut down",
   "57P03": "the server is starting or shutting down",
   "25006":
-    "the server is a standby, or the user, the database or the server has default_transaction_read_only: name the primary, or allow writes",
-  ECONNREFUSED: "no server listens there: check host and port",
+    "the server is a standby, or the user, the database or the server has default_transaction_read_only: use the primary, or allow writes",
+  ECONNREFUSED: "no server is listening: check host and port",
   ECONNRESET: "the connection was closed",
   EHOSTUNREACH: "the host cannot be reached",
   ENETUNREACH: "the host cannot be reached",
-  ENOENT: "there is no such socket: check the folder in host",
-  EACCES: "the socket may not be opened by this user",
-  ENOTFOUND: "there is no such host: check its name",
-  EAI_AGAIN: "the host's name cannot be resolved now: check the name and the DNS server",
-  ETIMEDOUT: "no answer",
+  ENOENT: "the socket does not exist: check the folder in host",
+  EACCES: "this user may not open the socket",
+  ENOTFOUND: "unknown host: check its name",
+  EAI_AGAIN: "the host name cannot be resolved now: check the name and the DNS server",
+  ETIMEDOUT: "no response",
   CERT_HAS_EXPIRED: "the server's certificate has expired",
-  DEPTH_ZERO_SELF_SIGNED_CERT: "the server's certificate is not trusted: name it in sslrootcert",
+  DEPTH_ZERO_SELF_SIGNED_CERT: "the server's certificate is not trusted: add it to sslrootcert",
   SELF_SIGNED_CERT_IN_CHAIN:
-    "the server's certificate is not trusted: name its authority in sslrootcert",
+    "the server's certificate is not trusted: add its authority to sslrootcert",
   UNABLE_TO_VERIFY_LEAF_SIGNATURE:
-    "the server's certificate is not trusted: name its authority in sslrootcert",
+    "the server's certificate is not trusted: add its authority to sslrootcert",
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
-    "the server's certificate is not trusted: name its authority in sslrootcert",
-  ERR_TLS_CERT_ALTNAME_INVALID: "the server's certificate is for another name than the URL has",
+    "the server's certificate is not trusted: add its authority to sslrootcert",
+  ERR_TLS_CERT_ALTNAME_INVALID: "the server's certificate does not match the host in the URL",
 };
 
 /**
- * One code stands for several faults. The server's routine tells them apart in every language of its
- * messages.
+ * Hints for codes that have several causes. The server's routine identifies the cause in every
+ * language of its messages.
  */
 const hintsByRoutine: Readonly<Record<string, string>> = {
   "28000 ClientAuthentication":
-    "the server's pg_hba.conf has no entry for this user, host and database, with or without TLS as it came",
+    "the server's pg_hba.conf has no entry for this user, host, database and TLS mode",
   "28000 InitializeSessionUserId":
-    "there is no such role, or it may not log in: CREATE ROLE, or ALTER ROLE … LOGIN",
+    "the role does not exist, or may not log in: CREATE ROLE, or ALTER ROLE … LOGIN",
   "42501 CheckMyDatabase":
-    "the user may not connect to the database: GRANT CONNECT ON DATABASE … TO it",
+    "the user may not connect to the database: GRANT CONNECT ON DATABASE … TO …",
   "53300 InitializeSessionUserId":
-    "the role has no connection left: ALTER ROLE … CONNECTION LIMIT, or close some",
+    "the role has reached its connection limit: ALTER ROLE … CONNECTION LIMIT, or close connections",
   "53300 CheckMyDatabase":
-    "the database has no connection left: ALTER DATABASE … CONNECTION LIMIT, or close some",
-  "55000 CheckMyDatabase": "the database takes no connections: ALTER DATABASE … ALLOW_CONNECTIONS",
+    "the database has reached its connection limit: ALTER DATABASE … CONNECTION LIMIT, or close connections",
+  "55000 CheckMyDatabase": "the database accepts no connections: ALTER DATABASE … ALLOW_CONNECTIONS",
 };
 
-/** What the client says has no code. */
+/** The client's errors without a code. */
 const hintsByMessage: readonly (readonly [RegExp, string])[] = [
   [
     /server does not support SSL/,
     "the server offers no TLS: turn it on there, or use sslmode=prefer or sslmode=disable",
   ],
-  [/client password must be a/, "the server asks for a password, and the URL has none"],
-  [/timeout expired|connection timeout/i, "no answer"],
+  [/client password must be a/, "the server requires a password, but the URL has none"],
+  [/timeout expired|connection timeout/i, "no response"],
 ];
 
-/** How the server, and how the client, says that a statement took too long. */
+/** How the server, and how the client, reports a statement timeout. */
 const [tooSlow, answerTooLate] = ["57014", "Query read timeout"];
 
 interface Failed {
-  /** What was tried, as "commit". */
+  /** The failed operation, such as "commit". */
   readonly doing: string;
   readonly shown: string;
-  /** What to do is another thing for each program: its own words, by the same codes. */
+  /** Hints that are specific to the program, by the same codes. */
   readonly hints: Readonly<Record<string, string>>;
 }
 
@@ -96,7 +96,7 @@ export function storeErrorOf(error: unknown, failed: Failed): Error {
 interface SaidOfError {
   readonly message: string;
   readonly code?: string | undefined;
-  /** That of the server. */
+  /** The routine in the server's source that reported the error. */
   readonly routine?: string | undefined;
 }
 
@@ -109,8 +109,8 @@ function firstOf(error: unknown): SaidOfError {
 }
 
 /**
- * Whether the connection still serves after this error: only where the server itself has refused a
- * statement, and not because it ends.
+ * Whether the connection is still usable after this error: only if the server has rejected a
+ * statement, and is not shutting down.
  */
 export function leavesConnection(error: unknown): boolean {
   if (error instanceof StoreError) return true;

@@ -1,4 +1,4 @@
-// Asks for rows as arrays of values, in the form of platform/base/table.ts.
+// Returns rows as arrays of values, in the format of platform/base/table.ts.
 
 import type { ClientBase } from "pg";
 import type { Value } from "../base/table.ts";
