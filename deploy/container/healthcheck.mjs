@@ -1,5 +1,5 @@
-// Whether the process of this container is alive, as an exit code: the gateway, or what answers on
-// the port that is given.
+// Checks whether the process of this container is alive, and returns an exit code: the gateway, or
+// the program on the given port.
 
 const port = process.argv[2] ?? process.env.PENSTOCK_ADMIN_PORT ?? "9464";
 const answer = await fetch(`http://127.0.0.1:${port}/livez`, {

@@ -1,11 +1,10 @@
-// The row of the dashboard that is about people, groups, usage and spikes. Thresholds are those of
-// the alerts. It is of every process of that kind: the gateways chosen at the top of the dashboard
-// say nothing of them.
+// The dashboard row about people, groups, usage and spikes. Thresholds are those of the alerts. It
+// shows all effects processes: the gateways selected at the top of the dashboard do not apply.
 
 import { type Row, timeSeries } from "./panels.ts";
 import { sumRateOfAll } from "./queries.ts";
 
-/** A series that appears only with its first count: 0 until then. */
+/** Returns 0 for a series that only appears with its first count. */
 function orNone(expr: string): string {
   return `${expr} or vector(0)`;
 }
@@ -15,9 +14,9 @@ export const effectsRows: readonly Row[] = [
     title: "People, groups, usage and spikes (where `penstock effects` runs)",
     panels: [
       timeSeries({
-        title: "Effects behind",
+        title: "Effects lag",
         description:
-          "For how long the oldest event that is not applied has been in its stream. Live events: an alert after 5 minutes.",
+          "Age of the oldest event in the stream that is not applied. Live events: an alert after 5 minutes.",
         unit: "s",
         queries: [
           { expr: "penstock_effects_lag_seconds", legend: "{{lane}} {{instance}}" },
@@ -27,13 +26,13 @@ export const effectsRows: readonly Row[] = [
       }),
       timeSeries({
         title: "Messages not applied",
-        description: "Messages of the streams that are still to be applied.",
+        description: "Messages in the streams that are not applied yet.",
         unit: "short",
         queries: [{ expr: "penstock_effects_lag_messages", legend: "{{lane}} {{instance}}" }],
       }),
       timeSeries({
         title: "Events applied",
-        description: "By class, as usage counts them; and duplicates, which have no effect.",
+        description: "Events by usage class, and duplicates, which have no effect.",
         unit: "ops",
         queries: [
           { expr: sumRateOfAll("penstock_effects_events_total", "class"), legend: "{{class}}" },
@@ -46,7 +45,7 @@ export const effectsRows: readonly Row[] = [
       }),
       timeSeries({
         title: "Commits of effects",
-        description: "How long the database takes for a commit, and commits that failed.",
+        description: "Duration of a commit in the database, and failed commits.",
         unit: "s",
         queries: [
           ...[0.5, 0.99].map((quantile) => ({
@@ -55,13 +54,13 @@ export const effectsRows: readonly Row[] = [
           })),
           {
             expr: sumRateOfAll('penstock_effects_commits_total{outcome="failed"}'),
-            legend: "failed a second",
+            legend: "failed per second",
           },
         ],
       }),
       timeSeries({
         title: "People and groups",
-        description: "What is in the database, and spikes that have not ended.",
+        description: "People and groups in the database, and spikes that have not ended.",
         unit: "short",
         queries: [
           { expr: "penstock_effects_persons", legend: "people" },
@@ -93,7 +92,7 @@ export const effectsRows: readonly Row[] = [
       timeSeries({
         title: "Memory of the effects",
         description:
-          "Rows of people and groups in memory, messages in hand, and what is remembered of duplicates.",
+          "Bytes of cached rows of people and groups, of messages being applied, and of the memory for duplicates.",
         unit: "bytes",
         queries: [
           { expr: "penstock_effects_cache_bytes", legend: "people and groups {{instance}}" },
@@ -102,9 +101,9 @@ export const effectsRows: readonly Row[] = [
         ],
       }),
       timeSeries({
-        title: "Duplicates are told for",
+        title: "Deduplication window",
         description:
-          "In the stream that remembers least; below 30 minutes more events come than its memory takes.",
+          "Of the stream with the shortest window. Below 30 minutes, more events arrive than its memory can hold.",
         unit: "m",
         queries: [{ expr: "penstock_effects_duplicates_window_minutes", legend: "{{instance}}" }],
       }),

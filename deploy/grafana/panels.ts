@@ -1,14 +1,14 @@
-// How a panel looks, so that dashboard.ts can say what it shows: Grafana's JSON for time series,
-// single numbers and rows, and their places on the grid. Knows no metric.
+// Builds panels for dashboard.ts: Grafana's JSON for time series, single values and rows, and their
+// positions on the grid. Independent of metrics.
 
 const gridWidth = 24;
-/** The one chosen at the top of the dashboard. */
-// biome-ignore lint/suspicious/noTemplateCurlyInString: it is Grafana that fills it in
+/** The data source selected at the top of the dashboard. */
+// biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana replaces it
 export const datasource = { type: "prometheus", uid: "${datasource}" } as const;
 
 export interface Query {
   readonly expr: string;
-  /** `{{label}}` stands for a label's value. */
+  /** `{{label}}` is replaced by the value of a label. */
   readonly legend: string;
 }
 
@@ -19,7 +19,7 @@ interface Threshold {
 }
 
 /**
- * Grafana's names. Rates of events and requests are `ops`, rates of bytes `Bps`, shares
+ * Units use Grafana's names: rates of events and requests are `ops`, rates of bytes `Bps`, shares
  * `percentunit`.
  */
 type Unit = "ops" | "s" | "m" | "bytes" | "Bps" | "percentunit" | "short" | "dateTimeFromNow";
@@ -30,9 +30,9 @@ interface PanelOptions {
   readonly unit: Unit;
   readonly queries: readonly Query[];
   readonly thresholds?: readonly Threshold[];
-  /** What is below the first threshold. */
+  /** Colour below the first threshold. */
   readonly baseColor?: "green" | "red" | "text";
-  /** Of 24; `height` in the grid's steps. */
+  /** Width, of 24; `height` in grid units. */
   readonly width?: number;
   readonly height?: number;
   readonly stacked?: boolean;
@@ -60,8 +60,8 @@ export function stat(options: PanelOptions): Panel {
 }
 
 /**
- * The panels in Grafana's form, each row below the one before, its panels from left to right. Ids
- * go by position.
+ * Returns the panels in Grafana's format: each row below the previous one, its panels from left to
+ * right. Ids follow the positions.
  */
 export function layOut(rows: readonly Row[]): object[] {
   const placed: object[] = [];

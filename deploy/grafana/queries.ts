@@ -1,11 +1,11 @@
-// The shapes that the dashboard's queries are made of. What does not say otherwise is of the
-// gateways chosen at its top.
+// Building blocks of the dashboard's queries. Unless stated otherwise, they select the gateways
+// chosen at its top.
 
 import type { Query } from "./panels.ts";
 
 const chosen = 'job=~"$job",instance=~"$instance"';
 
-/** A metric of the gateways chosen, with more conditions on its labels if given. */
+/** A metric of the selected gateways, with optional further conditions on its labels. */
 export function of(metric: string, labels = ""): string {
   return `${metric}{${labels === "" ? chosen : `${chosen},${labels}`}}`;
 }
@@ -18,7 +18,7 @@ export function sumRate(metric: string, by = "", labels = ""): string {
   return by === "" ? `sum(${rate(metric, labels)})` : `sum by (${by}) (${rate(metric, labels)})`;
 }
 
-/** Summed over every process that has the metric: those beside the gateways. */
+/** Summed over all processes with the metric, such as effects and sinks. */
 export function sumRateOfAll(metric: string, by = ""): string {
   const summed = by === "" ? "sum" : `sum by (${by})`;
   return `${summed} (rate(${metric}[$__rate_interval]))`;

@@ -1,4 +1,4 @@
-// The rows of the dashboard that are about requests and events. Thresholds are those of the alerts.
+// The dashboard rows about requests and events. Thresholds are those of the alerts.
 
 import { type Row, stat, timeSeries } from "./panels.ts";
 import { of, quantiles, sumRate } from "./queries.ts";
@@ -12,7 +12,7 @@ export const requestRows: readonly Row[] = [
     panels: [
       stat({
         title: "Alerts firing",
-        description: "Penstock's alerts that fire now. What to do is in deploy/runbook.md.",
+        description: "Penstock's alerts that are firing. deploy/runbook.md has the actions.",
         unit: "short",
         queries: [
           {
@@ -24,7 +24,7 @@ export const requestRows: readonly Row[] = [
       }),
       stat({
         title: "Gateways up",
-        description: "Gateways that answer Prometheus.",
+        description: "Gateways that respond to Prometheus.",
         unit: "short",
         queries: [{ expr: `sum(${of("up")})`, legend: "" }],
         thresholds: [{ from: 1, color: "green" }],
@@ -32,7 +32,7 @@ export const requestRows: readonly Row[] = [
       }),
       stat({
         title: "NATS",
-        description: "1 when every gateway chosen is connected to NATS.",
+        description: "1 if every selected gateway is connected to NATS.",
         unit: "short",
         queries: [{ expr: `min(${of("penstock_nats_connected")})`, legend: "" }],
         thresholds: [{ from: 1, color: "green" }],
@@ -40,7 +40,7 @@ export const requestRows: readonly Row[] = [
       }),
       stat({
         title: "Events stored",
-        description: "Events acknowledged by JetStream, a second.",
+        description: "Events acknowledged by JetStream, per second.",
         unit: "ops",
         queries: [{ expr: sumRate("penstock_events_total", "", 'outcome="stored"'), legend: "" }],
         baseColor: "text",
@@ -48,7 +48,7 @@ export const requestRows: readonly Row[] = [
       stat({
         title: "Refused",
         description:
-          "Share of requests answered 503, of those that could be stored. Clients send these again.",
+          "Share of requests with a 503 among those that could be stored. Clients retry these.",
         unit: "percentunit",
         decimals: 2,
         queries: [
@@ -65,7 +65,7 @@ export const requestRows: readonly Row[] = [
       stat({
         title: "Budget burn, 1 h",
         description:
-          "How many times faster than the objective (99.9 % over 30 days) allows requests were refused in the last hour. 14.4 wakes somebody.",
+          "Rate of 503 responses in the last hour, relative to the rate that the objective allows (99.9 % over 30 days). 14.4 pages.",
         unit: "short",
         decimals: 1,
         queries: [
@@ -81,7 +81,7 @@ export const requestRows: readonly Row[] = [
       }),
       stat({
         title: "Request p99",
-        description: "From a request's head to its answer, all endpoints.",
+        description: "From a request's head to its response, all endpoints.",
         unit: "s",
         queries: [
           {
@@ -96,7 +96,7 @@ export const requestRows: readonly Row[] = [
       }),
       stat({
         title: "Fullest stream",
-        description: "A full stream refuses its events (503 store_full).",
+        description: "A full stream rejects its events (503 store_full).",
         unit: "percentunit",
         queries: [{ expr: fullestStream, legend: "" }],
         thresholds: [
@@ -112,29 +112,29 @@ export const requestRows: readonly Row[] = [
       timeSeries({
         title: "Requests by endpoint",
         description:
-          "Requests answered. From `flags` to `page` it is what SDKs and browsers ask for beside; `other` is every path at which there is nothing.",
+          "Completed requests. `flags` to `page` are other requests of SDKs and browsers; `other` is every unknown path.",
         unit: "ops",
         stacked: true,
         queries: [{ expr: sumRate("penstock_requests_total", "route"), legend: "{{route}}" }],
       }),
       timeSeries({
-        title: "Passed to the upstream",
+        title: "Forwarded to the upstream",
         description:
-          "Requests for what is no event, where PENSTOCK_UPSTREAM_URL is set: how they ended, how many are on their way, and what is kept for when the upstream is away.",
+          "Requests that are not events, if PENSTOCK_UPSTREAM_URL is set: outcomes, requests in flight, and the size of the response cache.",
         unit: "short",
         queries: [
           {
             expr: sumRate("penstock_passed_requests_total", "kind, outcome"),
-            legend: "{{kind}} {{outcome}} a second",
+            legend: "{{kind}} {{outcome}} per second",
           },
-          { expr: `sum(${of("penstock_passed_inflight")})`, legend: "on their way" },
-          { expr: `sum(${of("penstock_passed_kept_bytes")})`, legend: "bytes kept" },
+          { expr: `sum(${of("penstock_passed_inflight")})`, legend: "in flight" },
+          { expr: `sum(${of("penstock_passed_kept_bytes")})`, legend: "bytes cached" },
         ],
       }),
       timeSeries({
         title: "Requests by status",
         description:
-          "503 is refused and sent again by clients; 4xx is the client's doing; preflights of browsers are 200.",
+          "Clients retry a 503; a 4xx is caused by the client; preflights of browsers are 200.",
         unit: "ops",
         queries: [
           { expr: sumRate("penstock_requests_total", "status", endpoints), legend: "{{status}}" },
@@ -142,7 +142,7 @@ export const requestRows: readonly Row[] = [
       }),
       timeSeries({
         title: "Events stored by lane",
-        description: "Events that are in JetStream, acknowledged.",
+        description: "Events that JetStream has acknowledged.",
         unit: "ops",
         stacked: true,
         queries: [
@@ -154,7 +154,7 @@ export const requestRows: readonly Row[] = [
       }),
       timeSeries({
         title: "Bytes received",
-        description: "Bytes of request bodies on the wire, so compressed where clients compress.",
+        description: "Bytes of request bodies as received, before decompression.",
         unit: "Bps",
         queries: [
           { expr: sumRate("penstock_request_body_bytes_sum", "instance"), legend: "{{instance}}" },
@@ -162,24 +162,24 @@ export const requestRows: readonly Row[] = [
       }),
       timeSeries({
         title: "Body size",
-        description: "Bytes of one request's body on the wire.",
+        description: "Bytes of one request's body as received.",
         unit: "bytes",
         queries: quantiles("penstock_request_body_bytes"),
       }),
       timeSeries({
         title: "Requests in flight",
-        description: "Begun and not yet answered.",
+        description: "Requests without a response yet.",
         unit: "short",
         queries: [{ expr: of("penstock_requests_inflight"), legend: "{{instance}}" }],
       }),
       timeSeries({
         title: "Connections",
         description:
-          "Open on the public port, and their maximum. Per second: refused as they opened, closed early, reset.",
+          "Open connections on the public port, and their maximum. Per second: refused, closed early, reset.",
         unit: "short",
         queries: [
           { expr: of("penstock_connections"), legend: "{{instance}}" },
-          { expr: of("penstock_connections_max"), legend: "{{instance}} may be open" },
+          { expr: of("penstock_connections_max"), legend: "{{instance}} maximum" },
           {
             expr: sumRate("penstock_connections_refused_total", "instance, limit"),
             legend: "{{instance}} refused: {{limit}}",
@@ -190,13 +190,13 @@ export const requestRows: readonly Row[] = [
           },
           {
             expr: sumRate("penstock_unread_answers_reset_total", "instance"),
-            legend: "{{instance}} reset: answers unread",
+            legend: "{{instance}} reset: responses unread",
           },
         ],
       }),
       timeSeries({
-        title: "Unread answers",
-        description: "Bytes of answers that clients have not acknowledged, held by the kernel.",
+        title: "Unread responses",
+        description: "Bytes of responses in the kernel that clients have not acknowledged.",
         unit: "bytes",
         queries: [{ expr: of("penstock_unread_answer_bytes"), legend: "{{instance}}" }],
       }),
@@ -208,7 +208,7 @@ export const requestRows: readonly Row[] = [
       timeSeries({
         title: "Events not stored, by reason",
         description:
-          "dropped: left out of a 200, named in its warnings. error: named in its errors. refused: with a request that may come again, so one event can count many times.",
+          "dropped: not stored, and listed in the warnings of a 200. error: listed in its errors. refused: rejected with a request that may be retried, so one event can count many times.",
         unit: "ops",
         queries: [
           {
@@ -220,7 +220,7 @@ export const requestRows: readonly Row[] = [
       timeSeries({
         title: "Requests refused (503), by code",
         description:
-          "unavailable, timeout: NATS. store_full: a stream. overloaded: bytes in flight. draining: a gateway that shuts down.",
+          "unavailable, timeout: NATS. store_full: a stream. overloaded: bytes in flight. draining: a gateway that is shutting down.",
         unit: "ops",
         queries: [
           {
@@ -235,7 +235,7 @@ export const requestRows: readonly Row[] = [
       }),
       timeSeries({
         title: "Requests rejected (4xx), by code",
-        description: "The client's doing. docs/reference/errors.md says what each code means.",
+        description: "Caused by clients. docs/reference/errors.md explains each code.",
         unit: "ops",
         queries: [
           {
@@ -257,7 +257,7 @@ export const requestRows: readonly Row[] = [
       timeSeries({
         title: "Clients gone before the answer",
         description:
-          "By what had come of the request: nothing of its body, a part, or all, so that it waited for the answer.",
+          "By the part of the request that had arrived: no body, a part of it, or all, so that the client was waiting for the response.",
         unit: "ops",
         queries: [
           { expr: sumRate("penstock_requests_aborted_total", "phase"), legend: "{{phase}}" },
@@ -266,7 +266,7 @@ export const requestRows: readonly Row[] = [
       timeSeries({
         title: "Slow path and cut ids",
         description:
-          "Items that were normalised and scanned again (escaped names, doubled names of the interface, U+0000, lone surrogates), and distinct ids cut to 200 characters.",
+          "Items that were normalised and scanned again (escaped names, duplicate known names, U+0000, lone surrogates), and distinct ids that were shortened.",
         unit: "ops",
         queries: [
           { expr: sumRate("penstock_slow_path_items_total"), legend: "slow path" },
@@ -281,7 +281,7 @@ export const requestRows: readonly Row[] = [
       timeSeries({
         title: "Request latency, /capture",
         description:
-          "From a request's head to its answer, so with the time its body takes to arrive.",
+          "From a request's head to its response, including the transfer of the body.",
         unit: "s",
         width: 12,
         queries: quantiles("penstock_request_duration_seconds", "", 'route="capture"'),
@@ -289,7 +289,7 @@ export const requestRows: readonly Row[] = [
       timeSeries({
         title: "Request latency, /batch",
         description:
-          "From a request's head to its answer, so with the time its body takes to arrive.",
+          "From a request's head to its response, including the transfer of the body.",
         unit: "s",
         width: 12,
         queries: quantiles("penstock_request_duration_seconds", "", 'route="batch"'),

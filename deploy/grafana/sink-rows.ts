@@ -1,6 +1,6 @@
-// The row of the dashboard that is about sinks, the processes that take events out of the streams
-// into a database. Thresholds are those of the alerts. It is of every process of that kind: the
-// gateways chosen at the top of the dashboard say nothing of them.
+// The dashboard row about sinks, the processes that copy events from the streams into a database.
+// Thresholds are those of the alerts. It shows all sink processes: the gateways selected at the top
+// of the dashboard do not apply.
 
 import { type Row, timeSeries } from "./panels.ts";
 import { sumRateOfAll } from "./queries.ts";
@@ -12,42 +12,42 @@ export const sinkRows: readonly Row[] = [
     title: "Events into a database (where `penstock sink` runs)",
     panels: [
       timeSeries({
-        title: "Sink behind",
+        title: "Sink lag",
         description:
-          "For how long the oldest event that is not in the target has been in its stream, and which of the sinks writes.",
+          "Age of the oldest event in the stream that is not in the target, and which of the sinks is active.",
         unit: "s",
         queries: [
           { expr: "penstock_sink_lag_seconds", legend: lanes },
           { expr: "penstock_sink_active", legend: "writes (1) {{instance}}" },
-          { expr: "penstock_sink_ready", legend: "well (1) {{instance}}" },
+          { expr: "penstock_sink_ready", legend: "ready (1) {{instance}}" },
         ],
       }),
       timeSeries({
-        title: "Unread events leave in",
+        title: "Unread events expire in",
         description:
-          "When the oldest event that is not in the target leaves its stream, beside how long events stay: an alert at half of that, another at 15 per cent.",
+          "Time until the oldest event that is not in the target expires, and the retention of the stream: an alert at half of that, another at 15 per cent.",
         unit: "s",
         queries: [
-          { expr: "penstock_sink_expiry_seconds", legend: `leaves in ${lanes}` },
-          { expr: "penstock_sink_retention_seconds", legend: `stays for ${lanes}` },
+          { expr: "penstock_sink_expiry_seconds", legend: `expires in ${lanes}` },
+          { expr: "penstock_sink_retention_seconds", legend: `retention ${lanes}` },
         ],
       }),
       timeSeries({
         title: "Messages not in the target",
-        description: "Messages of the streams that are still to be written.",
+        description: "Messages in the streams that are not written yet.",
         unit: "short",
         queries: [{ expr: "penstock_sink_lag_messages", legend: lanes }],
       }),
       timeSeries({
         title: "Events of sinks",
-        description: "Written, there already, or put aside; and messages that are done with.",
+        description: "Events that were written, already there, or set aside; and completed messages.",
         unit: "ops",
         queries: [
           { expr: sumRateOfAll("penstock_sink_events_total", "outcome"), legend: "{{outcome}}" },
           { expr: sumRateOfAll("penstock_sink_frames_total", "lane"), legend: "messages {{lane}}" },
           {
             expr: sumRateOfAll("penstock_sink_rejected_total", "reason"),
-            legend: "aside: {{reason}}",
+            legend: "set aside: {{reason}}",
           },
           {
             expr: sumRateOfAll("penstock_sink_incidents_total", "kind"),
@@ -58,7 +58,7 @@ export const sinkRows: readonly Row[] = [
       timeSeries({
         title: "Commits of sinks",
         description:
-          "How long the target takes for a batch, and batches that failed; how long one waits for the persons of its events.",
+          "Duration of a batch in the target, failed batches, and the time that a batch waits for the persons of its events.",
         unit: "s",
         queries: [
           ...[0.5, 0.99].map((quantile) => ({
@@ -67,7 +67,7 @@ export const sinkRows: readonly Row[] = [
           })),
           {
             expr: sumRateOfAll('penstock_sink_commits_total{outcome="failed"}'),
-            legend: "failed a second",
+            legend: "failed per second",
           },
           {
             expr: "penstock_sink_persons_wait_seconds",
@@ -78,19 +78,19 @@ export const sinkRows: readonly Row[] = [
       timeSeries({
         title: "Requests of sinks",
         description:
-          "To an upstream, as PostHog: how they ended, and how many projects wait for it.",
+          "Requests to an HTTP target such as PostHog: outcomes, and the number of projects that wait.",
         unit: "short",
         queries: [
           {
             expr: sumRateOfAll("penstock_sink_requests_total", "outcome"),
-            legend: "{{outcome}} a second",
+            legend: "{{outcome}} per second",
           },
           { expr: "penstock_sink_waiting_projects", legend: "projects waiting {{instance}}" },
         ],
       }),
       timeSeries({
         title: "Memory of sinks",
-        description: "Messages that were read and are not in the target yet.",
+        description: "Bytes of messages that were read and are not in the target yet.",
         unit: "bytes",
         queries: [{ expr: "penstock_sink_frames_bytes", legend: "messages {{instance}}" }],
       }),

@@ -1,5 +1,4 @@
-// The rows of the dashboard that are about the store and the processes. Thresholds are those of the
-// alerts.
+// The dashboard rows about the store and the processes. Thresholds are those of the alerts.
 
 import { type Row, stat, timeSeries } from "./panels.ts";
 import { mean, of, quantiles, rate, sumRate } from "./queries.ts";
@@ -9,9 +8,9 @@ export const storeRows: readonly Row[] = [
     title: "Group commit",
     panels: [
       timeSeries({
-        title: "Events a frame",
+        title: "Events per frame",
         description:
-          "Events that share one acknowledged write. 1 under load: many projects with a frame each, or too few requests at once.",
+          "Events that share one acknowledged write. 1 under load means many projects with a frame each, or too few concurrent requests.",
         unit: "short",
         queries: [
           ...quantiles("penstock_frame_events"),
@@ -21,14 +20,14 @@ export const storeRows: readonly Row[] = [
       timeSeries({
         title: "Frames by lane",
         description:
-          "Frames sent to JetStream, retries not counted. With sync_interval always each that is in no atomic batch is an fsync.",
+          "Frames sent to JetStream, retries not counted. With `sync_interval: always`, each frame outside an atomic batch is an fsync.",
         unit: "ops",
         queries: [{ expr: sumRate("penstock_frames_total", "lane"), legend: "{{lane}}" }],
       }),
       timeSeries({
         title: "Atomic batches",
         description:
-          "Batches of frames of many projects, each stored with one fsync, by outcome. parted: not acknowledged as one, so each frame was sent again alone.",
+          "Batches of frames of different projects, each stored with one fsync, by outcome. parted: not acknowledged as a batch, so each frame was sent again alone.",
         unit: "ops",
         queries: [
           { expr: sumRate("penstock_atomic_batches_total", "outcome"), legend: "{{outcome}}" },
@@ -37,7 +36,7 @@ export const storeRows: readonly Row[] = [
       timeSeries({
         title: "Frames in atomic batches",
         description:
-          "By the batches beside it: how many frames share an fsync. None where few projects send at once, frames alone are as fast, or nats-server is below 2.15.",
+          "Frames in atomic batches: divided by the batches, the number of frames per fsync. None if few projects send at once, if single frames are as fast, or if nats-server is older than 2.15.",
         unit: "ops",
         queries: [{ expr: sumRate("penstock_atomic_batch_frames_sum"), legend: "frames" }],
       }),
@@ -65,7 +64,7 @@ export const storeRows: readonly Row[] = [
       timeSeries({
         title: "PubAck latency by lane",
         description:
-          "From a frame's first send to its PubAck. At 2 s (PENSTOCK_ACK_TIMEOUT_MS) it is sent again.",
+          "From a frame's first send to its PubAck. After 2 s (PENSTOCK_ACK_TIMEOUT_MS) it is sent again.",
         unit: "s",
         queries: quantiles("penstock_ack_duration_seconds", "lane"),
         thresholds: [{ from: 1, color: "red" }],
@@ -73,13 +72,13 @@ export const storeRows: readonly Row[] = [
       timeSeries({
         title: "Frames unacknowledged",
         description:
-          "Sent and not yet acknowledged. At PENSTOCK_FRAMES_UNACKED_MAX (64 a lane) lines gather.",
+          "Frames sent and not yet acknowledged. At PENSTOCK_FRAMES_UNACKED_MAX (64 per lane) lines are gathered into larger frames.",
         unit: "short",
         queries: [{ expr: of("penstock_frames_unacked"), legend: "{{instance}}" }],
       }),
       timeSeries({
         title: "Retries",
-        description: "Share of frames that were sent again, under the same message id.",
+        description: "Share of frames that were sent again, with the same message id.",
         unit: "percentunit",
         queries: [
           {
@@ -92,14 +91,14 @@ export const storeRows: readonly Row[] = [
       timeSeries({
         title: "Sends without a good PubAck, by cause",
         description:
-          "timeout: slow disks. disconnected: the network. no_responders: no leader or no stream. store_full: a full stream. in_flight: an earlier send waits for a quorum. batch_refused: an atomic batch, whose frames were then sent alone. foreign: another stream or service answered.",
+          "timeout: slow disks. disconnected: the network. no_responders: no leader or no stream. store_full: a full stream. in_flight: an earlier send waits for a quorum. batch_refused: an atomic batch, whose frames were then sent alone. foreign: another stream or service responded.",
         unit: "ops",
         queries: [{ expr: sumRate("penstock_acks_failed_total", "cause"), legend: "{{cause}}" }],
       }),
       timeSeries({
         title: "Duplicates",
         description:
-          "Frames and events that the stream already had: a PubAck came too late, or a client sent a large body again. Stored once.",
+          "Frames and events that were already in the stream: a PubAck arrived too late, or a client sent a large body again. Stored once.",
         unit: "ops",
         queries: [
           { expr: sumRate("penstock_duplicate_frames_total", "lane"), legend: "frames {{lane}}" },
@@ -129,7 +128,7 @@ export const storeRows: readonly Row[] = [
       }),
       timeSeries({
         title: "Bytes and limit",
-        description: "What the streams hold and may hold, all partitions of a lane together.",
+        description: "Size and limit of the streams, all partitions of a lane together.",
         unit: "bytes",
         queries: [
           {
@@ -144,7 +143,7 @@ export const storeRows: readonly Row[] = [
       }),
       timeSeries({
         title: "Time until full",
-        description: "At the pace of the time shown; nothing where a stream does not grow.",
+        description: "At the growth rate of the selected time range; empty if a stream does not grow.",
         unit: "s",
         queries: [
           {
@@ -160,20 +159,20 @@ export const storeRows: readonly Row[] = [
     panels: [
       timeSeries({
         title: "CPU",
-        description: "Cores used, by process. A process uses little more than one.",
+        description: "Cores used, by process. A process uses little more than one core.",
         unit: "short",
         queries: [{ expr: rate("process_cpu_seconds_total"), legend: "{{instance}} {{worker}}" }],
       }),
       timeSeries({
         title: "Resident memory",
-        description: "By process. 110 to 145 MiB at rest; what is in flight comes on top.",
+        description: "By process. 110 to 145 MiB when idle, plus the bytes in flight.",
         unit: "bytes",
         queries: [{ expr: of("process_resident_memory_bytes"), legend: "{{instance}} {{worker}}" }],
       }),
       timeSeries({
         title: "Bytes in flight",
         description:
-          "Bodies in hand and lines not acknowledged, as a share of the budget. At 100 % requests are refused (503 overloaded).",
+          "Bodies in memory and unacknowledged lines, as a share of the budget. At 100 % requests are rejected (503 overloaded).",
         unit: "percentunit",
         max: 1,
         queries: [
@@ -186,7 +185,7 @@ export const storeRows: readonly Row[] = [
       }),
       timeSeries({
         title: "Event-loop delay",
-        description: "Since the scrape before; of several workers the worst.",
+        description: "Since the previous scrape; the worst of several workers.",
         unit: "s",
         queries: [
           {
@@ -198,7 +197,7 @@ export const storeRows: readonly Row[] = [
       }),
       timeSeries({
         title: "File descriptors",
-        description: "Share of those the process may have. Nearly all are connections of clients.",
+        description: "Share of the limit of the process. Nearly all are connections of clients.",
         unit: "percentunit",
         max: 1,
         queries: [
@@ -211,7 +210,7 @@ export const storeRows: readonly Row[] = [
       }),
       timeSeries({
         title: "Garbage collection",
-        description: "Seconds a second that a process spends on it.",
+        description: "Seconds per second that a process spends on it.",
         unit: "percentunit",
         queries: [
           {
@@ -227,7 +226,7 @@ export const storeRows: readonly Row[] = [
     panels: [
       timeSeries({
         title: "Workers",
-        description: "Processes that take requests.",
+        description: "Processes that accept requests.",
         unit: "short",
         width: 6,
         queries: [{ expr: of("penstock_workers"), legend: "{{instance}}" }],
@@ -235,7 +234,7 @@ export const storeRows: readonly Row[] = [
       timeSeries({
         title: "Starts",
         description:
-          "Workers started in place of one that died, and starts of whole gateways, in the time before each point.",
+          "Restarts of dead workers, and starts of whole gateways, in the interval before each point.",
         unit: "short",
         width: 6,
         queries: [
@@ -251,14 +250,14 @@ export const storeRows: readonly Row[] = [
       }),
       timeSeries({
         title: "Projects",
-        description: "Projects a gateway knows. All of them should know as many.",
+        description: "Projects known to a gateway. All gateways should have the same number.",
         unit: "short",
         width: 6,
         queries: [{ expr: of("penstock_projects"), legend: "{{instance}}" }],
       }),
       stat({
-        title: "Certificate ends",
-        description: "The earliest of the gateways chosen; empty without TLS.",
+        title: "Certificate expires",
+        description: "The earliest of the selected gateways; empty without TLS.",
         unit: "dateTimeFromNow",
         width: 6,
         height: 8,
