@@ -280,16 +280,14 @@ export const requestRows: readonly Row[] = [
     panels: [
       timeSeries({
         title: "Request latency, /capture",
-        description:
-          "From a request's head to its response, including the transfer of the body.",
+        description: "From a request's head to its response, including the transfer of the body.",
         unit: "s",
         width: 12,
         queries: quantiles("penstock_request_duration_seconds", "", 'route="capture"'),
       }),
       timeSeries({
         title: "Request latency, /batch",
-        description:
-          "From a request's head to its response, including the transfer of the body.",
+        description: "From a request's head to its response, including the transfer of the body.",
         unit: "s",
         width: 12,
         queries: quantiles("penstock_request_duration_seconds", "", 'route="batch"'),

@@ -40,7 +40,8 @@ export const sinkRows: readonly Row[] = [
       }),
       timeSeries({
         title: "Events of sinks",
-        description: "Events that were written, already there, or set aside; and completed messages.",
+        description:
+          "Events that were written, already there, or set aside; and completed messages.",
         unit: "ops",
         queries: [
           { expr: sumRateOfAll("penstock_sink_events_total", "outcome"), legend: "{{outcome}}" },

@@ -143,7 +143,8 @@ export const storeRows: readonly Row[] = [
       }),
       timeSeries({
         title: "Time until full",
-        description: "At the growth rate of the selected time range; empty if a stream does not grow.",
+        description:
+          "At the growth rate of the selected time range; empty if a stream does not grow.",
         unit: "s",
         queries: [
           {

@@ -147,15 +147,15 @@ function addProjects(program: Command, context: CommandContext): void {
     .action(async (options: { json: boolean }, command: Command) => {
       await list(of(command), options.json);
     });
-  withNats(
-    project.command("rotate <id>").description("replace the keys of a project by a new one"),
-  )
+  withNats(project.command("rotate <id>").description("replace the keys of a project by a new one"))
     .option("--keep-old", "keep the old keys valid", false)
     .action(async (id: string, options: { keepOld: boolean }, command: Command) => {
       await rotate(of(command), id, options.keepOld);
     });
   withNats(
-    project.command("retire <id>").description("invalidate all keys of a project except the newest"),
+    project
+      .command("retire <id>")
+      .description("invalidate all keys of a project except the newest"),
   ).action(async (id: string, _, command: Command) => await retire(of(command), id));
   withNats(
     project
@@ -166,9 +166,9 @@ function addProjects(program: Command, context: CommandContext): void {
   withNats(project.command("disable <id>").description("reject the events of a project")).action(
     async (id: string, _, command: Command) => await enable(of(command), id, false),
   );
-  withNats(project.command("enable <id>").description("accept the events of a project again")).action(
-    async (id: string, _, command: Command) => await enable(of(command), id, true),
-  );
+  withNats(
+    project.command("enable <id>").description("accept the events of a project again"),
+  ).action(async (id: string, _, command: Command) => await enable(of(command), id, true));
   addQuotaAndUsage(project, context);
 }
 
@@ -180,7 +180,11 @@ function addQuotaAndUsage(project: Command, context: CommandContext): void {
         "set the quota of a project per gateway process, and its share of a stream; limits that are not named stay unchanged",
       ),
   )
-    .option("--events-per-second <number>", "maximum events per second; more return 429 rate_limited", positiveNumber)
+    .option(
+      "--events-per-second <number>",
+      "maximum events per second; more return 429 rate_limited",
+      positiveNumber,
+    )
     .option(
       "--bytes-per-second <number>",
       "maximum bytes of bodies per second, after decompression; more return 429 rate_limited",
@@ -201,7 +205,9 @@ function addQuotaAndUsage(project: Command, context: CommandContext): void {
       await limit(projectCommand(command, context), id, options);
     });
   withNats(
-    project.command("usage [id]").description("show the events that projects sent and the gateways rejected"),
+    project
+      .command("usage [id]")
+      .description("show the events that projects sent and the gateways rejected"),
   )
     .option("--json", "as JSON", false)
     .action(async (id: string | undefined, options: { json: boolean }, command: Command) => {
@@ -270,12 +276,21 @@ function addReading(program: Command, context: CommandContext): void {
   )
     .addOption(new Option("--lane <lane>", "only events of this lane").choices(lanes))
     .option("--from <time>", "only events received at or after this day or time (UTC)")
-    .option("--to <time>", "only events received before this day or time; now: before the start of the export")
-    .option("--out <file>", "file to write, created once the export is complete; default: standard output")
+    .option(
+      "--to <time>",
+      "only events received before this day or time; now: before the start of the export",
+    )
+    .option(
+      "--out <file>",
+      "file to write, created once the export is complete; default: standard output",
+    )
     .option("--force", "replace the file of --out if it exists", false)
     .addOption(new Option("--compress <form>", "compress the output").choices(compressions))
     .addOption(
-      new Option("--format <form>", "ndjson, or parquet: one Parquet file, requires --out; default: ndjson").choices(formats),
+      new Option(
+        "--format <form>",
+        "ndjson, or parquet: one Parquet file, requires --out; default: ndjson",
+      ).choices(formats),
     )
     .action(
       async (

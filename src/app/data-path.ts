@@ -127,7 +127,8 @@ function openPassThrough({
     passedInflight: () => passThrough.inflight,
     passedKeptBytes: () => passThrough.keptBytes,
   });
-  if (worker !== "joining") log.info({ upstream: upstreamUrl }, "upstream set: requests that are not events are forwarded");
+  if (worker !== "joining")
+    log.info({ upstream: upstreamUrl }, "upstream set: requests that are not events are forwarded");
   return passThrough;
 }
 

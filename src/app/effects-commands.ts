@@ -75,7 +75,10 @@ function addRebuilding(effects: Command, context: CommandContext): void {
       databaseAndNats,
     ),
   )
-    .option("--into <url>", "build a new database at this URL, as in PENSTOCK_EFFECTS_URL, and leave the current one unchanged")
+    .option(
+      "--into <url>",
+      "build a new database at this URL, as in PENSTOCK_EFFECTS_URL, and leave the current one unchanged",
+    )
     .action(async (options: RebuildCommandOptions, command: Command) => {
       const { rebuildEffects } = await import("../commands/effects/rebuild.ts");
       await rebuildEffects(commandOf(command, context), options);
@@ -96,7 +99,9 @@ export function addEffectsReading(program: Command, context: CommandContext): vo
   withDatabase(
     program
       .command("person <project> <id>")
-      .description("show the person of a distinct id or uuid; links: why its ids belong to one person"),
+      .description(
+        "show the person of a distinct id or uuid; links: why its ids belong to one person",
+      ),
   )
     .addArgument(new Argument("[what]", "links").choices(["links"]))
     .action(
@@ -135,16 +140,29 @@ function addCounts(program: Command, context: CommandContext): void {
       .command("usage <project>")
       .description("show the billable events of a project per day; each event counts once"),
   )
-    .option("--from <day>", "first day, such as 2026-11-22; default: 30 days before --to", parsed(day))
+    .option(
+      "--from <day>",
+      "first day, such as 2026-11-22; default: 30 days before --to",
+      parsed(day),
+    )
     .option("--to <day>", "last day; default: today", parsed(day))
-    .option("--export", "print closed days as CloudEvents, one per line, for a billing system", false)
+    .option(
+      "--export",
+      "print closed days as CloudEvents, one per line, for a billing system",
+      false,
+    )
     .option("--source <uri>", "name of the installation in the lines of --export", "penstock")
     .option(
       "--unchecked",
       "decide by the clock which days are closed, without asking NATS whether all events are applied",
       false,
     )
-    .option("--revision <number>", "revision of the export; use a number above 1 to export the same days again", parsed(revision), 1)
+    .option(
+      "--revision <number>",
+      "revision of the export; use a number above 1 to export the same days again",
+      parsed(revision),
+      1,
+    )
     .action(async (project: string, options: UsageOptions, command: Command) => {
       const { usage } = await import("../commands/effects/usage.ts");
       await usage(commandOf(command, context), project, options);
@@ -154,7 +172,12 @@ function addCounts(program: Command, context: CommandContext): void {
       .command("spikes <project>")
       .description("list the times when a project, or one distinct id, sent more than usual"),
   )
-    .option("--from <time>", "only spikes that began at or after this time, such as 2026-11-22", parsed(instantMs), 0)
+    .option(
+      "--from <time>",
+      "only spikes that began at or after this time, such as 2026-11-22",
+      parsed(instantMs),
+      0,
+    )
     .action(
       async (
         project: string,

@@ -170,7 +170,10 @@ async function listen(http: EffectsHttp, config: Config, options: ServeOptions):
   } catch (error) {
     if (!options.isChild) throw error;
     const { message: reason } = error as Error;
-    options.log.warn({ reason }, "effects HTTP port unavailable: events are applied, but people are not served");
+    options.log.warn(
+      { reason },
+      "effects HTTP port unavailable: events are applied, but people are not served",
+    );
   }
 }
 

@@ -10,10 +10,17 @@ export function addErase(program: Command, context: CommandContext): void {
   withSettings(
     program
       .command("erase <project>")
-      .description("remove the events of a person from the streams, and the person from the effects"),
+      .description(
+        "remove the events of a person from the streams, and the person from the effects",
+      ),
     [...natsSettings, "effectsUrl"],
   )
-    .option("--distinct-id <id>", "distinct id of the person (repeatable); the person's other ids are erased too", added, [])
+    .option(
+      "--distinct-id <id>",
+      "distinct id of the person (repeatable); the person's other ids are erased too",
+      added,
+      [],
+    )
     .option("--dry-run", "only count what would be erased", false)
     .option("--yes", "do not ask for confirmation", false)
     .option("--no-effects", "erase the given ids only, if there is no effects database")

@@ -83,7 +83,11 @@ function addClickHouse(sink: Command, context: CommandContext): void {
     .description("copy events into ClickHouse, over HTTP");
   withPersons(withReading(command, ["sinkTo", ...personSettings]))
     .option("--database <name>", "database of the tables", schemaName, "penstock")
-    .option("--ddl", "print the statements that create the tables, for that server, else for 21.8 and newer, and exit", false)
+    .option(
+      "--ddl",
+      "print the statements that create the tables, for that server, else for 21.8 and newer, and exit",
+      false,
+    )
     .option("--no-create", "do not create the tables; they must exist")
     .option("--no-lock", "do not take the lock that excludes a second sink")
     .action(async (named: string | undefined, options: ClickHouseOptions, command: Command) => {
@@ -185,7 +189,11 @@ function addPosthog(sink: Command, context: CommandContext): void {
       keyOfProject,
       new Map<string, string>(),
     )
-    .option("--accept-refused", "continue however many events the target rejects; rejected events are set aside", false)
+    .option(
+      "--accept-refused",
+      "continue however many events the target rejects; rejected events are set aside",
+      false,
+    )
     .option("--aside", "print the events that were set aside, and exit", false)
     .action(async (named: string | undefined, options: PosthogOptions, command: Command) => {
       const config = configOf(command, context);

@@ -29,8 +29,10 @@ export function withReading(command: Command, own: readonly SettingName[]): Comm
       "only events of these projects, a comma-separated list; they must exist",
       (ids: string) => listOf(ids, isProjectId),
     )
-    .option("--lanes <lanes>", `only events of these lanes, a comma-separated list of ${lanes.join(",")}`, (names: string) =>
-      listOf(names, (name) => lanes.some((lane) => lane === name)),
+    .option(
+      "--lanes <lanes>",
+      `only events of these lanes, a comma-separated list of ${lanes.join(",")}`,
+      (names: string) => listOf(names, (name) => lanes.some((lane) => lane === name)),
     )
     .option(
       "--accept-expired",

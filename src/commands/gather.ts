@@ -57,7 +57,8 @@ export async function gather(
       streams: [...streams, bucketStream(usageBucketName(place.prefix))],
       leaves,
     });
-    if (gathered.length === 0) say("no leaf nodes configured yet: pass their JetStream domains as arguments");
+    if (gathered.length === 0)
+      say("no leaf nodes configured yet: pass their JetStream domains as arguments");
     else for (const line of gatheredTable(gathered)) say(line);
   } finally {
     await connection.close();

@@ -42,7 +42,7 @@ export async function mustBeKnown(
   if (known.includes(project)) return;
   if (await hasEntry(connection, { id: project, ...config, prefix: config.subjectPrefix })) return;
   if (await hasEvents(connection, config.subjectPrefix, project)) return;
-  const text = unknownText(`${command}: unknown project ${project}`, project, known);
+  const text = unknownText(`${command}: there is no project ${project}`, project, known);
   if (!(await hasEvents(connection, config.subjectPrefix, manyProjects)))
     throw new CommandError(text);
   const hint = `if it was removed and frames of several projects still hold its events, add it again first`;

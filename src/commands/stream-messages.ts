@@ -140,7 +140,9 @@ async function lookFrom(
   return async (sequence) => {
     const now = await erasures.stateFrom(readTo + 1);
     if (now?.created !== state.created || now.lastSequence < state.lastSequence)
-      throw new CommandError(`the stream ${stream} was replaced while it was read: run the command again`);
+      throw new CommandError(
+        `the stream ${stream} was replaced while it was read: run the command again`,
+      );
     const gone = Math.min(now.firstSequence - 1, state.lastSequence);
     if (gone > readTo) {
       options.lost(readTo + 1, gone);

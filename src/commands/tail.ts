@@ -129,7 +129,7 @@ async function tellIfUnknown(
   try {
     const known = await registeredProjects(connection, config);
     if (known.includes(project)) return;
-    const what = `unknown project ${project}`;
+    const what = `there is no project ${project}`;
     say(`${unknownText(what, project, known)}; waiting for its events`);
   } catch {
     // The loop that follows the events reports the lost connection.
@@ -225,9 +225,7 @@ async function placeOf(
   const known = places.get(name);
   if (known?.created === created && known.sequence <= state.last_seq) return known;
   if (known !== undefined) {
-    say(
-      `stream ${stream} was replaced or has lost messages: showing it from its beginning`,
-    );
+    say(`stream ${stream} was replaced or has lost messages: showing it from its beginning`);
   }
   const place = {
     created,

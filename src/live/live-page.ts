@@ -110,7 +110,8 @@ export class LivePage {
   async #showPerson(response: ServerResponse, project: string, distinctId: string): Promise<void> {
     const { showsEvents, effectsUrl } = this.#options;
     const url = effectsUrl?.();
-    if (!showsEvents) refuse(response, 403, "Events and people are hidden: see PENSTOCK_LIVE_EVENTS");
+    if (!showsEvents)
+      refuse(response, 403, "Events and people are hidden: see PENSTOCK_LIVE_EVENTS");
     else if (distinctId === "" || distinctId.length > distinctIdCharsMax)
       refuse(response, 400, "Invalid project id or distinct id");
     else if (url === undefined) refuse(response, 503, noEffects);

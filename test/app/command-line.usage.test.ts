@@ -38,16 +38,16 @@ test.each([
   [["project", "enable", "a b"], "the project's id must match"],
   [["project", "limit", "a b", "--none"], "the project's id must match"],
   [["project", "usage", "a b"], "the project's id must match"],
-  [["project", "remove", "shop"], "there is no command that removes a project"],
+  [["project", "remove", "shop"], "no command removes a project"],
   [["tail", "--project", "a b"], "tail: the project's id must match"],
   [["export", "a b"], "export: the project's id must match"],
   [["erase", "a b", "--distinct-id", "u"], "erase: the project's id must match"],
   [["person", "a b", "u"], "read the effects: the project's id must match"],
   [["gather", "a b"], "JetStream domain must match"],
   [["doctor", "--monitor", "nats-1"], "--monitor must be"],
-  [["up", "--nats-url", "nats://127.0.0.1:1"], "brings a NATS of its own"],
+  [["up", "--nats-url", "nats://127.0.0.1:1"], "starts its own NATS"],
   [["effects", "stauts"], "no command effects stauts: there are run, status, rebuild, verify"],
-  [["worker"], "cannot run by itself"],
+  [["worker"], "cannot be run alone"],
 ])("%j", async (args, why) => {
   const { exitCode, message } = await faultOf(args);
   expect([exitCode, message]).toEqual([2, expect.stringContaining(why)]);

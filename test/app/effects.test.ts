@@ -171,7 +171,7 @@ describe("alone", () => {
     for (const command of ["effects", "up"]) {
       const child = penstock(command, "--data-dir", temporaryFolder(), ...at);
       expect(await ended(child)).toBe(1);
-      expect(child.said.err).toContain(`there is no folder ${folder}: make it`);
+      expect(child.said.err).toContain(`the folder ${folder} does not exist: create it`);
       expect(existsSync(folder)).toBe(false);
     }
   });

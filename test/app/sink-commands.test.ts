@@ -16,8 +16,8 @@ async function saidTo(line: string): Promise<unknown> {
 }
 
 test.each([
-  ["parquet s3://key:secret@bucket/warehouse", "s3://… is no folder of this host"],
-  ["parquet", "say where to write: penstock sink parquet <folder>"],
+  ["parquet s3://key:secret@bucket/warehouse", "s3://… is not a local folder"],
+  ["parquet", "no target: use penstock sink parquet <folder>"],
   ["postgres --to mysql://user:secret@db/warehouse", "read the database's URL"],
   ["postgres --to localhost/warehouse", "read the database's URL"],
   ["clickhouse 127.0.0.1:8129", "read ClickHouse's URL"],
@@ -39,7 +39,7 @@ test.each(["/proc/warehouse", "/proc/a/b", "/dev/null/warehouse"])(
   async (folder) => {
     expect(await saidTo(`parquet ${folder}`)).toMatchObject({
       message: expect.stringMatching(
-        /cannot be made or written to: E[A-Z]+: .*name another folder/,
+        /cannot be created or written to: E[A-Z]+: .*name another folder/,
       ),
       exitCode: 1,
     });

@@ -59,7 +59,7 @@ test("a misspelt project ends it before a position is kept, and the right name h
     expect(await ended(sink)).toBe(2);
     const flag = slip[0];
     expect(sink.said.err).toContain(
-      `sink: ${flag}: there is no project dmeo: did you mean demo? there is demo`,
+      `sink: ${flag}: there is no project dmeo: did you mean demo? the only project is demo`,
     );
     expect(sink.said.err).not.toContain("writing events");
     expect(existsSync(state)).toBe(false);
@@ -110,5 +110,5 @@ test("where its user of NATS may not read the registry, it says so and takes the
   const { start, arrived } = await sinks(server.url.replace("//", "//effects:effects-secret@"));
   const sink = start("--projects", "demo", "--key", "demo=phc_of_the_shop");
   await expect.poll(() => arrived("phc_of_the_shop"), slow).toEqual(["ada"]);
-  expect(sink.said.err).toContain("the names of projects are taken as they are");
+  expect(sink.said.err).toContain("the named projects are not checked");
 });

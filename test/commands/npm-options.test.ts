@@ -40,7 +40,7 @@ test.each([
 ])("npm run %j", (args, option, shown) => {
   const { stderr, status } = npmRun(args);
   expect(stderr).toContain(
-    `error: npm has kept ${option} for itself: put -- before the options, as in: ${shown}\n`,
+    `error: npm consumed ${option}: put -- before the options, as in: ${shown}\n`,
   );
   expect(status).toBe(2);
 });

@@ -23,7 +23,7 @@ test("`project complete` names what the registry lacks, and is done once it lack
   );
   await project("add", "blog", "--key", "phc_blog");
   expect(await project("complete")).toBe(
-    "the registry is complete with 2 projects, and every other key is answered 401 from now on\n",
+    "the registry is complete with 2 projects; requests with any other key now get a 401\n",
   );
   expect(await project("list")).not.toContain("registry.incomplete");
 });

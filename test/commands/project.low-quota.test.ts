@@ -26,9 +26,7 @@ test("a quota below the least burst says how much may come at once, another does
 test("a share of a stream is set with or without rates, and is a number from 1 to 100", async () => {
   await project("add", "q2");
   const share = await project("limit", "q2", "--stream-share", "40");
-  expect(share).toBe(
-    "project q2 has a quota, its rates for each gateway process: 40 % of a stream\n",
-  );
+  expect(share).toBe("project q2 has a quota, with rates per gateway process: 40 % of a stream\n");
   const both = await project("limit", "q2", "--stream-share", "5", "--events-per-second", "50");
   expect(both).toContain("50 events/s, burst 10 s, 5 % of a stream\n");
   for (const wrong of ["0", "0.9", "100.1", "-1", "many", ""])
@@ -53,9 +51,7 @@ test("a limit that is not named stays as it is, and --none removes all", async (
   );
   expect(await project("limit", "q3", "--none")).toBe("project q3 has no quota\n");
   const share = await project("limit", "q3", "--stream-share", "5");
-  expect(share).toBe(
-    "project q3 has a quota, its rates for each gateway process: 5 % of a stream\n",
-  );
+  expect(share).toBe("project q3 has a quota, with rates per gateway process: 5 % of a stream\n");
   await expect(project("limit", "q3", "--burst", "5")).rejects.toThrow(
     "--burst needs a rate, and project q3 has none",
   );

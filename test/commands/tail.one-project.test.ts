@@ -81,10 +81,10 @@ describe("tail selects events", () => {
   });
 
   test("of a project that is not there, nothing, and that it is not there; an id that none can have is refused", async () => {
-    const said = await tailed({ project: "nosuch" }, [], "in case it comes");
-    expect(said).toContain("tail: there is no project nosuch; there are ");
+    const said = await tailed({ project: "nosuch" }, [], "waiting for its events");
+    expect(said).toContain("tail: there is no project nosuch; the projects are ");
     await expect(tailed({ project: "*" }, [])).rejects.toThrow(
-      `the project's id must match [A-Za-z0-9_-]{1,64}: got "*"`,
+      `the project's id must match [A-Za-z0-9_-]{1,64} (got "*")`,
     );
   });
 

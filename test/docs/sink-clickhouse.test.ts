@@ -87,7 +87,7 @@ test("without a server the tables for newer ones are printed", async () => {
 });
 
 test.each([
-  [[], /say where to write/],
+  [[], /no target: use/],
   [["clickhouse://me:hunter2@db/x"], /does not have the form https:/],
   [["https://me:hunter2@db?password=hunter2"], /password is not a server setting/],
   [["https://me:hunter%2@db"], /not followed by two digits/],

@@ -68,10 +68,10 @@ test("the tables are printed, and can be made by that, also twice", async () => 
 });
 
 test.each([
-  [[], /say where to write/],
-  [["--to", "mysql://me:hunter2@db/x"], /none of the form postgres:/],
-  [["mysql://me:hunter2@db/x"], /none of the form postgres:/],
-  [["postgres://db/x", "--to", "postgres://me:hunter2@db/y"], /say where to write once/],
+  [[], /no target: use/],
+  [["--to", "mysql://me:hunter2@db/x"], /must have the form postgres:/],
+  [["mysql://me:hunter2@db/x"], /must have the form postgres:/],
+  [["postgres://db/x", "--to", "postgres://me:hunter2@db/y"], /give the target once/],
   [["--to", "postgres://db/x", "--projects", "a,,b"], /"" is none/],
   [["--to", "postgres://db/x", "--lanes", "dead"], /"dead" is none/],
   [["--to", "postgres://db/x", "--schema", 'x"; DROP'], /must match/],

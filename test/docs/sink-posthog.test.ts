@@ -111,7 +111,7 @@ test.each([
   [[], /say where to send/],
   [["ftp://example.com"], /must be a URL such as https/],
   [["https://me:hunter2@example.com"], /without user/],
-  [["https://example.com", "--key", "shop"], /must be a project's id, =/],
+  [["https://example.com", "--key", "shop"], /must be <project id>=/],
 ])("what cannot be meant is told: %j", async (args, said) => {
   const sink = penstock("sink", "posthog", ...args);
   expect(await ended(sink)).toBeGreaterThan(0);

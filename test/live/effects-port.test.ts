@@ -118,7 +118,7 @@ describe("beside a gateway", () => {
     await until(() => viewer.said<State>("state").length > 2);
     await until(() => viewer.said<State>("state").at(-1)?.effects !== undefined);
     expect(viewer.said<State>("state").at(-1)?.effects).toMatchObject({
-      ...{ state: "not answering", reasons: ["no answer within 0.9 s"], usage: [] },
+      ...{ state: "not responding", reasons: ["no response within 0.9 s"], usage: [] },
       lagSeconds: null,
     });
     expect((await get(gateway, personPath)).status).toBe(503);

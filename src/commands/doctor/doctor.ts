@@ -54,10 +54,7 @@ export async function doctor(
   const check = checkOf("settings");
   const monitors = monitorUrls(options.monitor);
   const findings = settings.ok
-    ? [
-        check.ok("all valid"),
-        ...(await checkAll(settings.config, monitors, context)),
-      ]
+    ? [check.ok("all valid"), ...(await checkAll(settings.config, monitors, context))]
     : settings.faults.map((fault) =>
         check.fail(fault, "see --help, or docs/reference/settings.md"),
       );

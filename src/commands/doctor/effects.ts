@@ -84,7 +84,10 @@ async function checkDatabase(
   return [
     fault === undefined
       ? check.ok(`${shownPlace(place)}: ${counted(persons, "person")}, ${counted(groups, "group")}`)
-      : check.fail(`${fault} cannot be written by this user`, "run doctor as the user who runs `penstock effects`"),
+      : check.fail(
+          `${fault} cannot be written by this user`,
+          "run doctor as the user who runs `penstock effects`",
+        ),
     ...(await checkLag(applied, config, context)),
     ...checkTrouble(totals),
   ];
@@ -155,7 +158,11 @@ async function checkLag(
   const worst = streams.find(({ lagSeconds }) => lagSeconds === seconds);
   if (worst === undefined || seconds < lagSecondsMax)
     return [
-      check.ok(messages === 0 ? "everything is applied" : `lag ${counted(messages, "message")}, catching up`),
+      check.ok(
+        messages === 0
+          ? "everything is applied"
+          : `lag ${counted(messages, "message")}, catching up`,
+      ),
     ];
   const found = `not applied: ${counted(messages, "message")}; the oldest of ${worst.stream} is ${Math.round(seconds)} s old`;
   return [check.warn(found, "start `penstock effects`, or see its log and /status")];

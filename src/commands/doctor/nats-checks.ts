@@ -85,7 +85,8 @@ export function checkClock(clock: ClockReading | undefined): Finding {
   const aheadMs =
     serverMs > answeredMs ? serverMs - answeredMs : serverMs < askedMs ? serverMs - askedMs : 0;
   const found = `nats-server's clock is ${(Math.abs(aheadMs) / 1_000).toFixed(1)} s ${aheadMs < 0 ? "behind" : "ahead of"} ours`;
-  if (Math.abs(aheadMs) <= clockToleranceMs) return check.ok("in agreement with nats-server's clock");
+  if (Math.abs(aheadMs) <= clockToleranceMs)
+    return check.ok("in agreement with nats-server's clock");
   return check.warn(
     `${found}: received_at is our time, but streams expire events by the server's clock`,
     "synchronise both machines with NTP (`timedatectl set-ntp true`, or chrony)",

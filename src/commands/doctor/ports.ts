@@ -119,7 +119,8 @@ async function readiness(question: PortQuestion): Promise<Finding> {
   const check = checkOf(adminPort.name);
   const { port } = question;
   const ready = await get({ ...question, path: "/readyz", isTls: false });
-  if (ready?.status === 200) return check.ok(`a Penstock already responds on ${port}, and is ready`);
+  if (ready?.status === 200)
+    return check.ok(`a Penstock already responds on ${port}, and is ready`);
   const reasons = fieldOf(ready?.body, "reasons");
   const why = Array.isArray(reasons) ? shownList(reasons.map(String)) : "it gives no reason";
   return check.fail(
@@ -140,7 +141,8 @@ export async function unusedPort(
     if (fault === "EADDRNOTAVAIL" || fault === "ENOTFOUND")
       return check.fail(`${host} is not an address of this machine`, `${hostSetting}=${usualHost}`);
     if (fault === "EACCES") {
-      const fix = "use a port of at least 1024, or AmbientCapabilities=CAP_NET_BIND_SERVICE in systemd";
+      const fix =
+        "use a port of at least 1024, or AmbientCapabilities=CAP_NET_BIND_SERVICE in systemd";
       return check.fail(`this user may not listen on ${port}`, fix);
     }
   }

@@ -14,7 +14,8 @@ export async function checkUpstream({ url, timeoutMs }: UpstreamOptions): Promis
   if (url === undefined) return [];
   const check = checkOf("upstream");
   const fix = "set PENSTOCK_UPSTREAM_URL to the URL of PostHog, or unset it";
-  const away = "flags and configuration are served from the cache, or rejected with 503; events are stored";
+  const away =
+    "flags and configuration are served from the cache, or rejected with 503; events are stored";
   try {
     const response = await fetch(`${url}/static/array.js`, {
       ...{ method: "HEAD", redirect: "manual" },

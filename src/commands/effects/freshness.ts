@@ -50,7 +50,8 @@ function ageText({ applied, hasWriter, streams }: Age): string | undefined {
   const lag = lagOf(streams ?? []);
   if (hasWriter && lag.seconds < lagSecondsMax) return undefined;
   const asOf = asOfText(applied);
-  const behind = streams === undefined ? "the lag is unknown, because NATS did not respond" : behindText(lag);
+  const behind =
+    streams === undefined ? "the lag is unknown, because NATS did not respond" : behindText(lag);
   return hasWriter
     ? `${asOf}; ${behind}`
     : `${asOf}; no \`penstock effects\` runs on this database, so nothing is being applied; ${behind}`;

@@ -19,7 +19,7 @@ export async function requireKnown(
   if (applied.includes(project)) return;
   const registered = await askedProjects(command).catch((): string[] => []);
   if (registered.includes(project)) return;
-  const what = `unknown project ${project}, and no event of it has been applied`;
+  const what = `there is no project ${project}, and no event of it has been applied`;
   throw new CommandError(unknownText(what, project, [...new Set([...applied, ...registered])]));
 }
 

@@ -83,7 +83,8 @@ function exportDays(
 ): void {
   const open = [...new Set(days.map(({ day }) => day))].filter((day) => day >= closedBefore).sort();
   if (days.length === 0) note(command, `the project ${project} has no usage of these days`);
-  if (open.length > 0) note(command, `not exported, because events may still arrive: ${open.join(", ")}`);
+  if (open.length > 0)
+    note(command, `not exported, because events may still arrive: ${open.join(", ")}`);
   const which = { projectId: project, source, closedBefore, revision };
   for (const line of usageExport(days, which)) say(command, line);
 }

@@ -409,7 +409,10 @@ class Erasing {
     const late = theirs.filter((id) => !this.#ids.includes(id));
     if (late.length === 0) return false;
     // The database no longer has the link, so these ids are printed before anything else is done.
-    note(command, `ids linked to the person in the meantime, whose events are erased too: ${late.join(", ")}`);
+    note(
+      command,
+      `ids linked to the person in the meantime, whose events are erased too: ${late.join(", ")}`,
+    );
     this.#ids = [...this.#ids, ...late];
     addIds(receipt, late);
     return true;

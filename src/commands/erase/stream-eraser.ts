@@ -243,7 +243,9 @@ export class StreamEraser {
           );
         });
       if (ack.stream !== stream)
-        throw new CommandError(`erase: ${ack.stream} stored a message that was meant for ${stream}`);
+        throw new CommandError(
+          `erase: ${ack.stream} stored a message that was meant for ${stream}`,
+        );
       const isThere =
         !ack.duplicate || (await manager.streams.getMessage(stream, { seq: ack.seq })) !== null;
       if (isThere) return ack.seq;

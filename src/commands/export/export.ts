@@ -89,7 +89,9 @@ export async function exportEvents(
   if (options.out !== undefined) {
     mustBeFree(options.out, options.force === true);
     for (const part of othersParts(options.out))
-      say(`${part} belongs to another export to this file: remove it if no other export is running`);
+      say(
+        `${part} belongs to another export to this file: remove it if no other export is running`,
+      );
   }
   const counts = { events: 0, bytes: 0, messages: 0, unreadable: 0 };
   const sinceMonotonicMs = performance.now();

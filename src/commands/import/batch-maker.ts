@@ -250,7 +250,8 @@ export class BatchMaker {
   ): void {
     const { format, hash } = this.#options;
     if (!isObject(value)) {
-      const detail = nth === 0 ? "the line is not a JSON object" : "a value of the line is not an object";
+      const detail =
+        nth === 0 ? "the line is not a JSON object" : "a value of the line is not an object";
       work.note(index, "not_an_object", { detail, isStored: false });
       return;
     }
@@ -361,7 +362,8 @@ function noteRepair(work: BlockWork, index: number, { malformed, nonFinite }: Re
 }
 
 const invalidUuid = {
-  detail: "uuid is not a UUID, or is the nil or the max UUID: stored with one derived from the line",
+  detail:
+    "uuid is not a UUID, or is the nil or the max UUID: stored with one derived from the line",
   isStored: true,
 } as const;
 

@@ -123,7 +123,9 @@ export class Batches {
       return;
     }
     if (formatOptions.timeZone !== undefined && !format.hasLocalTimes)
-      throw new CommandError(`import ${name}: --time-zone does not apply: ${format.title} has no local times`);
+      throw new CommandError(
+        `import ${name}: --time-zone does not apply: ${format.title} has no local times`,
+      );
     begun(format);
     this.#maker = new BatchMaker({
       ...{ head: this.#head, format, formatOptions, hash: this.#hash, createScanner },

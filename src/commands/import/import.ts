@@ -155,12 +155,15 @@ function checked(files: readonly string[], options: ImportOptions): Checked {
   if (strict && allowLoss) usage("--strict and --allow-loss cannot be combined");
   const timeZone = timeZoneOf(options);
   if (state !== undefined && files.length > 1) usage("--state can only be used with one file");
-  if (files.filter((file) => file === "-").length > 1) usage("standard input can be given only once");
+  if (files.filter((file) => file === "-").length > 1)
+    usage("standard input can be given only once");
   if (dryRun) return { url: new URL("http://localhost/"), key: "dry", timeZone };
   if (url === undefined || key === undefined) return usage("--url and --key are required");
   const parsed = URL.canParse(url) ? new URL(url) : undefined;
   if (parsed === undefined || !/^https?:$/.test(parsed.protocol))
-    return usage(`--url must be the URL of a gateway, such as http://127.0.0.1:8000 (got "${url}")`);
+    return usage(
+      `--url must be the URL of a gateway, such as http://127.0.0.1:8000 (got "${url}")`,
+    );
   return { url: parsed, key, timeZone };
 }
 

@@ -44,10 +44,15 @@ export function effectsRows({ totals, lagSeconds, lagMessages, usage }, project)
 export function drawEffects(effects, project) {
   byId("effects").hidden = effects === undefined;
   if (effects === undefined) return;
-  const tone = { applying: "ok", hindered: "bad", "not responding": "bad" }[effects.state] ?? "warn";
+  const tone =
+    { applying: "ok", hindered: "bad", "not responding": "bad" }[effects.state] ?? "warn";
   byId("effects-state").replaceChildren(
     element("span", { class: `dot ${tone}` }),
-    element("span", {}, [stateWords[effects.state] ?? effects.state, ...effects.reasons].join(": ")),
+    element(
+      "span",
+      {},
+      [stateWords[effects.state] ?? effects.state, ...effects.reasons].join(": "),
+    ),
   );
   byId("effects-rows").tBodies[0].replaceChildren(
     ...effectsRows(effects, project).map(([words, value]) =>

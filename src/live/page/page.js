@@ -105,8 +105,7 @@ function takeEvents({ events: arrived, skipped: more }) {
   ]);
   const events = arrived.filter(({ text }) => !known.has(text));
   skipped += more;
-  if (skipped > 0)
-    say("skipped", `At least ${countText(skipped, "further event")} not shown`);
+  if (skipped > 0) say("skipped", `At least ${countText(skipped, "further event")} not shown`);
   byId("skipped").hidden = skipped === 0;
   if (paused) {
     waiting = [...waiting, ...events].slice(-eventsShownMax);
@@ -243,7 +242,8 @@ function drawEmpty() {
 
 function emptyTitle({ nothingYet, canStore }) {
   if (!canStore) return "Events cannot be stored now; see the reasons above.";
-  if (isUnknown) return `The project ${filter.get("project")} does not exist yet. Waiting for its events.`;
+  if (isUnknown)
+    return `The project ${filter.get("project")} does not exist yet. Waiting for its events.`;
   if (nothingYet) return "No events yet.";
   return filter.size === 0 ? "Waiting for the next event." : "Waiting for a matching event.";
 }

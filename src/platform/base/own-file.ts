@@ -28,7 +28,9 @@ export function newFile(file: string): number {
 export function mustBePlain(file: string): void {
   const found = lstatSync(file, { throwIfNoEntry: false });
   if (found !== undefined && !found.isFile())
-    throw new StoreError(`open ${file}: not a regular file, but a link, a folder or similar: remove it`);
+    throw new StoreError(
+      `open ${file}: not a regular file, but a link, a folder or similar: remove it`,
+    );
 }
 
 /**

@@ -25,8 +25,7 @@ export function keyFile(file: string): string {
       `${file} is encrypted: use a key without a passphrase, readable only by its owner`,
     );
   }
-  if (!succeeds(() => createPrivateKey(text)))
-    throw new Error(`${file} contains an invalid key`);
+  if (!succeeds(() => createPrivateKey(text))) throw new Error(`${file} contains an invalid key`);
   return file;
 }
 

@@ -192,7 +192,8 @@ function absentReason(error: unknown, timeoutMs: number): string {
     return `timeout: no response within ${timeoutMs} ms (a server with \`handshake_first\` is not supported)`;
   if (wasClosed(error))
     return "the server closed the connection: it may have reached its connection limit, or this may not be its client port";
-  if (message === "unexpected response from server") return "the response is not from a nats-server";
+  if (message === "unexpected response from server")
+    return "the response is not from a nats-server";
   return message;
 }
 

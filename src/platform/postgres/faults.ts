@@ -10,7 +10,8 @@ const hints: Readonly<Record<string, string>> = {
   "28000": "the server rejects this user",
   "3D000": "the database does not exist: create it, and grant it to the user",
   "42501": "the user lacks a privilege: grant it",
-  "53300": "the server has reached its connection limit: raise max_connections, or close connections",
+  "53300":
+    "the server has reached its connection limit: raise max_connections, or close connections",
   "53100": "the server's disk is full",
   "55000": "the server or the database accepts no connections now",
   "57014": "the statement timed out",
@@ -53,7 +54,8 @@ const hintsByRoutine: Readonly<Record<string, string>> = {
     "the role has reached its connection limit: ALTER ROLE … CONNECTION LIMIT, or close connections",
   "53300 CheckMyDatabase":
     "the database has reached its connection limit: ALTER DATABASE … CONNECTION LIMIT, or close connections",
-  "55000 CheckMyDatabase": "the database accepts no connections: ALTER DATABASE … ALLOW_CONNECTIONS",
+  "55000 CheckMyDatabase":
+    "the database accepts no connections: ALTER DATABASE … ALLOW_CONNECTIONS",
 };
 
 /** The client's errors without a code. */

@@ -33,9 +33,7 @@ function portFaults({ host, port, adminHost, adminPort }: Config): string[] {
   const areOnOneAddress =
     host === adminHost || [host, adminHost].some((name) => everyAddress.includes(name));
   if (port === 0 || port !== adminPort || !areOnOneAddress) return [];
-  return [
-    `PENSTOCK_PORT and PENSTOCK_ADMIN_PORT: both are ${port}; they must differ`,
-  ];
+  return [`PENSTOCK_PORT and PENSTOCK_ADMIN_PORT: both are ${port}; they must differ`];
 }
 
 function publicPortFaults({
@@ -78,7 +76,9 @@ function natsFaults(config: Config): string[] {
   if ((cert === undefined) !== (key === undefined)) {
     faults.push("PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY: set both or neither");
   } else if (cert !== undefined && key !== undefined && !isPair(cert, key)) {
-    faults.push("PENSTOCK_NATS_KEY: is not the private key of the certificate in PENSTOCK_NATS_CERT");
+    faults.push(
+      "PENSTOCK_NATS_KEY: is not the private key of the certificate in PENSTOCK_NATS_CERT",
+    );
   }
   if (
     config.natsToken !== undefined &&

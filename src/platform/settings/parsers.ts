@@ -53,7 +53,8 @@ export function flag(value: string): boolean {
 export function oneOf<const T extends string>(...values: T[]): Parse<T> {
   return (value) => {
     const found = values.find((candidate) => candidate === value);
-    if (found === undefined) throw new Error(`must be one of ${values.join(", ")} (got "${value}")`);
+    if (found === undefined)
+      throw new Error(`must be one of ${values.join(", ")} (got "${value}")`);
     return found;
   };
 }
@@ -94,7 +95,5 @@ export function natsUrl(value: string): string {
 export function effectsUrl(value: string): string {
   if (/^sqlite:[^\0]*$/.test(value)) return value;
   if (/^postgres(ql)?:\/\/[^\s]+$/.test(value) && URL.canParse(value)) return value;
-  throw new Error(
-    "must be sqlite:<file>, sqlite:, or postgres://user:password@host/database",
-  );
+  throw new Error("must be sqlite:<file>, sqlite:, or postgres://user:password@host/database");
 }

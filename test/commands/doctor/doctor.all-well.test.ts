@@ -48,7 +48,7 @@ describe("doctor finds nothing wrong with what works", () => {
     expect(JSON.parse(json.out)).toMatchObject({ fail: 0 });
     expect(expectOne(json, "sync_interval", "ok").found).toContain("always");
     expect(expectOne(json, "registry", "ok").found).toBe("1 project");
-    expect(expectOne(json, "streams", "ok").found).toBe("2 as the settings ask for");
+    expect(expectOne(json, "streams", "ok").found).toBe("2, as configured");
     expect(expectOne(json, "admin port", "ok").found).toContain("is ready");
     expect(expectOne(json, "effects port", "ok").found).toContain(": applying, 0 messages behind");
     expect(expectOne(json, "public port", "ok").found).toContain("a Penstock answers");

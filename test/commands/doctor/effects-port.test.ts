@@ -44,7 +44,7 @@ test("one that is a minute behind, or does not know how far, is a warning", asyn
     ...{ level: "warn", found: expect.stringContaining("waited for 61 s") },
   });
   expect(await found(behind(undefined, undefined))).toMatchObject({
-    ...{ level: "warn", found: expect.stringContaining("does not know how far") },
+    ...{ level: "warn", found: expect.stringContaining("its lag is unknown") },
   });
 });
 

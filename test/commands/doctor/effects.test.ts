@@ -64,7 +64,7 @@ test("a database of another NATS is not shown as that of this one", async () => 
   await store.close();
   const run = await doctorAt(await serverWith({}), { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
   const { found } = expectOne(run, "effects", "warn");
-  expect(found).toContain("other streams than those of this NATS");
+  expect(found).toContain("built from streams of another NATS");
   expect(found).toContain("PENSTOCK_LIVE_0");
   expect(run.of("effects lag")).toEqual([]);
 });

@@ -70,7 +70,7 @@ test("doctor knows a leaf's registry: a new leaf, a mirror on its way, one that 
   });
   expect(mirror).toBeDefined();
   expect(expectOne(await look(), "registry", "warn").found).toContain(
-    "has not copied all of the hub yet",
+    "has not copied everything from the hub yet",
   );
 
   await until(isOpened);

@@ -36,7 +36,7 @@ describe("doctor looks at the machine", () => {
       PENSTOCK_ADMIN_PORT: silent,
     });
     expect(run.exitCode).toBe(1);
-    expect(expectOne(run, "public port", "fail").found).toContain("something that is no Penstock");
+    expect(expectOne(run, "public port", "fail").found).toContain("a program that is not Penstock");
     expect(expectOne(run, "admin port", "fail").found).toContain("does not answer");
   });
 
@@ -64,7 +64,7 @@ describe("doctor looks at the machine", () => {
     expect(expectOne(run, "memory", "warn").fix).toMatch(
       /PENSTOCK_INFLIGHT_BYTES_MAX=\d+ would fit/,
     );
-    expect(expectOne(run, "disk", "fail").found).toContain("the start refuses that");
+    expect(expectOne(run, "disk", "fail").found).toContain("the gateway does not start");
   });
 
   test.each([["1024", "warn"]] as const)("a limit of %s open files", async (limit, level) => {
@@ -92,7 +92,7 @@ describe("doctor looks at the machine", () => {
     });
     const run = await runOf(Object.assign(child, { said }));
     expect(expectOne(run, "open files", level).found).toContain(
-      `up to ${limit}, so some ${Number(limit) - 256} connections a process`,
+      `up to ${limit}, enough for some ${Number(limit) - 256} connections per process`,
     );
   });
 
@@ -187,7 +187,7 @@ describe("doctor looks at the machine", () => {
     );
     writeFileSync(file, "SUAM-not-to-be-seen");
     const run = await alone(variables);
-    expect(expectOne(run, "certificates", "fail").found).toContain("holds no NATS credentials");
+    expect(expectOne(run, "certificates", "fail").found).toContain("contains no NATS credentials");
     expect(run.out).not.toContain("SUAM-not-to-be-seen");
   });
 

@@ -28,7 +28,9 @@ describe("doctor finds what NATS lacks", () => {
     expect(run.exitCode).toBe(1);
     expect(expectOne(run, "max_payload", "fail").found).toContain("64.0 KiB");
     expect(expectOne(run, "replicas", "fail").fix).toContain("PENSTOCK_REPLICAS=1");
-    expect(expectOne(run, "sync_interval", "warn").found).toContain("cannot be seen from here");
+    expect(expectOne(run, "sync_interval", "warn").found).toContain(
+      "the client API does not report it",
+    );
   });
 
   test("a frame that is larger than max_payload", async () => {
@@ -84,12 +86,12 @@ describe("doctor finds what NATS lacks", () => {
     ["max_file: 1GB, max_streams: 3", /may have 3 streams and has 0: 4 more/, "max_streams"],
     [
       "max_file: 1GB, disk_max_stream_bytes: 10MB",
-      /more than the account's 10\.0 MiB for one/,
+      /exceeds the account's limit of 10\.0 MiB per stream/,
       "PENSTOCK_STREAM_BYTES_MAX=",
     ],
     [
       "max_file: 1GB, max_bytes_required: true",
-      /no stream without a limit/,
+      /a byte limit for each stream/,
       "nats kv add penstock_projects",
     ],
   ])("an account with %s", async (limits, fault, fix) => {
@@ -114,7 +116,7 @@ describe("doctor finds what NATS lacks", () => {
   test("an account with room for the streams, and for nothing else", async () => {
     const server = await serverWith({ extraConfig: account("max_file: 100MB") });
     const run = await doctorAt(server, { PENSTOCK_STREAM_BYTES_MAX: "52428800" });
-    expect(expectOne(run, "jetstream", "warn").found).toContain("the usage record has no room");
+    expect(expectOne(run, "jetstream", "warn").found).toContain("no storage for the usage record");
   });
 
   test.each([
@@ -170,7 +172,7 @@ describe("doctor finds what NATS lacks", () => {
       text.replaceAll(/"ts":"(\d{4})/g, (_, year: string) => `"ts":"${Number(year) + 1}`),
     );
     expect(expectOne(await doctorAt(relay), "clock", "warn").found).toMatch(
-      /nats-server's is \d+\.\d s ahead of ours/,
+      /nats-server's clock is \d+\.\d s ahead of ours/,
     );
     expectOne(await doctorAt(server), "clock", "ok");
   });

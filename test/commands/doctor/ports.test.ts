@@ -71,6 +71,6 @@ test("a Penstock that does not name its installation, and a public port that no 
   const nobody = { publicPort: undefined, other: undefined, finding: admin };
   expect(await checkPublicPort(ofPublic, nobody)).toMatchObject({
     level: "warn",
-    found: expect.stringContaining("nothing shows that it is the one of these settings"),
+    found: expect.stringContaining("it may not be the gateway of these settings"),
   });
 });

@@ -48,7 +48,7 @@ describe("doctor finds what is wrong with the streams", () => {
     expect(found.map(({ level }) => level)).toEqual(["warn", "warn", "warn"]);
     expect(found[0]?.found).toContain(`${live} has smaller limits than the settings: max_bytes`);
     expect(found[1]?.found).toContain(
-      `${live} has larger limits than the settings, which the gateway leaves: max_age`,
+      `${live} has larger limits than the settings, which the gateway does not lower: max_age`,
     );
     expect(run.exitCode).toBe(0);
   });
@@ -70,10 +70,10 @@ describe("doctor finds what is wrong with the streams", () => {
     const run = await doctorAt(server);
     const { found, fix } = expectOne(run, "streams", "warn");
     expect(found).toContain(`without allow_atomic: ${live}`);
-    expect(fix).toContain("start the gateway again");
+    expect(fix).toContain("restart the gateway");
     expect(run.exitCode).toBe(0);
     const off = await doctorAt(server, { PENSTOCK_ATOMIC_BATCHES: "false" });
-    expect(expectOne(off, "streams", "ok").found).toContain("2 as the settings ask for");
+    expect(expectOne(off, "streams", "ok").found).toContain("2, as configured");
   });
 
   test("a stream that is missing beside one that is there", async () => {
@@ -143,13 +143,13 @@ describe("doctor finds what is wrong with the streams", () => {
     await jetstream(connection).publish("penstock.live.0.shop", "{}");
     const emptied = expectOne(await doctorAt(server), "registry", "fail");
     expect(emptied.found).toMatch(
-      /^KV_penstock_projects is empty, .* one that starts now answers 503$/,
+      /^KV_penstock_projects is empty, .* one that starts now rejects all keys with 503$/,
     );
     expect(emptied.fix).toContain("--key <key>");
     await withJetStream(server, (jsm) => jsm.streams.delete(bucket));
     const gone = expectOne(await doctorAt(server), "registry", "fail");
     expect(gone.found).toMatch(
-      /^KV_penstock_projects is gone, .* one that starts now answers 503$/,
+      /^KV_penstock_projects is gone, .* one that starts now rejects all keys with 503$/,
     );
     await expect(withJetStream(server, (jsm) => jsm.streams.info(bucket))).rejects.toThrow(
       "stream not found",

@@ -232,7 +232,7 @@ describe("how old it is", () => {
     await old.close();
     const args = ["person", project, "ada", "--effects-url", `sqlite:${file}`];
     expect((await run(...args)).err).toBe(
-      "this is as of 2026-11-22 12:00:00 UTC, PENSTOCK_LIVE_0:7; nothing is applied at present, as no `penstock effects` runs on this database; NATS does not say what has come since\n",
+      "data as of 2026-11-22 12:00:00 UTC, PENSTOCK_LIVE_0:7; no `penstock effects` runs on this database, so nothing is being applied; the lag is unknown, because NATS did not respond\n",
     );
     const { out, err } = await run(...args, "--json");
     expect(err).toBe("");
@@ -241,7 +241,7 @@ describe("how old it is", () => {
     const { context, said } = commandWorld();
     const asked = ["person", project, "eve", ...args.slice(3), "--data-dir", dataDir];
     await expect(commandLine(context).parseAsync(asked, { from: "user" })).rejects.toThrow("eve");
-    expect(said.err).toContain("nothing is applied at present");
+    expect(said.err).toContain("so nothing is being applied");
   });
 });
 
@@ -256,5 +256,5 @@ test("the status works without NATS, and says so", async () => {
   const { out, err } = await run("effects", "status");
   expect(out).toContain("2 persons, 1 group, 1 open spike, 0 rejected, 0 incidents\n");
   expect(out).toMatch(/^PENSTOCK_LIVE_0 +3 +\? +\?$/m);
-  expect(err).toContain("how far that is behind is not known");
+  expect(err).toContain("the lag is unknown");
 });

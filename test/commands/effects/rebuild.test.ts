@@ -38,7 +38,7 @@ test("where no database can be made for the comparison, it is said", () => {
   const file = path.join(temporaryFolder(), "file");
   writeFileSync(file, "");
   expect(() => comparisonFile({ kind: "postgres", url: "postgres://h/d" }, file)).toThrow(
-    `verify: it makes another database, and cannot write to ${file} (`,
+    `verify: cannot create the comparison database in ${file} (`,
   );
 });
 
@@ -87,7 +87,7 @@ test("a database is verified, found out when it was changed, and rebuilt in its 
   expect(readdirSync(path.dirname(file)).filter((name) => name.includes("verify"))).toEqual([]);
   const { takeWriterLock } = writerLock;
   const other = takeWriterLock(`${file}.verify`);
-  await expect(run("effects", "verify")).rejects.toThrow("verify: another one is at work");
+  await expect(run("effects", "verify")).rejects.toThrow("verify: another verify is running");
   other.close();
   vi.unstubAllEnvs();
   const database = new DatabaseSync(file);

@@ -103,7 +103,7 @@ test("a sink says so and reads on, and an export says so", async () => {
   await manager.streams.deleteMessage(stream, 5);
   const { lines, err: said } = await exported(nats.url);
   expect(lines.length).toBe(4);
-  expect(said).toContain(`1 messages that stood in the place of erased ones have left ${stream}`);
+  expect(said).toContain(`1 replacements of erased messages have left ${stream}`);
   const warned: object[] = [];
   const log = { info() {}, warn: (fields: object) => void warned.push(fields), error() {} };
   startSink(connection, new PostgresTarget({ url: postgres.url, schema: sinkSchema }), { log });

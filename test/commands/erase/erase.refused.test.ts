@@ -74,7 +74,7 @@ test("what cannot be meant is refused", async () => {
   expect(await refusal({ ids: [] })).toBe("erase: name the person: --distinct-id <id>");
   expect(await refusal({ ids: [" "] })).toBe("erase: a distinct id is not blank");
   expect(await refusal({ project: "Shpo" })).toMatch(
-    "erase: there is no project Shpo: did you mean shop? there are shop, ",
+    "erase: there is no project Shpo: did you mean shop? the projects are shop, ",
   );
   expect(await refusal({ yes: false })).toContain("confirm with --yes");
   const file = path.join(temporaryFolder(), "none.sqlite");
@@ -104,7 +104,7 @@ test("on a terminal it asks for the project's name", async () => {
   const yes = false;
   expect(await refusal({ yes, typed: "yes" })).toBe("erase: nothing was changed");
   const { err, out } = await erased({ natsUrl, ids, yes, typed: "shop" });
-  expect(err).toContain(`Erase all their events from ${live}, PENSTOCK_HISTORICAL_0`);
+  expect(err).toContain(`Erase all events of this person from ${live}, PENSTOCK_HISTORICAL_0`);
   expect(out).toContain("2 events erased");
 });
 

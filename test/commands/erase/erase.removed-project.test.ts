@@ -46,10 +46,12 @@ test("a project whose entry cannot be read is known by it", async () => {
 test("where an unknown project may have events in frames of several, it says what to do", async () => {
   await addProjects(connection);
   const gone = () => erased({ natsUrl, ids: ["ada"], project: "gone" });
-  await expect(gone()).rejects.toThrow(/^erase: there is no project gone; there are other, shop$/);
+  await expect(gone()).rejects.toThrow(
+    /^erase: there is no project gone; the projects are other, shop$/,
+  );
   await storeFrames(connection, [sharedFrameOf([], [eventOf("eve")])]);
   await expect(gone()).rejects.toThrow(
-    "other, shop; where frames of several projects have events of gone, add it again first",
+    "other, shop; if it was removed and frames of several projects still hold its events, add it again first",
   );
 });
 

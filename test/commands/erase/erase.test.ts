@@ -58,7 +58,7 @@ function tests(rig: WriterRig): void {
     expect(before.join()).toContain(secret);
     const told = await erased({ natsUrl: nats.url, ids: [`anon-${secret}`], place });
     expect(told.out).toContain("5 events erased");
-    expect(told.err).toMatch(/the receipt is in \/.*, from now on/);
+    expect(told.err).toMatch(/writing the receipt to \/.*/);
     expect(told.out).toContain("removed 1 person and 1 link from");
 
     const kept = (await messagesIn(connection, live)).flatMap(({ lines }) => lines);

@@ -131,7 +131,7 @@ test.each(formats)("two at a time into one %s file leave one of them whole", asy
 
 test("what cannot be meant is refused", async () => {
   await expect(exported({}, "nosuch")).rejects.toThrow(
-    "export: there is no project nosuch; there are ",
+    "export: there is no project nosuch; the projects are ",
   );
   await expect(exported({}, "*")).rejects.toThrow("[A-Za-z0-9_-]");
   await expect(exported({ from: "yesterday" })).rejects.toThrow('got "yesterday"');
@@ -188,7 +188,7 @@ test("a file that is there is not replaced unasked", async () => {
   writeFileSync(out, "mine");
   for (const format of formats)
     await expect(exported({ out, format })).rejects.toMatchObject({
-      message: expect.stringContaining("events.ndjson is there already: name another file, or"),
+      message: expect.stringContaining("events.ndjson exists: name another file, or"),
       exitCode: 2,
     });
   expect(readFileSync(out, "utf8")).toBe("mine");
@@ -205,7 +205,7 @@ test.each(formats)("nor is one that appears while %s is exported", async (format
   running.catch(() => {});
   while (readdirSync(folder).length === 0) await turn();
   writeFileSync(out, "mine");
-  await expect(running).rejects.toThrow("events is there already: name another file, or");
+  await expect(running).rejects.toThrow("events exists: name another file, or");
   expect(readFileSync(out, "utf8")).toBe("mine");
   expect(readdirSync(folder)).toEqual(["events"]);
   await exported({ out, format, force: true });
@@ -220,8 +220,8 @@ test("parts of an export to the same file that was killed are told, and left alo
   mkdirSync(`${out}.making-aB3dE6`);
   writeFileSync(`${out}.mine.part`, "");
   const { err } = await exported({ out });
-  expect(err).toContain(`export: ${part} is of another export to this file: remove it where none`);
-  expect(err).toContain(`export: ${out}.making-aB3dE6 is of another export to this file`);
+  expect(err).toContain(`export: ${part} belongs to another export to this file: remove it if no`);
+  expect(err).toContain(`export: ${out}.making-aB3dE6 belongs to another export to this file`);
   expect(err).not.toContain("mine.part");
   expect(readdirSync(folder).length).toBe(4);
 });

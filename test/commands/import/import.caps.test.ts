@@ -14,7 +14,7 @@ test("halves, in order; a single event that is too much is told", async () => {
   const file = fileWith(linesOf(700) + large + linesOf(40));
   const { out, err } = await runImport(["--url", gateway.url, "--key", project.key, file]);
   expect(out).toContain("740 events stored, 1 not");
-  expect(err).toContain("sending less at a time (see --batch-bytes): 413 ");
+  expect(err).toContain("splitting requests (see --batch-bytes): 413 ");
   expect(err).toContain(`${file}:701: not stored: too_large: 413 body_too_large`);
   const events = await gateway.events(project, "historical");
   const expected = [...Array(700).keys(), ...Array(40).keys()];

@@ -34,7 +34,7 @@ describe("a state of another address or key", () => {
     writeFileSync(file, linesOf(8));
     const refused = await runImport(["--url", url, "--key", "new", file]);
     expect(refused.error?.message).toContain(
-      `by ${file}.penstock-import it went with another key, and 5 lines are done there`,
+      `according to ${file}.penstock-import, it used another key, and 5 lines are done there`,
     );
     expect(refused.error?.message).toContain("go on with --same-project");
     expect(taken).toEqual(upTo(5));
@@ -89,7 +89,7 @@ test("while one import has the state, another of the same file does not begin", 
   await asked;
   const { error } = await runImport(args);
   resolve();
-  expect(error?.message).toContain(`another import notes in ${file}.penstock-import how far it is`);
+  expect(error?.message).toContain(`another import is using ${file}.penstock-import`);
   expect((await first).error).toBeUndefined();
   expect(taken).toEqual(upTo(5));
   expect(existsSync(`${file}.penstock-import.lock`)).toBe(false);
@@ -124,7 +124,7 @@ test("a line that is only half written is told, and read again when it is whole"
   const args = ["--url", `http://127.0.0.1:${port}`, "--key", "k", file];
   const { err, out, error } = await runImport(args);
   expect(error).toMatchObject({ exitCode: 1 });
-  expect(err).toContain(`${file}:6: not stored: cut_off: the file ends in the middle of the line`);
+  expect(err).toContain(`${file}:6: not stored: cut_off: the file ends in the middle of this line`);
   expect(out).toContain("5 events stored, 1 not");
   appendFileSync(file, text.slice(cut));
   const second = await runImport(args);

@@ -37,7 +37,7 @@ test("it waits for the answer it is owed, and goes on behind it the next time", 
   });
   stopping = undefined;
   expect(first.error).toMatchObject({ exitCode: 1 });
-  expect(String(first.error)).toContain("stopped before the end; the same command goes on");
+  expect(String(first.error)).toContain("stopped before the end; run the same command to resume");
   const before = taken.length;
   expect(before).toBeLessThan(500);
   expect(first.out).toContain(`${before} events stored`);
@@ -58,6 +58,6 @@ test("where the state cannot be noted nothing is sent, and another place is aske
   const state = `${fileWith("")}-none/state`;
   const args = ["--url", url, "--key", "k", "--state", state, fileWith(linesOf(5))];
   const { error } = await runImport(args);
-  expect(String(error)).toContain("name another place with --state");
+  expect(String(error)).toContain("name another one with --state");
   expect(requests).toBe(0);
 });

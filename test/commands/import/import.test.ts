@@ -45,7 +45,7 @@ test("a file is stored as history, in its order, and a second run stores nothing
   expect(second.out).toMatch(
     /^\S+: 0 events sent now; 3,000 were stored by an earlier run, 0 not, in \d+s\n$/,
   );
-  expect(second.err).toContain("was imported before: --restart does it again");
+  expect(second.err).toContain("was imported before; use --restart to import it again");
   expect((await stored(project)).length).toBe(3_000);
 });
 
@@ -109,7 +109,7 @@ describe("what is not stored, or otherwise, is told with its line", () => {
     [4, "stored: missing_timestamp"],
     [5, "not stored: not_json"],
     [6, "not stored: not_an_object"],
-    [9, "not stored: wrong_type: event is a number, and must be text"],
+    [9, "not stored: wrong_type: event is a number, but must be text"],
   ] as const;
 
   test("in an import", async () => {
@@ -258,14 +258,14 @@ describe("it does not begin, or ends and says why", () => {
     const file = fileWith(linesOf(5));
     await runImport([...to(project), file]);
     const { error } = await runImport([...to(other), file]);
-    expect(error?.message).toContain("it went with another key");
+    expect(error?.message).toContain("it used another key");
   });
 
   test("a key that nobody has", async () => {
     const file = fileWith(linesOf(5));
     const { error } = await runImport([...to({ key: "phc_nobody" }), file]);
     expect(error?.message).toContain(
-      `import ${file}: lines 1 to 5 were refused, and nothing of them`,
+      `import ${file}: lines 1 to 5 were rejected, and none of them`,
     );
     expect(error?.message).toContain("401 unknown_api_key");
   });
@@ -274,14 +274,16 @@ describe("it does not begin, or ends and says why", () => {
     const { port } = await answeringServer({ accepted: undefined });
     const file = fileWith(linesOf(5));
     const { error } = await runImport(["--url", `http://127.0.0.1:${port}`, "--key", "k", file]);
-    expect(error?.message).toContain("lines 1 to 5 got an answer that does not say what became");
-    expect(error?.message).not.toContain("nothing of them is stored");
+    expect(error?.message).toContain(
+      "lines 1 to 5 got a response that does not state what happened",
+    );
+    expect(error?.message).not.toContain("none of them is stored");
   });
 
   test.each([
     [["events.ndjson"], "--url and --key"],
     [["--url", "localhost:8000", "--key", "k", "events.ndjson"], "--url must be"],
-    [["--dry-run", "--state", "s", "a", "b"], "--state is for one file"],
+    [["--dry-run", "--state", "s", "a", "b"], "--state can only be used with one file"],
   ])("%j", async (args, said) => {
     const { error } = await runImport(args);
     expect(error).toMatchObject({ message: expect.stringContaining(said), exitCode: 2 });

@@ -114,7 +114,7 @@ test.each([
   const { port } = server.address() as AddressInfo;
   const url = new URL(`http://127.0.0.1:${port}`);
   const { sender } = senderTo(url, { giveUpAfterMs: 1, answerMsMax: 300 });
-  const why = "gave up after 0 s: no whole answer within 0.3 s";
+  const why = "gave up after 0 s: no complete response within 0.3 s";
   await expect(sender.send(body, 2)).rejects.toThrow(why);
 });
 

@@ -138,9 +138,7 @@ test("an event that would turn the order of letters around turns nothing: it is 
 test("what the gateway refuses is said in its words", async () => {
   const page = await visit({ expected: /status of 400/ });
   await page.goto(`${gateway.adminUrl}/?project=a.b`);
-  await expect
-    .poll(() => page.locator("#status").textContent())
-    .toBe('Not a valid project id: "a.b"');
+  await expect.poll(() => page.locator("#status").textContent()).toBe('Invalid project id: "a.b"');
   await page.locator("#project").fill("");
   await page.locator("#project").press("Enter");
   await expect.poll(() => page.locator("#status").textContent()).toBe("Ready");
@@ -338,7 +336,7 @@ test("a request that comes again is said to be in the stream already", async () 
     expect((await gateway.post("/batch/", body)).status).toBe(200);
   await expect
     .poll(() => page.locator("#outcomes tbody td").allTextContents())
-    .toContain("duplicate: in the stream already");
+    .toContain("duplicate: already in the stream");
 });
 
 test("a store that goes is said in words", async () => {

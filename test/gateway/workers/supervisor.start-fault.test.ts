@@ -27,7 +27,7 @@ describe("a start that cannot succeed is an error", () => {
     const { port } = other.address() as { port: number };
     const gateway = await workersOn(nats, "--workers", "2");
     for (const taken of [port, gateway.port]) {
-      const advice = `set PENSTOCK_PORT (--port) to another, or end who has it: ss -ltnp sport = :${taken}`;
+      const advice = `set PENSTOCK_PORT (--port) to another port, or stop the process that uses it: ss -ltnp sport = :${taken}`;
       expect(await failure(serve(nats, "--workers", "2", "--port", String(taken)))).toBe(
         `penstock: Cannot listen on 127.0.0.1 port ${taken}: the port is taken: ${advice}`,
       );

@@ -20,7 +20,7 @@ describe("what cannot be embedded is told", () => {
   test("one that was named and is too old", () => {
     const named = path.join(fakeServer("2.9.10"), "nats-server");
     expect(() => findNatsServer({ named, path: "" })).toThrow(
-      /is 2\.9\.10, and 2\.10 or newer is needed/,
+      /is version 2\.9\.10, but 2\.10 or newer is required/,
     );
   });
 

@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { binary, temporaryFolder } from "../../kit/processes.ts";
 
 const main = path.resolve(import.meta.dirname, "../../../src/main.ts");
-const way = "name another folder with PENSTOCK_DATA_DIR (--data-dir)";
+const way = "set PENSTOCK_DATA_DIR (--data-dir) to another folder";
 
 function run(command: readonly string[]): SpawnSyncReturns<string> {
   const { PATH, NODE_OPTIONS } = process.env;
@@ -77,15 +77,9 @@ function given(): { file: string; below: string; folder: string; inside: string 
 
 describe("a folder that cannot be used is told", () => {
   test.each([
-    ["file", (at: string) => `start on ${at}: it is a file, and a folder is needed`],
-    [
-      "below",
-      (at: string) => `start on ${at}: ${path.dirname(at)} is a file, and a folder is needed`,
-    ],
-    [
-      "inside",
-      (at: string) => `start on ${at}: ${path.join(at, "nats")} is a file, and a folder is needed`,
-    ],
+    ["file", (at: string) => `start on ${at}: it is a file, not a folder`],
+    ["below", (at: string) => `start on ${at}: ${path.dirname(at)} is a file, not a folder`],
+    ["inside", (at: string) => `start on ${at}: ${path.join(at, "nats")} is a file, not a folder`],
     ["folder", (at: string) => `start on ${at}: it is on a file system that is mounted read-only`],
   ] as const)("%s", (kind, words) => {
     const at = given()[kind];
@@ -100,8 +94,8 @@ describe("a folder that cannot be used is told", () => {
   });
 
   test.runIf(process.platform === "linux" || process.getuid?.() !== 0).each([
-    ["folder", () => `it may not be written by this user (EACCES)`],
-    ["missing", (folder: string) => `${folder} may not be written by this user (EACCES)`],
+    ["folder", () => `this user may not write to it (EACCES)`],
+    ["missing", (folder: string) => `this user may not write to ${folder} (EACCES)`],
   ] as const)("one that this user may not write: %s", (kind, why) => {
     const place = unwritable();
     const at = place[kind];

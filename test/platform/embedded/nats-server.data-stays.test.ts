@@ -147,7 +147,7 @@ describe("data stays between runs", () => {
     for (const damage of [() => writeFileSync(noted, "?"), () => rmSync(noted)]) {
       damage();
       await expect(start(oldestNatsServer())).rejects.toThrow(
-        /is damaged, and one that is older than it may not read all of it: .* echo 2\.10\.\d+ > /,
+        /is damaged; an older version might not read all of the store\. .* echo 2\.10\.\d+ > /,
       );
     }
     writeFileSync(noted, `${versionOf(binary.file)}\n`);

@@ -98,7 +98,9 @@ describe("TLS to NATS needs the right certificates", () => {
         { natsUrl: server.url, natsCa: ours.caFile },
       ]) {
         const { reason, fix } = await refusalOf(tryToConnect(access));
-        expect(reason).toMatch(/^PENSTOCK_NATS_(URL|CA) asks for TLS, .* does not support TLS$/);
+        expect(reason).toMatch(
+          /^PENSTOCK_NATS_(URL|CA) requires TLS, but the server does not support it$/,
+        );
         expect(fix).toContain("PENSTOCK_NATS_URL");
       }
     } finally {

@@ -193,7 +193,7 @@ describe("it waits for a server that is not ready", () => {
       link.catch(() => {});
       await expect
         .poll(() => log.join(), slow)
-        .toMatch(/waiting for NATS.*(does not answer as a nats-server|handshake_first)/);
+        .toMatch(/waiting for NATS.*(the response is not from a nats-server|handshake_first)/);
       const abortedMs = performance.now();
       abort.abort();
       await expect(link).rejects.toThrow(/abort/i);

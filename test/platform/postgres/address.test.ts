@@ -9,7 +9,9 @@ test("a URL that is none is told without what stands in it", () => {
     expect(() => readAddress(url)).toThrow(StoreError);
     expect(() => readAddress(url)).not.toThrow(/secret|sec%/);
   }
-  expect(() => readAddress("postgres://h/d?sslmode=maybe")).toThrow("sslmode is one of disable");
+  expect(() => readAddress("postgres://h/d?sslmode=maybe")).toThrow(
+    "sslmode must be one of disable",
+  );
   expect(() => readAddress("postgres://h/d?pool=3")).toThrow("unknown parameter pool");
   expect(() => readAddress("postgres://h/d?sslrootcert=/no/such")).toThrow("read sslrootcert");
 });

@@ -53,12 +53,16 @@ async function faultOf(url: string): Promise<string> {
 }
 
 test.each<[string, Parameters<typeof urlOf>[0], string]>([
-  ["a wrong password", { word: "wrong" }, "user or password is not accepted"],
-  ["no password", { word: "" }, "the server asks for a password, and the URL has none"],
+  ["a wrong password", { word: "wrong" }, "wrong user or password"],
+  ["no password", { word: "" }, "the server requires a password, but the URL has none"],
   ["a role that may not log in", { user: "shut" }, "or it may not log in"],
   ["a database without the right to connect", { database: "guarded" }, "GRANT CONNECT ON DATABASE"],
-  ["a role with no connection left", { user: "slow" }, "the role has no connection left"],
-  ["a database with no connection left", { database: "crowded" }, "the database has no connection"],
+  ["a role with no connection left", { user: "slow" }, "the role has reached its connection limit"],
+  [
+    "a database with no connection left",
+    { database: "crowded" },
+    "the database has reached its connection limit",
+  ],
   ["a database that takes no connections", { database: "closed" }, "takes no connections"],
   ["a database that is not there", { database: "nowhere" }, "there is no such database"],
   [

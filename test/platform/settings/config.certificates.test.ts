@@ -60,9 +60,9 @@ describe("certificate files are looked at before the start", () => {
       }),
     ).toEqual([
       `PENSTOCK_NATS_CREDS: cannot read ${missing}: ENOENT`,
-      `PENSTOCK_NATS_CA: ${broken} holds a certificate that cannot be read`,
-      `PENSTOCK_NATS_CERT: ${client.keyFile} holds no PEM certificate`,
-      `PENSTOCK_NATS_KEY: ${client.certFile} holds no PEM private key`,
+      `PENSTOCK_NATS_CA: ${broken} contains an invalid certificate`,
+      `PENSTOCK_NATS_CERT: ${client.keyFile} contains no PEM certificate`,
+      `PENSTOCK_NATS_KEY: ${client.certFile} contains no PEM private key`,
     ]);
   });
 
@@ -79,9 +79,7 @@ describe("certificate files are looked at before the start", () => {
     const withKey = (key: string) =>
       faultsOf({ PENSTOCK_NATS_CERT: client.certFile, PENSTOCK_NATS_KEY: key });
     expect(withKey(lockedFile)).toEqual([expect.stringContaining("without a passphrase")]);
-    expect(withKey(cutFile)).toEqual([
-      `PENSTOCK_NATS_KEY: ${cutFile} holds a key that cannot be read`,
-    ]);
+    expect(withKey(cutFile)).toEqual([`PENSTOCK_NATS_KEY: ${cutFile} contains an invalid key`]);
     expect(withKey(other.keyFile)).toEqual([
       "PENSTOCK_NATS_KEY: is not the key of the certificate in PENSTOCK_NATS_CERT",
     ]);
@@ -89,13 +87,13 @@ describe("certificate files are looked at before the start", () => {
 
   test("a certificate without its key, files without a url, two ways to sign in", () => {
     expect(faultsOf({ PENSTOCK_NATS_CERT: client.certFile })).toEqual([
-      "PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY: one is of no use without the other",
+      "PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY: set both or neither",
     ]);
     const alone = readConfig({ PENSTOCK_NATS_CA: authority.caFile }, {});
     expect(alone).toEqual({ ok: false, faults: ["PENSTOCK_NATS_CA: needs PENSTOCK_NATS_URL"] });
     const twice = faultsOf({ PENSTOCK_NATS_URL: "nats://u:p@h", PENSTOCK_NATS_TOKEN: "t" });
     expect(twice).toEqual([
-      "PENSTOCK_NATS_TOKEN, PENSTOCK_NATS_CREDS and a user in PENSTOCK_NATS_URL: give one of them",
+      "PENSTOCK_NATS_TOKEN, PENSTOCK_NATS_CREDS and a user in PENSTOCK_NATS_URL: set only one of them",
     ]);
   });
 

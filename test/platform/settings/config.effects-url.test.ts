@@ -23,7 +23,7 @@ test.each(["", "effects.sqlite", "mysql://me:hunter2@db/effects", "postgres://me
     expect(result).toEqual({
       ok: false,
       faults: [
-        "PENSTOCK_EFFECTS_URL: must be sqlite:<file>, sqlite: alone, or postgres://user:password@host/database",
+        "PENSTOCK_EFFECTS_URL: must be sqlite:<file>, sqlite:, or postgres://user:password@host/database",
       ],
     });
   },

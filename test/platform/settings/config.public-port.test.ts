@@ -35,7 +35,7 @@ describe("public port settings are checked", () => {
     "fe80::1%eth0",
     "::ffff:10.0.0.0/104",
   ])("a trusted proxy that is none: %s", (faulty) => {
-    const fault = `PENSTOCK_TRUSTED_PROXIES: must be addresses or networks such as 10.0.0.0/8: got "${faulty}", "y"`;
+    const fault = `PENSTOCK_TRUSTED_PROXIES: must be addresses or networks such as 10.0.0.0/8 (got "${faulty}", "y")`;
     expect(faultsOf({ PENSTOCK_TRUSTED_PROXIES: `10.0.0.1,${faulty},y` })).toEqual([fault]);
   });
 
@@ -64,8 +64,8 @@ describe("public port settings are checked", () => {
   });
 
   test.each([
-    ["a certificate alone", { cert: own.certFile }, /one is of no use without the other/],
-    ["a key alone", { key: own.keyFile }, /one is of no use without the other/],
+    ["a certificate alone", { cert: own.certFile }, /set both or neither/],
+    ["a key alone", { key: own.keyFile }, /set both or neither/],
     [
       "the key of another",
       { cert: own.certFile, key: other.keyFile },
@@ -108,7 +108,7 @@ describe("the public and the admin port", () => {
     ["::1", "::"],
   ])("one for both, on %s and %s", (host, adminHost) => {
     expect(faultsOf({ ...both, PENSTOCK_HOST: host, PENSTOCK_ADMIN_HOST: adminHost })).toEqual([
-      "PENSTOCK_PORT and PENSTOCK_ADMIN_PORT: are both 8001, and each needs a port of its own",
+      "PENSTOCK_PORT and PENSTOCK_ADMIN_PORT: both are 8001; they must differ",
     ]);
   });
 

@@ -25,7 +25,10 @@ export const amplitude: Format = {
   convert(line, conversion) {
     const name = line["event_type"];
     if (name === "session_start") {
-      return { leftOut: "session_start", detail: "Amplitude's own session marker, which is not an event" };
+      return {
+        leftOut: "session_start",
+        detail: "Amplitude's own session marker, which is not an event",
+      };
     }
     const own = objectIn("event_properties", line["event_properties"], conversion);
     const known = objectIn("user_properties", line["user_properties"], conversion);

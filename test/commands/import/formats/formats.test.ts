@@ -325,6 +325,6 @@ describe("a file whose format cannot be told says what to do", () => {
     const lines = cases.slice(1, 6).map(({ line }) => {
       return JSON.stringify(line, (_, value: unknown) => (typeof value === "bigint" ? 1 : value));
     });
-    expect(detectFormat(lines)).toMatch(/PostHog's .* and .*: say which it is with --format/);
+    expect(detectFormat(lines)).toMatch(/PostHog's .* and .*: choose one with --format/);
   });
 });

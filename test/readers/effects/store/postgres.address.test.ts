@@ -35,7 +35,7 @@ async function faultOf(url: string): Promise<string | undefined> {
 test("what keeps the store from opening is said with where and what to do", async () => {
   const { url, port, user } = server;
   const wrong = `postgres://${user}:wrong@127.0.0.1:${port}/postgres`;
-  expect(await faultOf(wrong)).toContain("user or password is not accepted");
+  expect(await faultOf(wrong)).toContain("wrong user or password");
   expect(await faultOf(url.replace(/postgres$/, "nowhere"))).toContain("there is no such database");
   await asked(url, "CREATE ROLE poor LOGIN PASSWORD 'pw'");
   expect(await faultOf(`postgres://poor:pw@127.0.0.1:${port}/postgres`)).toContain(
