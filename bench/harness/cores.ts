@@ -5,7 +5,7 @@ import { execFileSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 
 /** The first core for the processes with these ids, the others for what else is measured. */
-export interface Apart {
+interface Apart {
   readonly alone: readonly number[];
   readonly others: readonly number[];
 }

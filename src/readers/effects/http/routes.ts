@@ -42,7 +42,8 @@ const usageParameters = { from: day, to: day };
 const spikeParameters = { from: instantMs, after: cursor, limit: pageLimit };
 
 /**
- * Normalises ids, types and keys as they are stored: any length is found, and U+0000 is replaced.
+ * Normalises ids, types and keys as they are stored. Ids of any length are found, and U+0000 is
+ * replaced.
  */
 function idText(text: string): string {
   return storedIdText(someText(text));

@@ -283,7 +283,7 @@ export function failureTests(rig: WriterRig): void {
     const writer = rig.startWriter({ store, log });
     await untilApplied(store.reader, connection);
     expect(said[0]?.[0]).toMatch(
-      /the statement timed out.*; the next transactions have less: at most \d+/,
+      /the statement timed out.*; the next transactions are smaller: at most \d+/,
     );
     expect(said[0]?.[1]).toEqual([said[0]?.[0]]);
     expect(writer.status(0).reasons).toEqual([]);
