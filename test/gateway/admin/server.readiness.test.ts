@@ -29,8 +29,8 @@ async function readyz(url: string): Promise<[number, unknown]> {
   return [response.status, await response.json()];
 }
 
-describe("readiness says what is wrong", () => {
-  test("ready, then not, then again, each known after half a second", async () => {
+describe("readiness reports what is wrong", () => {
+  test("becomes ready, unready and ready again within half a second each", async () => {
     let reasons: string[] = [];
     let checks = 0;
     const url = await startAdmin(async () => {
@@ -48,7 +48,7 @@ describe("readiness says what is wrong", () => {
     expect(await readyz(url)).toEqual([200, { status: "ready" }]);
   });
 
-  test("warnings are in the answer and do not decide it", async () => {
+  test("includes warnings, which do not affect the status", async () => {
     const reasons: string[] = [];
     const warnings = ["there is no project"];
     const url = await startAdmin(
@@ -61,7 +61,7 @@ describe("readiness says what is wrong", () => {
     expect(await readyz(url)).toEqual([503, { status: "unready", reasons, warnings }]);
   });
 
-  test("a check that fails or hangs is a reason", async () => {
+  test("reports a check that fails or hangs as a reason", async () => {
     let url = await startAdmin(() => Promise.reject(new Error("a secret of the code")));
     expect(await readyz(url)).toEqual([503, { status: "unready", reasons: ["The check failed"] }]);
     expect(logged).toHaveLength(1);
@@ -83,7 +83,7 @@ describe("readiness says what is wrong", () => {
     expect(checks).toBe(1);
   });
 
-  test("liveness and metrics are there whatever readiness says", async () => {
+  test("serves liveness and metrics when not ready", async () => {
     const url = await startAdmin(async () => ["NATS is not connected"]);
     const live = await fetch(`${url}/livez`);
     expect([live.status, await live.json()]).toEqual([200, { status: "alive" }]);
@@ -95,7 +95,7 @@ describe("readiness says what is wrong", () => {
     ]);
   });
 
-  test("other paths are 404, other methods 405", async () => {
+  test("answers other paths 404 and other methods 405", async () => {
     const url = await startAdmin(async () => []);
     expect((await fetch(`${url}/constructor`)).status).toBe(404);
     const posted = await fetch(`${url}/metrics`, { method: "POST", body: "x" });
@@ -103,7 +103,7 @@ describe("readiness says what is wrong", () => {
     expect((await fetch(`${url}/livez`, { method: "HEAD" })).status).toBe(200);
   });
 
-  test("a taken port is an error that says so", async () => {
+  test("rejects a port that is in use", async () => {
     const url = await startAdmin(async () => []);
     const second = new AdminServer({
       metrics: { contentType: "", text: async () => "" },
@@ -116,7 +116,7 @@ describe("readiness says what is wrong", () => {
     );
   });
 
-  test("from the beginning of a drain on it is not ready, whatever was found just before or is still being found", async () => {
+  test("is not ready once a drain begins, whatever an earlier or running check finds", async () => {
     const check = Promise.withResolvers<string[]>();
     let draining = false;
     let checks = 0;

@@ -11,7 +11,7 @@ function decoded(text: string): string {
   }
 }
 
-test("spaces count as plus signs and lines may be broken, wherever a step ends", () => {
+test("reads spaces as plus signs and allows line breaks, across step boundaries", () => {
   const fill = fc.uint8Array({ minLength: 0, maxLength: 60 });
   const places = fc.array(fc.nat({ max: 260_000 }), { maxLength: 20 });
   fc.assert(
@@ -26,7 +26,7 @@ test("spaces count as plus signs and lines may be broken, wherever a step ends",
   );
 });
 
-test("nothing but spaces, nothing but line breaks, and what is no base64", () => {
+test("handles only spaces, only line breaks, and text that is not base64", () => {
   expect(decoded(" ".repeat(400_000))).toBe("fbefbe".repeat(100_000));
   expect(decoded(`e3${"\n".repeat(400_000)}0=`)).toBe("7b7d");
   expect(decoded("e30\r")).toBe("7b7d");

@@ -5,16 +5,16 @@ import { bodyBytesMax, connectTo, head, startTestServer, until } from "../../kit
 
 const MIB = 1_048_576;
 
-describe("headers reserve no memory", () => {
+describe("a declared length alone reserves no memory", () => {
   test.each([
-    ["what is declared, when it is small", 100, 500, 500],
-    ["four times what is there, of a large declaration", 100_000, 1_000 * MIB, 400_000],
-    ["a minimum, when almost nothing is there", 1, 1_000 * MIB, 16_384],
-    ["what is declared, near the end", 900_000, MIB, MIB],
-    ["twice what is there, without a hint", MIB, undefined, 2 * MIB],
-    ["twice what is there, when the hint was too low", MIB, 10, 2 * MIB],
+    ["the declared length, if it is small", 100, 500, 500],
+    ["four times the received bytes, if the declared length is large", 100_000, 1_000 * MIB, 400_000],
+    ["a minimum, if almost nothing has arrived", 1, 1_000 * MIB, 16_384],
+    ["the declared length, near the end", 900_000, MIB, MIB],
+    ["twice the received bytes, without a hint", MIB, undefined, 2 * MIB],
+    ["twice the received bytes, if the hint was too low", MIB, 10, 2 * MIB],
     [
-      "sixteen times what is there, of a large declaration, when 1 MiB is",
+      "sixteen times the received bytes, if the declared length is large and 1 MiB has arrived",
       MIB,
       1_000 * MIB,
       16 * MIB,
@@ -23,7 +23,7 @@ describe("headers reserve no memory", () => {
     expect(capacityFor(needed, hint)).toBe(capacity);
   });
 
-  test("a buffer never has more room than four times its bytes, and ends at the size declared", () => {
+  test("never gives a buffer more than four times its bytes, and ends at the declared size", () => {
     const bytes = Buffer.from(Array.from({ length: 500_000 }, (_, at) => at % 251));
     const memory = new BodyMemory();
     const buffer = new BodyBuffer(memory, bytes.length);
@@ -43,7 +43,7 @@ describe("headers reserve no memory", () => {
     ["a hint that is too low", 9 * MIB],
     ["a hint that is too high", 500 * MIB],
   ])(
-    "a large body with %s is copied 4 MiB a turn at most, and is whole in the end",
+    "copies at most 4 MiB of a large body per turn, and keeps it whole: %s",
     async (_, hint) => {
       let turn = 0;
       const copiedIn = new Map<number, number>();
@@ -76,14 +76,14 @@ describe("headers reserve no memory", () => {
     },
   );
 
-  test("a body of the default cap grows by small copies and needs no joining", () => {
+  test("grows a body of the default cap by small copies, without joining", () => {
     const buffer = new BodyBuffer(new BodyMemory(), 20 * MIB);
     const piece = Buffer.alloc(MIB / 2);
     for (let n = 0; n < 40; n++) buffer.append(piece);
     expect([buffer.isInOnePiece, buffer.capacity]).toEqual([true, 20 * MIB]);
   });
 
-  test("five hundred clients that promise the cap and send a byte hold a byte each", async () => {
+  test("holds one byte for each of five hundred clients that declare the cap and send one byte", async () => {
     const server = await startTestServer();
     const before = process.memoryUsage().rss;
     const wires = await Promise.all(Array.from({ length: 500 }, () => connectTo(server)));

@@ -16,15 +16,15 @@ const chunk = Buffer.concat([
   Buffer.from("\r\n"),
 ]);
 
-describe("long bodies are discarded", () => {
-  test("a body of exactly the cap is taken", async () => {
+describe("bodies that are too long are discarded", () => {
+  test("accepts a body of exactly the cap", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(post(Buffer.alloc(bodyBytesMax, "x")));
     expect((await wire.reply()).status).toBe(200);
   });
 
-  test("by declared length: nothing is kept, 413 after the last byte, then the same connection works", async () => {
+  test("discards by declared length, returns 413 after the last byte, and keeps the connection usable", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(head({ "Content-Length": String(piece.length * 12) }));
@@ -43,7 +43,7 @@ describe("long bodies are discarded", () => {
     expect(server.taken).toHaveLength(1);
   });
 
-  test("by count: bytes in hand are given back as soon as the cap is passed", async () => {
+  test("discards by byte count, and releases the bytes in hand as soon as the cap is exceeded", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(head({ "Transfer-Encoding": "chunked" }));
@@ -63,7 +63,7 @@ describe("long bodies are discarded", () => {
   test.each([
     ["by declared length", head({ "Content-Length": "900000000" }), piece],
     ["by count", head({ "Transfer-Encoding": "chunked" }), chunk],
-  ])("past twice the cap, %s, the connection is closed", async (_, request, part) => {
+  ])("closes the connection beyond twice the cap, %s", async (_, request, part) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(request);

@@ -1,6 +1,6 @@
-// A body that makes room evicts others, and what waited behind those may be unpacked then. The
-// reader and its queues are the real ones; the requests are made here, so that their pieces come in
-// the very turns that the test names.
+// A body that makes room evicts others, and bodies queued after those may then be unpacked. The
+// reader and its queues are real; the test creates the requests, so that it controls the turn in
+// which each piece arrives.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
@@ -16,7 +16,7 @@ import { bareExchange } from "../intake/bare-exchange.ts";
 
 const inflightBytesMax = 400_000;
 
-/** A reader that knows a body by the word "known", and requests whose answers it notes. */
+/** A reader that recognises a body by the word "known", and requests that record their answers. */
 function readerOf() {
   const admission = createAdmission(inflightBytesMax);
   const growing = new GrowingBodies<RequestBody>();
@@ -34,7 +34,7 @@ function readerOf() {
     },
   });
 
-  /** A request of so many bytes; returns what takes the next piece of its body. */
+  /** A request of this many bytes; returns the function that takes the next piece of its body. */
   function begin(name: string, bytesDeclared: number, contentEncoding = "") {
     const end = (answer: string) => {
       if (exchange.isOver) return;
@@ -70,8 +70,8 @@ function readerOf() {
 }
 
 /**
- * Has the event loop inflate as much as it may in one turn, so that what comes behind waits in a
- * queue. A faulty body counts as a quarter of that.
+ * Makes the event loop inflate as much as one turn allows, so that later bodies wait in a queue. A
+ * malformed body counts as a quarter of that.
  */
 function keepBusy(begin: ReturnType<typeof readerOf>["begin"]): void {
   const faulty = gzipSync("x");
@@ -79,9 +79,9 @@ function keepBusy(begin: ReturnType<typeof readerOf>["begin"]): void {
   for (let count = 0; count < 4; count++) begin("faulty", faulty.length, "gzip")(faulty);
 }
 
-test("a body that waited behind an evicted one does not evict the body that is making room just then", async () => {
+test("a body queued after an evicted one does not evict the body that is making room", async () => {
   const { begin, admission, answers, taken } = readerOf();
-  // The first to come inflates to most of the budget, in one step.
+  // The first request inflates to most of the budget, in one step.
   const inflated = `{"known":"${"n".repeat(254_988)}"}`;
   const waits = Buffer.from(gzipSync(inflated).toString("base64"));
   const large = Buffer.from(`{"known":"${"l".repeat(299_988)}"}`);
@@ -100,7 +100,7 @@ test("a body that waited behind an evicted one does not evict the body that is m
   toUnknown(unknown.subarray(100_000));
   toWaits(waits.subarray(100));
   answers.length = 0;
-  // The one without a key is between its two steps then, and the first to come is next.
+  // The one without a key is between its two steps then, and the first one is next.
   await nextTurn();
   toLarge(large.subarray(200_000));
   expect(answers).toEqual(["unknown overloaded", "large stored"]);

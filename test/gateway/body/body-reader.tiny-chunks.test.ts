@@ -1,5 +1,5 @@
-// Each chunk of a body costs the same however little is in it, so one that comes in many tiny ones
-// is ended before it is all read.
+// Each chunk of a body costs the same however little it holds, so a body in many tiny chunks is
+// rejected before it is fully read.
 
 import { createConnection, type Socket } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -23,8 +23,8 @@ function inChunksOf(chunkBytes: number, body: string): Buffer {
 const long = (id: string, bytes: number): string =>
   event(id).replace("{", `{"padding":"${"x".repeat(bytes)}",`);
 
-describe("chunks may not be tiny", () => {
-  test("an event that comes byte by byte is stored, also a long one in chunks of some dozens of bytes", async () => {
+describe("tiny chunks are limited", () => {
+  test("stores an event that arrives byte by byte, and a long one in chunks of some dozens of bytes", async () => {
     const target = await startTarget();
     for (const [id, bytes] of [
       ["by bytes", inChunksOf(1, event("by bytes"))],
@@ -36,7 +36,7 @@ describe("chunks may not be tiny", () => {
     await expectUnharmed(target);
   });
 
-  test("a body in some thousand tiny chunks is 400, and what comes behind it is nothing", async () => {
+  test("returns 400 for a body in some thousand tiny chunks, and reads nothing after it", async () => {
     const target = await startTarget();
     for (const chunkBytes of [1, 8]) {
       const tiny = inChunksOf(chunkBytes, long("tiny", 3_000 * chunkBytes));
@@ -48,7 +48,7 @@ describe("chunks may not be tiny", () => {
     await expectUnharmed(target);
   });
 
-  test("where many more are read at once, the connection ends without an answer", async () => {
+  test("closes the connection without an answer if many more are read at once", async () => {
     const target = await startTarget();
     const sent = inChunksOf(1, long("tiny", 18_000));
     const socket = await whileStopped(target, () => begun(target.port, sent));
@@ -58,13 +58,12 @@ describe("chunks may not be tiny", () => {
   });
 
   /**
-   * Connections whose bodies come to more chunks together than a turn of the event loop has for
-   * all.
+   * Connections whose bodies have more chunks together than one turn of the event loop may read.
    */
   const many = 24;
   const chunksEach = 1_000;
 
-  test("chunks of many bodies that come at once are read over several turns, and all of them are stored", async () => {
+  test("reads chunks of many concurrent bodies over several turns, and stores all of them", async () => {
     const target = await startTarget();
     const bodies = Array.from({ length: many }, (_, index) =>
       inChunksOf(40, long(`n${index}`, 40 * chunksEach)),
@@ -72,7 +71,7 @@ describe("chunks may not be tiny", () => {
     const sockets = await Promise.all(
       bodies.map((body) => begun(target.port, body.subarray(0, 200))),
     );
-    // Whatever came before it is read by now.
+    // Everything before it has been read by now.
     expect((await raw(target.port, [request(event("between"))])).statuses).toEqual([200]);
     await whileStopped(target, async () => {
       await Promise.all(
@@ -84,7 +83,7 @@ describe("chunks may not be tiny", () => {
     await expectUnharmed(target);
   });
 
-  test("beyond what a turn has for all no further body begins, and the next turn takes it", async () => {
+  test("starts no further body once the turn is used up, and starts it in the next turn", async () => {
     const target = await startTarget();
     const bodies = Array.from({ length: many }, (_, index) =>
       inChunksOf(40, long(`n${index}`, 40 * chunksEach)),
@@ -101,7 +100,7 @@ describe("chunks may not be tiny", () => {
   });
 });
 
-/** An open connection that has sent so much. */
+/** An open connection that has sent these bytes. */
 async function begun(port: number, bytes: Buffer): Promise<Socket> {
   const socket = createConnection({ host: "127.0.0.1", port, noDelay: true });
   onTestFinished(() => void socket.destroy());
@@ -115,7 +114,7 @@ function written(socket: Socket, bytes: Buffer): Promise<unknown> {
   return new Promise((resolve) => socket.write(bytes, resolve));
 }
 
-/** What the gateway finds is all there when it goes on. */
+/** Everything is already there when the gateway continues. */
 async function whileStopped<T>({ pid }: Target, act: () => Promise<T>): Promise<T> {
   process.kill(pid, "SIGSTOP");
   try {
@@ -125,7 +124,7 @@ async function whileStopped<T>({ pid }: Target, act: () => Promise<T>): Promise<
   }
 }
 
-/** Of all answers until the connection ends. */
+/** The statuses of all answers until the connection ends. */
 function statusesOf(socket: Socket): Promise<number[]> {
   return new Promise((resolve) => {
     let text = "";

@@ -19,7 +19,7 @@ async function writeParts(wire: Wire, parts: readonly Uint8Array[]): Promise<voi
 }
 
 describe("bodies arrive whole", () => {
-  test("a request may be split at any byte after its first line", async () => {
+  test("accepts a request split at any byte after its first line", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     const request = post('{"event":"a"}');
@@ -32,7 +32,7 @@ describe("bodies arrive whole", () => {
     expect(server.taken).toHaveLength(request.length - firstLineEnd);
   });
 
-  test("a request split within its first line is taken, or refused by uWS with nothing taken", async () => {
+  test("accepts a request split within its first line, or uWS rejects it and nothing is taken", async () => {
     const server = await startTestServer();
     const request = post('{"event":"a"}');
     for (let at = 1; at <= request.indexOf("\n"); at++) {
@@ -46,7 +46,7 @@ describe("bodies arrive whole", () => {
     }
   });
 
-  test("chunked bodies are put together, empty ones are empty", async () => {
+  test("joins chunked bodies, and accepts empty ones", async () => {
     const server = await startTestServer();
     const chunkedHead = head({ "Transfer-Encoding": "chunked" });
     const first = await connectTo(server);
@@ -67,7 +67,7 @@ describe("bodies arrive whole", () => {
   });
 
   test.each([1, 1_000, 70_000, bodyBytesMax])(
-    "a body of %d bytes has room for the scanner behind it",
+    "leaves room for the scanner after a body of %d bytes",
     async (bytes) => {
       const server = await startTestServer();
       const body = "é".repeat(bytes / 2) + "x".repeat(bytes % 2);
@@ -77,7 +77,7 @@ describe("bodies arrive whole", () => {
     },
   );
 
-  test("a long body in small pieces arrives, with and without its length", async () => {
+  test("accepts a long body in small pieces, with and without Content-Length", async () => {
     const server = await startTestServer();
     const body = Buffer.from(
       Array.from({ length: bodyBytesMax / 10 }, (_, at) => String(at).padStart(10)).join(""),
@@ -100,7 +100,7 @@ describe("bodies arrive whole", () => {
     expect(server.taken.map(({ text }) => text === body.toString())).toEqual([true, true]);
   });
 
-  test("pipelined requests are answered in order, where the answer is there at once", async () => {
+  test("answers pipelined requests in order if each is answered at once", async () => {
     const server = await startTestServer();
     server.answer = (exchange, body) =>
       exchange.answerStored({ ...oneStored, accepted: body.length });
@@ -110,7 +110,7 @@ describe("bodies arrive whole", () => {
       expect(JSON.parse((await wire.reply()).body).accepted).toBe(accepted);
   });
 
-  test("a client that pipelines past an answer still due is cut off; what was taken goes on", async () => {
+  test("closes the connection of a client that pipelines past a pending answer, and finishes what was taken", async () => {
     const server = await startTestServer();
     server.answer = () => {};
     const wire = await connectTo(server);
@@ -122,7 +122,7 @@ describe("bodies arrive whole", () => {
     await until(() => server.http.inflight() === 0, "all is done");
   });
 
-  test("framing that cannot be trusted ends the connection", async () => {
+  test("closes the connection on framing that cannot be trusted", async () => {
     const server = await startTestServer();
     for (const headers of [
       { "Content-Length": "x3" },

@@ -1,5 +1,6 @@
-// Who sends bodies in tiny chunks again and again is told a few times, and then not read for a
-// while. Others are, and so is what it sends with a length.
+// An address that repeatedly sends bodies in tiny chunks gets a few error answers and is then
+// rejected unread for a while. Other addresses are still read, and so are bodies with a length from
+// that address.
 
 import { expect, test } from "vitest";
 import {
@@ -21,7 +22,7 @@ const usual = Buffer.concat([
 ]);
 const toldMax = 4;
 
-/** The status, or 0 where the connection ends without an answer. */
+/** The status, or 0 if the connection ends without an answer. */
 async function statusOf(
   server: TestServer,
   bytes: Uint8Array,
@@ -37,7 +38,7 @@ async function statusOf(
   return status;
 }
 
-test("senders of tiny chunks are rejected: an address is told a few times a second, and then rejected until that is over", async () => {
+test("an address that sends tiny chunks gets a few answers per second, then is rejected for a while", async () => {
   let now = 0;
   const server = await startTestServer({ monotonicMs: () => now });
   for (let count = 0; count < toldMax; count++) expect(await statusOf(server, tiny)).toBe(400);

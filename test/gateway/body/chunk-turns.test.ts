@@ -1,6 +1,5 @@
-// Chunks are taken one by one, however little is in them, and large pieces take the time to keep
-// them, so what comes of bodies in one turn of the event loop is bounded for all together. Counted
-// in chunks, turns and a clock of our own.
+// Chunks are taken one by one, and storing large pieces takes time, so the work for all bodies in
+// one turn of the event loop is bounded. Counted in chunks, turns and a clock of the test.
 
 import { describe, expect, test } from "vitest";
 import {
@@ -18,7 +17,7 @@ interface Body {
 }
 
 class Kit {
-  /** As the system tells of them: one that is read again comes behind the others. */
+  /** Reports connections as the system does: one that is read again comes after the others. */
   readonly #readable: Body[] = [];
   readonly #turns: (() => void)[] = [];
   #workMs = 0;
@@ -41,7 +40,7 @@ class Kit {
     }
   }
 
-  /** Each connection that is read has so many chunks to bring. */
+  /** Each connection that is read delivers this many chunks. */
   turn(chunks: number): Record<string, number> {
     const read: Record<string, number> = {};
     for (const body of [...this.#readable]) {
@@ -54,7 +53,7 @@ class Kit {
     return read;
   }
 
-  /** Each connection that is read has one large piece to bring, which takes so long. */
+  /** Each connection that is read delivers one large piece, which takes this long. */
   turnOfPieces(ms: number): string {
     let read = "";
     for (const body of [...this.#readable]) {
@@ -82,7 +81,7 @@ function manyBodies(count: number) {
     resumeReading: () => void paused.delete(index),
   }));
   for (const body of bodies) chunks.add(body);
-  /** Ends a turn that was too long; the next bodies are read in the one that begins. */
+  /** Ends a turn that was too long; the next bodies are read in the next turn. */
   function spendTurn(): void {
     chunks.countLarge(bodies[0]!);
     workMs += readMsPerTurn + 1;
@@ -94,21 +93,21 @@ function manyBodies(count: number) {
   return { chunks, bodies, paused, spendTurn, endTurn, isIdle: () => turns.length === 0 };
 }
 
-describe("chunks have a share of a turn", () => {
-  test("bodies with few chunks are all read in each turn", () => {
+describe("chunks have a limit per turn", () => {
+  test("reads all bodies with few chunks in each turn", () => {
     const kit = new Kit();
     for (let turn = 0; turn < 3; turn++) {
       expect(kit.turn(1_000)).toEqual({ a: 1_000, b: 1_000, c: 1_000, d: 1_000 });
     }
   });
 
-  test("bodies with many chunks have a turn each, one after the other", () => {
+  test("gives bodies with many chunks a turn each, one after another", () => {
     const kit = new Kit();
     const read = Array.from({ length: 6 }, () => kit.turn(chunksPerTurn));
     expect(read).toEqual([..."abcdab"].map((name) => ({ [name]: chunksPerTurn })));
   });
 
-  test("a turn is over for all when one goes on and on", () => {
+  test("ends the turn for all if one body goes on and on", () => {
     const chunks = new ChunkTurns<Body>({ nextTurn: () => {}, workMs: () => 0 });
     const body: Body = { name: "a", pauseReading: () => {}, resumeReading: () => {} };
     for (let count = 0; count < chunksPerTurnMax; count++) chunks.count(body);
@@ -117,7 +116,7 @@ describe("chunks have a share of a turn", () => {
     expect(chunks.isOver).toBe(true);
   });
 
-  test("large pieces are read for some milliseconds a turn, the bodies one after the other", () => {
+  test("reads large pieces for some milliseconds a turn, one body after another", () => {
     const kit = new Kit();
     expect(kit.turnOfPieces(1)).toBe("abcd");
     const ms = readMsPerTurn * 0.6;
@@ -129,7 +128,7 @@ describe("chunks have a share of a turn", () => {
     ]);
   });
 
-  test("of many that wait some go on a turn, and all of them in the end", () => {
+  test("resumes some of many waiting bodies per turn, and all of them in the end", () => {
     const { paused, spendTurn, endTurn, isIdle } = manyBodies(3 * resumedPerTurnMax);
     spendTurn();
     expect(paused.size).toBe(3 * resumedPerTurnMax - 1);
@@ -137,12 +136,12 @@ describe("chunks have a share of a turn", () => {
       endTurn();
       return paused.size;
     });
-    // Who has spent the turn waits from its end on.
+    // The body that used up the turn waits from the end of that turn.
     expect(left).toEqual([2 * resumedPerTurnMax, resumedPerTurnMax, 0]);
     expect(isIdle()).toBe(true);
   });
 
-  test("one that begins when the turn has had its share waits too", () => {
+  test("makes a body wait if it begins after the turn is used up", () => {
     const { chunks, spendTurn, endTurn } = manyBodies(1);
     let isPaused = false;
     const late = {
@@ -160,7 +159,7 @@ describe("chunks have a share of a turn", () => {
     expect(isPaused).toBe(false);
   });
 
-  test("one that is whole is read again when it is answered, and never when it is gone", () => {
+  test("resumes a complete body when it is answered, and never after it is closed", () => {
     const { chunks, bodies, paused, spendTurn, endTurn, isIdle } = manyBodies(4);
     spendTurn();
     chunks.whole(bodies[1]!);

@@ -19,10 +19,10 @@ const large = JSON.stringify({ event: "a", properties: { text: "äöü ".repeat(
   0,
   600_000,
 );
-/** Too much of it, compressed, for the event loop. */
+/** Too large, once compressed, for the event loop. */
 const noisy = JSON.stringify({ text: randomHex(80_000) });
 
-/** A gzip member whose header has all that RFC 1952 has for one. */
+/** A gzip member whose header has every field of RFC 1952. */
 function fullGzip(text: string): Buffer {
   const plain = zlib.gzipSync(text);
   const extra = Buffer.from([3, 0, 65, 0, 66]);
@@ -42,7 +42,7 @@ function randomHex(bytes: number): string {
   return Buffer.from(Array.from({ length: bytes }, next)).toString("hex");
 }
 
-/** At the default quality it takes a hundred times as long. */
+/** The default quality would take a hundred times as long. */
 function brotli(text: string): Buffer {
   return zlib.brotliCompressSync(text, { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 4 } });
 }
@@ -117,7 +117,7 @@ describe("encoded bodies are inflated", () => {
         [coding, damage, "on the pool", spoil(encode(noisy))] as const,
       ]),
     ),
-  )("%s %s, %s, is invalid_encoding", async (coding, _damage, _where, body) => {
+  )("rejects %s %s, %s, as invalid_encoding", async (coding, _damage, _where, body) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(post(body, { "Content-Encoding": coding }));
@@ -135,7 +135,7 @@ describe("encoded bodies are inflated", () => {
         (bytes) => [coding, bytes, encode("x".repeat(bytes))] as const,
       ),
     ),
-  )("%s of %d bytes is stopped at the limit", async (coding, _bytes, body) => {
+  )("stops %s of %d bytes at the limit", async (coding, _bytes, body) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(post(body, { "Content-Encoding": coding }));
@@ -144,7 +144,7 @@ describe("encoded bodies are inflated", () => {
     expect((await wire.reply()).status).toBe(200);
   });
 
-  test("exactly the limit is taken, on either side of what is done at once", async () => {
+  test("accepts exactly the limit, on the event loop and on the pool", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     for (const bytes of [atOnceInflatedBytesMax, atOnceInflatedBytesMax + 1, inflatedBytesMax]) {
@@ -170,7 +170,7 @@ describe("encoded bodies are inflated", () => {
   const padded = codings.flatMap(([coding, encode]) => [
     ...padding.map(([name, bytes]) => [coding, name, encode, bytes] as const),
     [coding, "the beginning of another", encode, encode(noisy).subarray(0, 9_000)] as const,
-    [coding, "another with a fault", encode, withFault(encode(noisy.slice(0, 9_000)))] as const,
+    [coding, "another, damaged", encode, withFault(encode(noisy.slice(0, 9_000)))] as const,
   ]);
 
   function withFault(body: Buffer): Buffer {
@@ -178,7 +178,7 @@ describe("encoded bodies are inflated", () => {
   }
 
   test.each(padded)(
-    "%s followed by %s is what it is without",
+    "ignores what follows %s: %s",
     async (coding, _name, encode, more) => {
       for (const inflater of [new Inflater(), undefined]) {
         const server = await startTestServer({ inflater });
@@ -192,7 +192,7 @@ describe("encoded bodies are inflated", () => {
     },
   );
 
-  test("the bytes after a body count against its limit", async () => {
+  test("counts the bytes after a body against its limit", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     const body = Buffer.concat([zlib.gzipSync(small), Buffer.alloc(bodyBytesMax)]);
@@ -221,7 +221,7 @@ describe("encoded bodies are inflated", () => {
       "a frame to be skipped and zeros",
       (text: string) => [frame(text), skipped, Buffer.alloc(9)],
     ],
-  ])("%s of %s is read to its end", async (coding, _name, encoded) => {
+  ])("reads %s of %s to its end", async (coding, _name, encoded) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     for (const text of [small, noisy]) {
@@ -231,7 +231,7 @@ describe("encoded bodies are inflated", () => {
     }
   });
 
-  test.each(["gzip", "zstd"])("%s of more than 2,048 parts is refused", async (coding) => {
+  test.each(["gzip", "zstd"])("rejects %s of more than 2,048 parts", async (coding) => {
     const server = await startTestServer({ requestTimeoutMs: 20_000 });
     const wire = await connectTo(server);
     const part = coding === "gzip" ? zlib.gzipSync("") : frame("");
@@ -250,7 +250,7 @@ describe("encoded bodies are inflated", () => {
     ["a wrong sum of its header", () => Buffer.from(fullGzip(small)).fill(1, 8, 9)],
     ["a name without an end", () => fullGzip(small).subarray(0, 22)],
     ["a header alone", (body: Buffer) => body.subarray(0, 10)],
-  ] as const)("gzip with %s is invalid_encoding", async (_name, spoil) => {
+  ] as const)("rejects gzip with %s as invalid_encoding", async (_name, spoil) => {
     const server = await startTestServer({ inflater: undefined });
     const wire = await connectTo(server);
     for (const text of [small, noisy]) {
@@ -259,7 +259,7 @@ describe("encoded bodies are inflated", () => {
     }
   });
 
-  test("the noisy body is one for the pool, in every coding", () => {
+  test("inflates the noisy body on the pool in every coding", () => {
     for (const [, encode] of codings) expect(encode(noisy).length).toBeGreaterThan(atOnceBytesMax);
   });
 
@@ -291,7 +291,7 @@ describe("encoded bodies are inflated", () => {
       [header, "base64", Buffer.from(Buffer.from(small).toString("base64"))] as const,
       [header, "a form", Buffer.from(`data=${encodeURIComponent(small)}`)] as const,
     ]),
-  )("Content-Encoding %s is ignored if the body is %s", async (header, _form, body) => {
+  )("ignores Content-Encoding %s if the body is %s", async (header, _form, body) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(post(body, { "Content-Encoding": header }));
@@ -305,7 +305,7 @@ describe("encoded bodies are inflated", () => {
     ["binary, BR", zlib.brotliCompressSync(small)],
     ["deflate, none", zlib.deflateSync(small)],
     ["zstd,json", zlib.zstdCompressSync(noisy)],
-  ])("an unknown coding next to a known one is ignored: %s", async (header, body) => {
+  ])("ignores an unknown coding next to a known one: %s", async (header, body) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(post(body, { "Content-Encoding": header }));
@@ -323,7 +323,7 @@ describe("encoded bodies are inflated", () => {
     ["json, gzip", Buffer.from([0x1f, 0x9d, 0x90, 0x7b])],
     ["snappy, gzip", zlib.gzipSync(Buffer.from([0xde, 0xad, 0xbe, 0xef]))],
     ["snappy, deflate", zlib.deflateSync(noisy).subarray(0, 70_000)],
-  ])("%s is unsupported_encoding if the body cannot be read", async (header, body) => {
+  ])("rejects %s as unsupported_encoding if the body cannot be read", async (header, body) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(post(body, { "Content-Encoding": header }));
@@ -333,7 +333,7 @@ describe("encoded bodies are inflated", () => {
   });
 
   test.each([1, 2])(
-    "whose a compressed body is, is known when it comes in %i pieces",
+    "finds the project of a compressed body that arrives in %i pieces",
     async (pieces) => {
       const peek = peekOfOneProject();
       const events = Array.from({ length: 2_000 }, (_, n) => ({

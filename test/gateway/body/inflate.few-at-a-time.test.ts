@@ -16,13 +16,16 @@ import {
   type Wire,
 } from "../../kit/http-server.ts";
 
-/** Too much for the event loop. */
+/** Too large for the event loop. */
 const held = post(brotliCompressSync(randomBytes(70_000)), { "Content-Encoding": "br" });
 
-/** What inflates at once. */
+/** Small enough to inflate at once. */
 const ways = ["the addon", "node:zlib"] as const;
 
-/** The inflater of a server of whose inflations at once `tell` hears: bytes read and written. */
+/**
+ * The inflater of a server; `tell` is called with the bytes read and written by inflations on the
+ * event loop.
+ */
 function toldOf(
   way: (typeof ways)[number],
   tell: (read: number, written: number) => void,
@@ -49,8 +52,8 @@ function toldOf(
   };
 }
 
-describe("few bodies are inflated at a time", () => {
-  test("bodies that wait for their turn are all inflated, whoever leaves meanwhile", async () => {
+describe("the number of concurrent inflations is limited", () => {
+  test("inflates all bodies that wait for their turn, even if some clients leave", async () => {
     const server = await startTestServer();
     const body = gzipSync("x".repeat(600_000));
     const wires = await Promise.all(Array.from({ length: 12 }, () => connectTo(server)));
@@ -62,7 +65,7 @@ describe("few bodies are inflated at a time", () => {
   });
   const waiting = post(gzipSync("x".repeat(600_000)), { "Content-Encoding": "gzip" });
 
-  test("a client that leaves keeps its turn until the pool is done with its body", async () => {
+  test("keeps the turn of a client that leaves until the pool has finished its body", async () => {
     const decoders = heldDecoders();
     const begun = vi.spyOn(zlib, "createGunzip");
     onTestFinished(() => void begun.mockRestore());
@@ -86,7 +89,7 @@ describe("few bodies are inflated at a time", () => {
     decoders[0]!.push(null);
     expect((await fifth.reply()).status).toBe(200);
     fourth.socket.destroy();
-    await until(() => server.http.inflight() === 0, "nobody waits");
+    await until(() => server.http.inflight() === 0, "no client waits");
     decoders[2]!.destroy(new Error("damaged"));
     const last = await connectTo(server);
     last.write(waiting);
@@ -94,7 +97,7 @@ describe("few bodies are inflated at a time", () => {
     expect(server.taken.length).toBe(3);
   });
 
-  test("a body that waits for its turn is refused at its deadline, not when the turn comes", async () => {
+  test("rejects a waiting body at its deadline, not when its turn comes", async () => {
     const decoders = heldDecoders();
     const server = await startTestServer({ requestTimeoutMs: 50 });
     const [first, second, third] = await sendAll(server, held, held, waiting);
@@ -110,7 +113,7 @@ describe("few bodies are inflated at a time", () => {
     lane: "live",
   });
 
-  test("a project's body is inflated beside any number that show no key, and those are not refused for it", async () => {
+  test("inflates a project's body alongside any number of bodies without a key, and rejects none of those for it", async () => {
     const decoders = heldDecoders();
     const server = await startTestServer({ peek: byFirstByte });
     const wires = await sendAll(server, held, held, held);
@@ -128,7 +131,7 @@ describe("few bodies are inflated at a time", () => {
   test.each([
     ["gzip", gzipSync],
     ["br", brotliCompressSync],
-  ])("whose a body is shows in the first bytes that %s inflates to", async (coding, encode) => {
+  ])("finds the project in the first bytes that %s inflates to", async (coding, encode) => {
     const text = `b${randomBytes(200_000).toString("hex")}`;
     const server = await startTestServer({ peek: byFirstByte, bodyBytesMax: 1_000_000 });
     const wire = await connectTo(server);
@@ -137,7 +140,7 @@ describe("few bodies are inflated at a time", () => {
     expect(server.taken[0]?.exchange.hint?.projectId).toBe("b");
   });
 
-  test("a body is looked at for its key a few times, in however many pieces it comes", async () => {
+  test("searches a body for its key a few times, however many pieces it arrives in", async () => {
     let looks = 0;
     const server = await startTestServer({
       peek: (body) => {
@@ -151,7 +154,7 @@ describe("few bodies are inflated at a time", () => {
     const wire = await connectTo(server);
     wire.write(byteByByte(bytes, { "Content-Encoding": "gzip" }));
     expect((await wire.reply()).status).toBe(200);
-    // The whole body, and two looks at its start, each of which may try twice.
+    // The whole body, and two peeks at its start, each of which may try twice.
     expect(begun.mock.calls.length).toBeLessThanOrEqual(5);
     expect(looks).toBeLessThanOrEqual(5);
     looks = 0;
@@ -161,7 +164,7 @@ describe("few bodies are inflated at a time", () => {
     expect(looks).toBeLessThanOrEqual(5);
   });
 
-  test("a key that shows ends the looking, and one that comes late in the pieces is found", async () => {
+  test("stops searching once a key is found, and finds one that arrives late", async () => {
     const looked: number[] = [];
     const server = await startTestServer({
       peek: (body, isWhole) => {
@@ -187,19 +190,19 @@ describe("few bodies are inflated at a time", () => {
   });
 
   test.each(ways)(
-    "in one turn of the event loop bodies inflate to 1 MiB and one more, however many come at once (%s)",
+    "inflates 1 MiB and one body more per turn of the event loop, however many arrive at once (%s)",
     async (way) => {
       const turn = turnCounter();
       const inflatedIn = new Map<number, number>();
       const inflater = toldOf(way, (_, written) => {
         inflatedIn.set(turn(), (inflatedIn.get(turn()) ?? 0) + written);
       });
-      // Time that a busy machine takes for it counts as work, too, and is no matter here.
+      // Time that a busy machine needs also counts as work, and is ignored here.
       const settings = { inflightBytesMax: 64_000_000, monotonicMs: () => 0 };
       const server = await startTestServer({ ...settings, inflater });
       const small = post(gzipSync(Buffer.alloc(262_000, " ")), { "Content-Encoding": "gzip" });
       const wires = await Promise.all(Array.from({ length: 40 }, () => connectTo(server)));
-      // Held up, so that they all lie there when the loop comes to them.
+      // Delayed, so that all of them are there when the loop reads them.
       for (const wire of wires) wire.write(small);
       const untilMs = performance.now() + 50;
       while (performance.now() < untilMs);
@@ -210,11 +213,11 @@ describe("few bodies are inflated at a time", () => {
     },
   );
 
-  test.each(ways)("blocks that hold nothing are work, too (%s)", async (way) => {
+  test.each(ways)("counts empty blocks as work (%s)", async (way) => {
     const turn = turnCounter();
     const triedIn = new Map<number, number>();
     const inflater = toldOf(way, (read) => {
-      // Not the looks at first bytes.
+      // Excludes the peeks at first bytes.
       if (read > 1_000) triedIn.set(turn(), (triedIn.get(turn()) ?? 0) + 1);
     });
     const server = await startTestServer({ inflater });
@@ -231,13 +234,13 @@ describe("few bodies are inflated at a time", () => {
     );
   });
 
-  test("work is what an inflation comes to, what it reads, or the time it takes", () => {
+  test("counts the bytes written, the bytes read and the time of an inflation as work", () => {
     expect(workOf({ bytesRead: 1_000, bytesWritten: 9_000, ms: 0.01 })).toBe(9_000);
     expect(workOf({ bytesRead: 60_000, bytesWritten: 0, ms: 0.1 })).toBe(240_000);
     expect(workOf({ bytesRead: 60_000, bytesWritten: 0, ms: 10 })).toBeGreaterThan(3 * 1_048_576);
   });
 
-  test("a trailer that tells too little has the body inflated in few pieces, as a true one", () => {
+  test("inflates in few pieces if the trailer states too small a size, as with a true one", () => {
     const spy = vi.spyOn(zlib, "inflateRawSync");
     onTestFinished(() => void spy.mockRestore());
     const lying = Buffer.concat([gzipSync(Buffer.alloc(262_000, " ")), gzipSync("")]);
@@ -246,11 +249,11 @@ describe("few bodies are inflated at a time", () => {
   });
 
   /**
-   * Decoded in one go, so that a wrong guess at the window shows as a wrong answer, not only as
+   * Decoded in one go, so that a wrong guess at the window shows up as a wrong answer, not only as
    * time.
    */
   test.each(Array.from({ length: 15 }, (_, place) => 10 + place))(
-    "a Brotli window of 2^%i",
+    "reads a Brotli window of 2^%i",
     (bits) => {
       const text = randomBytes(20).toString("hex");
       const body = brotliCompressSync(text, {
@@ -263,7 +266,7 @@ describe("few bodies are inflated at a time", () => {
   );
 });
 
-/** Work on the pool that comes back when the test says so, in place of every Brotli decoder. */
+/** Replaces every Brotli decoder by pool work that returns when the test says so. */
 function heldDecoders(): Transform[] {
   const held: Transform[] = [];
   const spy = vi.spyOn(zlib, "createBrotliDecompress").mockImplementation(() => {
@@ -290,8 +293,8 @@ async function sendAll(
 }
 
 /**
- * Every byte a chunk of its own, as long as so many may come, then chunks as small as may come; all
- * of them in one write.
+ * Every byte is a chunk of its own up to the limit, then chunks are as small as allowed; all of
+ * them in one write.
  */
 function byteByByte(body: Buffer, headers: Record<string, string> = {}): Buffer {
   const chunks: Buffer[] = [];
@@ -307,7 +310,7 @@ function byteByByte(body: Buffer, headers: Record<string, string> = {}): Buffer 
   ]);
 }
 
-/** Answers the number of the event loop's turn, until the test ends. */
+/** Returns the number of the current turn of the event loop, until the test ends. */
 function turnCounter(): () => number {
   let turn = 0;
   let isOver = false;

@@ -1,5 +1,6 @@
-// Whose a compressed body is shows before it is inflated, also where its events are so much alike
-// that a few bytes hold hundreds of them: else it would wait among those that show no key.
+// The project of a compressed body is found before the body is inflated, even if its events are so
+// alike that a few bytes hold hundreds of them. Otherwise the body would wait among those without a
+// key.
 
 import { deflateSync, gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -10,11 +11,11 @@ const start = `{"api_key":"${key}","batch":[`;
 const properties = { $current_url: "https://example.com/", plan: "free", seats: 3 };
 const event = JSON.stringify({ event: "pageview", distinct_id: "user-1", properties });
 
-describe("a peek sees the key of equal events", () => {
+describe("a peek finds the key of repeated events", () => {
   test.each([
     ["gzip", gzipSync],
     ["deflate", deflateSync],
-  ] as const)("%s: events that are all equal, and those that differ", (coding, compress) => {
+  ] as const)("finds it in equal and in different events: %s", (coding, compress) => {
     const equal = compress(`${start}${`${event},`.repeat(50_000)}${event}]}`);
     const others = Array.from({ length: 5_000 }, (_, n) =>
       event.replace("user-1", `user-${n * 7_919}`),
@@ -24,7 +25,7 @@ describe("a peek sees the key of equal events", () => {
     }
   });
 
-  test("what comes to too much from its first bytes on shows nothing, and costs no more than that", () => {
+  test("finds nothing in a body that expands too far from its first bytes, and costs no more than that", () => {
     expect(inflateStart("gzip", gzipSync(Buffer.alloc(10_000_000, " ")))).toHaveLength(0);
   });
 });

@@ -1,5 +1,5 @@
-// A body may inflate to so much and to so many times what was sent, past what every body may: a few
-// bytes do not buy the pool's time. What deflate can do, and batches of events come to, is within.
+// A body may inflate to a limited size and a limited multiple of what was sent, so that a few bytes
+// cannot occupy the pool. The limits allow deflate's best ratio and ordinary batches of events.
 
 import zlib from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -29,11 +29,11 @@ async function answerTo(coding: string, body: Buffer, peek?: Peek) {
   return { reply, inflated: server.taken[0]?.text.length };
 }
 
-describe("few bytes do not become many", () => {
+describe("the expansion of a body is limited", () => {
   test.each([
     ["br", br],
     ["zstd", zstd],
-  ])("%s of some bytes is stopped past 8 MiB, below the limit", async (coding, encode) => {
+  ])("stops %s of some bytes past 8 MiB, below the limit", async (coding, encode) => {
     const { reply } = await answerTo(coding, encode(Buffer.alloc(9 * MIB, " ")));
     expect([reply.status, codeIn(reply)]).toEqual([413, "inflated_too_large"]);
     expect(JSON.parse(reply.body).detail).toBe(
@@ -44,12 +44,12 @@ describe("few bytes do not become many", () => {
   test.each([
     ["br", br],
     ["zstd", zstd],
-  ])("%s of some bytes may come to 8 MiB", async (coding, encode) => {
+  ])("lets %s of some bytes inflate to 8 MiB", async (coding, encode) => {
     const { reply, inflated } = await answerTo(coding, encode(Buffer.alloc(8 * MIB, " ")));
     expect([reply.status, inflated]).toEqual([200, 8 * MIB]);
   });
 
-  test("deflate's best is within", async () => {
+  test("accepts deflate's best ratio", async () => {
     const { reply, inflated } = await answerTo(
       "deflate",
       zlib.deflateRawSync(Buffer.alloc(20 * MIB, " "), { level: 9 }),
@@ -72,7 +72,7 @@ describe("few bytes do not become many", () => {
   test.each([
     ["br", br],
     ["zstd", zstd],
-  ])("events that differ in a number only are within, as %s", async (coding, encode) => {
+  ])("accepts events that differ only in a number, as %s", async (coding, encode) => {
     const text = JSON.stringify({ api_key: "k", batch: events });
     expect(text.length).toBeGreaterThan(8 * MIB);
     const { reply, inflated } = await answerTo(coding, encode(text));
@@ -87,7 +87,7 @@ describe("few bytes do not become many", () => {
     ["br", br],
     ["zstd", zstd],
   ])(
-    "%s whose first bytes are no project's is stopped past 8 MiB and 200 times what was sent",
+    "stops %s past 8 MiB and 200 times what was sent if its first bytes hold no project's key",
     async (coding, encode) => {
       const body = encode(Buffer.alloc(20 * MIB, " "));
       const { reply } = await answerTo(coding, body, nobodys);
@@ -98,7 +98,7 @@ describe("few bytes do not become many", () => {
     },
   );
 
-  test("a project's body may inflate as far as deflate can go", async () => {
+  test("lets a project's body inflate as far as deflate can go", async () => {
     const { reply, inflated } = await answerTo(
       "gzip",
       zlib.gzipSync(Buffer.alloc(20 * MIB, " "), { level: 9 }),
@@ -107,7 +107,7 @@ describe("few bytes do not become many", () => {
     expect([reply.status, inflated]).toEqual([200, 20 * MIB]);
   });
 
-  test("events that differ are within, whoever sends them and wherever their key stands", async () => {
+  test("accepts different events from any client, wherever their key is", async () => {
     const text = JSON.stringify({ batch: events, api_key: "k" });
     const { reply, inflated } = await answerTo("gzip", zlib.gzipSync(text), nobodys);
     expect([reply.status, inflated]).toEqual([200, text.length]);

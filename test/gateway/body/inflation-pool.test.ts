@@ -1,5 +1,5 @@
-// Which body may begin on the pool: by the memory that its decoder holds, and by whether it shows
-// the key of a project.
+// Which body may begin on the pool, by the memory that its decoder holds and by whether a project's
+// key was found.
 
 import { expect, test } from "vitest";
 import { InflationPool, type InflationWork } from "../../../src/gateway/body/inflation-pool.ts";
@@ -35,7 +35,7 @@ function poolOf() {
   };
 }
 
-test("a body without a known key has one of the two turns, and the other is for known ones", () => {
+test("gives bodies without a known key one of the two slots, and the other to known ones", () => {
   const { add, again, said } = poolOf();
   for (const group of ["x", "y", "z"]) add(`?${group}`, { isKnown: false });
   expect(said()).toBe("?x");
@@ -45,7 +45,7 @@ test("a body without a known key has one of the two turns, and the other is for 
   expect(said()).toBe("?y");
 });
 
-test("a body whose key is found goes on as its project's", () => {
+test("continues a body under its project once the key is found", () => {
   const { add, again, said } = poolOf();
   const found = add("?x", { isKnown: false });
   add("?y", { isKnown: false });
@@ -55,7 +55,7 @@ test("a body whose key is found goes on as its project's", () => {
   expect(said()).toBe("?y ?x");
 });
 
-test("one project's bodies, and all without a known key, hold half of the memory at most", async () => {
+test("limits one project's bodies, and all without a known key, to half of the memory", async () => {
   const { add, leave, said } = poolOf();
   add("a1", { group: "a", mebibytes: 40 });
   add("a2", { group: "a", mebibytes: 40 });
@@ -67,13 +67,13 @@ test("one project's bodies, and all without a known key, hold half of the memory
   add("?y", { isKnown: false, mebibytes: 40 });
   add("b", { mebibytes: 40 });
   await leave();
-  // All that is held may not exceed the whole.
+  // The total may not exceed the whole.
   expect(said()).toBe("?y");
   await leave();
   expect(said()).toBe("b");
 });
 
-test("a body that needs more memory than there is may begin alone", async () => {
+test("starts a body that needs more memory than there is when it is alone", async () => {
   const { add, leave, said } = poolOf();
   add("huge", { mebibytes: 1_000 });
   add("next", { mebibytes: 1 });

@@ -1,5 +1,5 @@
-// What lz-string's compressToBase64 makes: the texts below come from version 1.5.0 of it, the
-// others from an encoder of the tests'.
+// Decodes the output of lz-string's compressToBase64. The texts below come from its version 1.5.0,
+// the others from an encoder of the tests.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -46,13 +46,13 @@ const vectors: [string, string][] = [
   ["\u0000\u0001", "AAQCA==="],
 ];
 
-describe("LZ texts are decompressed", () => {
-  test.each(vectors)("%j is read from %s", (text, compressed) => {
+describe("lz-string texts are decompressed", () => {
+  test.each(vectors)("reads %j from %s", (text, compressed) => {
     expect(lzEncode(text)).toBe(compressed);
     expect(decoded(compressed).text).toBe(text);
   });
 
-  test("any text comes back, with U+FFFD for what is half a character", () => {
+  test("restores any text, with U+FFFD for half a surrogate pair", () => {
     const unit = fc.oneof(
       fc.integer({ min: 0, max: 0x7f }),
       fc.integer({ min: 0, max: 0xffff }),
@@ -68,7 +68,7 @@ describe("LZ texts are decompressed", () => {
     );
   });
 
-  test("of any bytes something comes out, or what is wrong with them", () => {
+  test("decodes arbitrary bytes or reports an error", () => {
     fc.assert(
       fc.property(
         fc.string({ unit: fc.constantFrom(..."ABCDEgq3+/= é"), maxLength: 200 }),
@@ -81,7 +81,7 @@ describe("LZ texts are decompressed", () => {
     );
   });
 
-  test("a text cut short anywhere, or with more behind it, is told", () => {
+  test("reports a text cut short anywhere, or followed by more data", () => {
     const whole = lzEncode(
       JSON.stringify({ event: "a", properties: { text: "äöü 😀".repeat(20) } }),
     );
@@ -103,7 +103,7 @@ describe("LZ texts are decompressed", () => {
     );
   });
 
-  test("a phrase that is not there is told", () => {
+  test("reports an unknown phrase", () => {
     const writer = new LzWriter();
     writer.literal(0x61);
     writer.phrase(6);
@@ -117,7 +117,7 @@ describe("LZ texts are decompressed", () => {
     );
   });
 
-  test("what it comes to is bounded, step by step, by the limit and by what was sent", () => {
+  test("limits the output in each step, by the size limit and by what was sent", () => {
     const bomb = lzBomb(50_000_000);
     expect(bomb.length).toBeLessThan(30_000);
     const small = decoded(bomb, 1_000_000);
@@ -132,8 +132,8 @@ describe("LZ texts are decompressed", () => {
     expect(known.steps).toBeGreaterThan(100);
   });
 
-  test("the memory of the phrases is asked for as well", () => {
-    // Every phrase is new, so there are as many as two characters make.
+  test("reserves the memory of the phrases", () => {
+    // Every phrase is new, so there are as many as pairs of characters.
     const text = Array.from({ length: 60_000 }, (_, n) =>
       String.fromCharCode(0x100 + ((n * 7_919) % 30_000)),
     ).join("");

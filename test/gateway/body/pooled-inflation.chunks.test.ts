@@ -1,5 +1,5 @@
-// A body is inflated chunk by chunk; what a chunk lay in is given back when it is copied, and not
-// left to the collector.
+// A body is inflated chunk by chunk. The memory of a chunk is freed when it has been copied, not
+// left to the garbage collector.
 
 import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
@@ -8,7 +8,7 @@ import { BodyBuffer } from "../../../src/gateway/body/body-buffer.ts";
 import { BodyMemory } from "../../../src/gateway/body/body-memory.ts";
 import { PooledInflation } from "../../../src/gateway/body/pooled-inflation.ts";
 
-test("inflated chunks are given back: of a chunk that is copied nothing is kept, and the body is what it was", async () => {
+test("frees inflated chunks once they are copied, and the body is intact", async () => {
   const body = Buffer.from(randomBytes(500_000).toString("hex"));
   let first: Buffer | undefined;
   const { promise, resolve } = Promise.withResolvers<unknown>();

@@ -1,6 +1,5 @@
-// What the addon inflates is what node:zlib inflates, for bodies whole, cut, spoilt, joined, and
-// said to be what they are not. It takes every whole body there is room for, and uses the same
-// memory each time.
+// The addon inflates as node:zlib does, for bodies that are whole, cut, damaged, joined, or
+// labelled with the wrong coding. It takes every whole body that fits, and reuses the same memory.
 
 import zlib from "node:zlib";
 import fc from "fast-check";
@@ -34,7 +33,7 @@ const anyBody = fc.record({
   strategy: fc.constantFrom(0, 1, 2, 3, 4),
 });
 
-/** As it is, or damaged in a way of which `at` says where. */
+/** The body unchanged, or damaged at the place `at`. */
 const anyDamage = fc.record({
   kind: fc.constantFrom("none", "cut", "flipped", "joined", "followed", "cut at the start"),
   at: fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true }),
@@ -62,7 +61,7 @@ function damaged(body: Buffer, kind: string, at: number): Buffer {
 }
 
 describe("a body inflated in the addon", () => {
-  test("is what node:zlib makes of it, or is left to that", () => {
+  test("agrees with node:zlib, or is left to it", () => {
     const property = fc.property(
       anyBody,
       anyDamage,
@@ -76,7 +75,7 @@ describe("a body inflated in the addon", () => {
     fc.assert(property, { numRuns: 3_000 });
   });
 
-  test("is every whole one for which there is room", () => {
+  test("accepts every whole body that fits", () => {
     const property = fc.property(anyBody, ({ text, form, level, strategy }) => {
       const body = encoders[form](text, { level, strategy });
       const bytes = Buffer.from(text);
@@ -87,7 +86,7 @@ describe("a body inflated in the addon", () => {
     fc.assert(property, { numRuns: 1_000 });
   });
 
-  test("lies where the one before it lay", () => {
+  test("reuses the memory of the previous body", () => {
     const one = quick.inflated("gzip", zlib.gzipSync("one"));
     const other = quick.inflated("deflate", zlib.deflateSync("other"));
     expect(other?.toString()).toBe("other");
@@ -95,7 +94,7 @@ describe("a body inflated in the addon", () => {
     expect(other?.buffer.byteLength).toBe(bytesMax);
   });
 
-  test("is never larger than what the event loop has time for", () => {
+  test("is never larger than one turn of the event loop allows", () => {
     const wide = new QuickInflation(new Inflater(), Number.MAX_SAFE_INTEGER);
     const most = zlib.deflateSync(Buffer.alloc(atOnceInflatedBytesMax));
     expect(wide.inflated("deflate", most)).toHaveLength(atOnceInflatedBytesMax);

@@ -44,13 +44,13 @@ describe("slow clients get through", () => {
     expect(body.kept).toBe(kept);
   });
 
-  test("so many may be slow at a time", () => {
+  test("limits the number of slow bodies", () => {
     const bodies = Array.from({ length: slowBodiesMax + 10 }, () => bodyOf(10_000, 20_000));
     keepSlowOpen(bodies, now);
     expect(bodies.filter(({ kept }) => kept === 1).length).toBe(slowBodiesMax);
   });
 
-  test("one address leaves places to others, and who shows no key to who does", () => {
+  test("leaves slots for other addresses, and for bodies with a key", () => {
     const of = (senderAddress: string, isKnown: boolean, length: number) =>
       Array.from({ length }, () => bodyOf(10_000, 20_000, { senderAddress, isKnown }));
     const keptOf = (bodies: { kept: number }[]) => bodies.filter(({ kept }) => kept === 1).length;
@@ -63,18 +63,18 @@ describe("slow clients get through", () => {
     keepSlowOpen([...greedy, ...keyless, ...phone, ...keyed], now);
     expect([phone, keyed, keyless].map(keptOf)).toEqual([1, 100, 28]);
     expect(keptOf(greedy)).toBe(slowBodiesMax - 129);
-    // Alone, as behind a proxy that is not named as trusted, it has all of them.
+    // Alone, as behind a proxy that is not configured as trusted, it gets all of them.
     const alone = of("a", true, slowBodiesMax);
     keepSlowOpen(alone, now);
     expect(keptOf(alone)).toBe(slowBodiesMax);
   });
 
-  test("a body of 2 kB a second is answered, and one that stops coming is cut off", {
+  test("answers a body of 2 kB a second, and closes the connection of one that stops", {
     timeout: 120_000,
   }, async () => {
     const server = await startTestServer();
     const [slow, stopped] = [await connectTo(server), await connectTo(server)];
-    // To where nothing is kept.
+    // Sent to a path whose bodies are discarded.
     const dropped = await connectTo(server);
     const [pieces, pieceBytes] = [18, 2_000];
     const start = head({ "Content-Length": String(pieces * pieceBytes) });

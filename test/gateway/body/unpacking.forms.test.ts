@@ -1,5 +1,5 @@
-// The forms in which PostHog's clients send their JSON, each whole, in pieces and large; and what
-// is said of those that are damaged.
+// The forms in which PostHog's clients send their JSON: each whole, in pieces and large, and the
+// errors for damaged ones.
 
 import zlib from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -22,7 +22,7 @@ const texts: [string, string][] = [
   ["an array", JSON.stringify([event, event, { ...event, offset: 17 }])],
   ["a batch behind white space", ` \r\n\t${JSON.stringify({ api_key: "ka", batch: [event] })}\n`],
 ];
-/** Of so many kinds of characters that none of the forms makes it small. */
+/** Has enough kinds of characters that no form makes it small. */
 const manyEvents = JSON.stringify({
   api_key: "ka",
   batch: Array.from({ length: 4_000 }, (_, n) => ({
@@ -44,8 +44,7 @@ const cases = [
 ];
 
 /**
- * Each of them cut, spoilt, or said to be what it is not. What comes is told, and not handed on as
- * something else.
+ * Each form cut, damaged or mislabelled. The result is an error, and never a different payload.
  */
 const text = JSON.stringify(event);
 
@@ -58,7 +57,7 @@ describe("every form of a payload is read", () => {
     expect(server.taken.map((taken) => taken.text)).toEqual([text]);
   });
 
-  test.each(forms)("%s of half a megabyte, in pieces", async (_name, send) => {
+  test.each(forms)("reads %s of half a megabyte, in pieces", async (_name, send) => {
     const server = await startTestServer(large);
     const wire = await connectTo(server);
     const request = requestOf(send(manyEvents));
@@ -71,7 +70,7 @@ describe("every form of a payload is read", () => {
     expect(server.taken[0]!.text === manyEvents).toBe(true);
   });
 
-  test.each(forms)("whose it is shows as it arrives: %s", async (_name, send) => {
+  test.each(forms)("finds the project while the body arrives: %s", async (_name, send) => {
     const peek = peekOfOneProject();
     const seen: (string | undefined)[] = [];
     const server = await startTestServer({
@@ -175,7 +174,7 @@ describe("every form of a payload is read", () => {
       /as gzip: /,
     ],
     [
-      "gzip spoilt at its start",
+      "gzip damaged at its start",
       { line: "POST /e/?compression=gzip-js", body: Buffer.concat([Buffer.of(0), gzipped]) },
       400,
       "invalid_encoding",
@@ -322,13 +321,13 @@ describe("every form of a payload is read", () => {
     ["a form of gzip", (bytes: number) => asForm(base64(zlib.gzipSync(Buffer.alloc(bytes, " "))))],
     ["lz64", (bytes: number) => ({ line: "POST /e/?compression=lz64", body: lzBomb(bytes) })],
     ["a form of lz64", (bytes: number) => asForm(lzBomb(bytes), "&compression=lz64")],
-  ])("%s stops at the limit of what a body may inflate to", async (_name, send) => {
+  ])("stops %s at the inflation limit", async (_name, send) => {
     const { reply, server } = await answered(send(21 * MIB), large);
     expect([reply.status, codeIn(reply)]).toEqual([413, "inflated_too_large"]);
     expect(server.admission.bytes).toBe(0);
   });
 
-  test("lz64 stops where the budget has no more room", async () => {
+  test("stops lz64 when the budget is used up", async () => {
     const { reply } = await answered(
       { line: "POST /e/?compression=lz64", body: lzBomb(16 * MIB) },
       { ...large, inflightBytesMax: 4 * MIB },
@@ -336,7 +335,7 @@ describe("every form of a payload is read", () => {
     expect([reply.status, codeIn(reply)]).toEqual([503, "overloaded"]);
   });
 
-  test("lz64 and base64 of clients that leave give everything back", async () => {
+  test("frees lz64 and base64 bodies of clients that leave", async () => {
     const server = await startTestServer(large);
     for (const sent of [
       { line: "POST /e/?compression=lz64", body: lzEncode(manyEvents) },
@@ -353,7 +352,7 @@ describe("every form of a payload is read", () => {
     }
   });
 
-  test("a body beside data in the query is read and not kept", async () => {
+  test("ignores a body if the query has data", async () => {
     const server = await startTestServer(large);
     const wire = await connectTo(server);
     const request = requestOf({
@@ -366,7 +365,7 @@ describe("every form of a payload is read", () => {
     expect(server.taken[0]!.text).toBe(text);
   });
 
-  test("of what browsers send as gzip that no header names, the first kilobyte shows whose it is", async () => {
+  test("finds the project in the first kilobyte of a browser's gzip that no header names", async () => {
     const peek = peekOfOneProject();
     let seen: string | undefined;
     const server = await startTestServer({
@@ -377,11 +376,11 @@ describe("every form of a payload is read", () => {
         return hint;
       },
     });
-    // What they tell of themselves stands before the key, and says something new with every word.
-    const told = zlib.deflateRawSync(Buffer.from(manyEvents)).toString("base64").slice(0, 700);
+    // What browsers report about themselves precedes the key, and every word is new.
+    const description = zlib.deflateRawSync(Buffer.from(manyEvents)).toString("base64").slice(0, 700);
     const events = Array.from({ length: 5_000 }, (_, n) => ({
       event: "e",
-      properties: { told, token: "ka", n: n * 7_919 },
+      properties: { description, token: "ka", n: n * 7_919 },
     }));
     const request = requestOf({
       line: "POST /e/?compression=gzip-js",

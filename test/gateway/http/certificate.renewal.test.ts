@@ -1,5 +1,6 @@
-// When the certificate's files change, new connections get the new one, open ones go on, and none
-// is refused on the way. Files that do not fit leave the old one in use, and say so once.
+// When the certificate's files change, new connections get the new certificate and open ones
+// continue; none is refused. Files that do not match leave the old certificate in use, which is
+// logged once.
 
 import { once } from "node:events";
 import {
@@ -23,7 +24,7 @@ const lookEveryMs = 15;
 const dayMs = 86_400_000;
 
 describe("certificates are renewed while serving", () => {
-  test("new connections get the new certificate, open ones go on", async () => {
+  test("gives new connections the new certificate, and keeps open ones", async () => {
     const renewing = await start();
     const before = await secure(renewing);
     expect(shownBy(before)).toBe("first");
@@ -37,7 +38,7 @@ describe("certificates are renewed while serving", () => {
     }
   });
 
-  test("under connections that come all the time, no request is lost", async () => {
+  test("loses no request under constant new connections", async () => {
     const renewing = await start();
     const pairs = [
       await authority.server({ name: "odd" }),
@@ -75,7 +76,7 @@ describe("certificates are renewed while serving", () => {
     expect([...shown]).toEqual(expect.arrayContaining(["even", "odd"]));
   });
 
-  test("a link that is turned elsewhere, as Kubernetes renews secrets, is a change", async () => {
+  test("treats a retargeted link as a change, as Kubernetes renews secrets", async () => {
     const folder = mkdtempSync(path.join(authority.folder, "secret-"));
     const [old, young] = [
       await authority.server({ name: "old" }),
@@ -114,7 +115,7 @@ describe("certificates are renewed while serving", () => {
       ({ cert, first }: Renewing) => writeFileSync(cert, first.cert + first.cert.replace("M", "*")),
     ],
   ])(
-    "%s keeps the old one, says so once, and the next good pair is taken",
+    "keeps the old certificate for %s, logs it once, and takes the next good pair",
     async (_what, damage) => {
       const renewing = await start();
       const { expirySeconds } = renewing.watch;
@@ -123,7 +124,7 @@ describe("certificates are renewed while serving", () => {
         notAfter: new Date(Date.now() + 9 * dayMs),
       });
       damage(renewing, other);
-      await until(() => renewing.said("error").length === 1, "it is told");
+      await until(() => renewing.said("error").length === 1, "it is logged");
       expect(shownBy(await secure(renewing))).toBe("first");
       expect(renewing.watch.expirySeconds).toBe(expirySeconds);
       const looksLater = performance.now() + 10 * lookEveryMs;
@@ -137,7 +138,7 @@ describe("certificates are renewed while serving", () => {
     },
   );
 
-  test("what was in the way only for a while: the same files are tried again, and each fault is told once", async () => {
+  test("retries the same files after a temporary error, and logs each error once", async () => {
     const renewing = await start(2);
     const { http } = renewing.server;
     const renew = http.renewCertificate.bind(http);
@@ -154,14 +155,14 @@ describe("certificates are renewed while serving", () => {
     expect(shownBy(await secure(renewing))).toBe("next");
   });
 
-  test("a pair is taken once, and the same written anew is no other", async () => {
+  test("loads a pair once, and ignores identical files", async () => {
     const renewing = await start();
     const next = await authority.server({ name: "next" });
     writeFileSync(renewing.cert, next.cert);
     writeFileSync(renewing.key, next.key);
     await until(() => renewing.said("info").length === 1, "it was renewed");
     expect(renewing.logged.map(([level]) => level)).toEqual(["info"]);
-    // The same content, written anew, is no other certificate.
+    // Identical content is not a new certificate.
     const { server } = renewing;
     server.http.renewCertificate = () => expect.unreachable("the same is not renewed");
     writeFileSync(renewing.cert, next.cert);
@@ -179,7 +180,7 @@ describe("certificates are renewed while serving", () => {
       "is not valid yet",
       { notBefore: new Date(Date.now() + dayMs), notAfter: new Date(Date.now() + 9 * dayMs) },
     ],
-  ])("one that %s is served with a warning", async (what, dates) => {
+  ])("serves a certificate that %s with a warning", async (what, dates) => {
     const pair = await authority.server({ name: "first", ...dates });
     const renewing = await startOn(pair.certFile, pair.keyFile);
     expect(renewing.said("warn")).toEqual([expect.stringContaining(what)]);
@@ -190,7 +191,7 @@ describe("certificates are renewed while serving", () => {
   test.each([
     [2_048, []],
     [3_072, [expect.stringMatching(/RSA key of 3072 bits: .* use an ECDSA key \(P-256\)$/)]],
-  ])("an RSA key of %i bits is served, and a long one warned about", async (keySize, warnings) => {
+  ])("serves an RSA key of %i bits, and warns about a long one", async (keySize, warnings) => {
     const folder = mkdtempSync(path.join(authority.folder, "rsa-"));
     const { cert, private: key } = await generate([{ name: "commonName", value: "rsa" }], {
       keySize,

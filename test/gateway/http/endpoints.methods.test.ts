@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { codeIn, connectTo, head, startTestServer, until } from "../../kit/http-server.ts";
 
-describe("the endpoints take POST alone", () => {
-  test.each(["PUT", "PATCH", "DELETE", "TRACE"])("%s on an endpoint is 405", async (method) => {
+describe("the endpoints accept only POST", () => {
+  test.each(["PUT", "PATCH", "DELETE", "TRACE"])("answers %s on an endpoint 405", async (method) => {
     const server = await startTestServer();
     for (const path of ["/capture", "/capture/", "/batch", "/e/", "/i/v0/e"]) {
       const wire = await connectTo(server);
@@ -13,12 +13,12 @@ describe("the endpoints take POST alone", () => {
         "method_not_allowed",
         "GET, POST, OPTIONS",
       ]);
-      // Nothing says where it ends, so nothing comes behind it.
+      // The request does not state where it ends, so nothing after it is read.
       expect(reply.headers.get("connection")).toBe("close");
     }
   });
 
-  test("a HEAD is answered without a body", async () => {
+  test("answers a HEAD without a body", async () => {
     const server = await startTestServer();
     const askHead = async (path: string) => {
       const wire = await connectTo(server);
@@ -42,7 +42,7 @@ describe("the endpoints take POST alone", () => {
     "/batch//",
     "/%63apture/",
     "//captur/",
-  ])("%s is nothing, but for a preflight", async (path) => {
+  ])("answers %s 404, except a preflight", async (path) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     for (const method of ["GET", "POST", "PUT"]) {
@@ -76,7 +76,7 @@ describe("the endpoints take POST alone", () => {
     ["/api/v1/analytics/something-else", "/api/v1/analytics/something-else"],
     ["/%63apturr", "/%63apturr"],
     [`/${"a".repeat(200)}`, `/${"a".repeat(79)}…`],
-  ])("the answer names the path %s as %s", async (path, named) => {
+  ])("names the path %s in the answer as %s", async (path, named) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(head({ "Content-Length": "0" }, `POST ${path}?api_key=phc_0123456789abc`));

@@ -14,7 +14,7 @@ import {
   until,
 } from "../../kit/http-server.ts";
 
-describe("clients may leave at any moment", () => {
+describe("clients may leave at any time", () => {
   test.each([
     ["head", head({ "Content-Length": "10" })],
     ["body", Buffer.concat([head({ "Content-Length": "10" }), Buffer.from("abc")])],
@@ -22,7 +22,7 @@ describe("clients may leave at any moment", () => {
       "body",
       Buffer.concat([head({ "Transfer-Encoding": "chunked" }), Buffer.from("3\r\nabc\r\n")]),
     ],
-  ])("gone in its %s, nothing is left in hand", async (phase, bytes) => {
+  ])("holds nothing for a client that leaves in its %s", async (phase, bytes) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(bytes);
@@ -45,7 +45,7 @@ describe("clients may leave at any moment", () => {
       (exchange: Exchange) => exchange.answerProblem({ code: "timeout", detail: "late" }),
     ],
   ])(
-    "gone before its answer, the intake goes on and its late %s is harmless",
+    "the intake continues and its late %s is harmless if the client leaves before the answer",
     async (_, answer) => {
       const { server, wire } = await heldRequest();
       wire.socket.destroy();
@@ -58,7 +58,7 @@ describe("clients may leave at any moment", () => {
     },
   );
 
-  test("gone while its body is inflated on the pool, it never reaches the intake", async () => {
+  test("a body whose client leaves during inflation never reaches the intake", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     // Every thread of the pool is busy for a while, so that the body has to wait for one.
@@ -78,7 +78,7 @@ describe("clients may leave at any moment", () => {
     expect([server.aborted, server.taken.length]).toEqual([["answer"], 1]);
   });
 
-  test("an answer past a client that closed its sending side reaches nobody, and harms nothing", async () => {
+  test("an answer to a client that closed its sending side is dropped, and harms nothing", async () => {
     const { server, wire } = await heldRequest();
     wire.socket.end();
     await until(() => server.aborted.length === 1, "uWS takes a half-closed connection for closed");

@@ -1,5 +1,5 @@
-// The states of a request's answer, without a socket: whatever happens in whatever order, one
-// answer at most is written, and what the request held is given back once.
+// The states of a request's answer, without a socket: in whatever order events occur, at most one
+// answer is written, and what the request held is released once.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
@@ -23,7 +23,7 @@ import { oneStored } from "../../kit/http-server.ts";
 const monotonicMs = (): number => 0;
 const problem = { code: "overloaded", detail: "No room for the body" } as const;
 
-/** Chunks are not followed, but where they are given. */
+/** Chunks are tracked only if given. */
 const notFollowed = new Proxy({}, { get: () => () => {} }) as ExchangeShared["chunks"];
 
 function begin(chunks = notFollowed) {
@@ -82,7 +82,7 @@ function begin(chunks = notFollowed) {
   return { exchange, shared, admission, written, counted, logged, read };
 }
 
-test("an answer that is put off stops the work on the body at once, and is the only one", async () => {
+test("a deferred answer stops the work on the body at once, and is the only one", async () => {
   const { exchange, shared, admission, written, counted, logged } = begin();
   let stopped = 0;
   exchange.hasUncertainEnd = true;
@@ -90,7 +90,7 @@ test("an answer that is put off stops the work on the body at once, and is the o
   exchange.body.cancelWork = () => void stopped++;
   exchange.answerProblem(problem);
   expect([exchange.isOver, stopped, written]).toEqual([true, 1, []]);
-  // A bug, so it is logged; the first answer goes out all the same.
+  // A bug, so it is logged; the first answer is still sent.
   exchange.answerStored(oneStored);
   expect([written, logged.length]).toEqual([[], 1]);
   await nextTurn();
@@ -98,7 +98,7 @@ test("an answer that is put off stops the work on the body at once, and is the o
   expect([stopped, counted, shared.inflight, admission.bytes]).toEqual([1, ["batch 503"], 0, 0]);
 });
 
-test("a client that leaves while its answer is put off gets none, and the request ends", async () => {
+test("a client that leaves while its answer is deferred gets none, and the request ends", async () => {
   const { exchange, shared, admission, written, counted, logged } = begin();
   exchange.hasUncertainEnd = true;
   exchange.answerProblem(problem);
@@ -119,7 +119,7 @@ test("a client that leaves while the intake has the body: the request ends with 
   expect([written, counted, logged]).toEqual([[], ["aborted at answer"], []]);
 });
 
-test("a client that leaves before that ends the request, and the work on its body", () => {
+test("a client that leaves before that ends the request and the work on its body", () => {
   const { exchange, shared, admission, written, counted } = begin();
   let stopped = 0;
   exchange.body.state = BodyState.Waiting;
@@ -129,7 +129,7 @@ test("a client that leaves before that ends the request, and the work on its bod
   expect([written, counted]).toEqual([[], ["aborted at answer"]]);
 });
 
-test("a body that is evicted while it arrives is answered at its end; one that is here, at once", () => {
+test("a body evicted while it arrives is answered at its end, and a complete one at once", () => {
   const arriving = begin();
   arriving.exchange.body.state = BodyState.Arriving;
   arriving.exchange.body.evict();
@@ -163,7 +163,7 @@ test("a connection that waits for its turn to be read is kept open without being
 });
 
 test.each([false, true])(
-  "a body refused for its chunks is answered in a turn of its own, closed before: %s",
+  "answers a body rejected for its chunks in a later turn, closed before: %s",
   async (isClosed) => {
     const { exchange, admission, written, counted, read, logged } = begin();
     exchange.refuseChunks(problem);

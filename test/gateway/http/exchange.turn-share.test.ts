@@ -1,6 +1,6 @@
-// Requests that are answered as they are read can stand in one buffer by the thousand, and uWS goes
-// on through it for as long as each is answered before the next. Counted in requests handled and
-// answers given between two turns of the event loop.
+// Thousands of requests that are answered as they are read can be in one buffer, and uWS reads on
+// as long as each is answered before the next. Counted in requests handled and answers sent between
+// two turns of the event loop.
 
 import { describe, expect, test } from "vitest";
 import { ANSWERS_AT_ONCE_MAX } from "../../../src/gateway/http/exchange.ts";
@@ -62,24 +62,24 @@ function countTurns(server: TestServer): { readonly turns: number[]; stop(): voi
 
 const alone = [...kinds, ["without a body", head({ "Content-Length": "0" }), () => {}] as const];
 
-describe("answers at once have a share of a turn", () => {
+describe("immediate answers have a limit per turn", () => {
   test.each(alone)(
-    "of those %s, one connection has a share of a turn",
+    "limits one connection per turn, for requests %s",
     async (_, request, answer) => {
       const server = await startTestServer();
       server.answer = answer;
       const wire = await connectTo(server);
       wire.write(Buffer.concat(Array.from({ length: 4_000 }, () => request)));
       await wire.ended();
-      // Of what came in one read. The connection ends with the first whose answer was put off,
-      // unless that was the last of the read.
+      // These came in one read. The connection ends with the first deferred answer, unless that was
+      // the last of the read.
       expect(server.finished.length).toBeLessThanOrEqual(4 * ANSWERS_AT_ONCE_MAX);
       await until(() => server.http.inflight() === 0, "nothing is left");
     },
   );
 
   test.each(kinds)(
-    "of those %s, many connections share that, and nobody is cut off who waits for the answer",
+    "shares the limit between many connections, and closes none that waits for its answer, for requests %s",
     async (...kind) => {
       const [_, request, answer] = kind;
       const server = await startTestServer();
@@ -91,7 +91,7 @@ describe("answers at once have a share of a turn", () => {
         wire.write(Buffer.concat(Array.from({ length: 1_000 }, () => request)));
       for (const wire of others) wire.write(request);
       await Promise.all(wires.map((wire) => wire.ended()));
-      // And one of each connection, whose answer is put off.
+      // One more for each connection, whose answer is deferred.
       expect(Math.max(...counted.turns)).toBeLessThanOrEqual(
         ANSWERS_AT_ONCE_MAX + wires.length + others.length,
       );
@@ -105,7 +105,7 @@ describe("answers at once have a share of a turn", () => {
     },
   );
 
-  test("who waits for each answer keeps the connection, however many others do so", async () => {
+  test("keeps the connection of a client that waits for each answer, however many others do", async () => {
     const server = await startTestServer();
     server.refusal = "store_full";
     const wires = await Promise.all(
@@ -121,7 +121,7 @@ describe("answers at once have a share of a turn", () => {
     expect(wires.some((wire) => wire.closed())).toBe(false);
   });
 
-  test("a handful that stand behind one another are all answered, in their order", async () => {
+  test("answers a handful of pipelined requests in order", async () => {
     const server = await startTestServer();
     server.answer = (exchange, body) =>
       exchange.answerProblem({ code: "invalid_json", detail: JSON.parse(body.toString()).name });

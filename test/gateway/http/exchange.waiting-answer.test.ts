@@ -1,5 +1,5 @@
-// The answer to a request whose end is in doubt comes in a turn of its own. Until then it is not
-// evicted: a body that wants its room in the same turn must not have it answered a second time.
+// A request whose end is uncertain is answered in a later turn. Until then it is not evicted:
+// otherwise a body that needs its room in the same turn would cause a second answer.
 
 import { expect, test } from "vitest";
 import {
@@ -14,7 +14,7 @@ import { peekOfOneProject } from "../../kit/peek.ts";
 
 const peek = peekOfOneProject();
 
-test("an answer that waits is the only one: a body that lacks room, right behind one that is being answered", async () => {
+test("a deferred answer is the only one: a body that lacks room directly follows one that is being answered", async () => {
   for (let time = 0; time < 10; time++) {
     const server = await startTestServer({ bodyBytesMax: 900_000, peek });
     const [odd, other] = [await connectTo(server), await connectTo(server)];
@@ -31,7 +31,7 @@ test("an answer that waits is the only one: a body that lacks room, right behind
     server.admission.take(taken);
     odd.write("0\r\n\r\n");
     other.write(body.subarray(100_000));
-    // Both are there when the server looks again.
+    // Both have arrived when the server reads again.
     for (const untilMs = performance.now() + 20; performance.now() < untilMs; );
     const [first, second] = await Promise.all([odd.reply(), other.reply()]);
     server.admission.release(taken);

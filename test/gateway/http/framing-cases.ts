@@ -1,6 +1,6 @@
-// Requests that two readers may see end at different places, each with a request behind it that
-// only one of them sees: what the lists of request smuggling have (CWE-444, RFC 9112 section 11.2),
-// for the tests that send them alone and through proxies.
+// Requests whose end two readers may see at different places, each followed by a request that only
+// one of them sees. From the lists of request smuggling (CWE-444, RFC 9112 section 11.2), for the
+// tests that send them directly and through proxies.
 
 import { event, request } from "../../kit/hostile.ts";
 
@@ -11,10 +11,9 @@ interface FramingCase {
    */
   readonly bytes: (carrier: string, smuggled: string) => Buffer;
   /**
-   * What may be answered when the gateway is spoken to directly and nothing comes behind; none:
-   * that is not asked.
+   * The statuses allowed when the request is sent directly and nothing follows; empty: not checked.
    */
-  readonly hears: readonly number[];
+  readonly allowed: readonly number[];
 }
 
 const smuggledRequest = (id: string): Buffer => request(event(id));
@@ -28,7 +27,7 @@ function withHeaders(...headers: (string | ((body: string) => string))[]): Frami
   };
 }
 
-/** The head says nothing that counts, so the smuggled request is at once what comes next. */
+/** The head has no valid length, so the smuggled request is what comes next. */
 function withoutBody(line: string, ...headers: string[]): FramingCase["bytes"] {
   return (_carrier, smuggled) =>
     Buffer.concat([request("", headers, line), smuggledRequest(smuggled)]);
@@ -48,46 +47,46 @@ const sized = (size: (body: string) => string) => (body: string) =>
   `${size(body)}\r\n${body}\r\n0\r\n\r\n`;
 
 const lengths: Record<string, FramingCase> = {
-  "no length": { bytes: withoutBody(post), hears: [400] },
-  "a length of 0": { bytes: withoutBody(post, "Content-Length: 0"), hears: [400] },
-  "a length of 00": { bytes: withoutBody(post, "Content-Length: 00"), hears: [400] },
-  "an empty length": { bytes: withoutBody(post, "Content-Length:"), hears: [400] },
-  // The library has found no length, so the body is a request that makes no sense to it.
+  "no length": { bytes: withoutBody(post), allowed: [400] },
+  "a length of 0": { bytes: withoutBody(post, "Content-Length: 0"), allowed: [400] },
+  "a length of 00": { bytes: withoutBody(post, "Content-Length: 00"), allowed: [400] },
+  "an empty length": { bytes: withoutBody(post, "Content-Length:"), allowed: [400] },
+  // The library has found no length, so it reads the body as a malformed request.
   "an empty length before the true one": {
     bytes: withHeaders("Content-Length:", bytesOf),
-    hears: [505],
+    allowed: [505],
   },
   "an empty length behind the true one": {
     bytes: withHeaders(bytesOf, "Content-Length:"),
-    hears: [400],
+    allowed: [400],
   },
-  "two equal lengths": { bytes: withHeaders(bytesOf, bytesOf), hears: [400] },
-  "a longer length behind": { bytes: withHeaders(bytesOf, "Content-Length: 500"), hears: [400] },
+  "two equal lengths": { bytes: withHeaders(bytesOf, bytesOf), allowed: [400] },
+  "a longer length behind": { bytes: withHeaders(bytesOf, "Content-Length: 500"), allowed: [400] },
   "a shorter length before": {
     bytes: withHeaders("Content-Length: 4", bytesOf),
-    hears: [400, 505],
+    allowed: [400, 505],
   },
-  "two hosts": { bytes: withHeaders(bytesOf, "Host: other"), hears: [400] },
-  "a list of lengths": { bytes: withHeaders((body) => `${bytesOf(body)}, 5`), hears: [400] },
-  "a length with a plus": { bytes: withHeaders("Content-Length: +5"), hears: [400] },
+  "two hosts": { bytes: withHeaders(bytesOf, "Host: other"), allowed: [400] },
+  "a list of lengths": { bytes: withHeaders((body) => `${bytesOf(body)}, 5`), allowed: [400] },
+  "a length with a plus": { bytes: withHeaders("Content-Length: +5"), allowed: [400] },
 };
 
 const hidden: Record<string, FramingCase> = {
   "a header without a name before the length": {
     bytes: withoutBody(post, ": x", "Content-Length: 400"),
-    hears: [400],
+    allowed: [400],
   },
   "a header without a name before the coding": {
     bytes: withoutBody(post, ": x", "Transfer-Encoding: chunked"),
-    hears: [400],
+    allowed: [400],
   },
   "the same on a path that is not there": {
     bytes: withoutBody("POST /nowhere HTTP/1.1", ": x", "Content-Length: 400"),
-    hears: [404],
+    allowed: [404],
   },
   "the same with another method": {
     bytes: withoutBody("DELETE /capture/ HTTP/1.1", ": x", "Content-Length: 400"),
-    hears: [405],
+    allowed: [405],
   },
   "a header without a name in a preflight": {
     bytes: withoutBody(
@@ -96,15 +95,15 @@ const hidden: Record<string, FramingCase> = {
       ": x",
       "Content-Length: 400",
     ),
-    hears: [200],
+    allowed: [200],
   },
   "a header without a name and a coding in a preflight": {
     bytes: withoutBody("OPTIONS /batch/ HTTP/1.1", ": x", "Transfer-Encoding: chunked"),
-    hears: [200],
+    allowed: [200],
   },
   "a header without a name in an OPTIONS of another path": {
     bytes: withoutBody("OPTIONS /nowhere HTTP/1.1", ": x", "Content-Length: 400"),
-    hears: [200],
+    allowed: [200],
   },
   "an empty length on a preflight": {
     bytes: withoutBody(
@@ -112,15 +111,15 @@ const hidden: Record<string, FramingCase> = {
       "Content-Length:",
       "Origin: https://a.example",
     ),
-    hears: [400],
+    allowed: [400],
   },
   "an empty length with another method": {
     bytes: withoutBody("GET /nowhere HTTP/1.1", "Content-Length:"),
-    hears: [400],
+    allowed: [400],
   },
   "an empty length in a HEAD": {
     bytes: withoutBody("HEAD /capture/ HTTP/1.1", "Content-Length:"),
-    hears: [400],
+    allowed: [400],
   },
 };
 
@@ -135,48 +134,48 @@ const codings: Record<string, FramingCase> = Object.fromEntries([
     "chunked chunked",
   ].map((coding) => [
     `a coding of ${coding}`,
-    { bytes: withHeaders(`Transfer-Encoding: ${coding}`), hears: [400] } satisfies FramingCase,
+    { bytes: withHeaders(`Transfer-Encoding: ${coding}`), allowed: [400] } satisfies FramingCase,
   ]),
   [
     "an empty coding and a length",
-    { bytes: withHeaders("Transfer-Encoding:", bytesOf), hears: [400] },
+    { bytes: withHeaders("Transfer-Encoding:", bytesOf), allowed: [400] },
   ],
   [
     "a length and an empty coding",
-    { bytes: withHeaders(bytesOf, "Transfer-Encoding:"), hears: [400] },
+    { bytes: withHeaders(bytesOf, "Transfer-Encoding:"), allowed: [400] },
   ],
-  ["both", { bytes: withHeaders(bytesOf, "Transfer-Encoding: chunked"), hears: [400] }],
-  ["chunked and an empty length", { bytes: inChunks(sized(hex), "Content-Length:"), hears: [400] }],
-  ["chunked twice", { bytes: inChunks(sized(hex), "Transfer-Encoding: chunked"), hears: [400] }],
+  ["both", { bytes: withHeaders(bytesOf, "Transfer-Encoding: chunked"), allowed: [400] }],
+  ["chunked and an empty length", { bytes: inChunks(sized(hex), "Content-Length:"), allowed: [400] }],
+  ["chunked twice", { bytes: inChunks(sized(hex), "Transfer-Encoding: chunked"), allowed: [400] }],
 ]);
 
-// What uWS takes for the end of the chunks and another reader may not, or the other way round.
-// Whatever it makes of them, what follows is never a request.
+// What uWS takes for the end of the chunks and another reader may not, or the reverse. In either
+// case, what follows is never read as a request.
 const chunks: Record<string, FramingCase> = {
-  "chunks, and a request behind": { bytes: inChunks(sized(hex)), hears: [] },
-  "Chunked in capitals": { bytes: withHeaders("Transfer-Encoding: CHUNKED"), hears: [] },
+  "chunks, and a request behind": { bytes: inChunks(sized(hex)), allowed: [] },
+  "Chunked in capitals": { bytes: withHeaders("Transfer-Encoding: CHUNKED"), allowed: [] },
   "an extension that is read as digits": {
     bytes: inChunks(sized((body) => `${hex(body)};`)),
-    hears: [],
+    allowed: [],
   },
-  "a size with a letter beyond f": { bytes: inChunks(sized((body) => `${hex(body)}g`)), hears: [] },
-  "a size with =": { bytes: inChunks(sized((body) => `=${hex(body)}`)), hears: [] },
-  "a size with <": { bytes: inChunks(sized((body) => `<${hex(body)}`)), hears: [] },
+  "a size with a letter beyond f": { bytes: inChunks(sized((body) => `${hex(body)}g`)), allowed: [] },
+  "a size with =": { bytes: inChunks(sized((body) => `=${hex(body)}`)), allowed: [] },
+  "a size with <": { bytes: inChunks(sized((body) => `<${hex(body)}`)), allowed: [] },
   "an empty size as the end": {
     bytes: inChunks((body) => `${hex(body)}\r\n${body}\r\n\r\n\r\n`),
-    hears: [],
+    allowed: [],
   },
   "no line end behind the data": {
     bytes: inChunks((body) => `${hex(body)}\r\n${body}XX0\r\n\r\n`),
-    hears: [],
+    allowed: [],
   },
-  "line feeds alone": { bytes: inChunks((body) => `${hex(body)}\n${body}\n0\n\n`), hears: [] },
+  "line feeds alone": { bytes: inChunks((body) => `${hex(body)}\n${body}\n0\n\n`), allowed: [] },
   "a trailer that is a length": {
     bytes: inChunks((body) => `${hex(body)}\r\n${body}\r\n0\r\nContent-Length: 300\r\n\r\n`),
-    hears: [],
+    allowed: [],
   },
-  "no chunk at all": { bytes: inChunks(() => "0\r\n\r\n"), hears: [] },
-  "chunks that are not JSON": { bytes: inChunks(() => "1\r\n{\r\n0\r\n\r\n"), hears: [] },
+  "no chunk at all": { bytes: inChunks(() => "0\r\n\r\n"), allowed: [] },
+  "chunks that are not JSON": { bytes: inChunks(() => "1\r\n{\r\n0\r\n\r\n"), allowed: [] },
 };
 
 export function framingCases(): Map<string, FramingCase> {

@@ -1,5 +1,5 @@
-// A request that could be read in two ways is the last one of its connection: what follows it is
-// never taken for a request, whether it is there already or comes after the answer.
+// A request that could be read in two ways is the last one of its connection. What follows it is
+// never read as a request, whether it is already there or arrives after the answer.
 
 import { createConnection } from "node:net";
 import { describe, expect, test } from "vitest";
@@ -9,7 +9,7 @@ import { framingCases } from "./framing-cases.ts";
 const waitMsMax = 20_000;
 
 describe("a request ends in one place", () => {
-  test("what is behind an odd request is not stored", { timeout: 120_000 }, async () => {
+  test("stores nothing after an odd request", { timeout: 120_000 }, async () => {
     const target = await startTarget("--body-bytes-max", "1048576");
     const { port } = target;
     const forwarded = "X-Forwarded-For: 192.0.2.1";
@@ -19,7 +19,7 @@ describe("a request ends in one place", () => {
         const answers = await raw(port, [bytes(`at once ${name}`, `smuggled at once ${name}`)], {
           answers: 2,
         });
-        // Behind an ordinary request, as on a connection that a proxy has used before.
+        // After an ordinary request, as on a connection that a proxy has used before.
         const before = request(event(`before ${name}`), [
           `Content-Length: ${event(`before ${name}`).length}`,
           forwarded,
@@ -41,12 +41,12 @@ describe("a request ends in one place", () => {
     await expectUnharmed(target);
   });
 
-  test("alone, it is answered and its connection ends", { timeout: 120_000 }, async () => {
+  test("answers an odd request on its own and closes its connection", { timeout: 120_000 }, async () => {
     const target = await startTarget();
     const { port } = target;
-    const cases = [...framingCases()].filter(([, { hears }]) => hears.length > 0);
+    const cases = [...framingCases()].filter(([, { allowed }]) => allowed.length > 0);
     await Promise.all(
-      cases.map(async ([name, { bytes, hears }]) => {
+      cases.map(async ([name, { bytes, allowed }]) => {
         const whole = bytes(`alone ${name}`, "never sent");
         const alone = whole.subarray(0, whole.length - request(event("never sent")).length);
         const { statuses, rest } = await untilClosed(
@@ -54,14 +54,14 @@ describe("a request ends in one place", () => {
           alone,
           request(event(`smuggled ${name}`)),
         );
-        expect(hears, name).toContain(statuses[0]);
+        expect(allowed, name).toContain(statuses[0]);
         expect([name, rest]).toEqual([name, ""]);
       }),
     );
     expect((await stored(target)).filter((id) => id.startsWith("smuggled"))).toEqual([]);
   });
 
-  test("refusals that stand in one buffer by the thousand do not take the turn of others", async () => {
+  test("does not let thousands of pipelined rejections take the turn of others", async () => {
     const target = await startTarget();
     const refusedAtOnce = request("{}");
     const { statuses, ended } = await raw(
@@ -94,8 +94,7 @@ function oneAfterTheOther(port: number, first: Buffer, second: Buffer): Promise<
 }
 
 /**
- * Sends more after the first answer; what came back before the end, and what came after that
- * answer.
+ * Sends more after the first answer; returns what came back before and after that answer.
  */
 function untilClosed(
   port: number,

@@ -1,6 +1,6 @@
-// Odd requests through proxies that share connections among clients: whatever a proxy and the
-// gateway make of one, every other client gets its own answer, and no request is done whose sender
-// is not answered.
+// Odd requests through proxies that share connections between clients: however a proxy and the
+// gateway read one, every other client gets its own answer, and no request is processed whose
+// sender gets no answer.
 
 import { createConnection } from "node:net";
 import { describe, expect, test } from "vitest";
@@ -29,7 +29,7 @@ for (const name of proxyNames) {
 
 describe("proxies and the gateway agree", () => {
   test.each(names)(
-    "behind %s nobody hears another's answer",
+    "no client behind %s gets another's answer",
     { timeout: 120_000 },
     async (name) => {
       const target = await startTarget("--trusted-proxies", "127.0.0.1/32");
@@ -39,8 +39,7 @@ describe("proxies and the gateway agree", () => {
       for (const [title, { bytes }] of framingCases()) {
         const smuggled = `smuggled ${title}`;
         const whole = bytes(`carrier ${title}`, smuggled);
-        // At once, and with what is behind the odd request coming later, as a proxy that streams
-        // would pass it on.
+        // Sent at once, and with the rest arriving later, as a streaming proxy would forward it.
         const later = whole.length - request(event(smuggled)).length;
         for (const pieces of [[whole], [whole.subarray(0, later), whole.subarray(later)]]) {
           const attack = hear(port, pieces);
@@ -58,7 +57,7 @@ describe("proxies and the gateway agree", () => {
 });
 
 /**
- * An event that was stored for a sender that heard of nothing was put before somebody else's
+ * An event that was stored for a sender without an answer was inserted before another client's
  * request.
  */
 async function expectNothingUnanswered(
@@ -72,7 +71,7 @@ async function expectNothingUnanswered(
   }
 }
 
-/** A batch of a size that no other request has: its answer is recognised. */
+/** A batch whose size no other request has, so that its answer can be recognised. */
 async function expectOwnAnswer(port: number, number: number): Promise<void> {
   const size = (number % 50) + 2;
   const batch = Array.from({ length: size }, () => ({

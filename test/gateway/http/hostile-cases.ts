@@ -1,18 +1,18 @@
-// Requests that no client should send, what is heard of each, and whether its event may be in the
-// stream: for the test that sends them.
+// Requests that no client should send, the expected answer of each, and whether its event may be in
+// the stream.
 
 import { event, type RawOptions, request } from "../../kit/hostile.ts";
 
 interface HostileCase {
   readonly pieces: readonly Uint8Array[];
   readonly options?: RawOptions;
-  /** The statuses of the answers; none: the connection ends without one. */
-  readonly hears: readonly number[];
-  /** The connection may end without an answer as well. */
+  /** The statuses of the answers; empty: the connection ends without one. */
+  readonly allowed: readonly number[];
+  /** The connection may also end without an answer. */
   readonly orNothing?: boolean;
   /**
-   * Of the event that is named as the case is. By default it is stored when a 200 is heard, else
-   * not.
+   * Whether the event named like the case is stored. By default it is stored if the answer is 200,
+   * otherwise not.
    */
   readonly stored?: "yes" | "no" | "perhaps";
 }
@@ -20,7 +20,7 @@ interface HostileCase {
 type Row = readonly [
   name: string,
   pieces: (body: string) => Uint8Array | Uint8Array[],
-  hears: readonly number[],
+  allowed: readonly number[],
   more?: More,
 ];
 type More = Pick<HostileCase, "options" | "orNothing" | "stored">;
@@ -201,7 +201,7 @@ const ends: Row[] = [
   ["a head that stops", (body) => request(body).subarray(0, 10), []],
   ["a body that stops", (body) => request(body).subarray(0, -5), []],
   ["nothing at all", () => [], []],
-  // uWS ends a connection on which a request comes before the one ahead of it is answered.
+  // uWS closes a connection on which a request arrives before the previous one is answered.
   [
     "pipelined",
     (body) => Buffer.concat([request(body), request(event("the second in the pipe"))]),
@@ -213,9 +213,9 @@ const ends: Row[] = [
 export function hostileCases(): Map<string, HostileCase> {
   const rows = [...lengths, ...chunks, ...heads, ...ends];
   return new Map(
-    rows.map(([name, pieces, hears, more]) => [
+    rows.map(([name, pieces, allowed, more]) => [
       name,
-      { pieces: [pieces(event(name))].flat(), hears, ...more },
+      { pieces: [pieces(event(name))].flat(), allowed, ...more },
     ]),
   );
 }

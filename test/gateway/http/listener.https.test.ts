@@ -1,5 +1,5 @@
-// With a certificate the public port speaks TLS 1.2 and newer, and nothing else; whoever says
-// nothing is cut off in time.
+// With a certificate the public port speaks only TLS, 1.2 or newer. A client that sends nothing is
+// disconnected in time.
 
 import { once } from "node:events";
 import { createConnection, type Socket } from "node:net";
@@ -20,18 +20,21 @@ import {
 } from "../../kit/http-server.ts";
 
 const authority = await createAuthority();
-/** uWS gives a connection 10 s, and looks every 4. */
+/** uWS gives a connection 10 s, and checks every 4. */
 const cutOffMs = 20_000;
-/** A flood ends after this many handshakes, so that what waits for its end fails and does not hang. */
+/**
+ * A flood ends after this many handshakes, so that a test that waits for its end fails instead of
+ * hanging.
+ */
 const floodHandshakesMax = 3_000;
 /**
- * While a new connection of another address gets its first answer, the flood may get this many
- * handshakes: it gets about five. Without turns by address, others wait until it ends.
+ * While a new connection of another address waits for its first answer, the flood may get this many
+ * handshakes; it gets about five. Without turns by address, others would wait until it ends.
  */
 const floodHandshakesBetween = 20;
 
-describe("HTTPS is spoken with a certificate", () => {
-  test("requests of a connection are answered, and it shows the certificate to whoever trusts its authority", async () => {
+describe("HTTPS is served with a certificate", () => {
+  test("answers requests and shows the certificate to clients that trust its authority", async () => {
     const server = await start();
     const socket = await secure(server, { ca: authority.ca });
     expect([socket.authorized, socket.getProtocol()]).toEqual([true, "TLSv1.3"]);
@@ -43,7 +46,7 @@ describe("HTTPS is spoken with a certificate", () => {
     await expect(secure(server, { ca: other.ca })).rejects.toThrow("certificate");
   });
 
-  test("a body of many TLS records arrives whole", async () => {
+  test("receives a body of many TLS records whole", async () => {
     const server = await start();
     const socket = await secure(server, { ca: authority.ca });
     const body = "x".repeat(90_000);
@@ -51,7 +54,7 @@ describe("HTTPS is spoken with a certificate", () => {
     expect(server.taken[0]!.text).toBe(body);
   });
 
-  test.each(["100-continue", "100-Continue"])("Expect: %s is answered 100", async (Expect) => {
+  test.each(["100-continue", "100-Continue"])("answers Expect: %s with 100", async (Expect) => {
     const server = await start();
     const socket = await secure(server, { ca: authority.ca });
     const answer = await answerTo(socket, head({ "Content-Length": "2", Expect }));
@@ -59,7 +62,7 @@ describe("HTTPS is spoken with a certificate", () => {
     expect(await answerTo(socket, Buffer.from("{}"))).toMatch(/^HTTP\/1.1 200 OK/);
   });
 
-  test("a flood of handshakes from one address does not hold up those of another", async () => {
+  test("does not delay the handshakes of one address by a flood from another", async () => {
     const server = await start({ connectionId: loadConnectionId() });
     const hello = await clientHello();
     let answered = 0;
@@ -90,7 +93,7 @@ describe("HTTPS is spoken with a certificate", () => {
     isOver = true;
   });
 
-  test("a long answer arrives whole, and ends its connection", async () => {
+  test("sends a long answer whole, and closes its connection", async () => {
     const body = Buffer.from(Array.from({ length: 3_000_000 }, (_, at) => at % 251));
     const files = {
       folder: "",
@@ -107,7 +110,7 @@ describe("HTTPS is spoken with a certificate", () => {
     expect(answer.subarray(answer.indexOf("\r\n\r\n") + 4).equals(body)).toBe(true);
   });
 
-  test("TLS 1.2 is spoken, 1.1 is not", async () => {
+  test("accepts TLS 1.2, not 1.1", async () => {
     const server = await start();
     const old = { ca: authority.ca, ciphers: "DEFAULT@SECLEVEL=0" };
     const socket = await secure(server, { ...old, maxVersion: "TLSv1.2" });
@@ -124,7 +127,7 @@ describe("HTTPS is spoken with a certificate", () => {
       "a TLS record that is nonsense",
       Buffer.concat([Buffer.from("1603010200", "hex"), Buffer.alloc(512, 7)]),
     ],
-  ])("%s: the connection ends, others go on", async (_what, bytes) => {
+  ])("closes the connection and serves others: %s", async (_what, bytes) => {
     const server = await start();
     const socket = plain(server);
     let ended = false;
@@ -139,7 +142,7 @@ describe("HTTPS is spoken with a certificate", () => {
     expect(server.taken.length).toBe(1);
   });
 
-  test("addresses are those of the connection", async () => {
+  test("records the addresses of the connections", async () => {
     const server = await start({ recordIp: true, connectionId: loadConnectionId() });
     for (const from of ["127.0.0.1", "127.0.0.2", "127.0.0.1"]) {
       const socket = await secure(server, {
@@ -155,7 +158,7 @@ describe("HTTPS is spoken with a certificate", () => {
     }
   });
 
-  test("a handshake that stalls, or drips, ends in time", async () => {
+  test("ends a handshake that stalls or drips in time", async () => {
     const server = await start();
     const hello = Buffer.from("160301020001000000", "hex");
     const [silent, begun, dripping] = [plain(server), plain(server), plain(server)];
@@ -170,7 +173,7 @@ describe("HTTPS is spoken with a certificate", () => {
     await Promise.race([Promise.all(closed), late]);
   });
 
-  test("draining answers what is in flight and takes no connection", async () => {
+  test("answers what is in flight during a drain, and accepts no connection", async () => {
     const server = await start();
     server.answer = () => {};
     const socket = await secure(server, { ca: authority.ca });

@@ -22,7 +22,7 @@ function another() {
 
 describe("a port belongs to one gateway", () => {
   test.each(["127.0.0.1", "0.0.0.0", "::"])(
-    "a taken port is an error that says so, on %s",
+    "rejects a port in use, on %s",
     async (host) => {
       const { port } = await startTestServer();
       await expect(another().listen(host, port)).rejects.toThrow(
@@ -31,7 +31,7 @@ describe("a port belongs to one gateway", () => {
     },
   );
 
-  test("even a port chosen by number is not shared", async () => {
+  test("does not share even a port chosen by number", async () => {
     const first = another();
     const port = await first.listen("127.0.0.1", 0);
     first.close();
@@ -41,7 +41,7 @@ describe("a port belongs to one gateway", () => {
     second.close();
   });
 
-  test("an address that is not this host's is an error that says so", async () => {
+  test("rejects an address that the host does not have", async () => {
     await expect(another().listen("192.0.2.1", 0)).rejects.toThrow(
       "this host does not have the address",
     );

@@ -14,7 +14,7 @@ const paths = [
   "/robots.txt",
 ];
 
-describe("a path that is near is named", () => {
+describe("a similar path is suggested", () => {
   test.each([
     ["/captur", "/capture/"],
     ["/capturre/", "/capture/"],
@@ -35,7 +35,7 @@ describe("a path that is near is named", () => {
   });
 
   test.each(["/", "", "/x", "/admin", "/wp-login.php", `/${"x".repeat(200)}`, "/static/thing.js"])(
-    "%s is near to none",
+    "suggests nothing for %s",
     (path) => {
       expect(nearPath(path, ["/capture", "/capture/", "/batch", "/batch/", "/e", "/e/"])).toBe(
         undefined,
@@ -43,7 +43,7 @@ describe("a path that is near is named", () => {
     },
   );
 
-  test("only a path that is there is named", () => {
+  test("suggests only a path that exists", () => {
     expect(nearPath("/api/events", ["/e"])).toBe(undefined);
     expect(nearPath("/E", ["/e"])).toBe("/e");
   });
@@ -61,11 +61,11 @@ describe("a path that is near is named", () => {
     ["/flag", "/flags"],
     ["/Report//", "/report"],
     ["/doc/errors", "/docs/errors"],
-  ])("at %s nobody is sent to where events are thrown away: %s", (path, near) => {
+  ])("does not suggest at %s a path that discards events: %s", (path, near) => {
     expect(nearPath(path, paths, sinks)).toBe(near);
   });
 
-  test("a path that takes events goes before one as near that takes none", () => {
+  test("prefers a path that takes events to an equally similar one that does not", () => {
     expect(nearPath("/batcs", ["/batch/"], ["/batch2", "/bats"])).toBe("/batch/");
   });
 
@@ -73,13 +73,13 @@ describe("a path that is near is named", () => {
     ["/captre/", "did you mean /capture/?"],
     ["/static/arry.js", "did you mean /static/array.js?"],
   ])(
-    "of those of %s that come in one turn, some are told what is near, and in the next some again",
+    "limits suggestions for %s per turn of the event loop, and resumes in the next turn",
     async (path, meant) => {
       const files = { folder: "", version: "1.2.3", names: ["array.js"], answer: () => undefined };
       const server = await startTestServer({ files });
       const wires = await Promise.all(Array.from({ length: 60 }, () => connectTo(server)));
       for (let turn = 0; turn < 2; turn++) {
-        // All are there when the server looks.
+        // All have arrived when the server reads.
         for (const wire of wires) wire.write(post("{}").toString().replace("/capture/", path));
         const details = await Promise.all(
           wires.map(async (wire) => JSON.parse((await wire.reply()).body).detail as string),
@@ -87,9 +87,9 @@ describe("a path that is near is named", () => {
         expect(details.every((detail) => detail.startsWith(`There is nothing at ${path}`))).toBe(
           true,
         );
-        const told = details.filter((detail) => detail.endsWith(meant)).length;
-        expect(told).toBeGreaterThan(0);
-        expect(told).toBeLessThan(wires.length);
+        const suggested = details.filter((detail) => detail.endsWith(meant)).length;
+        expect(suggested).toBeGreaterThan(0);
+        expect(suggested).toBeLessThan(wires.length);
       }
     },
   );

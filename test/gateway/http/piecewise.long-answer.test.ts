@@ -1,6 +1,6 @@
-// An answer that says what became of half a million events is long, and made for one client. It
-// goes out as that reads, in pieces, and until then its bytes are in flight; who does not read it
-// is cut off before others lack the room.
+// The answer that lists the results of half a million events is long, and made for one client. It
+// is sent in pieces as the client reads, and counts as in flight until then. A client that does not
+// read it is disconnected before others lack the room.
 
 import { describe, expect, test } from "vitest";
 import { writePiecewise } from "../../../src/gateway/http/piecewise.ts";
@@ -14,7 +14,7 @@ import {
   type Wire,
 } from "../../kit/http-server.ts";
 
-/** More than the kernel holds for a client that does not read. */
+/** More than the kernel buffers for a client that does not read. */
 const longBytes = 24_000_000;
 const request = Buffer.concat([
   head({ "Content-Length": "2" }, "POST /i/v1/analytics/events"),
@@ -26,7 +26,7 @@ function answerLong(server: TestServer, bytes = longBytes): void {
   server.answer = (exchange) => exchange.v1!.answerResults(text, true);
 }
 
-/** Asks, and reads nothing. */
+/** Sends the request, and reads nothing. */
 async function askOnly(server: TestServer): Promise<Wire> {
   const wire = await connectTo(server);
   wire.socket.pause();
@@ -36,7 +36,7 @@ async function askOnly(server: TestServer): Promise<Wire> {
   return wire;
 }
 
-/** Bytes of the body that come, and the head before it. */
+/** The bytes of the body received so far, and the head before it. */
 async function readLong(wire: Wire, bytes: number): Promise<{ head: string; body: Buffer }> {
   const parts: Buffer[] = [];
   let length = 0;
@@ -53,8 +53,8 @@ async function readLong(wire: Wire, bytes: number): Promise<{ head: string; body
   return { head: all.toString("latin1", 0, bodyAt), body: all.subarray(bodyAt) };
 }
 
-describe("a long answer goes out as it is read", () => {
-  test("it comes whole, its bytes are in flight until then, and its connection goes on", async () => {
+describe("a long answer is sent as it is read", () => {
+  test("arrives whole, counts as in flight until then, and keeps its connection", async () => {
     const server = await startTestServer();
     answerLong(server);
     const wire = await askOnly(server);
@@ -77,7 +77,7 @@ describe("a long answer goes out as it is read", () => {
     ]);
   });
 
-  test("where the connection is to end with it, it ends with it", async () => {
+  test("closes the connection after it if the request asks for that", async () => {
     const server = await startTestServer();
     answerLong(server, 1_000_000);
     const wire = await connectTo(server);
@@ -92,7 +92,7 @@ describe("a long answer goes out as it is read", () => {
     await wire.ended();
   });
 
-  test("a client that goes before it has read it gives its bytes back, and is told nothing more", async () => {
+  test("releases its bytes if the client leaves early, and is not resumed", async () => {
     const server = await startTestServer();
     answerLong(server);
     const wire = await askOnly(server);
@@ -102,7 +102,7 @@ describe("a long answer goes out as it is read", () => {
     expect([server.finished, server.aborted, server.logged]).toEqual([[], ["answer"], []]);
   });
 
-  test("of clients that do not read, as many are cut off as hold more than a quarter of the budget, and nobody who reads", async () => {
+  test("disconnects non-reading clients that hold more than a quarter of the budget, and none that reads", async () => {
     const server = await startTestServer({ inflightBytesMax: 6 * longBytes });
     answerLong(server);
     const silent = [await askOnly(server), await askOnly(server), await askOnly(server)];
@@ -115,7 +115,7 @@ describe("a long answer goes out as it is read", () => {
     for (const { socket } of silent) socket.destroy();
   });
 
-  test("a piece a turn is handed to the socket, and nothing when the client is gone", async () => {
+  test("hands one piece per turn to the socket, and nothing once the client has left", async () => {
     const pieces: number[] = [];
     let [offset, turns] = [0, 0];
     const response = {

@@ -1,5 +1,5 @@
-// What SDKs say in the query beside the payload: when they sent it, and that nobody reads the
-// answer; and the paths they send to.
+// What SDKs send in the query with the payload: the time of sending, and the beacon flag; and the
+// paths they use.
 
 import { describe, expect, test } from "vitest";
 import { codeIn, connectTo, head, startTestServer } from "../../kit/http-server.ts";
@@ -11,7 +11,7 @@ function postTo(path: string, body = "{}"): Buffer {
   ]);
 }
 
-describe("the query says more", () => {
+describe("query parameters", () => {
   test.each([
     ["_=1700000000000", 1_700_000_000_000],
     ["ip=0&_=1700000000000&ver=1.449.0&compression=", 1_700_000_000_000],
@@ -33,7 +33,7 @@ describe("the query says more", () => {
     ["sent%5Fat=1700000000001", 1_700_000_000_001],
     ["x_=1700000000000", Number.NaN],
     ["", Number.NaN],
-  ])("of ?%s the time of sending is %d", async (query, sentAtMs) => {
+  ])("reads from ?%s the time of sending %d", async (query, sentAtMs) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(postTo(`/e/?${query}`));
@@ -55,7 +55,7 @@ describe("the query says more", () => {
       ["/", route, path] as const,
       ["", route, path] as const,
     ]),
-  )("with %j at its end, %s is an endpoint", async (slash, route, path) => {
+  )("accepts with %j at its end the endpoint %s", async (slash, route, path) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(postTo(`/${path}${slash}`));
@@ -65,7 +65,7 @@ describe("the query says more", () => {
     expect(server.finished).toEqual([`${route} 200`]);
   });
 
-  test("a beacon is answered without a body, and its connection goes on", async () => {
+  test("answers a beacon without a body, and keeps its connection", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     for (let count = 0; count < 2; count++) {
@@ -82,14 +82,14 @@ describe("the query says more", () => {
     expect(server.finished).toEqual(["e 204", "e 204", "e 200"]);
   });
 
-  test("a beacon may be said so with percent-encoding", async () => {
+  test("accepts a percent-encoded beacon flag", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(postTo("/e/?%62eacon=%31"));
     expect((await wire.reply()).status).toBe(204);
   });
 
-  test("a beacon of which nothing says where it ends is the last of its connection", async () => {
+  test("closes the connection after a beacon whose end is not stated", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(head({}, "GET /e/?beacon=1&data=%7B%7D"));
@@ -98,7 +98,7 @@ describe("the query says more", () => {
     expect(server.taken[0]!.text).toBe("{}");
   });
 
-  test("what is wrong with a beacon is said as always, and readable for its page", async () => {
+  test("reports errors of a beacon as usual, readable for its page", async () => {
     const server = await startTestServer();
     const next = await connectTo(server);
     server.refusal = "unavailable";

@@ -15,7 +15,7 @@ const mirrored = {
   "access-control-expose-headers": "Retry-After",
 };
 
-describe("browsers may post from anywhere", () => {
+describe("browsers may post from any origin", () => {
   test.each([
     "/capture/",
     "/batch",
@@ -26,7 +26,7 @@ describe("browsers may post from anywhere", () => {
     "/flags/",
     "/static/array.js",
     "/nothing/at/all",
-  ])("the preflight of %s mirrors origin and headers", async (path) => {
+  ])("mirrors origin and headers in the preflight of %s", async (path) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(
@@ -50,7 +50,7 @@ describe("browsers may post from anywhere", () => {
     expect(corsOf(await next.reply())).toEqual(mirrored);
   });
 
-  test("every kind of answer is readable for the page that asked, and plain for others", async () => {
+  test("makes every kind of answer readable for the page that asked, and sends others no CORS headers", async () => {
     const server = await startTestServer();
     for (const request of [
       post("{}", { Origin: origin }),

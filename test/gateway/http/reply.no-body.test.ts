@@ -1,6 +1,6 @@
-// The length of an answer without a body: a 204 and a 304 have none (RFC 9110, 8.6), a HEAD has
-// that of the GET, also where the connection ends with it, which uWS itself says only with a length
-// of 0.
+// The Content-Length of an answer without a body: a 204 and a 304 have none (RFC 9110, 8.6), a HEAD
+// has that of the GET, even if the connection ends with it. uWS itself sends only a length of 0
+// there.
 
 import { describe, expect, test } from "vitest";
 import {
@@ -15,7 +15,7 @@ const chunked = "2\r\n{}\r\n0\r\n\r\n";
 const dateLine = /\r\nDate: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT\r\n/;
 const icon = head({}, "GET /favicon.ico");
 
-/** What comes until the connection ends. */
+/** What arrives until the connection ends. */
 async function heardOf(
   server: TestServer,
   bytes: Buffer | string,
@@ -39,13 +39,13 @@ const recording = Buffer.concat([
   Buffer.from(chunked),
 ]);
 
-describe("an answer without a body says no wrong length", () => {
+describe("an answer without a body has no wrong length", () => {
   test.each([
     ["a beacon", beacon, "e 204"],
     ["a beacon that is not kept", recording, "recordings 204"],
     ["an icon", icon, "page 204"],
   ])(
-    "%s in doubt of its end hears 204 without a length, and its connection ends",
+    "answers %s of uncertain end 204 without a length, and closes its connection",
     async (_, bytes, finished) => {
       const server = await startTestServer();
       const { text } = await heardOf(server, bytes);
@@ -57,7 +57,7 @@ describe("an answer without a body says no wrong length", () => {
     },
   );
 
-  test("what stands behind such an answer is not read", async () => {
+  test("does not read what follows such an answer", async () => {
     const server = await startTestServer();
     const { text } = await heardOf(server, Buffer.concat([beacon, beacon, icon]));
     expect(text.split("HTTP/1.1").length - 1).toBeLessThanOrEqual(1);
@@ -65,7 +65,7 @@ describe("an answer without a body says no wrong length", () => {
   });
 
   test.each(["/flags/", "/e/", "/nothing-there", "/docs/errors"])(
-    "a HEAD of %s says the length of its GET",
+    "answers a HEAD of %s with the length of its GET",
     async (path) => {
       const server = await startTestServer();
       const whole = await heardOf(server, head({}, `${path === "/e/" ? "PUT" : "GET"} ${path}`));

@@ -1,12 +1,12 @@
-// How long clients are asked to wait: while the store is away about as long as it has been, so that
-// a client that gives up after a number of tries lasts through a long outage.
+// Retry-After: while the store is unavailable, about as long as the outage has lasted, so that a
+// client with a limited number of retries survives a long outage.
 
 import { describe, expect, test } from "vitest";
 import { ReplyWriter } from "../../../src/gateway/http/reply.ts";
 import type { HttpResponse } from "../../../src/gateway/http/uws.ts";
 import type { ErrorCode, Problem } from "../../../src/platform/base/errors.ts";
 
-/** The least and the most that Retry-After may be. */
+/** The minimum and maximum of Retry-After. */
 function retryAfter(problem: Problem, awayMs: number): [number, number] {
   const seconds = [0, 0.999_999].map((random) => {
     const headers = new Map<string, string>();
@@ -38,7 +38,7 @@ const problemOf = (code: ErrorCode, retryAfterMs?: number): Problem => ({
   ...(retryAfterMs !== undefined && { retryAfterMs }),
 });
 
-describe("while the store is away", () => {
+describe("while the store is unavailable", () => {
   test.each([
     [0, 1, 2],
     [900, 1, 2],
@@ -52,12 +52,12 @@ describe("while the store is away", () => {
       expect(retryAfter(problemOf(code), awayMs)).toEqual([least, most]);
   });
 
-  test("a client without room waits as long, and 1 to 5 s where the store is there", () => {
+  test("asks a client without room to wait as long, and 1 to 5 s if the store is available", () => {
     expect(retryAfter(problemOf("overloaded"), 8_000)).toEqual([8, 12]);
     expect(retryAfter(problemOf("overloaded"), 0)).toEqual([1, 5]);
   });
 
-  test("it changes nothing for a project over its quota or its share", () => {
+  test("does not change for a project over its quota or its share", () => {
     for (const awayMs of [0, 40_000]) {
       expect(retryAfter(problemOf("rate_limited", 3_000), awayMs)).toEqual([3, 7]);
       expect(retryAfter(problemOf("project_full", 30_000), awayMs)).toEqual([30, 34]);

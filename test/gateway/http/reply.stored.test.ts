@@ -3,7 +3,7 @@ import { oneStored, startTestServer } from "../../kit/http-server.ts";
 
 const note = { index: 0, code: "invalid_uuid", detail: 'uuid "x" is not one' };
 
-describe("stored answers say what was stored", () => {
+describe("a stored request's answer reports what was stored", () => {
   test.each([
     [oneStored, { status: "Ok", accepted: 1, dropped: 0 }],
     [
@@ -18,7 +18,7 @@ describe("stored answers say what was stored", () => {
       { ...oneStored, warnings: [note], warningsTotal: 1 },
       { status: "Ok", accepted: 1, dropped: 0, warnings: [note], warnings_total: 1 },
     ],
-  ])("a report becomes a 200 answer %#", async (report, answer) => {
+  ])("turns a report into a 200 answer %#", async (report, answer) => {
     const server = await startTestServer();
     server.answer = (exchange) => exchange.answerStored(report);
     const response = await fetch(`${server.url}/batch/`, { method: "POST", body: "{}" });
@@ -32,7 +32,7 @@ describe("stored answers say what was stored", () => {
     ["/capture/?ip=0&ver=1.449.0", "capture"],
     ["/batch", "batch"],
     ["/batch/", "batch"],
-  ])("%s counts as the endpoint %s", async (path, route) => {
+  ])("counts %s as the endpoint %s", async (path, route) => {
     const server = await startTestServer();
     const before = { wallMs: Date.now(), monotonicMs: performance.now() };
     await fetch(server.url + path, { method: "POST", body: "{}" });

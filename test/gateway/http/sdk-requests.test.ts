@@ -13,7 +13,7 @@ import {
 
 const origin = "https://shop.example";
 
-/** On a connection of its own; with a body where one is given. */
+/** Sent on its own connection, with a body if one is given. */
 async function ask(
   server: TestServer,
   line: string,
@@ -31,7 +31,7 @@ const none = {
   requestId: expect.stringMatching(/^[0-9a-f-]{36}$/),
 };
 
-describe("SDKs get what they ask for", () => {
+describe("SDK requests other than events are answered", () => {
   test.each([
     ["/flags", { featureFlags: {}, featureFlagPayloads: {} }],
     ["/flags/", { featureFlags: {}, featureFlagPayloads: {} }],
@@ -40,7 +40,7 @@ describe("SDKs get what they ask for", () => {
     ["/flags/?v=2&ip=0&_=1700000000000&ver=1.449.0&compression=base64", { flags: {} }],
     ["/flags/?v=99", { flags: {} }],
     ["/flags/?v=x", { featureFlags: {}, featureFlagPayloads: {} }],
-  ])("POST %s is answered with no flags, in its form", async (path, form) => {
+  ])("answers POST %s with no flags, in its format", async (path, form) => {
     const server = await startTestServer();
     const reply = await ask(server, `POST ${path}`, '{"token":"phc_a","distinct_id":"d"}');
     expect([reply.status, reply.headers.get("content-type")]).toEqual([200, "application/json"]);
@@ -54,7 +54,7 @@ describe("SDKs get what they ask for", () => {
     ["/decide?v=2", { featureFlags: {} }],
     ["/decide/?v=3", { featureFlags: {}, featureFlagPayloads: {} }],
     ["/decide/?v=4", { flags: {} }],
-  ])("%s says which features there are too", async (path, form) => {
+  ])("answers %s with the features too", async (path, form) => {
     const server = await startTestServer();
     const answer = JSON.parse((await ask(server, `POST ${path}`, "data=e30%3D")).body);
     expect(answer).toMatchObject({
@@ -63,12 +63,12 @@ describe("SDKs get what they ask for", () => {
       sessionRecording: false,
       supportedCompression: expect.any(Array),
     });
-    // What SDKs of before 2023 go by.
+    // SDKs from before 2023 use these.
     expect(answer.config).toEqual({ enable_collect_everything: true });
     expect(answer).not.toHaveProperty("quotaLimited");
   });
 
-  test("the flags come with the configuration where it is asked for", async () => {
+  test("sends the flags with the configuration if the request asks for it", async () => {
     const server = await startTestServer();
     const answer = JSON.parse((await ask(server, "POST /flags/?v=2&config=true", "{}")).body);
     expect(answer).toMatchObject({
@@ -85,7 +85,7 @@ describe("SDKs get what they ask for", () => {
     ["base64", Buffer.from("e30=")],
     ["nothing", Buffer.alloc(0)],
     ["bytes", Buffer.from([0, 255, 254, 10])],
-  ])("a body of %s makes no difference", async (_, body) => {
+  ])("ignores a body of %s", async (_, body) => {
     const server = await startTestServer();
     const headers = { "Content-Encoding": "anything" };
     for (const path of ["/flags/?v=2", "/s/", "/i/v1/logs"]) {
@@ -94,7 +94,7 @@ describe("SDKs get what they ask for", () => {
     expect(server.taken).toEqual([]);
   });
 
-  test("the configuration has autocapture on and what a server would have to do off", async () => {
+  test("turns autocapture on and the features that need a server off", async () => {
     const server = await startTestServer();
     const reply = await ask(server, "GET /array/phc_abc-1.2/config?ip=0");
     expect([reply.status, reply.headers.get("content-type")]).toEqual([200, "application/json"]);
@@ -117,7 +117,7 @@ describe("SDKs get what they ask for", () => {
     expect(server.finished).toEqual(["config 200"]);
   });
 
-  test("the script sets the same configuration for its key, beside those of others", async () => {
+  test("sets the same configuration in the script for its key, alongside those of others", async () => {
     const server = await startTestServer();
     const reply = await ask(server, "GET /array/phc_abc/config.js");
     expect([reply.status, reply.headers.get("content-type")]).toEqual([
@@ -148,7 +148,7 @@ describe("SDKs get what they ask for", () => {
     "%22",
     printable,
     `phc_${"a".repeat(196)}`,
-  ])("a key is never code: %s", async (key) => {
+  ])("never runs a key as code: %s", async (key) => {
     const server = await startTestServer();
     const segment = encodeURIComponent(key);
     const reply = await ask(server, `GET /array/${segment}/config.js`);
@@ -179,7 +179,7 @@ describe("SDKs get what they ask for", () => {
     "%7F",
     "%E9",
     "a%2",
-  ])("there is nothing for what no key can be in a path: %s", async (key) => {
+  ])("answers 404 for a path with an impossible key: %s", async (key) => {
     const server = await startTestServer();
     for (const name of ["config", "config.js", "array.js"]) {
       const reply = await ask(server, `GET /array/${key}/${name}`);
@@ -205,7 +205,7 @@ describe("SDKs get what they ask for", () => {
     ["/api/product_tours/?token=phc_a", { product_tours: [] }],
     ["/api/projects/@current/feature_flags/my-flag/remote_config?token=phc_a", null],
     ["/api/projects/12/feature_flags/my%20flag/remote_config/", null],
-  ])("GET %s: there is none", async (path, answer) => {
+  ])("answers GET %s with an empty result", async (path, answer) => {
     const server = await startTestServer();
     const reply = await ask(server, `GET ${path}`, "", { Authorization: "Bearer phx_secret" });
     expect([reply.status, JSON.parse(reply.body)]).toEqual([200, answer]);
@@ -220,7 +220,7 @@ describe("SDKs get what they ask for", () => {
     ["/i/v1/metrics", "logs"],
     ["/i/v0/ai/otel/v1/logs", "logs"],
     ["/report/?token=phc_a", "logs"],
-  ])("what comes to %s is dropped and counted", async (path, label) => {
+  ])("drops and counts bodies sent to %s", async (path, label) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     const piece = Buffer.alloc(10_000, "x");
@@ -232,14 +232,14 @@ describe("SDKs get what they ask for", () => {
     const reply = await wire.reply();
     expect([reply.status, reply.headers.get("access-control-allow-origin")]).toEqual([200, origin]);
     expect(typeof JSON.parse(reply.body)).toBe("object");
-    // The connection is good for the next.
+    // The connection remains usable for the next request.
     wire.write(head({ "Content-Length": "1", Origin: origin }, `POST ${path}`));
     wire.write("x");
     expect((await wire.reply()).status).toBe(200);
     expect([server.taken, server.finished]).toEqual([[], [`${label} 200`, `${label} 200`]]);
   });
 
-  test("a beacon is answered with nothing", async () => {
+  test("answers a beacon with an empty body", async () => {
     const server = await startTestServer();
     const reply = await ask(server, "POST /s/?beacon=1", "x", { Origin: origin });
     expect([reply.status, reply.body, reply.headers.get("access-control-allow-origin")]).toEqual([
@@ -249,7 +249,7 @@ describe("SDKs get what they ask for", () => {
     ]);
   });
 
-  test("a body that is too long is refused here too, and none of it is kept", async () => {
+  test("rejects a body that is too long here too, and stores none of it", async () => {
     const server = await startTestServer();
     const declared = await ask(server, "POST /s/", Buffer.alloc(bodyBytesMax + 1));
     expect([declared.status, codeIn(declared)]).toEqual([413, "body_too_large"]);
@@ -275,7 +275,7 @@ describe("SDKs get what they ask for", () => {
     await endless.ended();
   });
 
-  test("all of it is answered while nothing can be stored, and while the server drains", async () => {
+  test("answers all of these while nothing can be stored, and while the server drains", async () => {
     const server = await startTestServer();
     server.refusal = "unavailable";
     const [first, second] = [await connectTo(server), await connectTo(server)];
@@ -289,7 +289,7 @@ describe("SDKs get what they ask for", () => {
     expect(await drained).toBe(0);
   });
 
-  test("a preflight counts as what is at its path, and says what that takes", async () => {
+  test("counts a preflight under its path, and lists the path's methods", async () => {
     const server = await startTestServer();
     for (const [path, allow] of [
       ["/flags/?v=2", "GET, HEAD, POST, OPTIONS"],
@@ -321,11 +321,12 @@ describe("SDKs get what they ask for", () => {
     expect(server.finished).toEqual(labels.map((label) => `${label} 200`));
   });
 
-  test("a preflight whose framing is at fault is refused, and its connection ends", async () => {
+  test("rejects a preflight with invalid framing, and closes its connection", async () => {
     const server = await startTestServer();
     for (const path of ["/e/", "/i/v1/analytics/events", "/flags/", "/nothing"]) {
       const wire = await connectTo(server);
-      // The first of a connection is read whole in any case; the second as one with a body.
+      // The first request of a connection is always read whole; the second is read as one with a
+      // body.
       wire.write(Buffer.concat([head({ "Content-Length": "2" }, "POST /s/"), Buffer.from("{}")]));
       expect((await wire.reply()).status).toBe(200);
       wire.write(
@@ -347,7 +348,7 @@ describe("SDKs get what they ask for", () => {
     ["POST /array/phc_a/config", "GET, HEAD, OPTIONS"],
     ["POST /robots.txt", "GET, HEAD, OPTIONS"],
     ["POST /", "GET, HEAD, OPTIONS"],
-  ])("%s is 405, and says what is allowed", async (line, allow) => {
+  ])("answers %s 405 with the allowed methods", async (line, allow) => {
     const server = await startTestServer();
     const reply = await ask(server, line);
     expect([reply.status, codeIn(reply), reply.headers.get("allow")]).toEqual([
@@ -357,7 +358,7 @@ describe("SDKs get what they ask for", () => {
     ]);
   });
 
-  test("no answer is taken for more than its content type says", async () => {
+  test("sends nosniff, so that no answer is taken for more than its content type", async () => {
     const server = await startTestServer();
     for (const path of [
       "/",
@@ -375,7 +376,7 @@ describe("SDKs get what they ask for", () => {
     }
   });
 
-  test("a person and a crawler are told what this is", async () => {
+  test("explains to a person and a crawler what this server is", async () => {
     const server = await startTestServer();
     const page = await ask(server, "GET /");
     expect([page.status, page.headers.get("content-type")]).toEqual([
@@ -395,7 +396,7 @@ describe("SDKs get what they ask for", () => {
   });
 
   test.each(["/", "/robots.txt", "/array/phc_a/config", "/flags/"])(
-    "a HEAD of %s has no body",
+    "answers a HEAD of %s without a body",
     async (path) => {
       const server = await startTestServer();
       const reply = await ask(server, `HEAD ${path}`);
@@ -403,7 +404,7 @@ describe("SDKs get what they ask for", () => {
     },
   );
 
-  test("a thousand at once on one connection do not stand in for a thousand turns", async () => {
+  test("limits a thousand pipelined requests on one connection per turn", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(

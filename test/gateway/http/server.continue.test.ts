@@ -1,4 +1,4 @@
-// A client that waits for 100 (Continue) before it sends its body gets it, however it spells the
+// A client that waits for 100 (Continue) before it sends its body gets it, whatever the case of the
 // expectation. RFC 9110, section 10.1.1.
 
 import { describe, expect, test } from "vitest";
@@ -25,12 +25,12 @@ function waitingHead(expectations: readonly string[], bytes: number): Buffer {
 }
 
 const ways = [
-  ["told apart by the addon", loadConnectionId()],
-  ["not told apart", undefined],
+  ["distinguished by the addon", loadConnectionId()],
+  ["not distinguished", undefined],
 ] as const;
 
 describe.each(ways)("connections are %s", (_way, connectionId) => {
-  test.each(asked)("Expect: %j %j is answered 100 before the body", async (...expectations) => {
+  test.each(asked)("answers Expect: %j %j with 100 before the body", async (...expectations) => {
     const server = await startTestServer({ connectionId });
     const wire = await connectTo(server);
     for (const body of ["{}", "x".repeat(5_000)]) {
@@ -43,7 +43,7 @@ describe.each(ways)("connections are %s", (_way, connectionId) => {
     }
   });
 
-  test.each(notAsked)("Expect: %j is ignored", async (...expectations) => {
+  test.each(notAsked)("ignores Expect: %j", async (...expectations) => {
     const server = await startTestServer({ connectionId });
     const wire = await connectTo(server);
     wire.write(waitingHead(expectations, 2));
@@ -52,7 +52,7 @@ describe.each(ways)("connections are %s", (_way, connectionId) => {
   });
 });
 
-test("a request that is not its connection's first is answered 100 if its body may be long", async () => {
+test("answers 100 to a request that is not its connection's first if its body may be long", async () => {
   const server = await startTestServer({ connectionId: loadConnectionId() });
   const wire = await connectTo(server);
   wire.write(Buffer.concat([head({ "Content-Length": "2" }), Buffer.from("{}")]));

@@ -12,7 +12,7 @@ import {
 } from "../../kit/http-server.ts";
 
 describe("a server drains before it closes", () => {
-  test("what is in flight is answered, later requests are refused, no connection is taken", async () => {
+  test("answers what is in flight, rejects later requests, and accepts no connection", async () => {
     const server = await startTestServer();
     server.answer = () => {};
     const [waiting, sending, idle] = [
@@ -53,7 +53,7 @@ describe("a server drains before it closes", () => {
     await until(() => left === 0, "it is drained");
   });
 
-  test("nothing in flight: what is on its way on an open connection is answered before it is drained", async () => {
+  test("answers what is on its way on an open connection before it is drained, if nothing is in flight", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     let isDrained = false;
@@ -68,7 +68,7 @@ describe("a server drains before it closes", () => {
     expect(await drained).toBe(0);
   });
 
-  test("clients that are slow to send on get an answer as long as one comes soon after another", async () => {
+  test("answers slow clients as long as their requests follow each other closely", async () => {
     const server = await startTestServer();
     const wires = await Promise.all(Array.from({ length: 8 }, () => connectTo(server)));
     const drained = server.http.drain(5_000).then((inflight) => {
@@ -83,19 +83,19 @@ describe("a server drains before it closes", () => {
     expect(await drained).toBe(0);
   });
 
-  test("a request that arrived while the process did not get to run is read before it is drained", async () => {
+  test("reads a request that arrived while the process was paused before it is drained", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     const drained = server.http.drain(5_000).then(() => server.http.close());
     await untilItListensNoMore();
     wire.write(post("{}"));
-    // Stands still until the time is over for which the drain would have waited.
+    // Blocks until the drain's waiting time is over.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 200);
     expect(codeIn(await wire.reply())).toBe("draining");
     await drained;
   });
 
-  test("a connection that was made before it stops to listen is taken", async () => {
+  test("accepts a connection that was opened before it stops listening", async () => {
     const server = await startTestServer();
     const connecting = connectTo(server);
     await new Promise((resolve) => process.nextTick(resolve));
@@ -106,14 +106,14 @@ describe("a server drains before it closes", () => {
     expect(await drained).toBe(0);
   });
 
-  test("past its time, it says what is left", async () => {
+  test("reports what is left after its deadline", async () => {
     const { server, wire } = await heldRequest();
     expect(await server.http.drain(20)).toBe(1);
     server.taken[0]!.exchange.answerStored(oneStored);
     expect((await wire.reply()).status).toBe(200);
   });
 
-  test("closing drops every connection, and late answers are harmless", async () => {
+  test("drops every connection on close, and late answers are harmless", async () => {
     const { server, wire } = await heldRequest();
     server.http.close();
     await wire.ended();

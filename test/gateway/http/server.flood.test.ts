@@ -1,6 +1,6 @@
-// 80 clients at once, each with a body of 20 MB, then each with a bomb: the gateway's process
-// stays within its budget and what decoders, indexes and kept blocks take beside it; some large
-// bodies come through, and all small requests.
+// 80 clients at once, each with a body of 20 MB, then each with a bomb. The gateway's process stays
+// within its budget plus decoders, indexes and cached blocks; some large bodies succeed, and all
+// small requests do.
 
 import { brotliCompressSync, constants, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { expect, test } from "vitest";
@@ -20,16 +20,16 @@ const budgetBytes = 64 * MIB;
 const bodyBytesMax = 20 * MIB;
 const inflatedBytesMax = 44 * MIB;
 /**
- * What small requests have on top, blocks kept for the next bodies and frames, two decoders, and
- * what the heap takes.
+ * What small requests may use on top, blocks cached for the next bodies and frames, two decoders,
+ * and the heap.
  */
 const besideBytesMax = budgetBytes / 8 + (42 + 16 + 2 * 17 + 64) * MIB;
-/** Of two scanners, for bodies in which every byte is structural. */
+/** Two scanners, for bodies in which every byte is structural. */
 const indexBytesMax = 2 * 4 * inflatedBytesMax;
 /**
- * What the heap takes, and what the C library keeps of memory that was freed, for the next: twice
- * the largest block it had, 64 MiB at most, and what lies free between blocks that are in use. It
- * differs from run to run, and does not grow from one flood to the next.
+ * What the heap takes, and freed memory that the C library retains: twice its largest block, 64 MiB
+ * at most, and gaps between blocks in use. It differs from run to run, and does not grow from one
+ * flood to the next.
  */
 const restingBytesMax = (64 + 64) * MIB;
 
@@ -84,7 +84,7 @@ test("floods leave room for small requests: 80 bodies of 20 MB at once, then 80 
 
   const large = batchOf(bodyBytesMax);
   const bodies = await flood(gateway, () => [large]);
-  // On a busy machine the store may be too late for them.
+  // On a busy machine the store may answer too late for them.
   const admitted = bodies.sent.filter(
     ({ status, code }) => status === 200 || code === "timeout" || code === "unavailable",
   );
@@ -112,7 +112,7 @@ test("floods leave room for small requests: 80 bodies of 20 MB at once, then 80 
   expect(inflated.small.stored / inflated.small.sent).toBeGreaterThan(0.95);
   expect(inflated.peak).toBeLessThan(startBytes + budgetBytes + besideBytesMax + indexBytesMax);
 
-  // Together they may leave none of them the room that it needs. Alone, each is judged.
+  // Together they may leave none of them the room it needs. Alone, each is judged.
   for (const [bomb, coding] of bombs) {
     const { status } = await send(gateway.port, bomb, { "Content-Encoding": coding });
     expect([401, 413]).toContain(status);

@@ -13,11 +13,11 @@ import {
 } from "../../kit/http-server.ts";
 
 const large = 262_145;
-/** What small requests may take, an eighth over the budget. */
+/** What small requests may use: an eighth more than the budget. */
 const fullBytes = (inflightBytesMax * 9) / 8;
 
-describe("full means refused now", () => {
-  test("a budget gives what it has, and takes back no more than it gave", () => {
+describe("a full budget rejects at once", () => {
+  test("gives a budget's bytes, and takes back no more than it gave", () => {
     const admission = createAdmission(10);
     const take = (bytes: number) => admission.tryTake(bytes, large);
     expect([take(6), take(5), take(4)]).toEqual([true, false, true]);
@@ -28,7 +28,7 @@ describe("full means refused now", () => {
     expect(() => admission.release(1)).toThrow("more than were taken");
   });
 
-  test("requests of up to 256 KiB have an eighth of the budget on top, where larger ones have filled it", () => {
+  test("gives requests of up to 256 KiB an eighth of the budget on top when larger ones have filled it", () => {
     const admission = createAdmission(800);
     expect([admission.isLarge(large), admission.isLarge(large - 1)]).toEqual([true, false]);
     expect([admission.tryTake(800, large), admission.tryTake(1, large)]).toEqual([true, false]);
@@ -39,7 +39,7 @@ describe("full means refused now", () => {
     ]).toEqual([false, true, false]);
   });
 
-  test("a budget that is full refuses at the head, and answers at the end of the body", async () => {
+  test("rejects at the head when the budget is full, and answers at the end of the body", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     server.admission.take(fullBytes + 1);
@@ -52,7 +52,7 @@ describe("full means refused now", () => {
     expect((await wire.reply()).status).toBe(200);
   });
 
-  test("a budget that fills up on the way refuses the body and keeps none of it", async () => {
+  test("rejects the body and holds none of it when the budget fills up midway", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(Buffer.concat([head({ "Content-Length": "9" }), Buffer.from("abc")]));
@@ -69,7 +69,7 @@ describe("full means refused now", () => {
   test.each([
     ["on the event loop", 10_000, fullBytes],
     ["on the pool", 900_000, inflightBytesMax],
-  ])("inflated bytes count too, %s", async (_, inflated, room) => {
+  ])("counts inflated bytes too, %s", async (_, inflated, room) => {
     const server = await startTestServer();
     const body = gzipSync("x".repeat(inflated));
     const wire = await connectTo(server);

@@ -1,5 +1,5 @@
-// Bodies that lie about their encoding, that bear names of JavaScript's own, that are nested,
-// doubled, huge: each is answered for what it is, and what is stored means what was sent.
+// Bodies that are mislabelled, nested, duplicated, huge or full of JavaScript's own names: each
+// gets the answer it deserves, and what is stored means what was sent.
 
 import { brotliCompressSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { expect, test } from "vitest";
@@ -16,7 +16,7 @@ function encoded(coding: string, body: Uint8Array | string): Buffer {
 
 const nested = (levels: number): string => "[".repeat(levels) + "]".repeat(levels);
 
-/** RFC 1952: the sum is followed by the length, 4 bytes each. */
+/** RFC 1952: the checksum is followed by the length, 4 bytes each. */
 function withWrongSum(gzipped: Buffer): Buffer {
   return gzipped.fill(1, gzipped.length - 8, gzipped.length - 4);
 }
@@ -150,7 +150,7 @@ const cases: Record<string, Case> = {
     (id) => written(id, `"properties":{"${megaKey}":1}`),
     200,
   ],
-  "a name of 1 MB beside the event's": [(id) => written(id, `"${megaKey}":1`), 200],
+  "a name of 1 MB next to the event's": [(id) => written(id, `"${megaKey}":1`), 200],
   "a key of 1 MB": [
     (id) => request(`{"api_key":"${megaKey}","event":"e","distinct_id":"${id}"}`),
     401,
@@ -170,7 +170,7 @@ const cases: Record<string, Case> = {
   zeros: [() => request(Buffer.alloc(1_000)), 400, "invalid_json"],
 };
 
-test("hostile bodies are judged as what they are: each is answered for what it is, and stored as what it is or not at all", {
+test("each hostile body gets its answer, and is stored as it was sent or not at all", {
   timeout: 120_000,
 }, async () => {
   const target = await startTarget();

@@ -1,5 +1,5 @@
-// Ten thousand connections on which nothing comes, or as many as the limit of open files lets
-// client and gateway have: what they weigh, and that a request beside them is answered.
+// Ten thousand idle connections, or as many as the limit of open files allows: their memory, and
+// that a request among them is answered.
 
 import { createConnection, type Socket } from "node:net";
 import { expect, test } from "vitest";
@@ -7,12 +7,12 @@ import { residentBytes } from "../../kit/floods.ts";
 import { event, expectUnharmed, raw, request, startTarget } from "../../kit/hostile.ts";
 
 const wanted = 10_000;
-/** Files that a process has open beside its connections. */
+/** Files that a process has open besides its connections. */
 const otherFiles = 200;
 const bytesEachMax = 4_096;
 
 /**
- * Of this process, and of one that it has started: Node raises it to what both may have at most.
+ * Of this process, and of one that it has started: Node raises the soft limit to the hard limit.
  */
 function openFilesMax(): number {
   const report = process.report.getReport() as {
@@ -32,7 +32,7 @@ function open(port: number): Promise<Socket> {
 test("idle connections cost little: ten thousand at once", { timeout: 120_000 }, async () => {
   // All of them come from here.
   const target = await startTarget("--address-connections-max", "1000000");
-  // What the process takes for requests at all is not the connections'.
+  // What the process needs for requests in general does not count for the connections.
   for (let count = 0; count < 300; count++)
     await raw(target.port, [request(event(`before ${count}`))]);
   const count = Math.min(wanted, openFilesMax() - otherFiles);
@@ -44,7 +44,7 @@ test("idle connections cost little: ten thousand at once", { timeout: 120_000 },
       const more = Math.min(500, count - sockets.length);
       sockets.push(...(await Promise.all(Array.from({ length: more }, () => open(target.port)))));
     }
-    expect((await raw(target.port, [request(event("beside them"))])).statuses).toEqual([200]);
+    expect((await raw(target.port, [request(event("among them"))])).statuses).toEqual([200]);
     expect(sockets.filter((socket) => socket.destroyed)).toEqual([]);
     expect(residentBytes(target.pid) - before).toBeLessThan(count * bytesEachMax + 8 * 1_048_576);
   } finally {

@@ -12,7 +12,7 @@ function cutAt(bytes: Buffer, places: readonly number[]): Buffer[] {
   return edges.slice(1).map((end, place) => bytes.subarray(edges[place], end));
 }
 
-/** Places behind the request line. */
+/** Offsets after the request line. */
 function placesIn(bytes: Buffer, numbers: readonly number[]): number[] {
   return numbers.map((number) => requestLineBytes + (number % (bytes.length - requestLineBytes)));
 }
@@ -24,7 +24,7 @@ function inChunks(body: string): Buffer {
   return request(`${chunks.join("")}0\r\n\r\n`, ["Transfer-Encoding: chunked"]);
 }
 
-test("a request may arrive in any pieces: wherever it is cut", { timeout: 120_000 }, async () => {
+test("stores a request once wherever it is cut", { timeout: 120_000 }, async () => {
   const target = await startTarget();
   const seed = Date.now() % 2 ** 31;
   const sent = new Map<string, Buffer[]>();
@@ -57,7 +57,7 @@ test("a request may arrive in any pieces: wherever it is cut", { timeout: 120_00
       ),
     ),
   );
-  // uWS takes some pieces of a request line for the whole of one, of another version of HTTP.
+  // uWS takes some pieces of a request line for a whole one of another HTTP version.
   const mayBeRefused = [...heard].filter(
     ([id, status]) => sent.get(id)![0]!.length < requestLineBytes && status === 505,
   );

@@ -13,7 +13,7 @@ import {
   type TestServer,
 } from "../../kit/http-server.ts";
 
-/** Requests whose end nobody says: the connection does not go on behind them. */
+/** Requests whose end is not stated: the connection closes after them. */
 const openEnded = new Set(
   [post(""), head({}), post("", { "Content-Encoding": "gzip" })].map(String),
 );
@@ -42,9 +42,9 @@ const found: [ErrorCode, Uint8Array, ((server: TestServer) => void)?][] = [
   ["store_full", post("{}"), (server) => Object.assign(server, { refusal: "store_full" })],
 ];
 
-describe("every problem HTTP can find is told", () => {
+describe("every problem of the HTTP layer is answered", () => {
   test.each(found)(
-    "%s is a problem document, and the connection goes on where it is clear where",
+    "answers %s with a problem document, and keeps the connection if the end of the request is clear",
     async (code, request, prepare) => {
       const server = await startTestServer();
       prepare?.(server);
@@ -73,7 +73,7 @@ describe("every problem HTTP can find is told", () => {
     },
   );
 
-  test("the intake's problems keep their detail and item errors", async () => {
+  test("keeps the detail and item errors of the intake's problems", async () => {
     const server = await startTestServer();
     const errors = [{ index: 3, code: "invalid_properties", detail: 'say "who"' }];
     server.answer = (exchange) =>
@@ -90,7 +90,7 @@ describe("every problem HTTP can find is told", () => {
     expect(JSON.parse(reply.body)).toMatchObject({ detail: 'say "who"', errors, errors_total: 24 });
   });
 
-  test("a key problem leaves the connection usable", async () => {
+  test("keeps the connection usable after a key problem", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     server.answer = (exchange) =>
@@ -102,7 +102,7 @@ describe("every problem HTTP can find is told", () => {
     expect((await wire.reply()).status).toBe(200);
   });
 
-  test("an intake that throws is logged, and its client may retry", async () => {
+  test("logs an intake that throws, and lets its client retry", async () => {
     const server = await startTestServer();
     server.answer = () => {
       throw new Error("a secret of the code");
@@ -115,7 +115,7 @@ describe("every problem HTTP can find is told", () => {
     expect(server.logged).toHaveLength(1);
   });
 
-  test("an answer is written once, and a second is logged", async () => {
+  test("writes an answer once, and logs a second one", async () => {
     const server = await startTestServer();
     server.answer = (exchange) => {
       exchange.answerStored(oneStored);

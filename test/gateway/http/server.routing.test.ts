@@ -1,5 +1,5 @@
-// What is wrong with a request whatever it brings is said however the store is: an SDK takes a 503
-// for "again", and would ask for ever.
+// Errors of the request line are reported whatever the state of the store: an SDK retries a 503,
+// and would retry for ever.
 
 import { describe, expect, test } from "vitest";
 import {
@@ -59,13 +59,13 @@ describe("routing comes before room", () => {
       expected === "" ? expected : (JSON.parse(reply.body).code ?? JSON.parse(reply.body).error);
     expect([line, reply.status, said]).toEqual([line, status, expected]);
     expect(reply.headers.has("retry-after")).toBe(false);
-    // And it is as it is said to be.
+    // The state is the one that the title names.
     storing.write(Buffer.concat([head({ "Content-Length": "2" }), Buffer.from("{}")]));
     expect(codeIn(await storing.reply())).toBe(code);
     server.admission.release(server.admission.bytes - before);
   });
 
-  test("a request that is refused for its method has no body evicted", async () => {
+  test("evicts no body for a request rejected for its method", async () => {
     const server = await startTestServer({
       bodyBytesMax: 900_000,
       peek: () => ({ projectId: undefined, lane: undefined }),

@@ -1,12 +1,12 @@
-// A host that ends in a slash, as people write it into an SDK: some SDKs then ask for `//batch/`.
-// On the wire as it comes from them.
+// A host that ends in a slash in an SDK's settings: some SDKs then request `//batch/`. The requests
+// are as the SDKs send them.
 
 import { describe, expect, test } from "vitest";
 import { codeIn, connectTo, head, startTestServer } from "../../kit/http-server.ts";
 
 const body = Buffer.from('{"api_key":"k","event":"e","distinct_id":"u"}');
 
-describe("slashes before a path are one", () => {
+describe("leading slashes count as one", () => {
   test.each([
     ["//batch/", "batch"],
     ["//capture", "capture"],
@@ -15,7 +15,7 @@ describe("slashes before a path are one", () => {
     ["//engage/", "engage"],
     ["//i/v1/analytics/events", "v1"],
     [`${"/".repeat(1_000)}track/`, "track"],
-  ])("a POST to %s is taken as %s", async (path, route) => {
+  ])("takes a POST to %s as %s", async (path, route) => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(
@@ -26,7 +26,7 @@ describe("slashes before a path are one", () => {
     expect(server.taken).toHaveLength(1);
   });
 
-  test("what the path does not take is refused there as without the slashes", async () => {
+  test("rejects what the path does not take, as without the extra slashes", async () => {
     const server = await startTestServer();
     const asked = async (line: string, length: number) => {
       const wire = await connectTo(server);
@@ -48,7 +48,7 @@ describe("slashes before a path are one", () => {
     expect(server.taken).toEqual([]);
   });
 
-  test("a GET with data and a preflight are as without the slashes", async () => {
+  test("answers a GET with data and a preflight as without the extra slashes", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(
@@ -77,7 +77,7 @@ describe("slashes before a path are one", () => {
   });
 
   test.each(["//captur/", "///x/capture/"])(
-    "%s is nothing, and what is near is named",
+    "answers %s 404, and suggests the similar path",
     async (path) => {
       const server = await startTestServer();
       const wire = await connectTo(server);

@@ -1,5 +1,6 @@
-// What clients do not read is counted while the kernel holds it, also when their connection is
-// closed here, and is given up after a deadline. A client that reads slowly gets its whole answer.
+// Answers that clients do not read are counted while the kernel holds them, even after the
+// connection is closed here, and are dropped after a deadline. A client that reads slowly gets its
+// whole answer.
 
 import { createConnection, type Socket } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
@@ -43,7 +44,7 @@ async function connect(server: TestServer): Promise<Reader> {
 
 const asks = head({}, "GET /static/array.js");
 
-test("an answer that nobody reads is counted, and its connection reset after its deadline", {
+test("counts an unread answer, and resets its connection after its deadline", {
   timeout: 60_000,
 }, async () => {
   const server = await start();
@@ -51,7 +52,7 @@ test("an answer that nobody reads is counted, and its connection reset after its
   for (const { socket } of readers) socket.write(asks);
   const { unread } = server.http;
   await until(() => (unread?.bytes ?? 0) > 0, "it is counted");
-  // The kernel holds no more than its limit for each, whatever its client asked for.
+  // The kernel holds no more than its limit for each, whatever its client requested.
   expect(unread!.bytes / readers.length).toBeLessThan(400_000);
   const deadlineMs = performance.now() + 45_000;
   while (server.http.connections.open > 0) {
@@ -59,7 +60,7 @@ test("an answer that nobody reads is counted, and its connection reset after its
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
   expect(unread!.reset).toBe(5);
-  await until(() => unread!.bytes === 0, "nothing is counted any more");
+  await until(() => unread!.bytes === 0, "nothing is counted");
   for (const { socket } of readers) socket.resume();
   await until(
     () => readers.every(({ isReset, isEnded }) => isReset || isEnded),
@@ -73,7 +74,7 @@ test("resets the connection of a client that asks for more without reading", {
   const server = await start();
   const { socket } = await connect(server);
   await until(() => server.http.connections.open === 1, "the connection is open");
-  // Sooner than a client that asks for nothing more.
+  // Sooner than for a client that requests nothing more.
   const deadlineMs = performance.now() + 14_000;
   while (server.http.connections.open > 0) {
     expect(performance.now()).toBeLessThan(deadlineMs);
@@ -82,7 +83,7 @@ test("resets the connection of a client that asks for more without reading", {
   }
 });
 
-test("a client that reads slowly, and one that pauses for 13 seconds, get all of it", {
+test("sends everything to a client that reads slowly, and to one that pauses for 13 seconds", {
   timeout: 60_000,
 }, async () => {
   const server = await start();

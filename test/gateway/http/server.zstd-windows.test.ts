@@ -1,6 +1,6 @@
-// Zstandard bodies, each with the largest window that a body may ask for: whether they inflate, are
-// broken at their end or come to too much, their windows are freed with them, and the gateway's
-// process does not grow by a window for each.
+// Zstandard bodies, each with the largest window allowed. Whether they inflate, break at the end or
+// grow too large, their windows are freed with them, and the gateway's process does not grow by a
+// window for each.
 
 import { randomBytes } from "node:crypto";
 import { constants, zstdCompressSync } from "node:zlib";
@@ -12,12 +12,12 @@ const MIB = 1_048_576;
 const budgetBytes = 64 * MIB;
 const connections = 3;
 const bodiesEach = 40;
-/** Kept blocks, scanners and the heap; 120 windows of 8 MiB would be 960 MiB. */
+/** Cached blocks, scanners and the heap; 120 windows of 8 MiB would be 960 MiB. */
 const besideBytesMax = 160 * MIB;
 
 /**
- * Text that barely compresses lets the spaces behind it stay below the ratio allowed. Its first
- * character keeps it from being taken for the base64 of some JSON, as one in 26 of such texts is.
+ * Text that barely compresses keeps the ratio of the spaces after it within the limit. Its first
+ * character prevents it from being read as base64 of JSON, as one in 26 of such texts is.
  */
 function bodyOf(spaceBytes: number): Buffer {
   const text = Buffer.concat([

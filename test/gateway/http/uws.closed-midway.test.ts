@@ -1,5 +1,5 @@
-// The bound on the chunks of one turn rests on this: when a connection is closed in the middle of
-// what was read on it, the library calls back for none of the rest.
+// The limit on the chunks of one turn relies on this: when a connection is closed during a read,
+// uWS calls back for none of the remaining bytes.
 
 import { createConnection } from "node:net";
 import { connect } from "node:tls";
@@ -17,7 +17,7 @@ const tiny = "1\r\nx\r\n".repeat(15_000);
 const behind = "0\r\n\r\nPOST /behind HTTP/1.1\r\nHost: p\r\nContent-Length: 0\r\n\r\n";
 
 test.each(["http", "https"])(
-  "of a connection that is closed midway, no more comes: %s",
+  "delivers nothing more of a connection that is closed midway: %s",
   async (scheme) => {
     const isTls = scheme === "https";
     const { ca, server } = await createAuthority();

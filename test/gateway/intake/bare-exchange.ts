@@ -1,4 +1,4 @@
-// What an exchange says of a request of which nothing is known but its body.
+// The exchange of a request of which only the body is known.
 
 import type { Exchange } from "../../../src/gateway/http/port.ts";
 

@@ -1,12 +1,12 @@
-// The message ids of a large body without uuids: the same only for a sending that has failed, and
-// only for the client that sent it.
+// The message ids of a large body without uuids: they are repeated only if an earlier attempt
+// failed, and only for the client that sent it.
 
 import { expect, test } from "vitest";
 import { IntakeKit } from "./intake-kit.ts";
 
 const large = { name: "large", project: "a", events: 4_000 };
 
-test("a body that failed gets its ids again for two minutes after each failure, as its last try may have stored some frames", async () => {
+test("reuses the ids of a failed body for two minutes after each failure, as its last attempt may have stored some frames", async () => {
   let nowMs = 0;
   const kit = new IntakeKit();
   kit.monotonicMs = () => nowMs;
@@ -21,7 +21,7 @@ test("a body that failed gets its ids again for two minutes after each failure, 
   expect(firstIds[3]).not.toBe(firstIds[0]);
 });
 
-test("an equal body from another address gets ids of its own", async () => {
+test("gives an equal body from another address its own ids", async () => {
   const kit = new IntakeKit();
   kit.outcome = () => "refused";
   const firstIds: string[] = [];

@@ -1,6 +1,5 @@
-// Bodies that no JSON.stringify writes: escaped keys, duplicate keys, white space, numbers beyond
-// 64 bits. Each is read as JSON.parse would read it, and the values that are passed on keep their
-// text.
+// Bodies that JSON.stringify never writes: escaped keys, duplicate keys, white space, numbers
+// beyond 64 bits. Each is read as JSON.parse would read it, and the stored values keep their text.
 
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
@@ -32,7 +31,7 @@ describe("what JSON.parse accepts is accepted", () => {
       }
     });
 
-    test("with escaped keys, in the envelope, the item and its properties", async () => {
+    test("with escaped keys in the envelope, the item and its properties", async () => {
       const lines = await storedLines(
         ({ key }) =>
           `{"\\u0061pi_key":"${key}","b\\u0061tch":[{"\\u0065vent":"$identify","distinct\\u005fid":"u","properties":{"\\u0024set":{"n":1.50}}}]}`,
@@ -46,7 +45,7 @@ describe("what JSON.parse accepts is accepted", () => {
       expect(lines[0]).toContain('"properties":{"$set":{"n":1.50}}');
     });
 
-    test("with an escaped key in an item only", async () => {
+    test("with an escaped key only in an item", async () => {
       const lines = await storedLines(
         ({ key }) =>
           `{"api_key":"${key}","batch":[{"event":"a","distinct_id":"1"},{"\\u0065vent":"b","distinct_id":"2"}]}`,
@@ -64,7 +63,7 @@ describe("what JSON.parse accepts is accepted", () => {
       expect(lines).toHaveLength(1);
     });
 
-    test("with duplicate keys, of which the last counts", async () => {
+    test("with duplicate keys, the last of which counts", async () => {
       const lines = await storedLines(
         ({ key }) =>
           `{"api_key":"wrong","api_key":"${key}","batch":1,"batch":[{"event":"a","event":"b","distinct_id":"1","distinct_id":"2","properties":5,"properties":{"$set":1,"$set":{"x":1}}}]}`,
@@ -78,7 +77,7 @@ describe("what JSON.parse accepts is accepted", () => {
       expect(lines[0]).toMatch(/"properties":\{"\$set":\{"x":1\}\},"\$set":\{"x":1\}\}$/);
     });
 
-    test("with numbers that no double holds, which keep their text", async () => {
+    test("with numbers that no double can hold, which keep their text", async () => {
       const numbers = "[12345678901234567890123,1e400,-0,0.10,1E+2]";
       const lines = await storedLines(
         ({ key }) =>
@@ -105,7 +104,7 @@ describe("what JSON.parse accepts is accepted", () => {
       });
     });
 
-    test("with names of the prototype as keys", async () => {
+    test("with prototype names as keys", async () => {
       const lines = await storedLines(
         ({ key }) =>
           `{"api_key":"${key}","__proto__":{"event":"x"},"batch":[{"event":"a","distinct_id":"1","__proto__":{"distinct_id":"z"},"constructor":1,"properties":{"__proto__":{"$set":1},"toString":2}},{"event":"constructor","distinct_id":"__proto__\\ud800","properties":{"__proto__":3}}]}`,
@@ -115,7 +114,7 @@ describe("what JSON.parse accepts is accepted", () => {
       expect(lines[1]).toContain('"properties":{"__proto__":3}');
     });
 
-    test("with a uuid written in escapes, which is still that uuid", async () => {
+    test("with an escaped uuid, which remains the same uuid", async () => {
       const lines = await storedLines(
         ({ key }) =>
           `{"api_key":"${key}","event":"a","distinct_id":"1","uuid":"0199AAAA\\u002dbbbb-7ccc-8ddd-eeeeeeeeeeee"}`,
@@ -138,7 +137,7 @@ describe("what JSON.parse accepts is accepted", () => {
       ["one of 401 is an item error", 1, `${"1".repeat(400)}.0`, "number_too_long"],
       ["one of 5,000 is an item error", 1, "7".repeat(5_000), "number_too_long"],
     ])(
-      "%s, plain or not, and costs its neighbours nothing",
+      "%s, whether plain or not, and does not affect the other events",
       async (_title, depth, number, code) => {
         for (const key of ["a", "\\ud800", "\\u0000"]) {
           const project = await gateway.project();
@@ -167,7 +166,7 @@ describe("what JSON.parse accepts is accepted", () => {
       },
     );
 
-    test("what is deep or long in the envelope, where nothing of it is stored, is let through", async () => {
+    test("with a deep or long value in the envelope, which is accepted because it is not stored", async () => {
       const lines = await storedLines(
         ({ key }) =>
           `{"api_key":"${key}","x":${"[".repeat(5_000)}${"1".repeat(5_000)}${"]".repeat(5_000)},"batch":[{"event":"a","distinct_id":"1"}]}`,
@@ -197,7 +196,7 @@ describe("what JSON.parse accepts is accepted", () => {
       }
     });
 
-    test("with doubled names anywhere in an event that is normalised, of which the last counts", async () => {
+    test("with duplicate names in a normalised event, the last of which counts", async () => {
       const lines = await storedLines(
         ({ key }) =>
           `{"api_key":"${key}","event":"a","distinct_id":"1","properties":{"$set":1,"$set":{"x":1,"\\u0078":2},"l":[{"y":1,"y":[{"z":1,"z":2}]}]}}`,
@@ -205,7 +204,7 @@ describe("what JSON.parse accepts is accepted", () => {
       expect(lines[0]).toContain('"properties":{"$set":{"x":2},"l":[{"y":[{"z":2}]}]}');
     });
 
-    test("with a distinct id that is an object, the same text however it was written", async () => {
+    test("with a distinct id that is an object, which becomes the same text in any notation", async () => {
       const lines = await storedLines(({ key }) => {
         const ids = [
           '{"a":"é", "b":[1]}',
@@ -218,7 +217,7 @@ describe("what JSON.parse accepts is accepted", () => {
       expect(ids).toEqual(Array.from({ length: 3 }, () => '{"a":"é","b":[1]}'));
     });
 
-    test("too large to be normalised is an item error, and costs its neighbours nothing", async () => {
+    test("with an item too large to be normalised, which is an item error and does not affect the others", async () => {
       const project = await gateway.project();
       const large = `{"event":"a","distinct_id":"1","properties":{"\\ud800":"${"x".repeat(1_048_576)}"}}`;
       const body = `{"api_key":"${project.key}","batch":[{"event":"b","distinct_id":"2"},${large}]}`;

@@ -1,5 +1,4 @@
-// A frame by itself, for a publisher that the test plays: lines are committed to it as to a real
-// one.
+// A single frame for a fake publisher. Lines are committed to it as to a real one.
 
 import type { FrameSink } from "../../../src/records/frame-sink.ts";
 

@@ -28,21 +28,21 @@ interface Given {
   readonly problem?: Problem;
 }
 
-/** In what two requests with the same events may differ. */
+/** How two requests with the same events may differ. */
 export interface SentHow {
-  /** Of the items of the batch. */
+  /** The text between the items of the batch. */
   readonly between?: string;
   readonly clientAddress?: string;
   readonly requestTimestamp?: string;
 }
 
-/** An intake whose frames the test settles, in the order it likes. */
+/** An intake whose frames the test settles, in any order. */
 export function intakeOnFrames(
   options: { shares?: ProjectShares; monotonicMs?: () => number; meter?: ProjectMeter } = {},
 ) {
   const { monotonicMs = () => performance.now(), meter, ...more } = options;
   const frames: Submitted[] = [];
-  /** By reason of events, and code of warnings. */
+  /** Counts events by reason, and warnings by code. */
   const counted: Record<string, number> = {};
   const count = (what: string, by: number) => {
     counted[what] = (counted[what] ?? 0) + by;
@@ -149,8 +149,8 @@ export function event(textBytes = 0) {
 export const dropped = () => ({ ...event(), event: "" });
 
 /**
- * Takes the frames as they come until the intake has placed all, and settles them from the last to
- * the first.
+ * Takes frames as they arrive until the intake has placed all events, and settles them from the
+ * last to the first.
  */
 export async function settleAll(
   frames: Submitted[],

@@ -1,5 +1,5 @@
-// A name that comes near one that is missing is named in the answer; a name that does not, a value,
-// and a name that nobody could read are not. However much there is to read, little of it is.
+// The answer suggests a misspelt name that is close to a missing one. It suggests no distant names,
+// values, or unreadable names. However large the body is, only a little of it is read.
 
 import { setImmediate } from "node:timers/promises";
 import fc from "fast-check";
@@ -12,7 +12,7 @@ function found(sent: object | string, ...names: MeantName[]): string | undefined
   return new Typos().find({ body, start: 0, end: body.length }, ...names)?.sent;
 }
 
-describe("a slip is named and nothing else", () => {
+describe("only a misspelt name is suggested", () => {
   test.each<[MeantName, string[]]>([
     [
       "event",
@@ -72,7 +72,7 @@ describe("a slip is named and nothing else", () => {
     },
   );
 
-  test("what is far is no slip", () => {
+  test("suggests no distant name", () => {
     const far = [
       "agent",
       "sent",
@@ -91,13 +91,13 @@ describe("a slip is named and nothing else", () => {
     expect(found({ properties: { evnt: "v" } }, "event")).toBe(undefined);
   });
 
-  test("the nearest is named, whatever stands before it", () => {
+  test("suggests the closest name, whatever precedes it", () => {
     expect(found({ evemt: "v", Event: "v" }, "event")).toBe("Event");
     expect(found({ name: "v", evnt: "v" }, "event")).toBe("evnt");
     expect(found({ events: [1], Event: "v" }, "batch", "event")).toBe("events");
   });
 
-  test("names are read as JSON.parse reads them, in any valid object", () => {
+  test("reads names as JSON.parse does, in any valid object", () => {
     const object = fc.dictionary(fc.string({ maxLength: 12 }), fc.jsonValue({ maxDepth: 3 }), {
       maxKeys: 8,
     });
@@ -120,7 +120,7 @@ describe("a slip is named and nothing else", () => {
     );
   });
 
-  test("any bytes are read without harm", () => {
+  test("reads any bytes without harm", () => {
     fc.assert(
       fc.property(
         fc.uint8Array({ maxLength: 200 }),
@@ -135,7 +135,7 @@ describe("a slip is named and nothing else", () => {
     );
   });
 
-  test("what is passed over may be long, what is read not", () => {
+  test("skips long values, but reads no long name", () => {
     const before = '{"event":"e","properties":';
     const properties = `{"x":"${"y".repeat(1_000_000)}"}`;
     const body = Buffer.from(`${before}${properties},"userId":"u"}`);
@@ -151,7 +151,7 @@ describe("a slip is named and nothing else", () => {
     expect(membersOf({ ...span, body: Buffer.from(JSON.stringify(many)) })).toHaveLength(64);
   });
 
-  test("one turn of the event loop looks at so much, and the next again", async () => {
+  test("limits the work per turn of the event loop, and resumes in the next turn", async () => {
     const slips = new Typos();
     const body = Buffer.from(JSON.stringify({ padding: "x".repeat(4_000), evnt: "v" }));
     const span = { body, start: 0, end: body.length };

@@ -1,11 +1,11 @@
-// Of a key that no project has the answer shows so much that its owner knows which it is: eight
-// characters, of a short one half, its length, and what looks wrong with it.
+// The answer to an unknown key shows enough for its owner to recognise it: its first eight
+// characters, or half of a short one, its length, and what looks wrong with it.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { unknownKeyDetail } from "../../../src/gateway/intake/hints.ts";
 
-describe("a key is described and not shown", () => {
+describe("an unknown key is described but not shown", () => {
   test.each([
     [
       "phc_0123456789abcdef",
@@ -33,7 +33,7 @@ describe("a key is described and not shown", () => {
     else expect(said).toMatch(detail);
   });
 
-  test("of no key more is shown", () => {
+  test("shows no more of any key", () => {
     fc.assert(
       fc.property(fc.string({ minLength: 1, maxLength: 300, unit: "binary" }), (key) => {
         const said = unknownKeyDetail(key);

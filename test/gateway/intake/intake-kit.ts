@@ -1,6 +1,6 @@
-// The intake by itself: the real one with the real scanner and rules, on a publisher that writes
-// down what it is given, in order, and settles frames when the test says so. Turns of the event
-// loop are counted, and in each the events that were placed in it.
+// The real intake with the real scanner and rules, on a fake publisher that records what it is
+// given, in order, and settles frames when the test says so. Counts turns of the event loop and the
+// events placed in each.
 
 import { randomFillSync } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
@@ -19,11 +19,11 @@ import { bareExchange } from "./bare-exchange.ts";
 import { FakeFrame } from "./fake-frame.ts";
 
 export interface Sent {
-  /** `stored N`, or the problem's code; undefined while there is none. */
+  /** `stored N`, or the problem's code; undefined until there is an answer. */
   readonly answer: string | undefined;
-  /** The SDK that was read in the body; "" for none. */
+  /** The SDK that was read from the body; "" if no SDK was found. */
   readonly library: string;
-  /** Fulfilled when the intake is done with the body. */
+  /** Resolves when the intake has finished with the body. */
   readonly work: Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export interface BodyOf {
   readonly historical?: boolean;
   /** Bytes of text in each event. */
   readonly padding?: number;
-  /** The envelope's members stand in the middle, where nobody looks before the scan. */
+  /** The envelope's members are in the middle, where only the scan finds them. */
   readonly hidden?: boolean;
 }
 
@@ -46,17 +46,17 @@ interface SendOptions {
 
 interface IntakeKitOptions {
   readonly createScanner?: (rows?: number) => BackgroundScanner;
-  /** Their keys are `key_` and their id. */
+  /** Project ids; their keys are `key_` and the id. */
   readonly projects?: readonly string[];
-  /** In place of the one that writes down what it is given. */
+  /** Replaces the publisher that records what it is given. */
   readonly publisher?: Publisher;
-  /** Of all projects, in place of one that lets everything in. */
+  /** The meter of all projects; by default one that accepts everything. */
   readonly meter?: ProjectMeter;
   readonly clientWarnings?: ClientWarningTaker;
 }
 
 const frameBytesMax = 524_288;
-/** Shorter bodies are borrowed, as those are that come in one piece. */
+/** Shorter bodies are borrowed, like those that arrive in one piece. */
 const borrowedBytesMax = 1_048_576;
 
 const openMeter: ProjectMeter = {
@@ -69,20 +69,20 @@ const openMeter: ProjectMeter = {
 export class IntakeKit {
   /** Names of events in the order in which they were handed to the publisher. */
   readonly placed: string[] = [];
-  /** Of the frames that were submitted. */
+  /** The number of submitted frames. */
   readonly messageIds: string[] = [];
-  /** Bytes that requests have taken of the budget. */
+  /** Bytes that requests have taken from the budget. */
   heldBytes = 0;
-  /** Events placed in each turn of the event loop in which there were any. */
+  /** Events placed in each turn of the event loop that placed any. */
   readonly eventsOfTurns: number[] = [];
-  /** What a frame of the project ends as. A promise keeps it waiting, and may say `refused`. */
+  /** The outcome of a project's frame. A promise keeps it waiting, and may resolve to `refused`. */
   outcome: (project: string) => "stored" | "refused" | Promise<unknown> = () => "stored";
   streamOf: Publisher["streamOf"] = (lane) => lane;
   refusal: Publisher["refusal"] = () => undefined;
-  /** Made in place of a scanner that the native one would be. */
+  /** Creates the replacement of the native scanner. */
   createScanner: (rows?: number) => BackgroundScanner = createNativeScanner;
   monotonicMs: () => number = () => performance.now();
-  /** Called at each event that is placed. */
+  /** Called for each event that is placed. */
   onEvent: () => void = () => {};
   #eventsOfThisTurn = 0;
   #turnWatched = false;
@@ -121,7 +121,7 @@ export class IntakeKit {
     });
   }
 
-  /** Names of requests in the order in which their events were placed, runs folded. */
+  /** Names of requests in the order in which their events were placed, with runs folded. */
   order(isMeant: (name: string) => boolean = () => true): string[] {
     const names = this.placed.map((event) => event.replace(/\d+$/, "")).filter(isMeant);
     return names.filter((name, index) => name !== names[index - 1]);
@@ -152,7 +152,7 @@ export class IntakeKit {
         sent.answer = code;
       },
     };
-    // Each memory is somebody else's as soon as the intake may not read it any more.
+    // The memory is overwritten as soon as the intake may no longer read it.
     const overwrite = (): void => void bytes.fill(0x20);
     const memory = bytes.length < borrowedBytesMax ? "borrowed" : "owned";
     sent.work = this.#intake(exchange, { memory, bytes }) ?? sent.work;
@@ -228,11 +228,11 @@ export function bodyOf({
   return Buffer.from(JSON.stringify(hidden ? { far, ...whose, batch } : { ...whose, batch }));
 }
 
-/** Lets turns of the event loop pass until it is so. */
+/** Lets turns of the event loop pass until the condition holds. */
 export async function until(isSo: () => boolean): Promise<void> {
   const deadline = performance.now() + 20_000;
   while (!isSo()) {
-    if (performance.now() > deadline) throw new Error(`it did not come to this: ${isSo}`);
+    if (performance.now() > deadline) throw new Error(`condition not reached: ${isSo}`);
     await setImmediate();
   }
 }

@@ -1,5 +1,5 @@
-// A request whose deadline is past is answered 503, and what of it is not placed by then is not:
-// stored all the same it would be called unknown, and its retry would store it twice.
+// A request past its deadline gets 503, and none of its unplaced events is placed: if they were
+// stored, the answer would be "unknown", and the retry would store them twice.
 
 import { describe, expect, test } from "vitest";
 import { IntakeKit, until } from "./intake-kit.ts";
@@ -7,12 +7,12 @@ import { IntakeKit, until } from "./intake-kit.ts";
 const small = { name: "small", project: "a", events: 3 };
 const large = { name: "large", project: "a", events: 4_000 };
 
-describe("what comes too late is not placed", () => {
+describe("late requests are not placed", () => {
   test.each([small, { ...small, historical: true }, large, { ...large, historical: true }])(
-    "nothing of one that comes late: $name",
+    "places nothing of a late request: $name",
     async (body) => {
       const kit = new IntakeKit();
-      // Only one that was inflated on the pool can be late when it comes, and of those there is a
+      // Only a body inflated on the pool can already be late on arrival, and for it there is a
       // hint.
       const lane = "historical" in body ? "historical" : "live";
       const sent = kit.send(body, {
@@ -20,13 +20,13 @@ describe("what comes too late is not placed", () => {
         hint: { projectId: "a", lane },
       });
       await sent.work;
-      // Of a large one the scanners may say first that it came too late.
+      // For a large request, the scanners may report first that it is late.
       expect(["timeout", "overloaded"]).toContain(sent.answer);
       expect(kit.placed).toEqual([]);
     },
   );
 
-  test("nothing of a large one that is late when it is scanned", async () => {
+  test("places nothing of a large request that is late when it is scanned", async () => {
     const kit = new IntakeKit();
     let lateMs = 0;
     kit.monotonicMs = () => lateMs;
@@ -37,7 +37,7 @@ describe("what comes too late is not placed", () => {
     expect(["timeout", "overloaded"]).toContain(sent.answer);
   });
 
-  test("no more of a large one than was placed in time", async () => {
+  test("places no more of a large request than was placed in time", async () => {
     const kit = new IntakeKit();
     let monotonicMs = 0;
     let events = 0;

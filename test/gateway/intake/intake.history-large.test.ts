@@ -1,6 +1,6 @@
-// Large bodies are placed over many turns of the event loop. What arrives meanwhile goes past them,
-// except history, which keeps its order. The intake is the real one; the publisher is a port that
-// writes down what it is given, in order.
+// Large bodies are placed over many turns of the event loop. Later requests pass them, except
+// history, which keeps its order. The intake is real; the publisher is a fake that records what it
+// is given, in order.
 
 import { randomFillSync } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
@@ -108,14 +108,14 @@ function send(
   return work ?? Promise.resolve();
 }
 
-/** Names of requests in the order in which their lines were placed, runs folded. */
+/** Names of requests in the order in which their lines were placed, with runs folded. */
 function order(): string[] {
   const names = placed.map((event) => event.replace(/\d+$/, ""));
   return names.filter((name, index) => name !== names[index - 1]);
 }
 
 describe("history waits for large bodies", () => {
-  test("a live event goes past a large body that is being placed", async () => {
+  test("lets a live event pass a large body that is being placed", async () => {
     const large = send("large", "a", { events: 10_000, historical: false });
     await send("small", "a", { events: 1, historical: false });
     expect(order()).toEqual(["small"]);
@@ -125,7 +125,7 @@ describe("history waits for large bodies", () => {
     expect(turns).toBeGreaterThan(15);
   });
 
-  test("history of the same project stays in the order of arrival, small behind large behind small", async () => {
+  test("stores history of one project in order of arrival, small after large after small", async () => {
     const work = [
       send("first", "a", { events: 2, historical: true }),
       send("large", "a", { events: 8_000, historical: true }),
@@ -138,7 +138,7 @@ describe("history waits for large bodies", () => {
     expect(answers.sort()).toEqual(["fifth 1", "first 2", "large 8000", "larger 20000", "third 3"]);
   });
 
-  test("every request is held against its project's limits once, also one that had to wait", async () => {
+  test("checks every request once against its project's limits, even if it had to wait", async () => {
     await Promise.all([
       send("large", "a", { events: 8_000, historical: true }),
       send("waits", "a", { events: 3, historical: true }),
@@ -147,7 +147,7 @@ describe("history waits for large bodies", () => {
     expect(admitted.sort((left, right) => left - right)).toEqual([2, 3, 8_000]);
   });
 
-  test("history of another project does not wait once it is known whose the large body is", async () => {
+  test("does not delay another project's history once the project of the large body is known", async () => {
     const large = send("large", "a", { events: 30_000, historical: true });
     while (placed.length === 0) await setImmediate();
     await send("other", "b", { events: 1, historical: true });
@@ -157,7 +157,7 @@ describe("history waits for large bodies", () => {
     expect(placed.length).toBe(30_001);
   });
 
-  test("more large bodies than scanners are all placed", async () => {
+  test("places all of more large bodies than there are scanners", async () => {
     await Promise.all(
       Array.from({ length: 7 }, (_, index) =>
         send(`n${"abcdefg"[index]}`, index % 2 ? "a" : "b", {
@@ -170,13 +170,13 @@ describe("history waits for large bodies", () => {
     expect(placed).toHaveLength(35_000);
   });
 
-  test("one event of many megabytes is one turn's work and arrives whole", async () => {
+  test("places one event of many megabytes whole, in one turn", async () => {
     await send("huge", "a", { events: 1, historical: false, padding: 3_000_000 });
     expect(answers).toEqual(["huge 1"]);
   });
 
-  test("a large body that is no JSON, or whose key is unknown, is refused and blocks nothing", async () => {
-    const broken = send("broken", "nobody", { events: 10_000, historical: true });
+  test("rejects a large body with invalid JSON or an unknown key, and blocks nothing", async () => {
+    const broken = send("broken", "unknown", { events: 10_000, historical: true });
     const after = send("after", "a", { events: 2, historical: true });
     await Promise.all([broken, after]);
     expect(answers.sort()).toEqual(["after 2", "broken unknown_api_key"]);

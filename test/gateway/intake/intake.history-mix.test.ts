@@ -1,6 +1,5 @@
-// History of a project is stored in the order in which its bodies came, small and large: those that
-// show at once whose they are, and those of which the scan has to say it, whatever else comes
-// between.
+// History of a project is stored in the order in which its bodies arrived, small and large, whether
+// the project is known at once or only after the scan, and whatever else arrives in between.
 
 import { describe, expect, test } from "vitest";
 import { scannedAtOnceBytesMax } from "../../../src/gateway/intake/work-size.ts";
@@ -12,7 +11,7 @@ function nameOf(number: number): string {
 }
 
 describe("history keeps its order in any mix", () => {
-  test.each([1, 2, 3])("seed %i", async (seed) => {
+  test.each([1, 2, 3])("with seed %i", async (seed) => {
     const random = randomFrom(seed);
     const pick = <Value>(values: readonly Value[]): Value =>
       values[Math.floor(random() * values.length)]!;
@@ -35,8 +34,8 @@ describe("history keeps its order in any mix", () => {
     await Promise.all(sent);
     for (const project of ["a", "b", "c"]) {
       const own = bodies.filter((body) => body.historical && body.project === project);
-      // Between the kinds it is kept as long as the scan is quick, which nobody can promise here;
-      // small hidden ones may be of either.
+      // The order across kinds holds only while scans are fast, which the test cannot guarantee;
+      // small hidden bodies may be of either kind.
       const shown = own.filter(({ hidden }) => hidden !== true);
       const hiddenAndLarge = own.filter(
         (body) => body.hidden === true && bodyOf(body).length > scannedAtOnceBytesMax,

@@ -1,8 +1,7 @@
-// Small on the wire, large once inflated, and shaped to make the gateway work: each is answered for
-// what it is, and leaves the JavaScript heap as it was, because no part of the body becomes an
-// object before somebody with a key has sent it as an event. What a request may come to ends most
-// of them early, so the same is held where the settings allow more, and where a body without a key
-// is not so small on the wire.
+// Bodies that are small on the wire, large once inflated, and shaped to cause work. Each gets its
+// answer and leaves the JavaScript heap unchanged, because no part of a body becomes an object
+// before a client with a valid key has sent it as an event. The expansion limits stop most of them
+// early, so the tests also run with higher limits and with larger bodies without a key.
 
 import { constants, gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -17,14 +16,14 @@ const allowing = await gatewayForFile({
   env: {
     PENSTOCK_REQUEST_EVENTS_MAX: "100000000",
     PENSTOCK_EXPANSION_MAX: "1000000",
-    // Millions of items take a busy machine seconds.
+    // Millions of items take seconds on a busy machine.
     PENSTOCK_REQUEST_TIMEOUT_MS: "60000",
   },
 });
 
 /**
- * The answer, and by how much the heap's peak rose meanwhile, in bytes: what was allocated and
- * perhaps collected again.
+ * The answer, and the rise of the heap's peak meanwhile in bytes, including memory that was
+ * collected again.
  */
 async function costOf(
   gateway: TestGateway,
@@ -64,8 +63,8 @@ describe("hostile bodies cost little", () => {
   ])("%s, and no API key", async (_title, json) => {
     const whole = Buffer.from(json());
     await expectCheap(asSet, gzipSync(whole), [413, "inflated_too_large"]);
-    // One byte for some eight, which is no further than a body may inflate that shows no key: it is
-    // read to its end.
+    // One byte for some eight, which is within the limit for a body without a key, so it is read to
+    // its end.
     const shrunkLess = gzipSync(whole, { strategy: constants.Z_HUFFMAN_ONLY });
     await expectCheap(asSet, shrunkLess, [401, "missing_api_key"]);
   });

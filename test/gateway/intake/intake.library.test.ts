@@ -1,12 +1,12 @@
-// The SDK that a body names is read where the scanner found it. A body that failed without its
-// scanner, which another body has meanwhile, names none.
+// The SDK name is read where the scanner found it. A body that failed and lost its scanner to
+// another body has no SDK name.
 
 import { expect, test } from "vitest";
 import { IntakeKit, until } from "./intake-kit.ts";
 
 const clientWarnings = { hasRoom: true, refused() {}, notStored() {} };
 
-/** The first event of the batch is dropped, for it has no name. */
+/** The first event of the batch is dropped because it has no name. */
 function bodyWith(project: string, firstEvent: string, events: number): Buffer {
   const others = Array(events).fill(
     JSON.stringify({ event: "e", distinct_id: "u", properties: { padding: "x".repeat(300) } }),
@@ -16,11 +16,11 @@ function bodyWith(project: string, firstEvent: string, events: number): Buffer {
 
 const library = (name: string): string => `{"$lib":"${name}","$lib_version":"1.2.3"}`;
 const own = `{"event":"","distinct_id":"u","properties":${library("mine")}}`;
-/** Where the properties of the other one stand, this has an object that is no SDK's. */
+/** At the offset of the other body's properties, this one has an object that names no SDK. */
 const nested = `{"event":"","properties":{"a":${library("none")}},"distinct_id":"u"}`;
-const beside = `     {"event":"","properties":${library("next")},"distinct_id":"u"}`;
+const valid = `     {"event":"","properties":${library("next")},"distinct_id":"u"}`;
 
-test("a body that is placed tells which SDK made it", async () => {
+test("reports the SDK of a body that is placed", async () => {
   const kit = new IntakeKit({ clientWarnings });
   const sent = kit.send(bodyWith("a", own, 10_000));
   await sent.work;
@@ -28,7 +28,7 @@ test("a body that is placed tells which SDK made it", async () => {
   expect(sent.library).toBe("mine 1.2.3");
 });
 
-test("one that lost its scanner and failed is not read by the table of another body", async () => {
+test("does not read a failed body without a scanner by another body's table", async () => {
   const kit = new IntakeKit({ clientWarnings });
   kit.streamOf = (_, project) => (project === "d" ? "other" : "mute");
   const stalled = Promise.withResolvers<"refused">();
@@ -40,7 +40,7 @@ test("one that lost its scanner and failed is not read by the table of another b
   };
   const stuck = ["a", "b", "c"].map((project) => kit.send(bodyWith(project, nested, 20_000)));
   await until(() => still.size === 3);
-  const others = Array.from({ length: 4 }, () => kit.send(bodyWith("d", beside, 10_000)));
+  const others = Array.from({ length: 4 }, () => kit.send(bodyWith("d", valid, 10_000)));
   await Promise.all(others.map(({ work }) => work));
   expect(others.map((sent) => sent.library)).toEqual(others.map(() => "next 1.2.3"));
 

@@ -1,5 +1,5 @@
-// Large bodies for a stream that acknowledges nothing give their scanners to those for other
-// streams, and lose no event over it when the stream goes on.
+// Large bodies for a stream that acknowledges nothing yield their scanners to bodies for other
+// streams, and lose no event when the stream resumes.
 
 import { expect, test } from "vitest";
 import { managerOf } from "../../../src/platform/nats/api.ts";
@@ -11,7 +11,10 @@ import { bodyOf, IntakeKit, until } from "./intake-kit.ts";
 
 const server = await natsServerForFile();
 
-/** In the place of the first live stream comes somebody who hears its subjects and says nothing. */
+/**
+ * A subscriber that receives the first live stream's subjects and never answers replaces the
+ * stream.
+ */
 async function muteFirst(rig: Rig): Promise<void> {
   const jsm = await managerOf(rig.link.connection, { timeoutMs: 5_000 });
   const { config } = await jsm.streams.info(liveStream(rig));
@@ -21,7 +24,7 @@ async function muteFirst(rig: Rig): Promise<void> {
   await rig.link.connection.flush();
 }
 
-test("as many bodies as there are scanners keep none from a body for another stream", async () => {
+test("does not block another stream by as many bodies as there are scanners", async () => {
   const rig = await startRig(server, { settings: { partitions: 2 } });
   await muteFirst(rig);
   const ids = Array.from({ length: 40 }, (_, index) => `p${index}`);
@@ -42,13 +45,13 @@ test("as many bodies as there are scanners keep none from a body for another str
     ...stuck.map(() => undefined),
   ]);
   await Promise.all(stuck.map(({ work }) => work));
-  // The first frames were sent. The others waited for them, or for a place of their stream.
+  // The first frames were sent. The others waited for them, or for a slot of their stream.
   const answers = new Set(stuck.map(({ answer }) => answer));
   expect([...answers].sort()).toEqual(["overloaded", "timeout", "unavailable"]);
   await rig.close();
 });
 
-test("they go on where they were when their stream does, and are stored once and in order", async () => {
+test("resumes where it stopped when the stream does, and stores everything once and in order", async () => {
   let scans = 0;
   const kit = new IntakeKit({
     createScanner(rows) {
@@ -64,7 +67,7 @@ test("they go on where they were when their stream does, and are stored once and
   });
   kit.streamOf = (_, project) => (project === "d" ? "other" : "mute");
   const stalled = Promise.withResolvers<void>();
-  // All of them stand still past the rows of their first table.
+  // All of them stop after the rows of their first table.
   const still = new Set<string>();
   kit.outcome = (project) => {
     const [name, index] = kit.placed.at(-1)!.split("-");
@@ -95,7 +98,7 @@ test("they go on where they were when their stream does, and are stored once and
   }
 });
 
-test("bodies that are not UTF-8 give their scanners up too, and are stored whole", async () => {
+test("also yields the scanners of bodies that are not UTF-8, and stores them whole", async () => {
   const kit = new IntakeKit();
   kit.streamOf = (_, project) => (project === "d" ? "other" : "mute");
   const stalled = Promise.withResolvers<void>();
@@ -126,7 +129,7 @@ test("bodies that are not UTF-8 give their scanners up too, and are stored whole
   }
 });
 
-test("a wait for a scanner that lasts past the deadline has one code, begun or not", async () => {
+test("reports one code for a wait past the deadline, whether the body was started or not", async () => {
   let finished = 0;
   const kit = new IntakeKit({
     createScanner(rows) {

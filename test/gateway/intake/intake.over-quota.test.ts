@@ -1,6 +1,6 @@
-// Large bodies of a project that may send nothing for a while are refused by the key in their first
-// bytes, so that a flood of them takes no scanner from others. What shows no key there is scanned
-// first. Intake, scanner and meter are the real ones.
+// Large bodies of a project that is over its quota are rejected by the key in their first bytes, so
+// that a flood of them takes no scanner from others. Bodies without a key there are scanned first.
+// Intake, scanner and meter are real.
 
 import { beforeEach, describe, expect, test } from "vitest";
 import { Meter } from "../../../src/gateway/projects/quota/meter.ts";
@@ -12,10 +12,10 @@ import { type BodyOf, IntakeKit } from "./intake-kit.ts";
 let meterMs: number;
 let meter: Meter;
 let kit: IntakeKit;
-/** How many bodies were scanned in the background. */
+/** The number of bodies scanned in the background. */
 let scanned: number;
 
-/** 1,000 events a second, of which some are owed. */
+/** 1,000 events a second, with a debt. */
 function owe(events: number): void {
   meter.setQuota({ eventsPerSecond: 1_000, burstSeconds: 1 });
   expect(waitMsOf(meter, costOf(1_000 + events, 0))).toBe(0);
@@ -47,8 +47,8 @@ async function answerTo(body: BodyOf): Promise<string | undefined> {
 
 const large: BodyOf = { name: "large", project: "a", events: 500, padding: 1_000 };
 
-describe("a large body of a project that may send nothing for a while", () => {
-  test("is refused without a scan, and counts as a request of so many bytes", async () => {
+describe("a large body of a project that is over its quota", () => {
+  test("is rejected without a scan, and counts as a request of its bytes", async () => {
     owe(500);
     expect(await answerTo(large)).toBe("rate_limited");
     expect(scanned).toBe(0);
@@ -58,41 +58,41 @@ describe("a large body of a project that may send nothing for a while", () => {
     expect(kit.placed).toEqual([]);
   });
 
-  test("is stored once there is a token again, though it takes more than there are", async () => {
+  test("is stored once there is a token again, although it needs more than there are", async () => {
     owe(500);
     meterMs += 503;
     expect(await answerTo(large)).toBe("stored 500");
     expect(scanned).toBe(1);
   });
 
-  test("is scanned, and refused then, where its key is not in its first or last bytes", async () => {
+  test("is scanned and then rejected if its key is not in its first or last bytes", async () => {
     owe(500);
     expect(await answerTo({ ...large, hidden: true })).toBe("rate_limited");
     expect(scanned).toBe(1);
     expect(meter.counts.rateLimitedEvents).toBe(500);
   });
 
-  test("is scanned and its events are counted where the project may soon send again", async () => {
+  test("is scanned and its events are counted if the project may soon send again", async () => {
     owe(99);
     expect(await answerTo(large)).toBe("rate_limited");
     expect(scanned).toBe(1);
     expect(meter.counts.rateLimitedEvents).toBe(500);
   });
 
-  test("is not what a body of many small events is: those are counted", async () => {
+  test("is treated differently if it has many small events: those are counted", async () => {
     owe(500);
     expect(await answerTo({ ...large, padding: 10 })).toBe("rate_limited");
     expect(meter.counts).toMatchObject({ rateLimitedRequests: 1, rateLimitedEvents: 500 });
   });
 
-  test("hears of an outage first", async () => {
+  test("gets the answer of an outage first", async () => {
     owe(500);
     kit.refusal = () => "unavailable";
     expect(await answerTo(large)).toBe("unavailable");
     expect(meter.counts.rateLimitedRequests).toBe(0);
   });
 
-  test("is as welcome as ever where the project has no quota", async () => {
+  test("is accepted if the project has no quota", async () => {
     expect(await answerTo(large)).toBe("stored 500");
   });
 });

@@ -1,7 +1,7 @@
-// A request that ends in a 503 is sent again, as it should be: for what is not stored of it the
-// retry finds the room in its project's limits that the first try found. What is stored of it, or
-// may be, costs what it costs, and counts, whatever the answer was. The intake and the meter are
-// the real ones; the publisher is a port that ends each frame as it is told.
+// The client retries a request that ends in a 503. For events that were not stored, the retry finds
+// the same room in its project's limits as the first attempt. Events that were or may have been
+// stored are charged and counted, whatever the answer was. The intake and the meter are real; the
+// publisher is a fake that settles each frame as instructed.
 
 import { randomFillSync } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -23,14 +23,14 @@ import { FakeFrame } from "./fake-frame.ts";
 let meter: Meter;
 let meterMs: number;
 let intake: Intake;
-/** Of the next frames, then of all others. */
+/** The outcome of the next frames, then of all others. */
 let outcomes: [FrameOutcome, ErrorCode | undefined][];
 let otherwise: [FrameOutcome, ErrorCode | undefined];
-/** By reason, as the metrics have heard it. */
+/** Counts by reason, as reported to the metrics. */
 let counted: [string, number][];
-/** What the project has in its stream, as its share has heard it. */
+/** The project's bytes in its stream, as reported to its share. */
 let sharedBytes: number;
-/** What is under way to its stream, as its share has heard it. */
+/** The project's bytes on their way to its stream, as reported to its share. */
 let underWayBytes: number;
 let takesFrames: boolean;
 let discarded: number;
@@ -63,7 +63,7 @@ beforeEach(() => {
   discarded = 0;
   outcomes = [];
   otherwise = ["stored", undefined];
-  // Nothing comes back by itself.
+  // Nothing is refunded by itself.
   meterMs = 0;
   meter = new Meter(() => meterMs);
   const project: MeteredProject = { id: "a", name: "a", keys: ["key"], enabled: true, meter };
@@ -84,7 +84,7 @@ beforeEach(() => {
         sharedBytes += bytes;
       },
     },
-    // An event of this name stands for a bug.
+    // An event of this name simulates a bug.
     records: {
       begin(context) {
         if (!canBegin) throw new Error("a bug");
@@ -107,7 +107,7 @@ beforeEach(() => {
   });
 });
 
-/** So many events are left of the project's burst, which is never less than 100. */
+/** This many events are left of the project's burst, which is never less than 100. */
 function leave(events: number, limits: { readonly bytesPerSecond?: number } = {}): void {
   meter.setQuota({ eventsPerSecond: 100, burstSeconds: 1, ...limits });
   expect(waitMsOf(meter, costOf(100 - events, 0))).toBe(0);
@@ -147,11 +147,11 @@ const sizes: [string, number][] = [
 ];
 
 describe("a 503 costs a project nothing", () => {
-  test.each(sizes)("%s: 503 as often as it comes, then 200, then 429", async (_, padding) => {
+  test.each(sizes)("answers %s with any number of 503, then 200, then 429", async (_, padding) => {
     leave(10, { bytesPerSecond: 3_000_000 });
     const batch = [...batchOf(10, padding), { event: "without a distinct id" }];
     otherwise = ["refused", "store_full"];
-    // More than one frame of it failing gives back no more than it cost.
+    // Even if more than one of its frames fails, no more than its cost is refunded.
     for (let tries = 0; tries < 3; tries++) expect(await send(batch)).toBe("store_full");
     otherwise = ["stored", undefined];
     expect(await send(batch)).toBe("stored");
@@ -165,7 +165,7 @@ describe("a 503 costs a project nothing", () => {
   });
 
   test.each(sizes)(
-    "%s whose events may be stored keeps its cost, and they count as unknown",
+    "charges %s whose events may be stored, and counts them as unknown",
     async (_, padding) => {
       leave(10);
       otherwise = ["unknown", "timeout"];
@@ -173,7 +173,7 @@ describe("a 503 costs a project nothing", () => {
       const { accepted, unknown } = meter.counts;
       expect(accepted).toBe(0);
       expect(counted).toContainEqual(["timeout", unknown]);
-      // Of a large request, those that were placed before the first was known to be lost.
+      // Of a large request, those placed before the first was known to be lost.
       expect(unknown).toBeGreaterThan(0);
       if (padding < 60_000) expect(unknown).toBe(10);
       for (let left = 10 - unknown; left > 0; left--) expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
@@ -182,7 +182,7 @@ describe("a 503 costs a project nothing", () => {
   );
 
   test.each(sizes.slice(1))(
-    "%s that is stored in part costs that part, and it counts as stored",
+    "charges %s stored in part for that part, and counts it as stored",
     async (_, padding) => {
       leave(10, { bytesPerSecond: 10 * padding });
       outcomes = [
@@ -203,7 +203,7 @@ describe("a 503 costs a project nothing", () => {
   );
 
   test.each(sizes.slice(1))(
-    "%s that is sent again counts what was stored of it once",
+    "counts what was stored of %s once when it is sent again",
     async (_, padding) => {
       const stored: [FrameOutcome, ErrorCode | undefined] = ["stored", undefined];
       leave(10, { bytesPerSecond: 10 * padding });
@@ -212,7 +212,7 @@ describe("a 503 costs a project nothing", () => {
       const { accepted, storedBytes } = meter.counts;
       const left = 10 - accepted;
       expect(sharedBytes).toBe(storedBytes);
-      // What it has of it costs a retry nothing either, until that is stored whole.
+      // The stored part costs a retry nothing either, until the request is stored whole.
       for (let tries = 0; tries < 3; tries++) {
         outcomes = [
           ["duplicate", undefined],
@@ -233,7 +233,7 @@ describe("a 503 costs a project nothing", () => {
     },
   );
 
-  test.each(sizes)("%s that a bug ends costs nothing", async (_, padding) => {
+  test.each(sizes)("charges nothing for %s that a bug ends", async (_, padding) => {
     leave(1);
     for (let tries = 0; tries < 3; tries++)
       expect(await send(batchOf(10, padding, "bug"))).toBe("threw");
@@ -244,13 +244,13 @@ describe("a 503 costs a project nothing", () => {
     expect(meter.counts).toMatchObject({ accepted: 10, dropped: 0 });
   });
 
-  test.each(sizes)("%s whose frame the publisher throws at costs nothing", async (_, padding) => {
+  test.each(sizes)("charges nothing for %s whose frame makes the publisher throw", async (_, padding) => {
     leave(1);
     takesFrames = false;
     for (let tries = 1; tries <= 3; tries++) {
       expect(await send(batchOf(10, padding))).toBe("threw");
       expect(underWayBytes).toBe(0);
-      // A shared frame is not the request's to give back.
+      // The request does not release a shared frame.
       expect(discarded).toBe(padding < 60_000 ? 0 : tries);
     }
     takesFrames = true;
@@ -258,7 +258,7 @@ describe("a 503 costs a project nothing", () => {
     expect(underWayBytes).toBe(0);
   });
 
-  test("a request whose events are all in error costs its bytes and one event, and they count at once", async () => {
+  test("charges a request whose events are all in error its bytes and one event, and counts them at once", async () => {
     leave(2);
     const wrong = { event: "e", distinct_id: "u", properties: 1 };
     expect(await send([wrong, wrong])).toBe("invalid_properties");
@@ -267,8 +267,8 @@ describe("a 503 costs a project nothing", () => {
     expect(meter.counts).toMatchObject({ accepted: 0, dropped: 4 });
   });
 
-  describe("what expands far", () => {
-    /** What is left of the bytes that a project has a minute, in these tests. */
+  describe("a request that expands far", () => {
+    /** The project's remaining expansion bytes per minute in these tests. */
     const left = 8_388_608;
     beforeEach(() => {
       const expansion = expansionBytesAMinute - left;
@@ -277,7 +277,7 @@ describe("a 503 costs a project nothing", () => {
     const fiveMegabytes = () => batchOf(20, 250_000);
     const sendPacked = (batch: object[]) => send(batch, 1_000);
 
-    test("takes nothing of what the project has a minute by a 503, and something by a 200", async () => {
+    test("costs no expansion bytes after a 503, and some after a 200", async () => {
       otherwise = ["refused", "store_full"];
       for (let tries = 0; tries < 3; tries++)
         expect(await sendPacked(fiveMegabytes())).toBe("store_full");
@@ -287,7 +287,7 @@ describe("a 503 costs a project nothing", () => {
       expect(await send(fiveMegabytes())).toBe("stored");
     });
 
-    test("takes nothing by a bug, a 429, or events that are all in error", async () => {
+    test("costs nothing after a bug, a 429, or events that are all in error", async () => {
       for (let tries = 0; tries < 3; tries++)
         expect(await sendPacked([...fiveMegabytes(), { event: "bug", distinct_id: "u" }])).toBe(
           "threw",
@@ -302,7 +302,7 @@ describe("a 503 costs a project nothing", () => {
       expect(await sendPacked(fiveMegabytes())).toBe("stored");
     });
 
-    test("what may be stored of it keeps its cost, yet no retry is told that it is too large", async () => {
+    test("is charged for what may be stored, but its retry is not rejected as too large", async () => {
       otherwise = ["unknown", "timeout"];
       let code: string;
       do code = await sendPacked(fiveMegabytes());
@@ -314,7 +314,7 @@ describe("a 503 costs a project nothing", () => {
       expect(await sendPacked(fiveMegabytes())).toBe("stored");
     });
 
-    test("what is stored of it and what is not share its cost", async () => {
+    test("shares its cost between what is stored and what is not", async () => {
       outcomes = [
         ["stored", undefined],
         ["refused", "store_full"],
@@ -322,24 +322,24 @@ describe("a 503 costs a project nothing", () => {
       expect(await sendPacked(fiveMegabytes())).toBe("store_full");
       const { accepted } = meter.counts;
       expect(accepted).toBeGreaterThan(0);
-      // 256,000 of the five million bytes are no expansion.
+      // 256,000 of the five million bytes are not expansion.
       const keptBytes = accepted * (250_000 - 12_800);
       expect(waitMsOf(meter, costOf(0, 0, left - keptBytes + 10_000))).toBeGreaterThan(0);
       expect(waitMsOf(meter, costOf(0, 0, left - keptBytes - 10_000))).toBe(0);
     });
   });
 
-  test("what is given back never comes to more than a burst, nor than what was taken", () => {
+  test("is never refunded more than a burst, nor more than it was charged", () => {
     const admitted = (events: number, bytes: number) => takenOf(meter, costOf(events, bytes));
     meter.setQuota({ eventsPerSecond: 100, bytesPerSecond: 65_536, burstSeconds: 1 });
     const small = admitted(1, 1);
     admitted(199, 131_070).giveBack(0);
     small.giveBack(0);
     small.giveBack(0);
-    // The bucket is full again, and no fuller.
+    // The bucket is full again, and not overfull.
     const large = admitted(200, 131_072);
     expect(waitMsOf(meter, costOf(1, 1))).toBeCloseTo(1_000);
-    // What the small one had taken it has back already.
+    // The small request has already been refunded.
     small.giveBack(0);
     expect(waitMsOf(meter, costOf(1, 1))).toBeCloseTo(1_000);
     large.giveBack(0);

@@ -1,6 +1,5 @@
-// What one event makes of the gateway, its neighbours must not hear of: a bug that it alone brings
-// up is its own error, and only a lack of memory, which is nobody's fault, fails the request for
-// another try.
+// One event never affects the others of its request: a bug that it triggers is its own error. Only
+// a lack of memory, which no event causes, fails the request for a retry.
 
 import { randomFillSync } from "node:crypto";
 import { beforeEach, describe, expect, test, vi } from "vitest";
@@ -86,7 +85,7 @@ const slowEvent = (name: string) =>
   `{"event":"${name}","distinct_id":"u","properties":{"\\ud800":1}}`;
 
 describe("one event cannot fail its batch", () => {
-  test("an event that makes the rules or the record throw is refused, its neighbours are stored, and the bug is told once", () => {
+  test("rejects an event that makes the rules or the record throw, stores the others, and logs the bug once", () => {
     const measure: typeof records.measure = (item, verdict, record) => {
       const name = item.body.toString("utf8", item.table[item.row + 2]!, item.table[item.row + 3]!);
       if (name.includes("bug")) throw new Error("a bug");
@@ -105,7 +104,7 @@ describe("one event cannot fail its batch", () => {
     expect(onBug).toHaveBeenCalledTimes(1);
   });
 
-  test("no memory to scan an event again fails the request: the event before it is never stored in its place", () => {
+  test("fails the request if there is no memory to scan an event again, and never stores the previous event in its place", () => {
     const scan = slowScanner.scan.bind(slowScanner);
     let calls = 0;
     slowScanner = {
@@ -117,7 +116,7 @@ describe("one event cannot fail its batch", () => {
     expect(sink.events).toBe(1);
   });
 
-  test("a distinct id that is cut where a character of several bytes stands is stored, whatever stands there", () => {
+  test("stores a distinct id that is cut within a multi-byte character", () => {
     for (let fill = 8_176; fill < 8_196; fill++) {
       for (const letter of ["é", "€", "😀", "\\n", "\\u00e9", "\\ud83d\\ude00"]) {
         const text = "x".repeat(fill) + letter.repeat(400);

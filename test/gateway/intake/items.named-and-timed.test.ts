@@ -1,5 +1,5 @@
-// The tables of docs/reference/event-fields.md, row by row: events whose name says what they must
-// hold, and the times that events say of themselves.
+// The tables of docs/reference/event-fields.md, row by row: events whose name determines what they
+// must hold, and the times that events state.
 
 import { describe } from "vitest";
 import { type Case, tryCases } from "./outcome-kit.ts";

@@ -1,5 +1,5 @@
-// The tables of docs/reference/event-fields.md, row by row: what is stored, what is left out, what
-// is an item error, what is a warning; but for what goes by an event's name or its time.
+// The tables of docs/reference/event-fields.md, row by row: stored events, dropped events, item
+// errors and warnings, except rules for an event's name or time.
 
 import { createHash } from "node:crypto";
 import { describe } from "vitest";

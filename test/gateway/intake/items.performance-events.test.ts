@@ -1,5 +1,5 @@
-// What old browser SDKs send for each request of a page is of no use to anybody: it goes without a
-// word.
+// Old browser SDKs send an event for each request of a page. Nothing uses these events, so they are
+// removed without a warning.
 
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
@@ -51,7 +51,7 @@ describe("performance events are removed", () => {
     expect((await removedSoFar()) - before).toBe(count);
   });
 
-  test("beside events in error, these are told", async () => {
+  test("reports events in error that arrive with them", async () => {
     const project = await gateway.project();
     const answer = await gateway.post("/capture/", [
       removed,

@@ -1,4 +1,4 @@
-// Two events under one uuid in one request: both are stored, and the second one has a warning.
+// If two events of one request have the same uuid, both are stored and the second has a warning.
 
 import { expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
@@ -12,7 +12,7 @@ const one = { event: "a", distinct_id: "u", uuid };
 test.each([
   ["another name", [one, { ...one, event: "b" }], [1]],
   ["another distinct id", [one, { ...one, distinct_id: "v" }], [1]],
-  ["both, again and again", [one, { ...one, event: "b" }, { ...one, distinct_id: 7 }], [1, 2]],
+  ["both, repeatedly", [one, { ...one, event: "b" }, { ...one, distinct_id: 7 }], [1, 2]],
   ["nothing else: a repeat", [one, one, { ...one, properties: { n: 1 } }], []],
   ["another uuid with the same last digit", [one, { ...one, event: "b", uuid: other }], []],
   [
@@ -20,7 +20,7 @@ test.each([
     [one, { event: "b", distinct_id: "u" }, { event: "c", distinct_id: "u" }],
     [],
   ],
-])("an event under the uuid of the one before, with %s", async (_, batch, indices) => {
+])("handles an event with the previous uuid and %s", async (_, batch, indices) => {
   const project = await gateway.project();
   const answer = await gateway.post("/batch/", { api_key: project.key, batch });
   expect(answer.json).toMatchObject({ status: "Ok", accepted: batch.length });

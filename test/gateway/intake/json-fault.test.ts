@@ -1,6 +1,5 @@
-// Of a body that is not JSON the answer says where it stops to be, what is wrong there in words
-// that mend it, and shows a few characters of it. A key is never among them, wherever the body
-// breaks.
+// For a body that is not JSON, the answer states the offset of the error, the error and how to fix
+// it, and shows a few characters. A key is never among them, wherever the error is.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -17,7 +16,7 @@ function problemOf(sent: string | Buffer): { code: string; detail: string; excer
   return { excerpt: "", ...scanProblem(status, { body, table: scanner.table, markBytes: 0 }) };
 }
 
-describe("what is no JSON is told apart", () => {
+describe("invalid JSON is described", () => {
   test.each<[string, number, RegExp]>([
     [`{"event":'e'}`, 9, /unexpected ' .*double quotes$/],
     ["{'event':1}", 1, /double quotes$/],
@@ -101,13 +100,13 @@ describe("what is no JSON is told apart", () => {
     ["gzip", Buffer.from("1f8b0800000000000003abae0500", "hex"), /gzip inside another encoding/],
     ["zstd", Buffer.from("28b52ffd0458410000", "hex"), /zstd: set Content-Encoding/],
     ["deflate", Buffer.from("789cabae050000750077", "hex"), /deflate: set Content-Encoding/],
-  ])("%s is told", (_, body, words) => {
+  ])("describes %s", (_, body, words) => {
     const { code, detail } = problemOf(body);
     expect(code).toMatch(/^invalid_(encoding|json)$/);
     expect(detail).toMatch(words);
   });
 
-  test("offsets count from the first byte that was sent", () => {
+  test("counts offsets from the first byte that was sent", () => {
     const body = Buffer.from("{'event':1}");
     const { table } = scanner;
     expect(scanProblem(scanner.scan(body), { body, table, markBytes: 3 }).detail).toContain(
@@ -122,8 +121,8 @@ describe("what is no JSON is told apart", () => {
     expect(detail).toContain("at offset 3");
   });
 
-  test("whether a control character is in a string is never told wrong", () => {
-    let told = 0;
+  test("states correctly whether a control character is inside a string", () => {
+    let inString = 0;
     let all = 0;
     const texts = fc.oneof(
       fc.json({ maxDepth: 4 }),
@@ -143,15 +142,15 @@ describe("what is no JSON is told apart", () => {
         if (!detail.includes("control character at")) return;
         all++;
         if (detail.includes("outside of one")) return;
-        told++;
+        inString++;
         expect(detail).toContain(places[at] === true ? ": in a string" : ": outside of a string");
       }),
       { numRuns: 1_000 },
     );
-    expect(told).toBeGreaterThan(0.9 * all);
+    expect(inString).toBeGreaterThan(0.9 * all);
   });
 
-  test("some characters around the place are shown, and what nobody could read is a question mark", () => {
+  test("shows some characters around the error, with unreadable ones as question marks", () => {
     expect(problemOf('{"event":"signed up","distinct_id":"u",}').excerpt).toBe(
       'd up","distinct_id":"u",}',
     );
@@ -162,7 +161,7 @@ describe("what is no JSON is told apart", () => {
   const key = "phc_0aB1cD2eF3gH4iJ5kL6mN7oP8qR9sT0uV1wX2yZ3a";
   const other = "kEyOfAnotherMakeWithoutAnyDigitInIt";
 
-  test("wherever a body breaks, no key is shown, nor enough of one to be of use", () => {
+  test("shows no key, nor a usable part of one, wherever a body is cut", () => {
     const events = fc.array(
       fc.record({ event: fc.string({ maxLength: 40 }), api_key: fc.constantFrom(key, other) }),
       {
@@ -200,7 +199,7 @@ describe("what is no JSON is told apart", () => {
     );
   });
 
-  test("any bytes are described, in printable ASCII and few characters", () => {
+  test("describes any bytes in printable ASCII and few characters", () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 1, maxLength: 3_000 }), (bytes) => {
         const body = Buffer.from(bytes);
@@ -217,7 +216,7 @@ describe("what is no JSON is told apart", () => {
   });
 });
 
-/** Where a text is in a string, told by reading it from its start. */
+/** Whether each position is inside a string, determined by reading from the start. */
 function placesOf(text: string): boolean[] {
   const places: boolean[] = [];
   let isWithin = false;

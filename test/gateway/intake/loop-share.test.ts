@@ -1,6 +1,6 @@
-// What is placed in one turn of the event loop is bounded, whatever bodies hold and however many
-// come at once: nobody waits longer than that for a turn. Counted in events placed, of which each
-// takes two microseconds of the test's clock, and in bytes scanned or brought into plain form, of
+// The work placed in one turn of the event loop is bounded, whatever bodies hold and however many
+// arrive at once, so that no request waits longer than that for a turn. Counted in events placed,
+// of which each takes two microseconds of the test's clock, and in bytes scanned or normalised, of
 // which each takes six nanoseconds, so that it holds on any machine.
 
 import { beforeEach, describe, expect, test } from "vitest";
@@ -9,8 +9,8 @@ import { createNativeScanner } from "../../../src/records/native.ts";
 import { IntakeKit, until } from "./intake-kit.ts";
 
 /**
- * A slice, and those that begin within 0.8 ms: none of tiny events, which are 500 in a slice, two
- * more of usual ones.
+ * A slice, and those that begin within 0.8 ms: no further one for tiny events, which are 500 in a
+ * slice; two more for usual events.
  */
 const eventsOfSlicesMax = 1_000;
 
@@ -45,12 +45,12 @@ function tinyEvents(project: string, bytes: number): Buffer {
   );
 }
 
-describe("a turn of the event loop has a share of work", () => {
+describe("a turn of the event loop has a limited amount of work", () => {
   test.each([
     ["a body below a mebibyte whose events are tiny", 1_000_000],
     ["a body whose events are tiny and whose bytes are few", 60_000],
     ["a body of some mebibytes", 4_000_000],
-  ])("%s is placed in many turns", async (_, bytes) => {
+  ])("places %s over many turns", async (_, bytes) => {
     const sent = kit.send(tinyEvents("a", bytes));
     await sent.work;
     expect(sent.answer).toBe(`stored ${Math.floor(bytes / 30)}`);
@@ -58,14 +58,14 @@ describe("a turn of the event loop has a share of work", () => {
     expect(kit.eventsOfTurns.length).toBeGreaterThan(1);
   });
 
-  test("large bodies of many projects share one bound", async () => {
+  test("shares one limit between large bodies of many projects", async () => {
     const all = [..."abcdabcd"].map((project) => kit.send(tinyEvents(project, 300_000)));
     await Promise.all(all.map(({ work }) => work));
     expect(all.map(({ answer }) => answer)).toEqual(all.map(() => "stored 10000"));
     expect(Math.max(...kit.eventsOfTurns)).toBeLessThanOrEqual(eventsOfSlicesMax);
   });
 
-  test("many bodies that each go through at once do not all go through in one turn", async () => {
+  test("spreads many small bodies over several turns", async () => {
     const batches = Array.from({ length: 300 }, (_, index) => ({
       name: `n${"ab"[index % 2]}`,
       project: "ab"[index % 2]!,
@@ -74,7 +74,7 @@ describe("a turn of the event loop has a share of work", () => {
     await Promise.all(all.map(({ work }) => work));
     expect(all.every(({ answer }) => answer === "stored 300")).toBe(true);
     await until(() => kit.eventsOfTurns.reduce((sum, events) => sum + events, 0) === 90_000);
-    // 8 ms of what came at once, and what was sliced in the same turn.
+    // 8 ms of immediate work, and what was sliced in the same turn.
     expect(Math.max(...kit.eventsOfTurns)).toBeLessThanOrEqual(4_000 + 300 + eventsOfSlicesMax);
   });
 
@@ -87,7 +87,7 @@ describe("a turn of the event loop has a share of work", () => {
         return `{"api_key":"key_a","event":"e","distinct_id":1,"properties":{"alias":1,"alias":1,"x":[${numbers}1]}}`;
       },
     ],
-  ])("bodies that are all %s are not all scanned in one turn", async (_, text) => {
+  ])("does not scan all bodies of only %s in one turn", async (_, text) => {
     let turns = 0;
     const count = (): void => {
       turns++;
@@ -100,12 +100,12 @@ describe("a turn of the event loop has a share of work", () => {
     await Promise.all(all.map(({ work }) => work));
     left = 0;
     expect(all.every(({ answer }) => answer !== undefined)).toBe(true);
-    // 8 ms, of 0.33 ms each at the least.
+    // 8 ms, of at least 0.33 ms each.
     expect(atOnce).toBeLessThanOrEqual(25);
     expect(turns).toBeGreaterThan(1);
   });
 
-  test("a long body that is no JSON is not answered in the turn that it came in", async () => {
+  test("does not answer a long body with invalid JSON in the turn in which it arrived", async () => {
     const bodies = [`{"x":${"[".repeat(9_000)}`, `{"x":${"[".repeat(4_000)}`];
     const [long, short] = bodies.map((body) => kit.send(Buffer.from(body)));
     expect([long?.answer, short?.answer]).toEqual([undefined, "invalid_json"]);
@@ -113,7 +113,7 @@ describe("a turn of the event loop has a share of work", () => {
     expect(long?.answer).toBe("invalid_json");
   });
 
-  test("bodies of two kilobytes whose events are many do not all go through in one turn", async () => {
+  test("spreads bodies of two kilobytes with many events over several turns", async () => {
     const all = Array.from({ length: 300 }, (_, index) =>
       kit.send(tinyEvents("ab"[index % 2]!, 2_000)),
     );
@@ -127,7 +127,7 @@ describe("a turn of the event loop has a share of work", () => {
     ["that are merged", "$set", 1, 7],
     ["that are copied", "x", 9, 12],
   ])(
-    "of bodies full of person fields %s so many go through in one turn",
+    "limits bodies full of person fields %s per turn",
     async (_, name, least, most) => {
       const fields = JSON.stringify(
         Object.fromEntries(Array.from({ length: 5_000 }, (__, at) => [`n${at}`, at])),
@@ -142,7 +142,7 @@ describe("a turn of the event loop has a share of work", () => {
     },
   );
 
-  test("a single event is placed at once, however much others sent in the same turn", async () => {
+  test("places a single event at once, however much others sent in the same turn", async () => {
     const others = Array.from({ length: 200 }, () =>
       kit.send({ name: "other", project: "a", events: 300, padding: 200 }),
     );
@@ -152,13 +152,13 @@ describe("a turn of the event loop has a share of work", () => {
     await Promise.all(others.map(({ work }) => work));
   });
 
-  test("a batch of a hundred usual events is placed at once", () => {
+  test("places a batch of a hundred usual events at once", () => {
     expect(kit.send({ name: "n", project: "a", events: 100, padding: 300 }).answer).toBe(
       "stored 100",
     );
   });
 
-  test("slices run in the order of asking, at least one a turn, and a slice that throws ends nobody else's", async () => {
+  test("runs slices in the order of request, at least one per turn, and a slice that throws does not end others", async () => {
     let now = 0;
     const turns: (() => void)[] = [];
     const share = new LoopShare({

@@ -1,5 +1,5 @@
-// Cases of the tables of docs/reference/event-fields.md, each sent to a real gateway as a single
-// event and as an item of a batch between two good neighbours, which must not be touched by it.
+// Cases of the tables of docs/reference/event-fields.md. Each is sent to a real gateway as a single
+// event and as an item of a batch between two good events, which it must not affect.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
@@ -13,7 +13,7 @@ export interface Outcome {
   /** Fields the stored record must have; absent: nothing is stored. */
   stored?: Record<string, unknown>;
   error?: string;
-  /** The warning of an item that is left out. */
+  /** The warning of an item that is dropped. */
   dropped?: string;
   warnings?: string[];
 }
@@ -66,10 +66,10 @@ function warningsOf({ dropped, warnings = [] }: Outcome): string[] {
   return dropped === undefined ? warnings : [dropped, ...warnings];
 }
 
-/** `batchOnlyCases`: of what cannot be a body by itself. */
+/** `batchOnlyCases` are those that cannot be a body by themselves. */
 export function tryCases(cases: readonly Case[], batchOnlyCases: readonly Case[] = []): void {
   let gateway: TestGateway;
-  /** One for each test. */
+  /** One project for each test. */
   let projects: TestProject[];
 
   beforeAll(async () => {

@@ -1,5 +1,5 @@
-// A stream that turns out unfit while a request's lines are under way to it: the answer says which
-// stream and why, and that nobody knows what became of them, rather than that the store was slow.
+// If a stream becomes unfit while a request's lines are on their way to it, the answer names the
+// stream and the reason, and says that the outcome is unknown, rather than that the store was slow.
 
 import { describe, expect, test } from "vitest";
 import {
@@ -41,8 +41,8 @@ function answerTo(
   return answer;
 }
 
-describe("an unfit stream is named to the client", () => {
-  test("under way to it: its name, its fault, and the doubt", () => {
+describe("the answer names an unfit stream", () => {
+  test("states its name, its fault and the unknown outcome while lines are on their way", () => {
     const detail = expect.stringMatching(
       /^Stream LIVE_0 .*: it was edited; those in flight may be stored or not/,
     );
@@ -62,18 +62,18 @@ describe("an unfit stream is named to the client", () => {
     });
   });
 
-  test("as it should be again by the answer: the doubt stays", () => {
+  test("keeps the unknown outcome if the stream is fit again by the time of the answer", () => {
     expect(answerTo([["unknown", "unavailable"]], undefined)).toEqual({
       code: "timeout",
       detail: expect.stringContaining("may be stored or not"),
     });
   });
 
-  test("refused for certain: its name and its fault, and no doubt", () => {
+  test("states its name and fault and a certain outcome if the lines were refused", () => {
     expect(answerTo([["refused", "unavailable"]], unfit)).toEqual(unfit);
   });
 
-  test("a store that is late is told as late", () => {
+  test("reports a late store as late", () => {
     expect(answerTo([["unknown", "timeout"]], unfit)?.code).toBe("timeout");
   });
 });

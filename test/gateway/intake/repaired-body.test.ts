@@ -1,6 +1,5 @@
-// A body with bytes that are not UTF-8, or with NaN and Infinity, in one event of a batch: the event
-// is stored with U+FFFD or null in their place and has a warning; the others are stored as they
-// came.
+// If one event of a batch has bytes that are not UTF-8, or NaN and Infinity, that event is stored
+// with U+FFFD or null in their place and has a warning. The others are stored unchanged.
 
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -13,7 +12,7 @@ const gateway = await gatewayForFile();
 
 const good = '{"event":"good","distinct_id":"\xef\xbf\xbd","properties":{"a":"\xc3\xa9"}}';
 
-/** Text as Latin-1, so that any bytes can be written down. */
+/** Text as Latin-1, so that any bytes can be written. */
 async function send(text: (key: string) => string, zip = false) {
   project = await gateway.project();
   const body = Buffer.from(text(project.key), "latin1");
@@ -22,7 +21,7 @@ async function send(text: (key: string) => string, zip = false) {
     : gateway.post("/batch/", body);
 }
 
-describe("malformed text costs no neighbour", () => {
+describe("malformed text does not affect other events", () => {
   test.each([
     ["a value", '"properties":{"city":"M\xfcnchen"}', { properties: { city: "M\ufffdnchen" } }],
     ["a name", '"properties":{"Stra\xdfe":1}', { properties: { "Stra\ufffde": 1 } }],
@@ -33,7 +32,7 @@ describe("malformed text costs no neighbour", () => {
     ],
     ["an encoded surrogate", '"$set":{"a":"\xed\xa0\x80"}', { $set: { a: "\ufffd\ufffd\ufffd" } }],
     [
-      "beside a lone surrogate",
+      "next to a lone surrogate",
       '"$set":{"\\\\ud800":"\xff"}'.replace("\\\\", "\\"),
       { $set: { "\ufffd": "\ufffd" } },
     ],
@@ -72,7 +71,7 @@ describe("malformed text costs no neighbour", () => {
     });
   });
 
-  test("in the envelope only, no event is blamed", async () => {
+  test("blames no event if it is only in the envelope", async () => {
     const answer = await send(
       (key) => `{"api_key":"${key}","x":"\xff","batch":[${good}],"y":"\xfe"}`,
     );
@@ -84,14 +83,14 @@ describe("malformed text costs no neighbour", () => {
     ["instead of JSON", () => "\x89PNG\r\n\x1a\n\xff\xfe"],
     ["in braces that are no JSON", () => `{${"\xff".repeat(5_000)}}`],
     ["in a text that is no object", () => '"\xff"'],
-  ])("%s, the body is refused", async (_title, text) => {
+  ])("rejects the body if it is %s", async (_title, text) => {
     const answer = await send(text);
     expect([answer.status, answer.json["code"]]).toEqual([400, "invalid_encoding"]);
     expect(answer.json["detail"]).toMatch(/offset \d+/);
   });
 });
 
-describe("numbers that JSON does not have cost no other event", () => {
+describe("numbers that JSON does not have affect no other event", () => {
   const bad = (fields: string) => `{"event":"bad","distinct_id":"u",${fields}}`;
 
   test.each([
@@ -100,7 +99,7 @@ describe("numbers that JSON does not have cost no other event", () => {
     ["a timestamp", '"timestamp":NaN,"properties":{"a":null}', { a: null }],
     ["an uuid", '"uuid":Infinity,"properties":{"a":null}', { a: null }],
     ["next to a text", '"properties":{"a":"NaN, -Infinity","b":NaN}', { a: "NaN, -Infinity" }],
-    ["beside malformed bytes", '"properties":{"a":"\xff","b":NaN}', { a: "\ufffd" }],
+    ["next to malformed bytes", '"properties":{"a":"\xff","b":NaN}', { a: "\ufffd" }],
   ])("in %s of one event", async (_title, fields, properties) => {
     for (const filler of [0, 200_000, 1_200_000]) {
       const more = `{"event":"filler","distinct_id":"u","properties":{"x":"${"x".repeat(filler)}"}}`;
@@ -118,7 +117,7 @@ describe("numbers that JSON does not have cost no other event", () => {
     }
   });
 
-  test("a distinct id of NaN is none, and costs that event alone", async () => {
+  test("treats a distinct id of NaN as missing, for that event only", async () => {
     const answer = await send(
       (key) => `{"api_key":"${key}","batch":[${good},{"event":"x","distinct_id":NaN},${good}]}`,
     );
@@ -146,7 +145,7 @@ describe("numbers that JSON does not have cost no other event", () => {
   });
 
   test.each(["-NaN", "nan", "+Infinity", "NaNN", "1NaN", "undefined"])(
-    "%s is refused: no JSON module writes it",
+    "rejects %s, which no JSON module writes",
     async (word) => {
       const answer = await send(
         (key) => `{"api_key":"${key}","batch":[${bad(`"properties":{"a":${word}}`)}]}`,
@@ -174,7 +173,7 @@ test.each([
   expect(events.map((event) => event["event"])).toEqual(["good", "good", "last"]);
 });
 
-test("a repaired body takes room in the bytes in flight, and gives it back", async () => {
+test("charges a repaired body to the bytes in flight, and releases it", async () => {
   const bytesMax = { PENSTOCK_BODY_BYTES_MAX: "524288", PENSTOCK_INFLATED_BYTES_MAX: "524288" };
   const tight = await startTestGateway({
     env: { ...bytesMax, PENSTOCK_INFLIGHT_BYTES_MAX: "1048576" },
@@ -194,7 +193,7 @@ test("a repaired body takes room in the bytes in flight, and gives it back", asy
   }
 });
 
-test("a surrogate pair encoded as two sequences is stored as its character", async () => {
+test("stores a surrogate pair encoded as two sequences as one character", async () => {
   project = await gateway.project();
   const text = `{"event":"e","distinct_id":"u","properties":{"token":"${project.key}","a":"\xed\xa0\xbd\xed\xb8\x80!"}}`;
   const answer = await gateway.post(

@@ -1,14 +1,13 @@
-// Bodies wait for scanners by project: what one project sends, however much and on whatever lane,
-// keeps only its own waiting. A scanner that cannot be made, and a body that has failed, end with
-// themselves.
+// Bodies wait for scanners by project: whatever one project sends, on either lane, delays only its
+// own bodies. A scanner that cannot be created, and a body that fails, affect nothing else.
 
 import { setImmediate } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { createNativeScanner } from "../../../src/records/native.ts";
 import { bodyOf, IntakeKit, until } from "./intake-kit.ts";
 
-describe("one project's bodies hold up nobody else", () => {
-  test("small history goes at once while another project's large live bodies wait", async () => {
+describe("one project's bodies delay no other project", () => {
+  test("scans small history at once while another project's large live bodies wait", async () => {
     const kit = new IntakeKit();
     const large = Array.from({ length: 20 }, () =>
       kit.send({ name: "large", project: "a", events: 4_000 }),
@@ -19,7 +18,7 @@ describe("one project's bodies hold up nobody else", () => {
     expect(large.every(({ answer }) => answer === "stored 4000")).toBe(true);
   });
 
-  test("small history waits for a large body only until the scan says whose it is", async () => {
+  test("delays small history only until the scan identifies the project of a large body", async () => {
     const kit = new IntakeKit();
     const stalled = Promise.withResolvers<void>();
     kit.outcome = (project) => (project === "a" ? stalled.promise : "stored");
@@ -41,7 +40,7 @@ describe("one project's bodies hold up nobody else", () => {
   });
 
   test.each([false, true])(
-    "one project's history at the store's pace keeps no live body waiting, hidden: %s",
+    "delays no live body by one project's history at the store's pace, hidden: %s",
     async (hidden) => {
       const kit = new IntakeKit();
       const stalled = Promise.withResolvers<void>();
@@ -54,7 +53,7 @@ describe("one project's bodies hold up nobody else", () => {
       ];
       await until(() => kit.placed.length > 0);
       const small = kit.send({ name: "live", project: "b", events: 3, historical: true });
-      // What has not shown whose it is may be its history, until it has been scanned.
+      // A body of unknown project may be the stalled project's history until it has been scanned.
       if (hidden) await small.work;
       expect(small.answer).toBe("stored 3");
       const live = Array.from({ length: 4 }, (_, index) =>
@@ -69,14 +68,13 @@ describe("one project's bodies hold up nobody else", () => {
       expect(history.every(({ answer }) => answer === undefined)).toBe(true);
       stalled.resolve();
       await Promise.all([...history, ...live].map(({ work }) => work));
-      // Small ones are scanned as they come, and wait 50 ms at most for one that does not show
-      // whose it is.
+      // Small bodies are scanned as they arrive, and wait at most 50 ms for one of unknown project.
       const ordered = hidden ? ["history", "much"] : ["history", "more", "much"];
       expect(kit.order((name) => ordered.includes(name))).toEqual(ordered);
     },
   );
 
-  test("a body that is repaired and then waits for its turn is repaired once", async () => {
+  test("repairs a body once if it then waits for its turn", async () => {
     const kit = new IntakeKit();
     const stalled = Promise.withResolvers<void>();
     kit.outcome = () => stalled.promise;
@@ -94,7 +92,7 @@ describe("one project's bodies hold up nobody else", () => {
     expect(kit.heldBytes).toBe(repairedBytes);
   });
 
-  test("a scanner that cannot be made fails one body: history goes on behind it", async () => {
+  test("fails one body if a scanner cannot be created, and continues the history after it", async () => {
     let failures = 1;
     const kit = new IntakeKit({
       createScanner(rows) {
@@ -111,7 +109,7 @@ describe("one project's bodies hold up nobody else", () => {
     expect(later.every(({ answer }) => answer === "stored 5000")).toBe(true);
   });
 
-  test("once a request has failed, the rest of its batch is not read", async () => {
+  test("does not read the rest of a batch once its request has failed", async () => {
     let scans = 0;
     const kit = new IntakeKit({
       createScanner(rows) {
@@ -138,7 +136,7 @@ describe("one project's bodies hold up nobody else", () => {
     expect(scans).toBe(0);
   });
 
-  test("a body that gets no scanner by its deadline is told so, and those behind it go on", async () => {
+  test("reports a body that gets no scanner by its deadline, and continues with those after it", async () => {
     const kit = new IntakeKit();
     const stalled = Promise.withResolvers<void>();
     kit.outcome = () => stalled.promise;
@@ -154,7 +152,7 @@ describe("one project's bodies hold up nobody else", () => {
     expect(first.map(({ answer }) => answer)).toEqual(["stored 20000", "stored 20000"]);
   });
 
-  test("bodies that never show whose they are hold up nobody's history for long", async () => {
+  test("does not delay any project's history for long by bodies of unknown project", async () => {
     const kit = new IntakeKit();
     const stalled = Promise.withResolvers<void>();
     kit.outcome = (project) => (project === "a" ? stalled.promise : "stored");

@@ -1,5 +1,5 @@
-// Who gets a scanner when not all can: so many in all, of a project, of huge bodies, and for one
-// stream, where those count that wait for it without a scanner.
+// Who gets a scanner when there are not enough: limits in total, per project, for huge bodies, and
+// per stream, where bodies that wait for the stream without a scanner count too.
 
 import { describe, expect, test } from "vitest";
 import type { Arrival } from "../../../src/gateway/intake/arrivals.ts";
@@ -15,7 +15,7 @@ interface Body {
   afterMs?: number;
 }
 
-/** A queue, and who works at the moment. */
+/** A queue, and the bodies that have a scanner. */
 function queueOf() {
   const queue = new Scanners({
     createScanner: () => ({ finish() {}, release() {} }) as BackgroundScanner,
@@ -51,21 +51,21 @@ function queueOf() {
   return { arrive, take, names, rest, end };
 }
 
-describe("scanners are shared out", () => {
-  test("six at a time, two of a project", async () => {
+describe("scanners are shared", () => {
+  test("allows six at a time, two per project", async () => {
     const { arrive, names, end } = queueOf();
     for (const project of ["a", "b", "c", "d"]) {
       for (const number of [1, 2, 3]) arrive(`${project}${number}`, { project });
     }
     expect(await names()).toBe("a1 a2 b1 b2 c1 c2");
     end("a1");
-    // The project whose last turn is longest ago is next.
+    // The project whose last turn was the longest ago is next.
     expect(await names()).toBe("a2 b1 b2 c1 c2 a3");
     end("b1");
     expect(await names()).toBe("a2 b2 c1 c2 a3 b3");
   });
 
-  test("of huge bodies one, and others pass it", async () => {
+  test("allows one huge body, and lets others pass it", async () => {
     const { arrive, names, end } = queueOf();
     for (const project of ["a", "b"]) {
       for (const number of [1, 2]) arrive(`${project}${number}`, { project, bytes: huge });
@@ -79,7 +79,7 @@ describe("scanners are shared out", () => {
     expect(await names()).toBe("b3 b1");
   });
 
-  test("of one project short bodies go before long ones, but not for ever", async () => {
+  test("prefers short bodies of a project to long ones, but not for ever", async () => {
     const { arrive, names, end } = queueOf();
     arrive("a1", { project: "a" });
     arrive("a2", { project: "a" });
@@ -94,9 +94,9 @@ describe("scanners are shared out", () => {
   });
 });
 
-describe("a stream that is slow", () => {
+describe("a slow stream", () => {
   test.each(["live", "historical"] as const)(
-    "has three bodies at a time, and the others have the rest: %s",
+    "has three bodies at a time and leaves the rest to others: %s",
     async (lane) => {
       const { arrive, names, rest, end } = queueOf();
       for (const project of ["m1", "m2", "m3", "m4"]) arrive(project, { project, lane });
@@ -109,7 +109,7 @@ describe("a stream that is slow", () => {
     },
   );
 
-  test("leaves a place to each project: the next one is free for one that has none", async () => {
+  test("leaves a slot for each project: the next free one goes to a project that has none", async () => {
     const { arrive, names, rest, end } = queueOf();
     for (let body = 1; body <= 12; body++)
       arrive(`large${body}`, { project: "m1", bytes: 6_000_000 });
@@ -122,7 +122,7 @@ describe("a stream that is slow", () => {
     expect(await names()).toBe("");
   });
 
-  test("gives a body that rested a scanner before those that come later", async () => {
+  test("gives a body that yielded a scanner before later ones", async () => {
     const { arrive, take, names, rest, end } = queueOf();
     for (const name of ["m1", "m2", "m3"]) arrive(name, { project: name });
     expect(await names()).toBe("m1 m2 m3");

@@ -1,4 +1,4 @@
-// What the tests of the registry share: one server for the file, a connection, a bucket for each
+// Shared by the tests of the registry: one server for the file, a connection, and a bucket for each
 // test.
 
 import { randomBytes } from "node:crypto";
@@ -22,7 +22,7 @@ interface LogLine {
   readonly message: string;
 }
 
-/** Filled before the file's first test. */
+/** Set before the file's first test. */
 export function registryRig(): RegistryRig {
   let server: TestNatsServer | undefined;
   let connection: NatsConnection | undefined;
@@ -72,8 +72,8 @@ export async function registryOn(
 }
 
 /**
- * The rig's connection, on which the registry's stream stands as a member without a leader would
- * say, while `isLeaderless`.
+ * The rig's connection, which reports the registry's stream as a member without a leader would,
+ * while `isLeaderless`.
  */
 export function leaderless(
   { connection }: RegistryRig,

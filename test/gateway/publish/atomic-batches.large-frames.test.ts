@@ -1,5 +1,5 @@
-// Frames that are too large for an atomic batch leave alone, beside the batches of the others. The
-// window holds for them as it does without batches, and a project's order, too.
+// Frames that are too large for an atomic batch are sent alone, alongside the batches of the
+// others. The window and a project's order hold for them as without batches.
 
 import { afterEach, expect, test } from "vitest";
 import { natsServerForFile } from "../../kit/for-file.ts";
@@ -23,7 +23,7 @@ function startNarrow(): Promise<Rig> {
   return startRig(server, { framesUnackedMax: window, settings });
 }
 
-/** Sends each line for a project of its own while the server stands still. Returns what left. */
+/** Sends each line for its own project while the server is paused. Returns what was sent. */
 async function sendFrozen(rig: Rig, lines: readonly string[]): Promise<number> {
   server.freeze();
   const sends = lines.map((line, at) => rig.send("live", line, { project: `p${at}` }));
@@ -35,7 +35,7 @@ async function sendFrozen(rig: Rig, lines: readonly string[]): Promise<number> {
   return left;
 }
 
-test("large frames leave as the window has room for them, however many wait", async () => {
+test("sends large frames as the window has room, however many wait", async () => {
   const rig = await startNarrow();
   const lines = Array.from({ length: 100 }, () => large);
   expect(await sendFrozen(rig, lines)).toBe(window);
@@ -43,14 +43,14 @@ test("large frames leave as the window has room for them, however many wait", as
   await rig.close();
 });
 
-test("a few small frames among large ones leave alone, as the window has room", async () => {
+test("sends a few small frames among large ones alone, as the window has room", async () => {
   const rig = await startNarrow();
   const lines = Array.from({ length: 40 }, (_, at) => (at % 3 === 0 ? `line ${at}` : large));
   expect(await sendFrozen(rig, lines)).toBe(window);
   await rig.close();
 });
 
-test("a batch leaves beside as many large frames as the window has room for", async () => {
+test("sends a batch alongside as many large frames as the window has room for", async () => {
   const rig = await startNarrow();
   const lines = Array.from({ length: 50 }, (_, at) =>
     at >= 7 && at < 27 ? `line ${at}` : `${at} ${large}`,
@@ -60,7 +60,7 @@ test("a batch leaves beside as many large frames as the window has room for", as
   await rig.close();
 });
 
-test("frames that come to more than a mebibyte leave in several batches, each below that", async () => {
+test("splits frames of more than a mebibyte into several batches, each below that", async () => {
   const rig = await startRig(server);
   const lines = Array.from({ length: 80 }, (_, at) => `${at} `.padEnd(32_700, "x"));
   const sends = lines.map((line, at) => rig.send("live", line, { project: `p${at}` }));
@@ -73,15 +73,15 @@ test("frames that come to more than a mebibyte leave in several batches, each be
   await rig.close();
 });
 
-test("a project's large frame does not overtake its small one, which leaves in a batch", async () => {
+test("does not let a project's large frame overtake its small one in a batch", async () => {
   const rig = await startRig(server, { settings: { frameBytesMax: 65_536 } });
   server.freeze();
-  // While a bulk frame is under way, a project may have a second live one under way.
+  // While a bulk frame is in flight, a project may have a second live frame in flight.
   const bulk = rig.sendOwn("live", ["b".repeat(40_000)], { messageId: "bulk", project: "other" });
   await nextTurn();
   const ids = Array.from({ length: 30 }, (_, at) => `p${at}`);
   const small = ids.map((project) => rig.send("live", `1 ${project}`, { project }));
-  // Too long for the frame of the small one, and not for a frame of its own.
+  // Too long for the frame of the small line, but not for a frame of its own.
   const second = rig.send("live", `2 ${"x".repeat(65_533)}`, { project: "p3" });
   await nextTurn();
   expect(rig.publisher.framesUnacked).toBe(1 + 30 + 1);

@@ -1,5 +1,5 @@
-// A nats-server of before 2.12 takes the messages of an atomic batch for messages by themselves,
-// and acknowledges the last of them. It can be met after a downgrade.
+// A nats-server before 2.12 stores the messages of an atomic batch one by one, and acknowledges
+// only the last. This can happen after a downgrade.
 
 import { expect, test, vi } from "vitest";
 import { natsServerForFile } from "../../kit/for-file.ts";
@@ -23,7 +23,7 @@ function sendEach(rig: Rig, text: string): Promise<Settled[]> {
   );
 }
 
-test("what was under way to the new server, and all after it, is stored once by the old one", async () => {
+test("stores once on the old server what was in flight to the new one, and everything after it", async () => {
   const rig = await startRig(server);
   const state = rig.streams.states.of("live", 0);
   expect(await sendEach(rig, "before")).toEqual(allStored);
@@ -40,8 +40,8 @@ test("what was under way to the new server, and all after it, is stored once by 
   expect(state.takesAtomicBatches).toBe(false);
   expect(await sendEach(rig, "alone")).toEqual(allStored);
 
-  // As before it was asked which server leads the stream now. After the batch that was parted,
-  // frames leave alone for a while.
+  // As before, a request asks which server leads the stream now. After the failed batch, frames are
+  // sent alone for a while.
   state.takesAtomicBatches = true;
   rig.heard.batches.length = 0;
   const rounds: string[] = [];

@@ -1,5 +1,5 @@
-// The frames of a batch that was not stored as one leave again as any others do: as the window has
-// room for them, each once, and in their order.
+// If a batch is not stored as one, its frames are sent again as others are: as the window has room,
+// each once, and in order.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { afterEach, expect, test, vi } from "vitest";
@@ -23,7 +23,7 @@ const projects = Array.from({ length: 100 }, (_, at) => `project-${at}`);
 const allStored = projects.map(() => stored);
 const linesOfEach = projects.map((project) => `line ${project}`);
 
-/** A publisher with a narrow window, and the most that it had sent alone and unanswered. */
+/** A publisher with a narrow window, and the maximum number of unanswered frames sent alone. */
 async function startNarrow(ackTimeoutMs?: number) {
   const alone = { sent: 0, unackedMax: 0 };
   const rig: Rig = await startRig(server, {
@@ -46,7 +46,7 @@ function sendEach(rig: Rig, withinMs = 10_000): Promise<Settled[]> {
   );
 }
 
-test("a refused one: no more leave at a time than the window takes, in their order", async () => {
+test("sends the frames of a refused batch in order, no more at a time than the window allows", async () => {
   const { rig, alone } = await startNarrow();
   const jsm = await jetstreamManager(rig.link.connection);
   await jsm.streams.update(liveStream(rig), { allow_atomic: false });
@@ -57,7 +57,7 @@ test("a refused one: no more leave at a time than the window takes, in their ord
   await rig.close();
 });
 
-test("one that nobody answers: it counts once as such, as a refused one does", async () => {
+test("counts an unanswered batch once, like a refused one", async () => {
   const { rig, alone } = await startNarrow(1_000);
   server.freeze();
   const sends = sendEach(rig);
@@ -71,21 +71,21 @@ test("one that nobody answers: it counts once as such, as a refused one does", a
   await rig.close();
 });
 
-test("at their deadline those that wait for the window are unknown, as those that left are", async () => {
+test("makes frames that wait for the window unknown at their deadline, like those that were sent", async () => {
   const { rig, alone } = await startNarrow(200);
   server.freeze();
   const unknown: Settled = { outcome: "unknown", code: "timeout" };
   expect(await sendEach(rig, 600)).toEqual(projects.map(() => unknown));
   const { sent } = alone;
   server.thaw();
-  // The stream did not answer: it is refused until it does.
+  // The stream did not answer, so events for it are refused until it does.
   await rig.streams.check();
   expect(await rig.send("live", "after", { project: "after" })).toEqual(stored);
   expect(alone.sent).toBe(sent + 1);
   await rig.close();
 });
 
-test("after a reconnect they leave as the window has room, too", async () => {
+test("sends them as the window has room after a reconnect too", async () => {
   const { rig, alone } = await startNarrow(60_000);
   server.freeze();
   const sends = sendEach(rig);

@@ -1,6 +1,6 @@
-// Live frames of many projects leave together, as one atomic batch, where stream and server take
-// that. Whatever becomes of the batch, each frame is stored once, none is acknowledged that is not
-// stored, and those of a project keep their order.
+// Live frames of many projects are sent together as one atomic batch, if the stream and the server
+// support it. Whatever becomes of the batch, each frame is stored once, only stored frames are
+// acknowledged, and those of a project keep their order.
 
 import { jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { describe, expect, test, vi } from "vitest";
@@ -36,7 +36,7 @@ async function expectStoredOnce(rig: Rig, lines: readonly string[] = linesOfEach
 }
 
 describe("frames that are ready together", () => {
-  test("are stored as one, each under its subject and message id", async () => {
+  test("are stored as one batch, each under its subject and message id", async () => {
     const rig = await startRig(server);
     expect(await sendEach(rig)).toEqual(allStored);
     expect(rig.heard.batches).toEqual([["stored", projects.length]]);
@@ -52,7 +52,7 @@ describe("frames that are ready together", () => {
     await rig.close();
   });
 
-  test("leave alone where they are few", async () => {
+  test("are sent alone if they are few", async () => {
     const rig = await startRig(server);
     expect(await sendEach(rig, projects.slice(0, 15))).toEqual(allStored.slice(0, 15));
     expect(rig.heard.batches).toEqual([]);
@@ -62,7 +62,7 @@ describe("frames that are ready together", () => {
     await rig.close();
   });
 
-  test("gather while a batch is under way, and leave as the next one", async () => {
+  test("wait while a batch is in flight, and are sent as the next one", async () => {
     const rig = await startRig(server);
     server.freeze();
     const first = sendEach(rig);
@@ -81,7 +81,7 @@ describe("frames that are ready together", () => {
     await rig.close();
   });
 
-  test("leave after what the batch before them has brought: a stream that lost it is noticed", async () => {
+  test("are sent after the previous batch is settled: a stream that lost it is noticed", async () => {
     const ids = new Set<string>();
     const rig = await startRig(server, {
       ackTimeoutMs: 1_000,
@@ -129,7 +129,7 @@ describe("frames that are ready together", () => {
     await rig.close();
   });
 
-  test("leave alone where they are large, beside a batch of the others", async () => {
+  test("are sent alone if they are large, alongside a batch of the others", async () => {
     const rig = await startRig(server);
     const large = rig.send("live", "l".repeat(100_000), { project: "large" });
     expect(await sendEach(rig)).toEqual(allStored);
@@ -138,7 +138,7 @@ describe("frames that are ready together", () => {
     await rig.close();
   });
 
-  test("leave alone from a request of its own, whose message id others may use, and from history", async () => {
+  test("are sent alone if they are an own frame, whose message id others may use, or history", async () => {
     const rig = await startRig(server);
     const own = projects.map((project) =>
       rig.sendOwn("live", [`line ${project}`], { messageId: `own ${project}`, project }),
@@ -150,8 +150,8 @@ describe("frames that are ready together", () => {
   });
 });
 
-describe("a batch that is not stored as one: each frame is stored once by itself", () => {
-  test("the stream takes none any more", async () => {
+describe("the frames of a batch that is not stored as one are each stored once by themselves", () => {
+  test("when the stream no longer accepts batches", async () => {
     const rig = await startRig(server);
     await edit(rig, { allow_atomic: false });
     expect(await sendEach(rig)).toEqual(allStored);
@@ -166,7 +166,7 @@ describe("a batch that is not stored as one: each frame is stored once by itself
     await rig.close();
   });
 
-  test("one of its messages is missing", async () => {
+  test("when one of its messages is missing", async () => {
     let seen = 0;
     const rig = await startRig(server, {
       through: (link) =>
@@ -179,7 +179,7 @@ describe("a batch that is not stored as one: each frame is stored once by itself
     await rig.close();
   });
 
-  test("the connection is lost in its middle", async () => {
+  test("when the connection is lost in its middle", async () => {
     let seen = 0;
     const rig = await startRig(server, {
       through: (link) =>
@@ -194,7 +194,7 @@ describe("a batch that is not stored as one: each frame is stored once by itself
     await rig.close();
   });
 
-  test("its commit is lost, and the server waits for it", async () => {
+  test("when its commit is lost and the server waits for it", async () => {
     const rig = await startRig(server, {
       ackTimeoutMs: 200,
       through: (link) => filtered(link, (message) => !message.includes("Nats-Batch-Commit")),
@@ -205,7 +205,7 @@ describe("a batch that is not stored as one: each frame is stored once by itself
     await rig.close();
   });
 
-  test("it is larger than the stream has room for: what is acknowledged is what is stored", async () => {
+  test("when it is larger than the stream has room for: only stored frames are acknowledged", async () => {
     const rig = await startRig(server, { settings: { streamBytesMax: 12_000 } });
     const padding = "x".repeat(500);
     const settled = await Promise.all(
@@ -224,7 +224,7 @@ describe("a batch that is not stored as one: each frame is stored once by itself
     await rig.close();
   });
 
-  test("the stream takes no message as large as one of its frames", async () => {
+  test("when the stream takes no message as large as one of its frames", async () => {
     const rig = await startRig(server);
     const sizes = projects.map((_, at) => (at === 7 ? 5_000 : 10));
     await edit(rig, { max_msg_size: 3_000 });
@@ -241,8 +241,8 @@ describe("a batch that is not stored as one: each frame is stored once by itself
   });
 });
 
-describe("a batch whose answer does not come in time", () => {
-  test("was stored all the same: its frames are known, and not stored twice", async () => {
+describe("a batch whose answer is late", () => {
+  test("is recognised if it was stored, and its frames are not stored twice", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 200 });
     server.freeze();
     const sends = sendEach(rig);
@@ -254,7 +254,7 @@ describe("a batch whose answer does not come in time", () => {
     await rig.close();
   });
 
-  test("is stored, or each of its frames, when the server was killed and comes back", async () => {
+  test("is stored, or each of its frames is, when the server was killed and restarts", async () => {
     const rig = await startRig(server);
     expect(await rig.send("live", "before")).toEqual(stored);
     server.freeze();
@@ -268,7 +268,7 @@ describe("a batch whose answer does not come in time", () => {
     await rig.close();
   });
 
-  test("has frames whose deadline comes first: they are told unknown, and its answer comes late", async () => {
+  test("makes frames unknown whose deadline passes before its answer arrives", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 60_000 });
     server.freeze();
     const sends = projects.map((project) =>
@@ -284,7 +284,7 @@ describe("a batch whose answer does not come in time", () => {
   });
 });
 
-describe("a stream that was made before", () => {
+describe("an existing stream", () => {
   test("takes batches from the next start on", async () => {
     const old = await startRig(server, { settings: { atomicBatches: false } });
     expect(await sendEach(old)).toEqual(allStored);
@@ -297,7 +297,7 @@ describe("a stream that was made before", () => {
     await rig.close();
   });
 
-  test("is not used for batches where the settings say so, though it takes them", async () => {
+  test("is not used for batches if the settings forbid it, though it takes them", async () => {
     const first = await startRig(server);
     const rig = await startRig(server, { settings: { ...first.settings, atomicBatches: false } });
     expect(await sendEach(rig)).toEqual(allStored);
@@ -307,7 +307,7 @@ describe("a stream that was made before", () => {
   });
 });
 
-test("more frames than one batch takes leave in several", async () => {
+test("sends more frames than one batch takes in several", async () => {
   const rig = await startRig(server, { settings: { streamBytesMax: 256 * mebibyte } });
   const ids = Array.from({ length: 2_500 }, (_, at) => `p-${at}`);
   expect(await sendEach(rig, ids)).toEqual(ids.map(() => stored));

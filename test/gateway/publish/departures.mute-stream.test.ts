@@ -1,5 +1,5 @@
-// A stream that acknowledges nothing, as one whose node stands still, holds up what is sent to it,
-// and nothing that goes to another stream.
+// A stream that acknowledges nothing, such as one whose node is frozen, delays only what is sent to
+// it, not what goes to another stream.
 
 import { expect, test } from "vitest";
 import { managerOf } from "../../../src/platform/nats/api.ts";
@@ -9,7 +9,10 @@ import { nextTurn, type Rig, type Settled, startRig, stored } from "../../kit/pu
 
 const server = await natsServerForFile();
 
-/** In the place of the historical stream comes somebody who hears its subjects and says nothing. */
+/**
+ * A subscriber that receives the historical stream's subjects and never answers replaces the
+ * stream.
+ */
 async function muteHistory({ link, settings }: Rig): Promise<void> {
   const jsm = await managerOf(link.connection, { timeoutMs: 5_000 });
   const name = streamName(settings.subjectPrefix, "historical", 0);
@@ -22,7 +25,7 @@ async function muteHistory({ link, settings }: Rig): Promise<void> {
 const given = { project: "mute", withinMs: 3_000 };
 const lost: Settled = { outcome: "unknown", code: "timeout" };
 
-test("a large frame for it keeps no large frame from another stream", async () => {
+test("does not delay a large frame for another stream by one for it", async () => {
   const rig = await startRig(server);
   await muteHistory(rig);
   const mute = rig.sendOwn("historical", ["m".repeat(400_000)], { ...given, messageId: "m" });
@@ -35,7 +38,7 @@ test("a large frame for it keeps no large frame from another stream", async () =
   await rig.close();
 });
 
-test("as many frames as may be under way keep none from another stream", async () => {
+test("does not block another stream by as many frames as may be in flight", async () => {
   const rig = await startRig(server, { framesUnackedMax: 4 });
   await muteHistory(rig);
   const projects = ["a", "b", "c", "d", "e"];

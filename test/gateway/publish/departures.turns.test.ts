@@ -1,5 +1,5 @@
-// Whose frame leaves next for a stream. Bulk and history frames go behind live ones, and are not
-// starved by them.
+// Which queue sends the next frame for a stream. Bulk and history frames go after live ones, but
+// are not starved by them.
 
 import { describe, expect, test } from "vitest";
 import { type Departure, Departures } from "../../../src/gateway/publish/departures.ts";
@@ -23,7 +23,10 @@ interface TestFrame {
   readonly sends: number;
 }
 
-/** A stream with queues that always have another frame, of which the oldest is acknowledged. */
+/**
+ * A stream with queues that always have another frame, whose oldest frame is acknowledged each
+ * time.
+ */
 class Kit {
   readonly departures = new Departures<TestFrame>(
     { takesAtomicBatches: false },
@@ -66,7 +69,7 @@ class Kit {
 }
 
 describe("live and background queues share a full window", () => {
-  test("little background frames, as those of the newer protocol, take turns with live ones", () => {
+  test("alternates small background frames, such as those of the newer protocol, with live ones", () => {
     const kit = new Kit(500);
     kit.add(200, false);
     kit.add(10, true);
@@ -74,12 +77,12 @@ describe("live and background queues share a full window", () => {
       kit.sendAll();
       kit.acknowledgeFirst();
     }
-    // Ten queues of one frame each: a window of 64 turns over 156 times, with all of them in it.
+    // Ten queues of one frame each: the window of 64 is refilled 156 times, with all of them in it.
     expect(kit.left.background).toBeGreaterThan(1_000);
     expect(kit.left.live).toBeGreaterThan(5_000);
   });
 
-  test("large ones are under way two at a time, however long they wait", () => {
+  test("sends large ones two at a time, however long they wait", () => {
     const kit = new Kit(262_144);
     kit.add(200, false);
     kit.add(10, true);

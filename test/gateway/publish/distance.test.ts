@@ -1,5 +1,5 @@
-// A project's next frame leaves beside the one that is unacknowledged where the way to the store
-// takes most of an acknowledgement's time, and nowhere else.
+// A project may have a second unacknowledged frame only if the network round trip takes most of an
+// acknowledgement's time.
 
 import { expect, onTestFinished, test } from "vitest";
 import { Distance } from "../../../src/gateway/publish/distance.ts";
@@ -11,7 +11,7 @@ import { nextTurn, type Rig, startRig, stored } from "../../kit/publisher-rig.ts
 const server = await natsServerForFile();
 const lateMsEachWay = 25;
 
-/** How many of four frames leave while `hold` keeps every acknowledgement away. */
+/** The number of four frames that are sent while `hold` delays every acknowledgement. */
 async function leaveUnacked(rig: Rig, hold: (isHeld: boolean) => void): Promise<number> {
   const before = rig.heard.framesSent;
   hold(true);
@@ -26,7 +26,7 @@ async function leaveUnacked(rig: Rig, hold: (isHeld: boolean) => void): Promise<
   return left;
 }
 
-test("on a long way to the store two frames of a project are under way, and lines are stored in their order", async () => {
+test("sends two frames of a project at a time to a distant store, and stores lines in order", async () => {
   const proxy = await startTcpProxy(server.port);
   onTestFinished(() => proxy.close());
   proxy.slow(lateMsEachWay, 0);
@@ -40,7 +40,7 @@ test("on a long way to the store two frames of a project are under way, and line
   await rig.close();
 });
 
-/** A distance whose pings and frames take what the test says. */
+/** A distance whose pings and frames take the times that the test sets. */
 class Kit {
   nowMs = 1_000;
   pings = 0;
@@ -59,7 +59,7 @@ class Kit {
     monotonicMs: () => this.nowMs,
   });
 
-  /** So many frames, one after another, a quarter of a second apart. */
+  /** Sends this many frames one after another, a quarter of a second apart. */
   async frames(count: number, { pingMs, ackMs }: { pingMs: number; ackMs: number }): Promise<void> {
     this.pingMs = pingMs;
     for (let sent = 0; sent < count; sent++) {
@@ -81,7 +81,7 @@ test.each([
   { what: "a near disk", pingMs: 0.2, ackMs: 0.7, isFar: false },
   { what: "a near disk that is slow", pingMs: 0.2, ackMs: 20, isFar: false },
   { what: "a near store without fsync", pingMs: 0.2, ackMs: 0.3, isFar: false },
-  { what: "the next zone, beside a slower disk", pingMs: 3, ackMs: 10, isFar: false },
+  { what: "the next zone, with a slower disk", pingMs: 3, ackMs: 10, isFar: false },
   { what: "another region", pingMs: 5, ackMs: 6, isFar: true },
 ])(
   "$what: a ping of $pingMs ms, an acknowledgement after $ackMs ms",
@@ -92,7 +92,7 @@ test.each([
   },
 );
 
-test("pings that have waited for the process do not count while one of the last has not", async () => {
+test("ignores pings delayed by the process while one of the last was not", async () => {
   const kit = new Kit();
   await kit.frames(7, { pingMs: 5, ackMs: 6 });
   await kit.frames(1, { pingMs: 0.3, ackMs: 6 });
@@ -102,7 +102,7 @@ test("pings that have waited for the process do not count while one of the last 
   expect(kit.distance.isFar).toBe(true);
 });
 
-test("after a reconnect the distance is measured anew", async () => {
+test("measures the distance again after a reconnect", async () => {
   const kit = new Kit();
   await kit.frames(20, { pingMs: 5, ackMs: 6 });
   kit.reconnect();
@@ -111,7 +111,7 @@ test("after a reconnect the distance is measured anew", async () => {
   expect(kit.distance.isFar).toBe(true);
 });
 
-test("pings are four a second at most, and one at a time", async () => {
+test("sends at most four pings a second, one at a time", async () => {
   const kit = new Kit();
   for (let sent = 0; sent < 100; sent++) {
     kit.nowMs += 10;

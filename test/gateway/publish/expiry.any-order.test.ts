@@ -22,7 +22,7 @@ const outcomes = fc.array(fc.constantFrom("unknown" as const, "refused" as const
   maxLength: 10,
 });
 
-test("whatever expires how and when, a frame holds the lines of all but the refused, and each hears once", () => {
+test("keeps the lines of all but the refused waiters, and settles each once, in any order of expiry", () => {
   fc.assert(
     fc.property(waiters, outcomes, (all, outcomeAt) => {
       const frame = new Frame(queue, Buffer.alloc(4_096));
@@ -53,7 +53,8 @@ test("whatever expires how and when, a frame holds the lines of all but the refu
         expect(frame.deadlineMs).toBe(Math.min(...waiting.map(({ deadlineMs }) => deadlineMs)));
       }
       expect(heard).toEqual(lines.map((line) => [[1, line.length]]));
-      // Who was told and left its lines in the frame hears nothing when the frame settles.
+      // A settled waiter that left its lines in the frame is not called again when the frame
+      // settles.
       for (const [place, waiter] of frame.waiters.entries())
         waiter.frameSettled("stored", undefined, ...joinAt(frame.joins, place), 0);
       expect(heard.flat()).toHaveLength(all.length);

@@ -1,5 +1,5 @@
-// Nothing leaves while the link is down, also what was about to: a frame that counts as sent, and
-// was not, would be `unknown` at its deadline. It leaves after the reconnect.
+// Nothing is sent while the link is down, not even frames that were about to be. A frame that
+// counts as sent but was not would be `unknown` at its deadline. It is sent after the reconnect.
 
 import { expect, test } from "vitest";
 import type { NatsLink } from "../../../src/platform/nats/link.ts";
@@ -16,7 +16,7 @@ function sendEach(rig: Rig, ids = projects, withinMs = 10_000): Promise<Settled[
   );
 }
 
-/** A publisher that is told that its link is down while the connection stands. */
+/** A publisher that sees its link as down while the connection is up. */
 async function startLosable() {
   const listeners: ((connected: boolean) => void)[] = [];
   let connected = true;
@@ -47,7 +47,7 @@ async function startLosable() {
 
 const refused: Settled = { outcome: "refused", code: "unavailable" };
 
-test("frames that are to leave together at the end of the turn wait for the reconnect", async () => {
+test("frames due at the end of the turn wait for the reconnect", async () => {
   const { rig, lose, reconnect } = await startLosable();
   const sends = sendEach(rig);
   lose();
@@ -58,7 +58,7 @@ test("frames that are to leave together at the end of the turn wait for the reco
   await rig.close();
 });
 
-test("those without a reconnect by their deadline are refused, and not unknown", async () => {
+test("frames without a reconnect by their deadline are refused, not unknown", async () => {
   const { rig, lose, reconnect } = await startLosable();
   const sends = sendEach(rig, projects, 100);
   lose();
@@ -69,7 +69,7 @@ test("those without a reconnect by their deadline are refused, and not unknown",
   await rig.close();
 });
 
-test("a batch that is acknowledged late, by a link that counts as down, lets none leave", async () => {
+test("a batch acknowledged late, on a link that counts as down, lets no frame leave", async () => {
   const { rig, lose, reconnect } = await startLosable();
   server.freeze();
   const first = sendEach(rig);

@@ -4,7 +4,7 @@ import { nextTurn, startRig, stored } from "../../kit/publisher-rig.ts";
 
 const server = await natsServerForFile();
 
-test("a live frame leaves beside one that waits behind bulk: while a large request's frame is under way a second live frame may leave, and no third", async () => {
+test("sends a second live frame, and no third, while a large request's frame is in flight", async () => {
   const rig = await startRig(server);
   server.freeze();
   const sends = [rig.sendOwn("live", ["large"], { messageId: "large-1" })];

@@ -4,8 +4,8 @@ import { linesOf, nextTurn, startRig, stored } from "../../kit/publisher-rig.ts"
 
 const server = await natsServerForFile();
 
-describe("lines gather while the window is full", () => {
-  test("while a project's frame is unacknowledged its lines gather, and leave together", async () => {
+describe("lines collect while the window is full", () => {
+  test("collects a project's lines while its frame is unacknowledged, and sends them together", async () => {
     const rig = await startRig(server);
     server.freeze();
     const sends = [rig.send("live", "first")];
@@ -26,7 +26,7 @@ describe("lines gather while the window is full", () => {
     await rig.close();
   });
 
-  test("the window of the process holds over all projects, and those that wait are served in turn", async () => {
+  test("keeps the process-wide window over all projects, and serves waiting ones in turn", async () => {
     const rig = await startRig(server, { framesUnackedMax: 2 });
     server.freeze();
     const projects = ["a", "b", "c", "d"];
@@ -40,7 +40,7 @@ describe("lines gather while the window is full", () => {
     expect(await Promise.all(sends)).toEqual(sends.map(() => stored));
     const lines = linesOf(await rig.stored("live"));
     expect([...lines].sort()).toEqual(["a1", "a2", "b1", "b2", "c1", "c2", "d1", "d2"]);
-    // c and d came before the second lines of a and b.
+    // c and d arrived before the second lines of a and b.
     expect(lines.indexOf("c1")).toBeLessThan(lines.indexOf("b2"));
     expect(lines.indexOf("d1")).toBeLessThan(lines.indexOf("b2"));
     await rig.close();

@@ -1,5 +1,5 @@
-// The queues of projects that send nothing any more are forgotten, as it must be where a program
-// makes projects and deletes them. A queue that has anything stays as it is.
+// The queues of inactive projects are removed, because a program may create and delete projects
+// without end. A queue that holds anything remains.
 
 import { expect, test } from "vitest";
 import { FrameQueues } from "../../../src/gateway/publish/frame-queues.ts";
@@ -15,7 +15,7 @@ function queuesOf(frameScope: "project" | "partition"): FrameQueues {
   return new FrameQueues(config, new StreamStates("test", 1));
 }
 
-test.each(ways)("an idle queue (%s) is forgotten after many others, a used one is not", (way) => {
+test.each(ways)("removes an idle queue (%s) after many others, but not a used one", (way) => {
   const queues = queuesOf("project");
   const idle = Array.from({ length: 1_000 }, (_, at) => queues.of(way, `idle-${at}`));
   const [busy, unacked, used] = ["busy", "unacked", "used"].map((id) => queues.of(way, id));
@@ -30,7 +30,7 @@ test.each(ways)("an idle queue (%s) is forgotten after many others, a used one i
   expect(queues.known(way)).toBeLessThan(15_000);
 });
 
-test("few idle queues are kept, and all that are asked for now and then", () => {
+test("keeps few idle queues, and all that are used now and then", () => {
   const queues = queuesOf("project");
   const ids = Array.from({ length: 4_000 }, (_, at) => `project-${at}`);
   const found = ids.map((id) => queues.of("live", id));
@@ -38,7 +38,7 @@ test("few idle queues are kept, and all that are asked for now and then", () => 
     expect(ids.every((id, at) => queues.of("live", id) === found[at])).toBe(true);
 });
 
-test("the projects of a partition share its queue, also where one was forgotten", () => {
+test("the projects of a partition share its queue, even after one was removed", () => {
   const queues = queuesOf("partition");
   const shared = queues.of("live", "first");
   for (let at = 0; at < 30_000; at++) expect(queues.of("live", `other-${at}`)).toBe(shared);

@@ -4,7 +4,7 @@ import { startRig, stored } from "../../kit/publisher-rig.ts";
 
 const server = await natsServerForFile();
 
-test("the lines of one turn leave as one frame, a project and a lane each, and nothing else is stored", async () => {
+test("sends the lines of one turn as one frame per project and lane, and stores nothing else", async () => {
   const rig = await startRig(server);
   const outcomes = await Promise.all([
     ...Array.from({ length: 50 }, (_, number) => rig.send("live", `{"n":${number}}`)),

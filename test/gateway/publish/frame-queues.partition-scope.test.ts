@@ -7,8 +7,8 @@ const server = await natsServerForFile();
 
 const projects = ["alpha", "beta", "gamma", "delta"];
 
-describe("a partition shares its small frames where set", () => {
-  test("live lines of all projects leave as one frame on `~`; own frames and history stay with their project", async () => {
+describe("a partition shares its small frames if configured", () => {
+  test("sends live lines of all projects as one frame on `~`; own frames and history stay with their project", async () => {
     const rig = await startRig(server, { frameScope: "partition" });
     const outcomes = await Promise.all([
       ...projects.map((project) => rig.send("live", `live ${project}`, { project })),
@@ -20,7 +20,7 @@ describe("a partition shares its small frames where set", () => {
 
     const { subjectPrefix } = rig.settings;
     const live = await rig.stored("live");
-    // No frame of a large request was under way, so the one that waited went first.
+    // No frame of a large request was in flight, so the waiting one went first.
     expect(live.map(({ subject, lines }) => [subject, lines])).toEqual([
       [`${subjectPrefix}.live.0.beta`, ["own beta"]],
       [`${subjectPrefix}.live.0.~`, projects.map((project) => `live ${project}`)],
@@ -41,7 +41,7 @@ describe("a partition shares its small frames where set", () => {
     await rig.close();
   });
 
-  test("each partition has frames of its own, with the projects that belong to it", async () => {
+  test("gives each partition its own frames, with the projects that belong to it", async () => {
     const rig = await startRig(server, { frameScope: "partition", settings: { partitions: 3 } });
     const many = Array.from({ length: 30 }, (_, number) => `project-${number}`);
     const outcomes = await Promise.all(
@@ -60,7 +60,7 @@ describe("a partition shares its small frames where set", () => {
     await rig.close();
   });
 
-  test("while one frame is unacknowledged the lines of all gather in the next, and order holds through a crash", async () => {
+  test("collects the lines of all in the next frame while one is unacknowledged, and keeps the order through a crash", async () => {
     const rig = await startRig(server, { frameScope: "partition", ackTimeoutMs: 150 });
     server.freeze();
     const sends: Promise<Settled>[] = [];
@@ -82,7 +82,7 @@ describe("a partition shares its small frames where set", () => {
     await rig.close();
   });
 
-  test("a line past its deadline is refused, and takes nothing from the budget with it", async () => {
+  test("refuses a line past its deadline, and releases its budget", async () => {
     const rig = await startRig(server, { frameScope: "partition" });
     server.freeze();
     const sent = rig.send("live", "sent", { project: "alpha", withinMs: 2_000 });
@@ -91,7 +91,7 @@ describe("a partition shares its small frames where set", () => {
     const waiting = rig.send("live", "waiting", { project: "beta", withinMs: 200 });
     expect(await waiting).toEqual({ outcome: "refused", code: "unavailable" });
     expect(await sent).toEqual({ outcome: "unknown", code: "timeout" });
-    // That frame stays under way, and counts.
+    // That frame stays in flight, and counts.
     expect(rig.admission.bytes).toBe("sent\n".length);
     server.thaw();
     expect(await rig.send("live", "after", { project: "gamma" })).toEqual(stored);

@@ -19,7 +19,7 @@ async function sendOwnFrames(
   return sends;
 }
 
-describe("small own frames leave beside one another", () => {
+describe("small own frames are sent alongside each other", () => {
   test.each([
     ["live", "of a few bytes", "x", 32],
     ["live", "of 16 KiB", "x".repeat(16_384), 2],

@@ -6,7 +6,7 @@ const maxPayload = 65_536;
 const server = await natsServerForFile({ maxPayload });
 
 describe("the largest record fits", () => {
-  test("the server's max_payload bounds frames and records, and the largest of either is stored", async () => {
+  test("limits frames and records to the server's max_payload, and stores the largest of either", async () => {
     const rig = await startRig(server);
     const { recordBytesMax, frameBytesMax } = rig.publisher;
     expect(frameBytesMax).toBe(recordBytesMax);
@@ -19,7 +19,7 @@ describe("the largest record fits", () => {
     await rig.close();
   });
 
-  test("a record larger than a frame goes in an own frame", async () => {
+  test("sends a record larger than a frame in its own frame", async () => {
     const rig = await startRig(server, { settings: { frameBytesMax: 2_000 } });
     expect(rig.publisher.frameBytesMax).toBe(2_000);
     const large = "y".repeat(50_000);

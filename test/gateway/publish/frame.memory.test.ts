@@ -4,8 +4,8 @@ import { FrameMemory } from "../../../src/gateway/publish/frame-memory.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-describe("frame memory goes back when idle", () => {
-  test("memory that is given back soon is used again", () => {
+describe("frame memory is freed when idle", () => {
+  test("reuses memory that is returned soon", () => {
     const pool = new FrameMemory(524_288);
     const memory = pool.takeOwn(1_000);
     pool.give(memory);
@@ -13,7 +13,7 @@ describe("frame memory goes back when idle", () => {
     expect(pool.takeOwn(1_000)).toBe(memory);
   });
 
-  test("memory that nobody took for ten seconds goes back to the system", () => {
+  test("frees memory unused for ten seconds", () => {
     const pool = new FrameMemory(524_288);
     const memory = pool.takeOwn(500_000);
     pool.give(memory);
@@ -22,7 +22,7 @@ describe("frame memory goes back when idle", () => {
     expect(pool.takeOwn(500_000)).not.toBe(memory);
   });
 
-  test("the pool keeps memory as long as frames come by", () => {
+  test("keeps memory in the pool while frames keep coming", () => {
     const pool = new FrameMemory(524_288);
     const large = pool.takeOwn(500_000);
     pool.give(large);

@@ -1,5 +1,5 @@
 // The client may send from a frame's memory until the server has answered. So a message that was
-// handed to it keeps its bytes, whatever is made of the frame later.
+// handed to it keeps its bytes, whatever happens to the frame later.
 
 import { afterEach, expect, test, vi } from "vitest";
 import { filtered } from "../../kit/filtered-link.ts";

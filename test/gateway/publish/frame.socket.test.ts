@@ -5,16 +5,16 @@ import { mebibyte, nextTurn, type Settled, startRig, stored } from "../../kit/pu
 const server = await natsServerForFile();
 
 const framesEach = 30;
-/** Nearly a full frame, so that thirty are far more than the socket takes. */
+/** Nearly a full frame, so that thirty far exceed the socket's buffer. */
 const earlyBytes = 500_000;
 
-/** Its text says which frame it is all along, so that any byte of another one shows. */
+/** Repeats the number of its frame throughout, so that any byte of another frame is visible. */
 function lineOf(name: string, bytes: number): string {
   const mark = `${name}.`;
   return mark.repeat(Math.ceil(bytes / mark.length)).slice(0, bytes);
 }
 
-test("a frame in the socket keeps its bytes: frames given up while they wait in the socket arrive as they were, whatever is sent after them", async () => {
+test("frames given up while they wait in the socket arrive unchanged, whatever is sent after them", async () => {
   const rig = await startRig(server, {
     ackTimeoutMs: 20_000,
     settings: { streamBytesMax: 128 * mebibyte },
@@ -22,8 +22,7 @@ test("a frame in the socket keeps its bytes: frames given up while they wait in 
   const sent = new Map<string, string>();
 
   /**
-   * One frame a turn: the client writes a lone message from the memory it is in, and copies
-   * several.
+   * One frame a turn: the client writes a single message from its own memory, and copies several.
    */
   async function sendEach(
     kind: string,

@@ -1,6 +1,6 @@
-// A stream is called silent, and its events are refused, only after a frame has waited for its
-// acknowledgement as long as one may take. What a gateway itself sent too late, or could not hear,
-// says nothing of the stream.
+// A stream counts as silent, and its events are refused, only after a frame has waited for the full
+// acknowledgement timeout. Frames that the gateway sent too late, or whose acknowledgements it
+// could not receive, do not count.
 
 import type { Msg } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
@@ -51,7 +51,7 @@ function startInFlight() {
     settled: (_frame, outcome) => void outcomes.push(outcome),
     expired(frame) {
       frame.deadlineMs = Number.POSITIVE_INFINITY;
-      outcomes.push("told unknown");
+      outcomes.push("reported unknown");
     },
     storeFull() {},
     flushes: { wake() {}, now() {} },
@@ -67,7 +67,7 @@ function startInFlight() {
   return {
     stream,
     outcomes,
-    /** Answers where its acknowledgement goes. */
+    /** Answers on the frame's reply subject. */
     send(withinMs: number): string {
       const frame = new Frame(queue, Buffer.alloc(4_096));
       frame.length = frame.buffer.write("line\n");
@@ -81,7 +81,7 @@ function startInFlight() {
       now += ms;
       inFlight.tick(now);
     },
-    /** Time in which no timer came round. */
+    /** Time in which no timer fires. */
     stand(ms: number): void {
       now += ms;
     },
@@ -102,7 +102,7 @@ function startInFlight() {
 }
 
 describe("a frame sent late makes no stream silent", () => {
-  test("sent shortly before its deadline: nobody had time to acknowledge it", () => {
+  test("ignores a frame sent shortly before its deadline, as there was no time to acknowledge it", () => {
     const { stream, outcomes, send, pass } = startInFlight();
     for (const withinMs of [-1, 1, ackTimeoutMs - 1]) {
       pass(later);
@@ -110,23 +110,23 @@ describe("a frame sent late makes no stream silent", () => {
       pass(Math.max(withinMs, 0));
     }
     // The first two were given up meanwhile.
-    expect(outcomes.sort()).toEqual([...Array(3).fill("told unknown"), "unknown", "unknown"]);
+    expect(outcomes.sort()).toEqual([...Array(3).fill("reported unknown"), "unknown", "unknown"]);
     expect(stream.silentMonotonicMs).toBeUndefined();
   });
 
-  test("unacknowledged for as long as an acknowledgement may take: its stream is silent", () => {
+  test("marks a stream as silent if a frame is unacknowledged for the full timeout", () => {
     const { stream, send, pass } = startInFlight();
     send(ackTimeoutMs);
     pass(ackTimeoutMs);
     expect(stream.silentMonotonicMs).toBe(ackTimeoutMs);
   });
 
-  test("an acknowledgement that comes too late for its waiters ends the silence all the same", () => {
+  test("ends the silence with an acknowledgement that is too late for its waiters", () => {
     const { stream, outcomes, send, pass, reply } = startInFlight();
     const to = send(ackTimeoutMs);
     pass(ackTimeoutMs);
     stream.silence = { code: "unavailable", detail: "it acknowledges nothing" };
-    // Not its own, not one, and nobody's.
+    // Another frame's, not an acknowledgement, and one of no frame.
     reply(to, { stream: "ANOTHER", seq: 1 });
     reply(to, { stream: stream.name, seq: 0, duplicate: true });
     reply(`${to}x`, { stream: stream.name, seq: 1 });
@@ -136,10 +136,10 @@ describe("a frame sent late makes no stream silent", () => {
     expect(stream.ackedMonotonicMs).toBe(ackTimeoutMs + 10);
     expect(stream.silentMonotonicMs).toBeUndefined();
     expect(stream.silence).toBeUndefined();
-    expect(outcomes).toEqual(["told unknown", "stored"]);
+    expect(outcomes).toEqual(["reported unknown", "stored"]);
   });
 
-  test("what was given up is remembered in bounds", () => {
+  test("remembers a limited number of frames that were given up", () => {
     const { stream, send, pass, reply } = startInFlight();
     const first = send(ackTimeoutMs);
     for (let frames = 0; frames < 1_000; frames++) send(ackTimeoutMs);
@@ -152,25 +152,25 @@ describe("a frame sent late makes no stream silent", () => {
     expect(stream.silentMonotonicMs).toBeUndefined();
   });
 
-  test("past its deadline at a reconnect: it may have been acknowledged to the connection that was lost", () => {
+  test("ignores a frame past its deadline at a reconnect, which may have been acknowledged on the lost connection", () => {
     const { stream, outcomes, send, stand, pass, reconnect } = startInFlight();
     send(5_000);
     send(8_000);
     stand(7_000);
     reconnect();
     pass(1_000);
-    expect(outcomes).toEqual(["told unknown", "told unknown"]);
+    expect(outcomes).toEqual(["reported unknown", "reported unknown"]);
     expect(stream.silentMonotonicMs).toBeUndefined();
   });
 
-  test("while the acknowledgements cannot be heard", () => {
+  test("ignores frames while acknowledgements cannot be received", () => {
     const { stream, outcomes, send, pass, reconnect, closeReplies } = startInFlight();
     closeReplies();
     send(5_000);
     pass(2_000);
     reconnect();
     pass(3_000);
-    expect(outcomes).toEqual(["told unknown"]);
+    expect(outcomes).toEqual(["reported unknown"]);
     expect(stream.silentMonotonicMs).toBeUndefined();
   });
 });

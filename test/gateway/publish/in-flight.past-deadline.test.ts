@@ -6,7 +6,7 @@ import { InFlight, type InFlightOptions } from "../../../src/gateway/publish/in-
 import type { NatsLink } from "../../../src/platform/nats/link.ts";
 import { StreamStates } from "../../../src/platform/nats/readiness.ts";
 
-/** An `InFlight` on a link that only notes what is sent, with two frames sent at 0 ms. */
+/** An `InFlight` on a link that only records what is sent, with two frames sent at 0 ms. */
 function twoFrames() {
   const sent: string[] = [];
   const outcomes: unknown[] = [];
@@ -75,15 +75,15 @@ function twoFrames() {
   return { sent, outcomes, frames, reconnect, tick };
 }
 
-test("at a reconnect the waiters of a frame past its deadline are told, and it is sent again as the others are", () => {
+test("settles the waiters of a frame past its deadline at a reconnect, and sends it again like others", () => {
   const { sent, outcomes, reconnect } = twoFrames();
-  // No tick has come meanwhile, as when the event loop was held up.
+  // No tick has run meanwhile, as when the event loop was blocked.
   reconnect(6_000);
   expect(sent).toEqual(["past", "waits", "past", "waits"]);
   expect(outcomes).toEqual([["past", "unknown", "timeout"]]);
 });
 
-test("after a long pause of the process a frame is settled once, whether its sends were refused or not", () => {
+test("settles a frame once after a long pause of the process, whether its sends were refused or not", () => {
   const { outcomes, frames, tick } = twoFrames();
   frames[0]!.refuse(1);
   tick(200_000);

@@ -1,5 +1,5 @@
-// Two who hear a frame's subject may both answer it, as a leaf node's stream and its hub's of the
-// same name do.
+// Two subscribers may both answer a frame's subject, such as a leaf node's stream and its hub's of
+// the same name.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
@@ -8,7 +8,10 @@ import { liveStream, type Rig, startRig } from "../../kit/publisher-rig.ts";
 
 const server = await natsServerForFile();
 
-/** In the stream's place come two who refuse each send but the first, which they do not answer. */
+/**
+ * Two subscribers replace the stream. They refuse each send except the first, which they do not
+ * answer.
+ */
 async function refuseTwice(rig: Rig): Promise<void> {
   await (await jetstreamManager(rig.link.connection)).streams.delete(liveStream(rig));
   const refusal = `{"error":{"code":503,"err_code":10008},"stream":"${liveStream(rig)}","seq":0}`;
@@ -21,7 +24,7 @@ async function refuseTwice(rig: Rig): Promise<void> {
   await rig.link.connection.flush();
 }
 
-test("a send that nobody answered may be stored, however often the next one is refused", async () => {
+test("a send without an answer may be stored, however often the next one is refused", async () => {
   const rig = await startRig(server, { ackTimeoutMs: 100 });
   await refuseTwice(rig);
   expect(await rig.send("live", "one", { withinMs: 600 })).toEqual({

@@ -5,7 +5,7 @@ import { linesOf, liveStream, type Rig, startRig, stored } from "../../kit/publi
 
 const server = await natsServerForFile({ maxFileStore: 8 * 1_073_741_824 });
 
-/** Another service that listens where the frames go, and replies. */
+/** Another service that listens on the frames' subjects, and replies. */
 function replyWith(rig: Rig, reply: (times: number) => string): void {
   let times = 0;
   rig.link.connection.subscribe(`${rig.settings.subjectPrefix}.live.>`, {
@@ -17,7 +17,7 @@ async function withoutStream(rig: Rig): Promise<void> {
   await (await jetstreamManager(rig.link.connection)).streams.delete(liveStream(rig));
 }
 
-// `$` stands for the stream's name.
+// `$` is replaced by the stream's name.
 const noAcks: [name: string, reply: string, failure: string][] = [
   [
     "staged and not stored, as servers of 2.10 say it",
@@ -44,12 +44,12 @@ const noAcks: [name: string, reply: string, failure: string][] = [
     "foreign",
   ],
   [
-    "an error beside a sequence",
+    "an error with a sequence",
     '{"error":{"code":500,"err_code":10077,"description":"store is closed"},"stream":"$","seq":7}',
     "refused",
   ],
   [
-    "an error that nobody knows",
+    "an unknown error",
     '{"error":{"code":500,"err_code":19999},"stream":"$","seq":7}',
     "refused",
   ],
@@ -59,13 +59,13 @@ const noAcks: [name: string, reply: string, failure: string][] = [
   ["plain text", "+OK", "malformed"],
 ];
 
-describe("only the stream's own ack counts", () => {
-  describe("what is no acknowledgement is never taken for one", () => {
+describe("only the stream's own acknowledgement counts", () => {
+  describe("other replies are never taken for one", () => {
     test.each(noAcks)("%s", async (_name, reply, failure) => {
       const rig = await startRig(server, { ackTimeoutMs: 100 });
       await withoutStream(rig);
       replyWith(rig, () => reply.replace("$", liveStream(rig)));
-      // It may be stored or not: nobody who knows has answered.
+      // It may be stored or not: the stream has not answered.
       expect(await rig.send("live", "one", { withinMs: 600 })).toEqual({
         outcome: "unknown",
         code: "timeout",
@@ -77,21 +77,21 @@ describe("only the stream's own ack counts", () => {
     });
   });
 
-  test("a frame is asked for until the stream's own acknowledgement comes", async () => {
+  test("asks for a frame until the stream's own acknowledgement arrives", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 100 });
     await withoutStream(rig);
     const staged = `{"stream":"${liveStream(rig)}","seq":0,"duplicate":true}`;
     replyWith(rig, (times) =>
       times < 3 ? staged : `{"stream":"${liveStream(rig)}","seq":1,"duplicate":true}`,
     );
-    // It had it from an earlier send of the same frame, which nobody has counted yet.
+    // It was stored by an earlier send of the same frame, which has not been counted yet.
     expect(await rig.send("live", "one")).toEqual(stored);
     expect(rig.heard.retries).toBe(2);
     expect(rig.heard.duplicates).toBe(1);
     await rig.close();
   });
 
-  test("a service that answers before the stream does changes nothing", async () => {
+  test("ignores a service that answers before the stream does", async () => {
     const rig = await startRig(server);
     replyWith(rig, (times) => (times % 2 === 0 ? '{"stream":"OTHER","seq":9}' : "nonsense"));
     for (const line of ["one", "two", "three", "four"])

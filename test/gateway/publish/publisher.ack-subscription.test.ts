@@ -20,13 +20,13 @@ function reload(from: string, to: string): void {
   kill(server.pid, "SIGHUP");
 }
 
-test("a closed ack subscription is made again: acknowledgements are heard again once the server permits it, without a reconnect", async () => {
+test("receives acknowledgements again once the server permits the subscription, without a reconnect", async () => {
   const rig = await startRig(server, { ackTimeoutMs: 300 });
   expect(await rig.send("live", "before")).toEqual(stored);
   reload(allowed, denied);
   await vi.waitFor(() => expect(rig.log.join("\n")).toContain("PubAck subscription closed"), 5_000);
   const waiting = rig.send("live", "during");
-  // While nothing can be heard, readiness says so.
+  // While no acknowledgement can be received, readiness reports it.
   expect(await rig.streams.check()).toEqual([expect.stringContaining("JetStream does not answer")]);
   reload(denied, allowed);
   expect((await waiting).code).toBeUndefined();

@@ -1,6 +1,6 @@
-// Waiters of a shared frame have deadlines of their own. One that is past takes its lines out of a
-// frame that has not left, so that its retry stores nothing twice, and is told "unknown" of one
-// that has; the others of the frame notice nothing.
+// Waiters of a shared frame have their own deadlines. If one passes before the frame is sent, its
+// lines are removed, so that its retry stores nothing twice. If the frame was sent, the waiter gets
+// "unknown". The others of the frame are not affected.
 
 import { describe, expect, test } from "vitest";
 import { managerOf } from "../../../src/platform/nats/api.ts";
@@ -13,13 +13,13 @@ const server = await natsServerForFile();
 const unknown = { outcome: "unknown", code: "timeout" };
 const refused = { outcome: "refused", code: "unavailable" };
 
-describe("a deadline concerns its own request", () => {
-  test("a frame that was sent goes on for those who have time left", async () => {
+describe("a deadline affects only its own request", () => {
+  test("keeps a sent frame for waiters that have time left", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 5_000 });
     server.freeze();
     const patient = [rig.send("live", "first"), rig.send("live", "third")];
     const hasty = rig.send("live", "second", { withinMs: 100 });
-    // Its deadline was past before it came.
+    // Its deadline had passed before it arrived.
     const late = rig.send("live", "fourth", { withinMs: -1 });
     expect(await hasty).toEqual(unknown);
     expect(await late).toEqual(refused);
@@ -29,7 +29,7 @@ describe("a deadline concerns its own request", () => {
     await rig.close();
   });
 
-  test("one is told unknown, the next refused once the store has answered, and the last is stored", async () => {
+  test("makes one unknown, refuses the next once the store has answered, and stores the last", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 5_000 });
     const jetStream = await managerOf(rig.link.connection, { timeoutMs: 2_000 });
     await jetStream.streams.delete(streamName(rig.settings.subjectPrefix, "live", 0));
@@ -49,7 +49,7 @@ describe("a deadline concerns its own request", () => {
   });
 
   test.each(["live", "historical"] as const)(
-    "what comes after its deadline is not stored, alone or between others, %s",
+    "does not store what arrives after its deadline, alone or between others, %s",
     async (lane) => {
       const rig = await startRig(server);
       const late = { withinMs: 0 };
@@ -67,7 +67,7 @@ describe("a deadline concerns its own request", () => {
   );
 
   test.each(["open", "sealed"] as const)(
-    "an %s frame gives up the lines of those who have none",
+    "removes the lines of expired waiters from an %s frame",
     async (kind) => {
       const rig = await startRig(server, { ackTimeoutMs: 5_000 });
       server.freeze();
@@ -93,7 +93,7 @@ describe("a deadline concerns its own request", () => {
     },
   );
 
-  test("history keeps its order and its window when some of a frame's lines go", async () => {
+  test("keeps history's order and window when some of a frame's lines are removed", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 300 });
     server.freeze();
     const sent = rig.send("historical", "0");
@@ -109,7 +109,7 @@ describe("a deadline concerns its own request", () => {
     await rig.close();
   });
 
-  test("each waiter is told of its own part of the frame", async () => {
+  test("gives each waiter its own part of the frame", async () => {
     const rig = await startRig(server);
     const heard: [number, number][] = [];
     const settled = ["a", "bb\nbb", "ccc"].map(

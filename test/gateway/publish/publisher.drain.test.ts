@@ -5,7 +5,7 @@ import { linesOf, nextTurn, startRig, stored } from "../../kit/publisher-rig.ts"
 const server = await natsServerForFile();
 
 describe("drain settles every frame", () => {
-  test("drain refuses what comes and waits until everything taken is stored", async () => {
+  test("refuses new lines and waits until everything taken is stored", async () => {
     const rig = await startRig(server);
     const lines = Array.from({ length: 40 }, (_, number) => `${number}`);
     const settled: string[] = [];
@@ -23,7 +23,7 @@ describe("drain settles every frame", () => {
     await rig.close();
   });
 
-  test("at the deadline of the drain nothing is left open", async () => {
+  test("leaves nothing open at the drain's deadline", async () => {
     const rig = await startRig(server);
     expect(await rig.send("live", "before")).toEqual(stored);
     server.freeze();

@@ -1,5 +1,5 @@
-// nats-server goes on knowing the ids of messages that are not in the stream any more: a duplicate
-// of such a one is not stored.
+// nats-server remembers the ids of messages that are no longer in the stream, so a duplicate of
+// such a message is not stored.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { describe, expect, test } from "vitest";
@@ -17,9 +17,9 @@ async function streamsOf(rig: Rig) {
   return { name, streams: (await jetstreamManager(rig.link.connection)).streams };
 }
 
-describe("a duplicate of what is gone is stored anew", () => {
+describe("a duplicate of a removed message is stored again", () => {
   test.each(["all messages purged", "those of the project purged", "this message deleted"])(
-    "%s, the same frame again: it is stored, once however often it comes",
+    "stores the same frame once, however often it arrives: %s",
     async (how) => {
       const rig = await startRig(server);
       const { name, streams } = await streamsOf(rig);
@@ -43,7 +43,7 @@ describe("a duplicate of what is gone is stored anew", () => {
     },
   );
 
-  test("while nobody says whether it is there, it is not called stored", async () => {
+  test("does not report it as stored while its presence cannot be checked", async () => {
     const deny = "$JS.API.STREAM.MSG.GET.>";
     const mute = await startNatsServer({
       extraConfig: `no_auth_user: gateway\nauthorization { users: [ { user: gateway, password: secret, permissions { publish { deny: ["${deny}"] } } } ] }`,

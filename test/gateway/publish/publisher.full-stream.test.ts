@@ -8,7 +8,7 @@ const server = await natsServerForFile();
 const storeFull: Settled = { outcome: "refused", code: "store_full" };
 
 describe("a full stream refuses and recovers", () => {
-  test("a full stream refuses, keeps what it acknowledged, leaves the other lane alone, and recovers by itself", async () => {
+  test("refuses, keeps what it acknowledged, leaves the other lane alone, and recovers by itself", async () => {
     const rig = await startRig(server, { settings: { streamBytesMax: mebibyte } });
     const acknowledged: string[] = [];
     let outcome: Settled = stored;
@@ -23,13 +23,13 @@ describe("a full stream refuses and recovers", () => {
     const name = `${rig.settings.subjectPrefix}_HISTORICAL_0`.toUpperCase();
     expect((await rig.streams.check()).join()).toContain(`stream ${name} is full`);
 
-    // Refused without asking the server again, for a while.
+    // Refused for a while without asking the server again.
     const framesSent = rig.heard.framesSent;
     expect(await rig.send("historical", "y".repeat(200_000))).toEqual(storeFull);
     expect(rig.heard.framesSent).toBe(framesSent);
     expect(rig.publisher.refusal()).toBeUndefined();
     expect(await rig.send("live", "small")).toEqual(stored);
-    // Only requests that need the full stream wait longer the longer it is full.
+    // Only requests for the full stream wait longer the longer it is full.
     await vi.waitFor(() => expect(rig.publisher.awayMs("historical", "p")).toBeGreaterThan(0));
     expect(rig.publisher.awayMs("live", "p")).toBe(0);
     expect(rig.publisher.awayMs(undefined, "")).toBe(0);
@@ -48,7 +48,7 @@ describe("a full stream refuses and recovers", () => {
     await rig.close();
   });
 
-  test("when every stream is full the publisher says so before a request is worked on", async () => {
+  test("reports full streams before a request is processed when every stream is full", async () => {
     const rig = await startRig(server, { settings: { streamBytesMax: mebibyte } });
     for (const lane of ["live", "historical"] as const) {
       for (let number = 0; number < 6; number++)

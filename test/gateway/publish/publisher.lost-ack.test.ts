@@ -4,7 +4,7 @@ import { nextTurn, startRig } from "../../kit/publisher-rig.ts";
 
 const server = await natsServerForFile();
 
-test("a frame that is sent again for want of an ack is stored once", async () => {
+test("a frame sent again after a lost acknowledgement is stored once", async () => {
   const rig = await startRig(server, { ackTimeoutMs: 200 });
   server.freeze();
   const sends = [rig.send("live", "one"), rig.send("historical", "old one")];

@@ -1,5 +1,5 @@
-// A frame of its own, as each request of the newer protocol has, counts in the budget with all the
-// memory that it holds, and holds little more than its lines need.
+// An own frame, such as each request of the newer protocol has, counts in the budget with all its
+// memory, and holds little more than its lines need.
 
 import { expect, test } from "vitest";
 import { natsServerForFile } from "../../kit/for-file.ts";
@@ -12,11 +12,11 @@ test.each([
   [3_000, 8_192],
   [30_000, 65_536 + 2_048],
   [240_000, 262_144 + 2_048],
-])("a line of %i bytes in memory for many counts at most %i bytes", async (lineBytes, bytesMax) => {
+])("charges a line of %i bytes in memory for many at most %i bytes", async (lineBytes, bytesMax) => {
   const rig = await startRig(server);
   server.freeze();
   const line = `${"x".repeat(lineBytes - 1)}\n`;
-  // As a large request asks for it, before it knows how much will come.
+  // As a large request allocates it, before it knows how many lines follow.
   const sink = rig.publisher.ownFrame("live", projectOf("alpha"), 262_144);
   sink.commit(sink.buffer.write(line, 0), 1);
   const settled = new Promise((resolve) => {

@@ -4,7 +4,7 @@ import { linesOf, nextTurn, startRig, stored } from "../../kit/publisher-rig.ts"
 
 const server = await natsServerForFile({ token: "secret" });
 
-test("a server back in time stores what waited: frames in flight when the server is killed are stored when it is back within their deadline", async () => {
+test("stores frames in flight when the server is killed and returns within their deadline", async () => {
   const rig = await startRig(server);
   expect(await rig.send("live", "before")).toEqual(stored);
   server.freeze();

@@ -5,7 +5,7 @@ import { linesOf, nextTurn, startRig, stored } from "../../kit/publisher-rig.ts"
 const server = await natsServerForFile();
 
 describe("a silent server makes the outcome unknown", () => {
-  test("past its deadline a frame that was sent is unknown, one that was not is refused, and late acks change nothing", async () => {
+  test("makes a sent frame unknown and an unsent one refused at the deadline, and ignores late acknowledgements", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 5_000 });
     server.freeze();
     const sent = rig.send("live", "sent", { withinMs: 300 });
@@ -18,7 +18,7 @@ describe("a silent server makes the outcome unknown", () => {
     await nextTurn();
     server.thaw();
 
-    // The ack of "sent" arrives first and is not taken for that of another.
+    // The acknowledgement of "sent" arrives first and is not taken for that of another.
     expect(await next).toEqual(stored);
     expect(await gatheredLonger).toEqual(stored);
     expect(linesOf(await rig.stored("live"))).toEqual(["sent", "with it", "next"]);
@@ -26,7 +26,7 @@ describe("a silent server makes the outcome unknown", () => {
     await rig.close();
   });
 
-  test("a refusal of a later send does not make an unanswered first one certain", async () => {
+  test("keeps an unanswered first send unknown when a later send is refused", async () => {
     const rig = await startRig(server);
     server.freeze();
     const sent = rig.send("live", "sent", { withinMs: 1_500 });

@@ -4,8 +4,8 @@ import { projectOf, requestWaiter, startRig, stored } from "../../kit/publisher-
 
 const server = await natsServerForFile();
 
-describe("a waiter that throws does not cost its neighbours", () => {
-  test("a waiter that throws is logged once, and its neighbours hear their outcome", async () => {
+describe("a waiter that throws does not affect others", () => {
+  test("logs a waiter that throws once, and settles the others", async () => {
     const rig = await startRig(server);
     const project = projectOf("alpha");
     for (const line of ["bad 1\n", "bad 2\n"]) {
@@ -24,7 +24,7 @@ describe("a waiter that throws does not cost its neighbours", () => {
     await rig.close();
   });
 
-  test("joining a frame to which nothing was added is a bug, and says so", async () => {
+  test("reports joining a frame without an appended line as a bug", async () => {
     const rig = await startRig(server);
     const sink = rig.publisher.sharedFrame("live", projectOf("alpha"), 10);
     const waiter = requestWaiter(() => {});

@@ -1,5 +1,5 @@
-// Each waiter gets its part of what its message takes in the stream: the parts of all waiters sum up
-// to the bytes that nats-server reports.
+// Each waiter gets its part of the bytes that its message takes in the stream. The parts of all
+// waiters sum up to the bytes that nats-server reports.
 
 import { expect, test } from "vitest";
 import { managerOf } from "../../../src/platform/nats/api.ts";
@@ -45,7 +45,7 @@ for (const frameScope of ["project", "partition"] as const) {
   test(`of frames that hold a ${frameScope}`, async () => {
     const rig = await startRig(server, { frameScope });
     const sent: Promise<number>[] = [];
-    // The first leaves alone; the others gather in one frame a project, and leave in batches.
+    // The first is sent alone; the others collect in one frame a project, and are sent in batches.
     for (let turn = 0; turn < 5; turn++) {
       for (let at = 0; at < 60; at++)
         sent.push(send(rig, `p${at % 20}`, "x".repeat(1 + ((at * 97) % 500))));

@@ -1,5 +1,5 @@
-// Thousands of waiters may be told at once, as when the store comes back after a stop. They are
-// told some a turn of the event loop, in order, and each once.
+// Thousands of waiters may be settled at once, such as when the store returns after an outage. They
+// are notified in several turns of the event loop, in order, and each once.
 
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
@@ -19,7 +19,7 @@ const unlimited = {
 const waitersMany = 5_000;
 const toldAtOnceMax = 600;
 
-test("waiters are told in turns, in order, each once with its share, and one that throws stops none", async () => {
+test("notifies waiters in turns, in order, each once with its share, and continues after one that throws", async () => {
   const heard: string[] = [];
   let allNotified = 0;
   const settlement = new Settlement({
@@ -34,7 +34,7 @@ test("waiters are told in turns, in order, each once with its share, and one tha
       if (name.endsWith("7")) throw new Error("a bug");
     },
   });
-  const told = (frame: string) => {
+  const frameOf = (frame: string) => {
     const places = Array.from({ length: waitersMany }, (_, place) => place);
     return {
       waiters: places.map((place) => waiter(`${frame}${place}`)),
@@ -43,8 +43,8 @@ test("waiters are told in turns, in order, each once with its share, and one tha
     };
   };
 
-  settlement.notify(told("a"), "stored", undefined);
-  settlement.notify(told("b"), "refused", "store_full");
+  settlement.notify(frameOf("a"), "stored", undefined);
+  settlement.notify(frameOf("b"), "refused", "store_full");
   expect(settlement.isNotifying).toBe(true);
   expect(allNotified).toBe(0);
   while (settlement.isNotifying) {
@@ -56,12 +56,12 @@ test("waiters are told in turns, in order, each once with its share, and one tha
 
   expect(allNotified).toBe(1);
   expect(heard).toEqual([
-    ...told("a").waiters.map((_, place) => `a${place} stored undefined ${place} ${2 * place}`),
-    ...told("b").waiters.map((_, place) => `b${place} refused store_full ${place} ${2 * place}`),
+    ...frameOf("a").waiters.map((_, place) => `a${place} stored undefined ${place} ${2 * place}`),
+    ...frameOf("b").waiters.map((_, place) => `b${place} refused store_full ${place} ${2 * place}`),
   ]);
 });
 
-test("a few are told at once", () => {
+test("notifies a few at once", () => {
   let times = 0;
   const settlement = new Settlement({
     admission: unlimited,

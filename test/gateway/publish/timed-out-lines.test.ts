@@ -1,4 +1,4 @@
-// The lines of a request without uuids are recognized after a timeout, as a whole.
+// The lines of a request without uuids are recognised after a timeout, as a whole.
 
 import { expect, test } from "vitest";
 import { Departures } from "../../../src/gateway/publish/departures.ts";
@@ -48,7 +48,7 @@ function rig() {
       timedOut.remember(frame, linesBy(runs, from), { start: 0, end: frame.length });
       return frame;
     },
-    /** The lines are sent again. Returns whether they are recognized. */
+    /** The lines are sent again. Returns whether they are recognised. */
     isKnown(text: string, runs = allUuidless, from = "10.0.0.1"): boolean {
       const frame = frameOf(text);
       const isKnown = timedOut.takeOut(frame, linesBy(runs, from)) !== undefined;
@@ -58,14 +58,14 @@ function rig() {
   };
 }
 
-test("recognizes the same lines once for each time that they timed out", () => {
+test("recognises the same lines once for each time that they timed out", () => {
   const { timeOut, isKnown } = rig();
   timeOut("a\nb\n");
   timeOut("a\nb\n");
   expect([isKnown("a\nb\n"), isKnown("a\nb\n"), isKnown("a\nb\n")]).toEqual([true, true, false]);
 });
 
-test("takes other lines for new: fewer, more, in another order, or sent with other things", () => {
+test("treats other lines as new: fewer, more, in another order, or sent with other fields", () => {
   const { timeOut, isKnown } = rig();
   timeOut("a\nb\n");
   for (const text of ["a\n", "a\nb\nc\n", "b\na\n"]) expect(isKnown(text)).toBe(false);
@@ -73,14 +73,14 @@ test("takes other lines for new: fewer, more, in another order, or sent with oth
   expect(isKnown("a\nb\n")).toBe(true);
 });
 
-test("takes equal lines from another address for new", () => {
+test("treats equal lines from another address as new", () => {
   const { timeOut, isKnown } = rig();
   timeOut("a\n");
   expect(isKnown("a\n", allUuidless, "10.0.0.2")).toBe(false);
   expect(isKnown("a\n")).toBe(true);
 });
 
-test("names no line while nothing has timed out", () => {
+test("recognises no line while nothing has timed out", () => {
   const { timeOut, isKnown, named, wait } = rig();
   expect(isKnown("a\n")).toBe(false);
   timeOut("b\n");
@@ -101,14 +101,14 @@ test("remembers lines again if their request fails, and forgets them after the d
   expect(isKnown("a\n")).toBe(false);
 });
 
-test("takes lines for new if their frame is not stored", () => {
+test("treats lines as new if their frame is not stored", () => {
   const { timeOut, isKnown } = rig();
   const frame = timeOut("a\n");
   frame.fate!.frame = undefined;
   expect(isKnown("a\n")).toBe(false);
 });
 
-test("bounds the work of one turn", async () => {
+test("limits the work of one turn", async () => {
   const { timeOut, named } = rig();
   for (let request = 0; request < 10_000; request++) timeOut(`${request}\n`);
   expect(named.length).toBeLessThanOrEqual(4_096);

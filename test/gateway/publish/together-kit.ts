@@ -1,4 +1,4 @@
-// A stream to which frames of many projects go, one of each, for the tests of what leaves together.
+// A stream that gets one frame of each of many projects, for the tests of sending together.
 
 import { expect } from "vitest";
 import { type Departure, Departures } from "../../../src/gateway/publish/departures.ts";
@@ -20,12 +20,12 @@ export interface TestFrame {
   readonly sends: number;
 }
 
-/** Nothing is acknowledged by itself. */
+/** Nothing is acknowledged automatically. */
 export class Kit {
   readonly stream = { takesAtomicBatches: true };
   readonly departures: Departures<TestFrame>;
   nowMs = 1_000;
-  /** The frames that are under way alone, and those of each batch. */
+  /** The frames in flight alone, and those of each batch. */
   readonly alone: TestFrame[] = [];
   readonly batches: TestFrame[][] = [];
 
@@ -46,10 +46,10 @@ export class Kit {
   flush(): void {
     for (;;) {
       if (this.departures.batchIsDue) this.#flushBatch();
-      const parted = this.departures.nextOfSplit();
-      if (parted !== undefined) {
-        this.departures.retriedAlone(parted);
-        this.alone.push(parted);
+      const next = this.departures.nextOfSplit();
+      if (next !== undefined) {
+        this.departures.retriedAlone(next);
+        this.alone.push(next);
         continue;
       }
       const queue = this.departures.next();
@@ -61,7 +61,7 @@ export class Kit {
     expect(this.departures.waiting).toBe(false);
   }
 
-  /** Frames that no batch takes leave beside one. */
+  /** Frames that no batch takes are sent alongside one. */
   leaveBeside(count: number): void {
     for (let left = 0; left < count; left++) {
       const rest = { background: false, unacked: 0, unackedBytes: 0 };

@@ -1,17 +1,17 @@
-// What leaves of a stream after an atomic batch that was not stored as one: its frames again, each
-// alone, beside those that wait.
+// The frames sent after an atomic batch that was not stored as one: the frames of the batch again,
+// each alone, alongside waiting ones.
 
 import { describe, expect, test } from "vitest";
 import { Kit, type TestFrame } from "./together-kit.ts";
 
 describe("after a batch that was not stored as one, live frames", () => {
-  test("leave alone, in the window, for a while", () => {
+  test("are sent alone, within the window, for a while", () => {
     const kit = new Kit(16);
     kit.add(100);
     kit.flush();
     kit.partBatch();
     kit.flush();
-    // The frames of the batch are more than the window takes.
+    // The frames of the batch exceed the window.
     expect(kit.underWay).toEqual({ alone: 64, batches: [] });
     kit.settleAlone(64);
     kit.flush();
@@ -28,25 +28,25 @@ describe("after a batch that was not stored as one, live frames", () => {
     expect(kit.underWay.batches).toHaveLength(1);
   });
 
-  test("leave one for each three of the batch, which keep their order", () => {
+  test("are sent one for each three of the batch, which keep their order", () => {
     const kit = new Kit(16);
     kit.add(100);
     kit.flush();
-    const [parted = []] = kit.batches;
+    const [batch = []] = kit.batches;
     kit.partBatch();
     kit.add(50);
     kit.add(50, true);
     kit.flush();
-    const again = (): TestFrame[] => kit.alone.filter((frame) => parted.includes(frame));
-    expect(again()).toEqual(parted.slice(0, 48));
-    const others = kit.alone.filter((frame) => !parted.includes(frame));
+    const again = (): TestFrame[] => kit.alone.filter((frame) => batch.includes(frame));
+    expect(again()).toEqual(batch.slice(0, 48));
+    const others = kit.alone.filter((frame) => !batch.includes(frame));
     expect(others.filter(({ queue }) => queue.background)).toHaveLength(8);
     kit.settleAlone(1);
     kit.flush();
     kit.settleAlone(1);
     kit.flush();
     expect(again()).toHaveLength(48);
-    // Of 200 frames, 66 have left.
+    // Of 200 frames, 66 have been sent.
     for (const left of [64, 64, 200 - 66 - 64 - 64]) {
       kit.settleAlone(Number.POSITIVE_INFINITY);
       kit.flush();
@@ -54,7 +54,7 @@ describe("after a batch that was not stored as one, live frames", () => {
     }
   });
 
-  test("do not leave beside one of their project that waits to leave again", () => {
+  test("are not sent alongside one of their project that waits to be sent again", () => {
     const kit = new Kit(16);
     kit.add(20);
     kit.flush();
@@ -66,7 +66,7 @@ describe("after a batch that was not stored as one, live frames", () => {
     expect(kit.departures.mayLeave(queue)).toBe(false);
   });
 
-  test("are tried together more seldom the more often that fails in a row", () => {
+  test("are tried together less often the more often that fails in a row", () => {
     const kit = new Kit(16);
     const aloneBetween: number[] = [];
     for (let times = 0; times < 9; times++) {

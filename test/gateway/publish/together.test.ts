@@ -1,17 +1,17 @@
-// When live frames leave together and when alone. Every rule here is one for throughput: no rule
-// may keep a frame from leaving for good.
+// When live frames are sent together and when alone. These rules only affect throughput; none may
+// block a frame for good.
 
 import { describe, expect, test } from "vitest";
 import { Kit } from "./together-kit.ts";
 
 describe("live frames of a stream that takes atomic batches", () => {
-  test("leave alone while they are few, up to the window", () => {
+  test("are sent alone while they are few, up to the window", () => {
     const kit = new Kit(16);
     for (let times = 0; times < 10; times++) {
       kit.add(10);
       kit.flush();
     }
-    // From 16 on that wait for the window, they would leave together; it has no room for that.
+    // From 16 waiting on they would be sent together, but the window has no room for that.
     expect(kit.underWay).toEqual({ alone: 64, batches: [] });
     kit.settleAlone(1);
     expect(kit.departures.waiting).toBe(true);
@@ -19,7 +19,7 @@ describe("live frames of a stream that takes atomic batches", () => {
     expect(kit.underWay).toEqual({ alone: 63, batches: [36] });
   });
 
-  test("leave together from 16 on that wait, one batch at a time", () => {
+  test("are sent together from 16 waiting on, one batch at a time", () => {
     const kit = new Kit(16);
     kit.add(16);
     kit.flush();
@@ -33,7 +33,7 @@ describe("live frames of a stream that takes atomic batches", () => {
     expect(kit.underWay).toEqual({ alone: 0, batches: [100] });
   });
 
-  test("leave alone, however few, once the batch before them is acknowledged", () => {
+  test("are sent alone, however few, once the previous batch is acknowledged", () => {
     const kit = new Kit(16);
     kit.add(20);
     kit.flush();
@@ -45,7 +45,7 @@ describe("live frames of a stream that takes atomic batches", () => {
     expect(kit.underWay).toEqual({ alone: 1, batches: [] });
   });
 
-  test("are not held back by background frames, nor those by them", () => {
+  test("are not delayed by background frames, nor delay them", () => {
     const kit = new Kit(16);
     kit.add(30, true);
     kit.flush();
@@ -60,8 +60,8 @@ describe("live frames of a stream that takes atomic batches", () => {
   });
 });
 
-describe("whether a batch is faster is measured", () => {
-  /** Sends frames alone until it is measured that the stream takes one in `msEach`. */
+describe("the speed of batches is measured", () => {
+  /** Sends frames alone until the measured time per frame is `msEach`. */
   function measureAlone(kit: Kit, msEach: number): void {
     const frames = Math.max(32, Math.ceil(5 / msEach));
     for (let settled = 0; settled < frames; settled++) {
@@ -76,14 +76,14 @@ describe("whether a batch is faster is measured", () => {
     }
   }
 
-  test("until then, frames leave alone", () => {
+  test("frames are sent alone until the first measurement", () => {
     const kit = new Kit();
     kit.add(200);
     kit.flush();
     expect(kit.underWay).toEqual({ alone: 64, batches: [] });
   });
 
-  test("where each frame is an fsync, some forty leave together", () => {
+  test("some forty are sent together if each frame is an fsync", () => {
     const kit = new Kit();
     measureAlone(kit, 0.24);
     kit.add(16);
@@ -95,7 +95,7 @@ describe("whether a batch is faster is measured", () => {
     expect(kit.underWay).toEqual({ alone: 0, batches: [40] });
   });
 
-  test("where a frame takes little, only many do, and of a slower batch more", () => {
+  test("only many are sent together if a frame takes little, and more in a slower batch", () => {
     const kit = new Kit();
     measureAlone(kit, 0.05);
     kit.add(50);
@@ -114,7 +114,7 @@ describe("whether a batch is faster is measured", () => {
     expect(kit.underWay.batches).toEqual([]);
   });
 
-  test("one batch that takes long is not the last: a second later they are tried again", () => {
+  test("batches are tried again a second after one slow batch", () => {
     const kit = new Kit();
     measureAlone(kit, 0.24);
     for (const tookMs of [400, 1_500]) {
@@ -131,7 +131,7 @@ describe("whether a batch is faster is measured", () => {
     expect(kit.underWay.batches).toEqual([200]);
   });
 
-  test("those that leave beside a batch are not measured: they wait for it", () => {
+  test("frames sent alongside a batch are not measured, because they wait for it", () => {
     const kit = new Kit();
     measureAlone(kit, 0.05);
     kit.add(1_000);
@@ -148,7 +148,7 @@ describe("whether a batch is faster is measured", () => {
     expect(kit.underWay).toEqual({ alone: 64, batches: [] });
   });
 
-  test("those that are under way alone count with those that wait", () => {
+  test("frames in flight alone count with those that wait", () => {
     const kit = new Kit();
     measureAlone(kit, 0.1);
     kit.add(30);
@@ -162,7 +162,7 @@ describe("whether a batch is faster is measured", () => {
   });
 
   test.each([8, 16, 32, 64])(
-    "also where %d are acknowledged at a time, which is all the window has",
+    "also if %d are acknowledged at a time, which is all the window has",
     (window) => {
       const kit = new Kit(undefined, window);
       for (let settled = 0; settled < 64; settled += window) {
@@ -192,7 +192,7 @@ describe("whether a batch is faster is measured", () => {
     expect(kit.underWay).toEqual({ alone: 60, batches: [] });
   });
 
-  test("it is measured again now and then", () => {
+  test("the speed is measured again now and then", () => {
     const kit = new Kit();
     measureAlone(kit, 0.24);
     let batches = 0;
@@ -214,7 +214,7 @@ describe("whether a batch is faster is measured", () => {
   });
 });
 
-test("a stream that takes none sends frames alone, up to the window", () => {
+test("a stream that takes no batches sends frames alone, up to the window", () => {
   const kit = new Kit(16);
   kit.stream.takesAtomicBatches = false;
   kit.add(200);
@@ -222,7 +222,7 @@ test("a stream that takes none sends frames alone, up to the window", () => {
   expect(kit.underWay).toEqual({ alone: 64, batches: [] });
 });
 
-test("a stream that takes none any more lets go of what waited for a batch", () => {
+test("a stream that no longer takes batches sends what waited for one", () => {
   const kit = new Kit(16);
   kit.add(20);
   kit.flush();

@@ -1,4 +1,5 @@
-// Which streams are set to take atomic batches, and when. Nothing depends on that it succeeds.
+// Which streams are configured to take atomic batches, and when. The gateway works even if this
+// fails.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -29,13 +30,13 @@ async function takes({ subjectPrefix }: StreamSettings, lane = "LIVE"): Promise<
 }
 
 describe("a stream takes atomic batches", () => {
-  test("when it is created", async () => {
+  test("from its creation", async () => {
     const settings = streamSettings();
     await ensure(settings);
     expect([await takes(settings), await takes(settings, "HISTORICAL")]).toEqual([true, true]);
   });
 
-  test("not when the settings want none, and once set it stays set", async () => {
+  test("not if the settings forbid it, and keeps the setting once it is set", async () => {
     const without = streamSettings({ atomicBatches: false });
     await ensure(without);
     expect(await takes(without)).toBe(false);
@@ -45,7 +46,7 @@ describe("a stream takes atomic batches", () => {
     expect(await takes(without)).toBe(true);
   });
 
-  test("from a start on, not from a reconnect, and all else of it stays as it is", async () => {
+  test("after a start, not after a reconnect, and everything else of it is unchanged", async () => {
     const without = streamSettings({ atomicBatches: false });
     await ensure(without);
     const name = `${without.subjectPrefix.toUpperCase()}_LIVE_0`;
@@ -77,7 +78,7 @@ authorization {
 }`,
 });
 
-test("where the gateway may not update streams, it starts all the same, and says so", async () => {
+test("not if the gateway may not update streams: it starts anyway, and logs it", async () => {
   const url = `nats://u:p@127.0.0.1:${guarded.port}`;
   const settings = streamSettings({ atomicBatches: false });
   await ensure(settings, url);
@@ -93,7 +94,7 @@ test.each([
   ["2.14.7", false],
   ["2.10.27", false],
   ["", false],
-])("a server of version %s stores them well: %s", (version, known) => {
+])("with a server of version %s: %s", (version, known) => {
   expect(storesAtomicBatchesWell(version)).toBe(known);
   const setting = atomicSetting({ atomicBatches: true }, {}, version);
   expect(setting).toEqual(known ? { allow_atomic: true } : {});

@@ -23,7 +23,7 @@ function nameOf(settings: StreamSettings, lane: string, partition = 0): string {
 }
 
 describe("streams are created and never shrunk", () => {
-  test("a stream per lane and partition is created, on disk, with the limits of the settings", async () => {
+  test("creates a stream per lane and partition, on disk, with the configured limits", async () => {
     const settings = streamSettings({ partitions: 2, streamBytesMax: 2 * mebibyte });
     await ensure(settings);
     await ensure(settings);
@@ -51,7 +51,7 @@ describe("streams are created and never shrunk", () => {
     expect(log.filter((line) => line.startsWith("stream created"))).toHaveLength(4);
   });
 
-  test("larger limits than the settings ask for are kept, smaller ones are raised, and both are said", async () => {
+  test("keeps larger limits than configured, raises smaller ones, and logs both", async () => {
     const settings = streamSettings({ streamBytesMax: 4 * mebibyte });
     await ensure(settings);
     const name = nameOf(settings, "live");
@@ -76,7 +76,7 @@ describe("streams are created and never shrunk", () => {
     expect(log.find((line) => line.includes("raised"))).toContain("max_age");
   });
 
-  test("a stream that would break what a 200 promises stops the start, and says all that is wrong", async () => {
+  test("refuses to start with a stream that would break the promise of a 200, and lists every reason", async () => {
     const settings = streamSettings();
     const name = nameOf(settings, "live");
     await jsm.streams.add({
@@ -95,12 +95,12 @@ describe("streams are created and never shrunk", () => {
     );
   });
 
-  test("a stream larger than the server can promise names the setting", async () => {
+  test("names the setting if a stream is larger than the server can promise", async () => {
     const settings = streamSettings({ streamBytesMax: 1_024 * mebibyte });
     await expect(ensure(settings)).rejects.toThrow("lower PENSTOCK_STREAM_BYTES_MAX");
   });
 
-  test("more replicas than the server can make stop the start", async () => {
+  test("refuses to start with more replicas than the server can create", async () => {
     await expect(ensure(streamSettings({ replicas: 3 }))).rejects.toThrow(
       /^create stream .*: replicas > 1 .*: PENSTOCK_REPLICAS=3 needs a cluster/,
     );

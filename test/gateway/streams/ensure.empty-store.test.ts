@@ -5,15 +5,15 @@ import { linesOf, startRig, stored } from "../../kit/publisher-rig.ts";
 
 const server = await natsServerForFile();
 
-test("a server that comes back on an empty disk gets its streams again", async () => {
+test("creates the streams again on a server that returns with an empty disk", async () => {
   const rig = await startRig(server);
   expect(await rig.send("live", "before")).toEqual(stored);
   await server.kill();
   rmSync(server.storeDir, { recursive: true });
   const waiting = rig.send("live", "after");
   await server.restart();
-  // Its sequence was given before, by a stream that is gone: so nobody vouches for it before the
-  // new one was looked at.
+  // A deleted stream assigned its sequence before, so it is not vouched for until the new stream
+  // was read.
   expect(await waiting).toEqual({ outcome: "unknown", code: "unavailable" });
   await vi.waitFor(() => expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined());
   expect(await rig.send("live", "later")).toEqual(stored);

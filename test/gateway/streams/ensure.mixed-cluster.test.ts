@@ -1,6 +1,6 @@
-// A gateway that starts while a cluster is being upgraded sets no stream to take atomic batches: a
-// node of nats-server 2.10 that replicates one panics, at each of its starts again. Three real
-// nodes, one of which is the oldest nats-server there is here.
+// A gateway that starts during a cluster upgrade configures no stream to take atomic batches: a
+// node of nats-server 2.10 that replicates one panics, and again at each restart. Three real nodes,
+// one of which is the oldest nats-server available here.
 
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
@@ -51,7 +51,7 @@ async function takes({ subjectPrefix }: StreamSettings): Promise<boolean> {
   return config.allow_atomic === true;
 }
 
-test("the versions of all of a cluster's servers are known", async () => {
+test("knows the versions of all servers of a cluster", async () => {
   await expect.poll(async () => (await versionsKnown())?.size, { timeout: upgradeMsMax }).toBe(3);
   const versions = [...((await versionsKnown()) ?? [])].toSorted();
   expect(versions.map(([name]) => name)).toEqual(["nats-1", "nats-2", "nats-3"]);
@@ -62,7 +62,7 @@ test("the versions of all of a cluster's servers are known", async () => {
   ]);
 });
 
-test("no stream is made or set to take batches until the last node is upgraded", async () => {
+test("creates or configures no stream for batches until the last node is upgraded", async () => {
   const settings = streamSettings({ replicas: 3 });
   const log = await ensure(settings);
   expect(await takes(settings)).toBe(false);
@@ -82,7 +82,7 @@ test("no stream is made or set to take batches until the last node is upgraded",
     .toBe(true);
 });
 
-test("a stream whose replicas are raised takes batches once it is on all of its servers", async () => {
+test("configures a stream whose replicas are raised once it is on all of its servers", async () => {
   const settings = streamSettings({ replicas: 1, atomicBatches: false });
   await ensure(settings);
   const raised = { ...settings, replicas: 3, atomicBatches: true };
@@ -101,7 +101,7 @@ test("a stream whose replicas are raised takes batches once it is on all of its 
     .toBe(true);
 });
 
-test("nor one of a stream that has a member which nobody has found", async () => {
+test("does not configure a stream that has an unknown member", async () => {
   const settings = { atomicBatches: true };
   const log: string[] = [];
   const rule = new BatchRule(connection, recordingLog(log));
@@ -110,18 +110,18 @@ test("nor one of a stream that has a member which nobody has found", async () =>
   expect(log.join("\n")).toContain("gone: version not known");
 });
 
-test("a server in no cluster has none to ask", async () => {
+test("asks no other server if the server is in no cluster", async () => {
   const alone = { info: { version: "2.15.1" } } as Pick<NatsConnection, "info">;
   expect(await clusterVersions(alone, ["127.0.0.1:1"])).toBeUndefined();
 });
 
 test.each([
-  ["where nobody listens", "127.0.0.1:1"],
+  ["where nothing listens", "127.0.0.1:1"],
   ["at what is no address", "::"],
   ["without a port", "[::1"],
   ["at a port that there is not", "127.0.0.1:65536"],
   ["under a name that there is not", "nowhere.invalid:4222"],
-])("a server %s is of no known version", async (_, place) => {
+])("reports no version for a server %s", async (_, place) => {
   expect([...((await clusterVersions({ info: ofCluster }, [place])) ?? [])]).toEqual([
     ["a", "2.15.1"],
     [place, ""],
@@ -133,7 +133,7 @@ test.each([
   ["sends no end of a line", (socket: Socket) => socket.write("x".repeat(100_000))],
   ["sends no object", (socket: Socket) => socket.write("null\r\n")],
   ["closes", (socket: Socket) => socket.destroy()],
-])("a server that %s is not waited for, and is of no known version", async (_, act) => {
+])("does not wait for a server that %s, and reports no version", async (_, act) => {
   const odd = createServer(act).listen(0, "127.0.0.1");
   await once(odd, "listening");
   const place = `127.0.0.1:${(odd.address() as AddressInfo).port}`;
@@ -142,7 +142,7 @@ test.each([
   odd.close();
 });
 
-/** Goes on for as long as the connection is there. */
+/** Continues as long as the connection is open. */
 function drip(socket: Socket, text: string): void {
   const timer = setInterval(() => socket.write(text), 100);
   socket.on("error", () => {}).on("close", () => clearInterval(timer));

@@ -1,5 +1,5 @@
-// A store can be replaced while streams are still being ensured. The reconnect that comes then must
-// not be lost, or a stream that had already been seen to is never made again.
+// The store can be replaced while streams are still being ensured. A reconnect at that time must
+// not be lost, or a stream that was already checked is never created again.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import { jetstreamManager } from "@nats-io/jetstream";
@@ -18,7 +18,7 @@ const real = await connectNats({ access: { natsUrl: server.url, natsToken: serve
 const { streams: manager } = await jetstreamManager(real.connection);
 afterAll(() => real.close());
 
-/** Streams behind a link whose reconnects the test tells, beside a stream that can be silent. */
+/** Streams on a link whose reconnects the test triggers, next to a stream that can be silent. */
 function rigOf(settings = streamSettings()) {
   const live = streamName(settings.subjectPrefix, "live", 0);
   const historical = streamName(settings.subjectPrefix, "historical", 0);
@@ -53,7 +53,7 @@ const isThere = (name: string): Promise<boolean> =>
     () => false,
   );
 
-test("a stream that is gone at a second reconnect is made again while another one still does not answer", async () => {
+test("creates a stream again that is missing at a second reconnect while another still does not answer", async () => {
   const { streams, live, seen, reconnect } = rigOf();
   await streams.ensure();
   Object.assign(seen, { isSilent: true, live: 0 });
@@ -65,7 +65,7 @@ test("a stream that is gone at a second reconnect is made again while another on
   seen.isSilent = false;
 });
 
-test("a reconnect before the first streams are all there begins anew", async () => {
+test("starts over at a reconnect before the first streams all exist", async () => {
   const rig = rigOf();
   await rig.streams.ensure();
   const { streams, live, seen, reconnect } = rigOf(rig.settings);

@@ -1,5 +1,6 @@
-// A stream that ends before what it acknowledged, or is another one of the same name, is told: in
-// the log, to the metrics and, for a minute, to readiness. One that has lost nothing is not.
+// A stream that ends before what it acknowledged, or is a different one of the same name, is
+// reported in the log, to the metrics and, for a minute, to readiness. A stream that has lost
+// nothing is not.
 
 import { cpSync, rmSync } from "node:fs";
 import { jetstreamManager, StorageType, type StreamInfo } from "@nats-io/jetstream";
@@ -20,7 +21,7 @@ async function start({ watchEveryMs = 50 } = {}): Promise<{ server: TestNatsServ
 }
 
 /**
- * The disk as it was before the last events, as when a server comes back from an older copy of it.
+ * The disk as it was before the last events, as when a server returns with an older copy of it.
  */
 async function backToAnOlderDisk({
   server,
@@ -48,8 +49,8 @@ function toldIn(rig: Rig): string[] {
   return rig.log.filter((line) => /went back|recreated/.test(line));
 }
 
-describe("a stream that went back is told", () => {
-  test("an acknowledgement below one before it says that events are gone: once, is none itself, and later events are taken", async () => {
+describe("a stream that went back is reported", () => {
+  test("reports an acknowledgement below an earlier one once, does not count it, and takes later events", async () => {
     const { server, rig } = await start({ watchEveryMs: 3_600_000 });
     await backToAnOlderDisk({ server, rig });
     expect(await rig.send("live", "four")).toEqual({ outcome: "unknown", code: "unavailable" });
@@ -66,13 +67,13 @@ describe("a stream that went back is told", () => {
     expect(rig.heard.wentBack).toEqual(["cut_back"]);
   });
 
-  test("of one that went back while its server ran, events are refused until that is restarted", async () => {
+  test("refuses events of a stream that went back while its server ran, until the server is restarted", async () => {
     const { server, rig } = await start({ watchEveryMs: 3_600_000 });
     const name = liveStream(rig);
     for (const line of ["one", "two"]) expect(await rig.send("live", line)).toEqual(stored);
     const state = rig.streams.states.of("live", 0);
     await rig.streams.check();
-    // As a nats-server of 2.10 does on a full disk.
+    // As nats-server 2.10 does on a full disk.
     state.sequence = 900;
     doubt(state, { from: 900, to: 1 }, performance.now());
     expect(rig.publisher.refusalOf("live", "alpha")?.detail).toContain(
@@ -95,13 +96,13 @@ describe("a stream that went back is told", () => {
     expect(linesOf(await rig.stored("live"))).toEqual(["one", "two", "four"]);
   });
 
-  test("a reading from before it was found is no answer to it", async () => {
+  test("ignores a reading from before it was found", async () => {
     const { rig } = await start({ watchEveryMs: 3_600_000 });
     expect(await rig.send("live", "one")).toEqual(stored);
     await rig.streams.check();
     const checked = rig.streams.check();
     doubt(rig.streams.states.of("live", 0), { from: 1, to: 1 }, performance.now());
-    // A reading that was asked for after it may have been quicker, and says more.
+    // A reading requested after it may have been faster, and states more.
     expect((await checked).join()).toMatch(
       /assigned a sequence twice|went back from sequence 1 to 1/,
     );
@@ -112,7 +113,7 @@ describe("a stream that went back is told", () => {
     expect(await rig.send("live", "two")).toEqual(stored);
   });
 
-  test("a stream that was made anew in memory while it was in use gets no 200", async () => {
+  test("returns no 200 for a stream that was recreated in memory while in use", async () => {
     const { rig } = await start({ watchEveryMs: 3_600_000 });
     expect(await rig.send("live", "one")).toEqual(stored);
     const name = liveStream(rig);
@@ -127,14 +128,14 @@ describe("a stream that went back is told", () => {
     );
   });
 
-  test("it is seen without any event, too", async () => {
+  test("is found without any event too", async () => {
     const { server, rig } = await start();
     await backToAnOlderDisk({ server, rig });
     await vi.waitFor(() => expect(rig.heard.wentBack).toEqual(["cut_back"]), within);
     expect(toldIn(rig)).toEqual([expect.stringContaining('"acknowledged":3,"now":1')]);
   });
 
-  test("a stream that was made anew is told as that, and is not ready; one that never had an event is not told", async () => {
+  test("reports a recreated stream as such and as not ready, but not one that never had an event", async () => {
     const { server, rig } = await start();
     for (const line of ["one", "two"]) expect(await rig.send("live", line)).toEqual(stored);
     await server.kill();
@@ -149,13 +150,13 @@ describe("a stream that went back is told", () => {
     expect(rig.heard.wentBack).toEqual(["made_anew"]);
   });
 
-  test("every stream is known before the first event, so that one made anew is not taken for cut back", async () => {
+  test("knows every stream before the first event, so that a recreated one is not taken for one cut back", async () => {
     const { rig } = await start({ watchEveryMs: 3_600_000 });
     expect(rig.streams.heard()).toBe(rig.streams.states.all.length);
   });
 
-  test("a leaf's stream, which begins at a high sequence, has lost nothing either when it never had an event", () => {
-    const { heard, history, read } = told();
+  test("reports no loss for a leaf's stream that begins at a high sequence and never had an event", () => {
+    const { heard, history, read } = historyRig();
     read({ created: "a", firstSequence: 1_000, lastSequence: 999 });
     read({ created: "b", firstSequence: 2_000, lastSequence: 1_999 });
     expect(heard).toMatchObject({ causes: [], errors: 0 });
@@ -165,20 +166,20 @@ describe("a stream that went back is told", () => {
     expect(history.problems()).toHaveLength(1);
   });
 
-  test("a stream made anew that has events already has lost none either, when the one before had none", () => {
-    const { state, heard, read } = told();
+  test("reports no loss for a recreated stream that already has events if the earlier one had none", () => {
+    const { state, heard, read } = historyRig();
     read({ created: "a", lastSequence: 0 });
     state.sequence = 3;
     read({ created: "b", lastSequence: 4 });
     expect(heard).toMatchObject({ causes: [], errors: 0 });
-    // Acknowledged after the last reading, and not in the new one.
+    // Acknowledged after the last reading, and missing from the new one.
     state.sequence = 7;
     read({ created: "c", lastSequence: 0 });
     expect(heard).toMatchObject({ causes: ["made_anew"], errors: 1 });
   });
 
-  test("a leader that has not applied all it has yet is asked again before it is believed", () => {
-    const { state, heard, read } = told();
+  test("asks a leader again that has not applied everything yet before it believes it", () => {
+    const { state, heard, read } = historyRig();
     read({ created: "a", lastSequence: 9 });
     for (const lastSequence of [3, 5, 9, 4, 6]) read({ created: "a", lastSequence });
     expect(heard).toMatchObject({ causes: [], errors: 0 });
@@ -187,7 +188,7 @@ describe("a stream that went back is told", () => {
     expect(state.sequence).toBe(6);
   });
 
-  test("a frame that was under way when a stream went back says nothing new of it", async () => {
+  test("reports nothing new for a frame in flight when a stream went back", async () => {
     const { rig } = await start({ watchEveryMs: 3_600_000 });
     expect(await rig.send("live", "one")).toEqual(stored);
     const state = rig.streams.states.of("live", 0);
@@ -198,8 +199,8 @@ describe("a stream that went back is told", () => {
     expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined();
   });
 
-  test("after a minute the gateway is ready again", () => {
-    const { heard, history, read } = told();
+  test("is ready again after a minute", () => {
+    const { heard, history, read } = historyRig();
     read({ created: "a", lastSequence: 5 });
     read({ created: "b", lastSequence: 0 });
     heard.nowMs = 59_999;
@@ -209,7 +210,7 @@ describe("a stream that went back is told", () => {
     expect(heard.causes).toEqual(["made_anew"]);
   });
 
-  test("acknowledgements of old frames that come late prove nothing", async () => {
+  test("draws no conclusion from late acknowledgements of old frames", async () => {
     const { rig } = await start();
     const state = rig.streams.states.of("live", 0);
     const sends = Array.from({ length: 20 }, (_, number) =>
@@ -228,8 +229,8 @@ interface Reading {
   firstSequence?: number;
 }
 
-/** A history that is told of one reading after another, without a server. */
-function told() {
+/** A history that gets one reading after another, without a server. */
+function historyRig() {
   const state = new StreamStates("test", 1).all[0]!;
   const heard = { causes: [] as string[], errors: 0, nowMs: 0 };
   const history = new StreamHistory({

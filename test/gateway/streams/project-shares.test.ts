@@ -1,6 +1,6 @@
 // Several gateways count one project together, through records in the usage bucket of a real
-// nats-server: what one stores, another knows; a restart goes on with what is there; purges,
-// records of no use and events that no gateway counted are met.
+// nats-server: one knows what another stores, and a restart continues with what is there. Also
+// covers purges, invalid records and events that no gateway counted.
 
 import { DiscardPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
@@ -28,7 +28,7 @@ afterAll(() => connection.close());
 interface Gateway {
   readonly shares: StoredShares;
   readonly state: StreamState;
-  /** Stores mebibytes of the project, under its own subject unless another is named. */
+  /** Stores mebibytes of the project, under its own subject unless another is given. */
   add(projectId: string, mebibytes?: number, subject?: string): Promise<void>;
   /** Reads what the stream holds now, as the watch of the streams does. */
   read(): Promise<void>;
@@ -48,7 +48,7 @@ interface GatewayOptions {
   readonly ownShares?: Record<string, number>;
   readonly projectShare?: number;
   readonly frameScope?: FrameScope;
-  /** How often the bucket cannot be opened at first. */
+  /** How often opening the bucket fails at first. */
   readonly failures?: number;
   /** The bucket never opens, and never fails. */
   readonly isStuck?: boolean;
@@ -135,7 +135,7 @@ async function placeOf(): Promise<Place> {
 }
 
 describe("gateways that share a stream", () => {
-  test("a project that stores through both has one share", async () => {
+  test("give a project that stores through both one share", async () => {
     const { gateway } = await placeOf();
     const [one, other] = [await gateway(), await gateway()];
     await one.add("flood", 3);
@@ -148,7 +148,7 @@ describe("gateways that share a stream", () => {
     }
   });
 
-  test("a gateway that starts, or starts again, knows what was stored before", async () => {
+  test("know after a start or a restart what was stored before", async () => {
     const { gateway } = await placeOf();
     const first = await gateway();
     await first.add("flood", 6);
@@ -159,7 +159,7 @@ describe("gateways that share a stream", () => {
     expect(second.code("quiet")).toBe(undefined);
   });
 
-  test("what a killed gateway had stored counts but for the last of it", async () => {
+  test("count what a killed gateway had stored, except the last of it", async () => {
     const { gateway, stream, subjectPrefix } = await placeOf();
     const killed = await gateway();
     await killed.add("flood", 6);
@@ -172,7 +172,7 @@ describe("gateways that share a stream", () => {
     await expect.poll(() => next.code("flood"), within).toBe("project_full");
   });
 
-  test("a start and an end do not wait for a bucket that does not answer", async () => {
+  test("do not wait at start or end for a bucket that does not answer", async () => {
     const { gateway } = await placeOf();
     const beginMs = performance.now();
     const one = await gateway({ isStuck: true });
@@ -182,7 +182,7 @@ describe("gateways that share a stream", () => {
     expect(performance.now() - beginMs).toBeLessThan(5_000);
   });
 
-  test("a bucket that was deleted is written again", async () => {
+  test("write a deleted bucket again", async () => {
     const { gateway, subjectPrefix } = await placeOf();
     const one = await gateway();
     await one.add("flood", 3);
@@ -202,9 +202,9 @@ describe("gateways that share a stream", () => {
     ["text for numbers", { projects: [["quiet", ["1", "8000000"]]] }],
     ["a number past all numbers", '{"created":"CREATED","projects":[["quiet",[1,1e999]]]}'],
     ["too many slices", { projects: [["quiet", Array(20_000).fill(9)]] }],
-    ["an id that is none", { projects: [["a b", [1, mebibyte]]] }],
+    ["an invalid id", { projects: [["a b", [1, mebibyte]]] }],
     ["another stream of the name", { created: "2020", projects: [["quiet", [9, 8 * mebibyte]]] }],
-  ])("a record that holds %s is replaced", async (_, record) => {
+  ])("replace a record that holds %s", async (_, record) => {
     const { gateway, subjectPrefix, stream } = await placeOf();
     const log = { warn: () => {} };
     const bucket = await openUsageBucket(connection, { prefix: subjectPrefix, replicas: 1, log });
@@ -223,7 +223,7 @@ describe("gateways that share a stream", () => {
     expect(other.code("quiet")).toBe(undefined);
   });
 
-  test("gateways that come and go leave one record, whatever each has counted", async () => {
+  test("leave one record when they come and go, whatever each has counted", async () => {
     const { gateway, subjectPrefix, stream } = await placeOf();
     for (let life = 0; life < 12; life++) {
       const one = await gateway();
@@ -240,7 +240,7 @@ describe("gateways that share a stream", () => {
     expect(last.code("p3")).toBe(undefined);
   });
 
-  test("gateways that write at the same time lose nothing and count nothing twice", async () => {
+  test("lose nothing and count nothing twice when they write at the same time", async () => {
     const { gateway } = await placeOf();
     const all = await Promise.all(Array.from({ length: 6 }, () => gateway({ projectShare: 50 })));
     for (const one of all) await one.add("flood", 0.625);
@@ -252,8 +252,8 @@ describe("gateways that share a stream", () => {
   });
 });
 
-describe("what leaves a stream", () => {
-  test("a purge of the project's subject lets it in again, also one that leaves some", async () => {
+describe("messages that leave a stream", () => {
+  test("admit a project again after a purge of its subject, even one that leaves some", async () => {
     const { gateway, purge, stream, subjectPrefix } = await placeOf();
     const one = await gateway();
     await one.add("quiet", 0.5);
@@ -272,7 +272,7 @@ describe("what leaves a stream", () => {
     expect(one.shares.projectsOver).toBe(0);
   });
 
-  test("what others have purged does not count after a restart", async () => {
+  test("do not count after a restart if others have purged them", async () => {
     const { gateway, purge } = await placeOf();
     const one = await gateway();
     await one.add("quiet", 0.5);
@@ -284,7 +284,7 @@ describe("what leaves a stream", () => {
     await expect.poll(() => next.code("flood"), within).toBe(undefined);
   });
 
-  test("in messages of several projects a purge counts too", async () => {
+  test("do not count after a purge if they held several projects", async () => {
     const { gateway, purge } = await placeOf();
     const one = await gateway({ frameScope: "partition" });
     await one.add("quiet", 0.5);
@@ -299,7 +299,7 @@ describe("what leaves a stream", () => {
 });
 
 test.each(["project", "partition"] as const)(
-  "a purge of one project never lowers what another has (scope %s)",
+  "never lower another project's count after a purge of one (scope %s)",
   async (frameScope) => {
     const { gateway, purge } = await placeOf();
     const one = await gateway({ frameScope });
@@ -313,7 +313,7 @@ test.each(["project", "partition"] as const)(
     await one.read();
     const next = await gateway({ frameScope });
     const end = performance.now() + 3_500;
-    // The rounds that look for what was purged go by.
+    // The rounds that check for purges pass.
     await expect
       .poll(() => {
         expect(one.code("b")).toBe("project_full");
@@ -325,7 +325,7 @@ test.each(["project", "partition"] as const)(
   },
 );
 
-test("a purge of a project with an older message of several projects lets it in again", async () => {
+test("admit a purged project again that shares an older message with others", async () => {
   const { gateway, purge } = await placeOf();
   const one = await gateway();
   await one.add("flood", 0.125, manyProjects);
@@ -337,7 +337,7 @@ test("a purge of a project with an older message of several projects lets it in 
   await expect.poll(() => one.code("flood"), within).toBe(undefined);
 });
 
-test("a project's own share counts in place of the general one", async () => {
+test("use a project's own share instead of the general one", async () => {
   const { gateway } = await placeOf();
   const one = await gateway({ ownShares: { main: 90, tiny: 5 }, projectShare: 50 });
   await one.add("tiny", 0.5);
@@ -347,7 +347,7 @@ test("a project's own share counts in place of the general one", async () => {
   expect(one.code("tiny")).toBe("project_full");
 });
 
-test("what no gateway counted is no project's, and the reserve keeps room", async () => {
+test("belong to no project if no gateway counted them, and the reserve stays free", async () => {
   const { gateway, publish } = await placeOf();
   await publish("main", 7.25);
   const one = await gateway();
@@ -357,7 +357,7 @@ test("what no gateway counted is no project's, and the reserve keeps room", asyn
   expect(one.code("quiet")).toBe(undefined);
 });
 
-test("a stream that is missing or unfit refuses for that reason, not as full", async () => {
+test("are refused by a missing or unfit stream for that reason, not as full", async () => {
   const { gateway } = await placeOf();
   const one = await gateway();
   await one.add("main", 6.25);

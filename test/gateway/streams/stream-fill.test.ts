@@ -21,8 +21,8 @@ function watchOf(rig: Rig, link: StreamWatchOptions["link"]) {
 
 const within = { timeout: 30_000 };
 
-describe("how full a stream is is known", () => {
-  test("its own streams are asked for one by one, and never the list of all", async () => {
+describe("the fill of a stream is known", () => {
+  test("asks for its own streams one by one, and never lists all", async () => {
     const server = await startNatsServer();
     onTestFinished(() => server.remove());
     const rig = await startRig(server, { settings: { partitions: 2 } });
@@ -47,7 +47,7 @@ describe("how full a stream is is known", () => {
     listener.unsubscribe();
   });
 
-  test("bytes and limit of each own stream, kept while the server is silent, and none of other gateways' streams", async () => {
+  test("knows bytes and limit of each own stream, also while the server is silent, and none of other gateways' streams", async () => {
     const server = await startNatsServer();
     onTestFinished(() => server.remove());
     const rig = await startRig(server, {

@@ -1,5 +1,5 @@
-// What a ledger takes each project to have in a stream, and whom it lets add to it: by share, and in
-// the reserve. The stream is a model that holds messages and lets them leave.
+// The bytes a ledger assigns to each project in a stream, and which projects it admits: by share,
+// and in the reserve. The stream is a model that holds messages and lets them leave.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -35,7 +35,7 @@ class Model {
     return own.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  /** What the ledger counts for the project. */
+  /** The bytes that the ledger counts for the project. */
   counted(projectId: string): number {
     return this.ledger.holdings.get(projectId)?.stored ?? 0;
   }
@@ -46,7 +46,7 @@ class Model {
     this.ledger.add(projectId, bytes);
   }
 
-  /** The first so many messages leave, as by age. */
+  /** Removes the first messages, as by age. */
   expire(count: number): void {
     this.messages.splice(0, count);
     this.read();
@@ -57,7 +57,7 @@ class Model {
     return this.answer();
   }
 
-  /** What the leader says now; `answer` hands it to the ledger. */
+  /** The leader's current state; `answer` hands it to the ledger. */
   ask(): void {
     const first = this.messages[0]?.sequence ?? this.state.sequence + 1;
     this.#asked = {
@@ -95,18 +95,18 @@ class Model {
   }
 }
 
-test("a project may have its share, whatever others have", () => {
+test("lets a project have its share, whatever others have", () => {
   const stream = new Model();
   stream.flood("one", 40, 3);
   expect(stream.held("one")).toBe(400_000);
   stream.flood("other", 40, 3);
   expect(stream.held("other")).toBe(400_000);
-  // A share of its own, set while it is over that of all.
+  // Its own share, set while it is over the general one.
   expect(stream.isOver("one", 45)).toBe(false);
   expect(stream.isOver("one", 100)).toBe(false);
 });
 
-test("a burst of large messages after small ones counts in full, and small ones count as small", () => {
+test("counts a burst of large messages after small ones in full, and small ones as small", () => {
   const stream = new Model();
   for (let round = 0; round < 20; round++) {
     stream.store("hidden", 10);
@@ -119,7 +119,7 @@ test("a burst of large messages after small ones counts in full, and small ones 
   expect(stream.isOver("hidden", 60)).toBe(true);
 });
 
-test("what has left the stream no longer counts, but for one slice of a project", () => {
+test("does not count what has left the stream, except one slice of a project", () => {
   const stream = new Model();
   for (let times = 0; times < 640; times++) stream.store(`p${times % 2}`, 700);
   for (let left = 0; left < 640; left += 7) {
@@ -133,7 +133,7 @@ test("what has left the stream no longer counts, but for one slice of a project"
   expect([...stream.ledger.holdings.keys()]).toEqual([]);
 });
 
-test("the slices of a project are few, whether it sends little for long or much at once", () => {
+test("keeps few slices per project, whether it sends little for long or much at once", () => {
   const stream = new Model();
   for (let times = 0; times < 6_400; times++) stream.store("little", 1);
   stream.flood("much", 100, 2, 100);
@@ -144,7 +144,7 @@ test("the slices of a project are few, whether it sends little for long or much 
   expect(stream.counted("much")).toBe(stream.held("much"));
 });
 
-test("a purge of the whole stream, and a stream that was deleted and created again, leave nothing", () => {
+test("counts nothing after a purge of the whole stream, or after it was deleted and created again", () => {
   const stream = new Model();
   stream.flood("p", 50, 2);
   stream.expire(stream.messages.length);
@@ -159,7 +159,7 @@ test("a purge of the whole stream, and a stream that was deleted and created aga
   expect(stream.read()).toBe(false);
 });
 
-test("what was purged of a project is forgotten, of that project alone, and stays so", () => {
+test("forgets what was purged of a project, of that project only, for good", () => {
   const stream = new Model();
   stream.store("a", 200_000);
   stream.store("b", 700_000);
@@ -173,11 +173,11 @@ test("what was purged of a project is forgotten, of that project alone, and stay
   expect(stream.counted("b")).toBe(700_000);
   stream.ledger.load(record);
   expect(stream.counted("a")).toBe(0);
-  // Another gateway must learn it, and then it is a matter of the past.
+  // Another gateway must learn it; then it is final.
   expect(stream.ledger.send(false)).toEqual([["b", [2, 700_000]]]);
 });
 
-test("asking whether a project is over its part of the reserve changes nothing", () => {
+test("changes nothing when asked whether a project is over its part of the reserve", () => {
   const stream = new Model();
   stream.flood("flood", 100, 4);
   const asked = () => [stream.mayUseReserve("flood", 4), stream.mayUseReserve("new", 4)];
@@ -188,7 +188,7 @@ test("asking whether a project is over its part of the reserve changes nothing",
   ]);
 });
 
-test("a changed limit of the stream changes the shares", () => {
+test("changes the shares when the stream's limit changes", () => {
   const stream = new Model();
   stream.flood("p", 50, 2);
   stream.bytesMax = 2 * bytesMax;
@@ -200,7 +200,7 @@ test("a changed limit of the stream changes the shares", () => {
   expect(stream.mayUseReserve("p", 2)).toBe(true);
 });
 
-test("bytes that have no outcome yet count until they have one", () => {
+test("counts bytes without an outcome until they have one", () => {
   const stream = new Model();
   stream.store("p", 400_000);
   stream.ledger.addUnderWay("p", 200_000);
@@ -209,7 +209,7 @@ test("bytes that have no outcome yet count until they have one", () => {
   expect(stream.isOver("p", 50)).toBe(false);
 });
 
-test("in the reserve each project keeps what it has, and may add an equal part", () => {
+test("lets each project keep what it has in the reserve, and add an equal part", () => {
   const stream = new Model();
   for (let times = 0; times < 600; times++) stream.store("main", 1_000);
   stream.flood("flood", 75, 4);
@@ -224,7 +224,7 @@ test("in the reserve each project keeps what it has, and may add an equal part",
   expect(stream.mayUseReserve("main", 4)).toBe(false);
 });
 
-test("a reading that is older than what was stored since does not hide it from the reserve", () => {
+test("does not hide newer bytes from the reserve by an older reading", () => {
   const model = new Model();
   for (let filled = 0; filled < 930_000; filled += 1_000) {
     if (filled % 50_000 === 0) model.ask();
@@ -232,11 +232,11 @@ test("a reading that is older than what was stored since does not hide it from t
     if (filled % 50_000 === 40_000) model.answer();
   }
   expect(model.mayUseReserve("main", 10)).toBe(false);
-  // What the leader had in an answer is not counted twice.
+  // Bytes that the leader's answer included are not counted twice.
   expect(model.ledger.excess).toBeLessThan(2_000);
 });
 
-test("whoever floods in whatever order, every project can add its part of the reserve", () => {
+test("lets every project add its part of the reserve, whichever project floods", () => {
   const floods = fc.array(
     fc.record({
       project: fc.integer({ min: 0, max: 4 }),
@@ -257,7 +257,7 @@ test("whoever floods in whatever order, every project can add its part of the re
         }
         expect(stream.bytes).toBeLessThan(bytesMax);
         if (expired > 40) stream.expire(expired);
-        // One that has sent nothing yet is never refused.
+        // A project that has sent nothing yet is never refused.
         expect(stream.isOver("quiet", share)).toBe(false);
         expect(stream.mayUseReserve("quiet", projects)).toBe(true);
       }
@@ -269,7 +269,7 @@ test("whoever floods in whatever order, every project can add its part of the re
   );
 });
 
-test("the record is replaced by the next one, and what is in none counts besides", () => {
+test("replaces the record by the next one, and counts what is in none", () => {
   const stream = new Model();
   stream.store("p", 100_000);
   stream.state.sequence = 10;
@@ -286,7 +286,7 @@ test("the record is replaced by the next one, and what is in none counts besides
   stream.ledger.sent(true);
   expect(stream.counted("p")).toBe(400_000);
   expect(stream.ledger.send(false)).toBeUndefined();
-  // Older than anything the stream has.
+  // Older than everything in the stream.
   stream.ledger.load(new Map([["gone", [0, 500_000]]]));
   expect(stream.counted("gone")).toBe(0);
   expect(stream.counted("p")).toBe(0);

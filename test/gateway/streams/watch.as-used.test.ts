@@ -1,5 +1,5 @@
-// With many streams the time until an edit is found must not grow: those that take events are asked
-// every two seconds all the same.
+// The time until an edit is found must not grow with the number of streams: those that take events
+// are read every two seconds in any case.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -23,7 +23,7 @@ async function start() {
   return { rig, name, streams: (await jetstreamManager(rig.link.connection)).streams };
 }
 
-test("each stream is asked as it is used: of many streams, one that takes events is asked as often as one of a few", async () => {
+test("reads a stream that takes events as often among many streams as among few", async () => {
   const { rig, name, streams } = await start();
   const asked: string[] = [];
   rig.link.connection.subscribe("$JS.API.STREAM.INFO.>", {
@@ -33,7 +33,7 @@ test("each stream is asked as it is used: of many streams, one that takes events
     expect(await rig.send("live", "one")).toEqual(stored);
     expect(asked.filter((stream) => stream === name).length).toBeGreaterThan(3);
   }, within);
-  // The others are asked in turn, ten at a time.
+  // The others are read in turn, ten at a time.
   const others = new Set(asked).size;
   expect(asked.length).toBeLessThan(others * 3);
   await streams.update(name, { max_msgs_per_subject: 1 });

@@ -33,8 +33,8 @@ function denied(...subjects: string[]): string {
   return `no_auth_user: gateway\nauthorization { users: [ ${user} ] }`;
 }
 
-describe("each stream is asked by name", () => {
-  test("a list of all streams that never comes costs nothing", async () => {
+describe("each stream is read by name", () => {
+  test("does not need a list of all streams", async () => {
     const { rig } = await startWith(
       "listless",
       denied("$JS.API.STREAM.LIST", "$JS.API.STREAM.NAMES"),
@@ -42,7 +42,7 @@ describe("each stream is asked by name", () => {
     expect(await rig.streams.check()).toEqual([]);
   });
 
-  test("of two streams the one that does not answer is named", async () => {
+  test("names the one of two streams that does not answer", async () => {
     const { rig, server } = await startWith("mute", denied("nothing"));
     const file = path.join(path.dirname(server.storeDir), "nats.conf");
     const api = "$JS.API.STREAM.INFO.MUTE_HISTORICAL_0";
@@ -61,9 +61,9 @@ describe("each stream is asked by name", () => {
     expect(await rig.send("live", "one")).toEqual(stored);
   });
 
-  test("a stream that answers questions and no frame is named, with the way out", async () => {
-    // As after a write error of nats-server 2.14: what is published goes somewhere, and nothing
-    // comes back.
+  test("names a stream that answers requests but no frame, with the fix", async () => {
+    // As after a write error of nats-server 2.14: published messages disappear, and no
+    // acknowledgement arrives.
     const { rig } = await startWith(
       "silent",
       'mappings = { "silent.live.0.*": "elsewhere.{{wildcard(1)}}" }',
@@ -84,7 +84,7 @@ describe("each stream is asked by name", () => {
     expect(await rig.send("historical", "old")).toEqual(stored);
   });
 
-  describe("while a stream answers questions and no frame", () => {
+  describe("while a stream answers requests but no frame", () => {
     const within = { timeout: 30_000, interval: 20 };
     const mapping =
       'mappings = { "dumb.live.0.*": "elsewhere.{{wildcard(1)}}", "back.*": "dumb.live.0.{{wildcard(1)}}" }';
@@ -92,7 +92,7 @@ describe("each stream is asked by name", () => {
     let rig: Rig;
     let isBack: boolean;
 
-    /** The live stream hears nothing until it is back. */
+    /** The live stream receives nothing until `back`. */
     beforeEach(async () => {
       server = await startNatsServer({ extraConfig: mapping });
       rig = await startRig(server, {
@@ -118,7 +118,7 @@ describe("each stream is asked by name", () => {
     });
 
     const refusal = (): unknown => rig.publisher.refusalOf("live", "alpha");
-    const told = (words: string): string[] => rig.log.filter((line) => line.includes(words));
+    const logged = (words: string): string[] => rig.log.filter((line) => line.includes(words));
 
     test("its events are refused, others are not, and the log says once what to do", async () => {
       expect(refusal()).toEqual({
@@ -129,13 +129,13 @@ describe("each stream is asked by name", () => {
       });
       expect(rig.publisher.refusalOf("historical", "alpha")).toBeUndefined();
       expect(await rig.send("historical", "old")).toEqual(stored);
-      // The first frame is still sent again, and no other before it is answered.
+      // The first frame is still sent again, and no other until it is answered.
       expect((await rig.send("live", "two", { withinMs: 200 })).outcome).toBe("refused");
       await rig.streams.check();
-      expect(told("restart nats-server")).toHaveLength(1);
+      expect(logged("restart nats-server")).toHaveLength(1);
     });
 
-    test("a request at times is let through, one alone, and the first acknowledgement ends it", async () => {
+    test("one request at a time is admitted as a probe, and the first acknowledgement ends it", async () => {
       await vi.waitFor(() => expect(refusal()).toBeUndefined(), within);
       isBack = true;
       const probe = rig.send("live", "three");
@@ -143,11 +143,11 @@ describe("each stream is asked by name", () => {
       expect(await probe).toEqual(stored);
       expect(refusal()).toBeUndefined();
       expect(rig.streams.unfit()).toBe(0);
-      await vi.waitFor(() => expect(told("acknowledges again")).toHaveLength(1), within);
+      await vi.waitFor(() => expect(logged("acknowledges again")).toHaveLength(1), within);
       expect(await rig.streams.check()).toEqual([]);
     });
 
-    test("a reconnect is reason to try anew", async () => {
+    test("a reconnect triggers a new attempt", async () => {
       await rig.link.connection.reconnect();
       await vi.waitFor(() => expect(rig.streams.unfit()).toBe(0), within);
       expect([refusal(), refusal()]).toEqual([undefined, undefined]);
@@ -169,7 +169,7 @@ describe("each stream is asked by name", () => {
       [[offline, unheard], /has no quorum/],
       [[neverHeard, neverHeard], /has no quorum/],
       [[unheard], /has no quorum/],
-    ])("and says of its replicas %j", async (replicas, words) => {
+    ])("with the replicas %j", async (replicas, words) => {
       const server = await startNatsServer();
       onTestFinished(() => server.remove());
       const rig = await startRig(server);
@@ -213,7 +213,7 @@ describe("each stream is asked by name", () => {
     });
   });
 
-  test("what a member without a leader says of its stream is no reading", async () => {
+  test("ignores a member's answer about its stream without a leader", async () => {
     const { rig } = await startWith("leaderless", "");
     const { link, settings } = rig;
     expect(await rig.send("live", "one")).toEqual(stored);
@@ -221,7 +221,7 @@ describe("each stream is asked by name", () => {
     const onChange: typeof link.onChange = (listener) => link.onChange(listener);
     const connection = alteredStreamInfo(link.connection, ({ state, config }) => ({
       cluster: { name: "c", replicas: [{ name: "b", current: false, active: 0 }] },
-      // As a store that was cut back at its start has it, and not as it is set.
+      // As a store that was cut back at its start reports it, and not as configured.
       state: { ...state, last_seq: 0 },
       config: { ...config, discard: "old" },
     }));
@@ -253,7 +253,7 @@ describe("each stream is asked by name", () => {
     expect(rig.publisher.refusalOf("live", "alpha")).toBeUndefined();
   });
 
-  test("a server through which no stream is served is left for another, more rarely where that does not help", async () => {
+  test("switches from a server through which no stream is reachable, and less often if that does not help", async () => {
     const { rig } = await startWith("stuck", "");
     const { link, settings } = rig;
     const { connected, messageBytesMax } = link;
@@ -290,7 +290,7 @@ describe("each stream is asked by name", () => {
       const before = asked;
       await vi.waitFor(() => expect(asked).toBeGreaterThan(before + 4), within);
     };
-    // Of a time at which all was well, nothing is known yet.
+    // Nothing is known yet of a time at which all was well.
     for (const ms of [10_000, 14_900, 15_000, 24_900, 25_100]) await to(ms);
     expect(tries.map((ms) => Math.floor(ms / 1_000))).toEqual([15, 25]);
     leader = "a";
@@ -300,7 +300,7 @@ describe("each stream is asked by name", () => {
     expect(tries.map((ms) => Math.floor(ms / 1_000))).toEqual([15, 25, 205]);
   });
 
-  test("an acknowledgement out of another domain is another stream's", async () => {
+  test("treats an acknowledgement from another domain as another stream's", async () => {
     const config =
       'listen: "127.0.0.1:$PORT"\njetstream { store_dir: $NATS_STORE, domain: leaf, max_file_store: 1GB }\n';
     const { rig } = await startWith("domains", "", { config });

@@ -1,5 +1,5 @@
-// A NATS user that may read everything and not publish events: the reason that the gateway reports
-// is the permission, and events are stored again once the server grants it.
+// A NATS user may read everything but not publish events: the gateway reports the missing
+// permission, and stores events again once the server grants it.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";

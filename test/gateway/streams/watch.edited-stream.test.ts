@@ -10,7 +10,7 @@ async function edit(rig: Rig, change: Partial<StreamConfig>): Promise<void> {
 }
 
 describe("an edited stream is not ready", () => {
-  test("a stream that was edited while in use is named with what it would break, until it is put right", async () => {
+  test("names a stream that was edited while in use and what it would break, until it is fixed", async () => {
     const rig = await startRig(server);
     expect(await rig.streams.check()).toEqual([]);
     const edits: [Partial<StreamConfig>, Partial<StreamConfig>, string][] = [
@@ -40,7 +40,7 @@ describe("an edited stream is not ready", () => {
     await rig.close();
   });
 
-  test("a frame that the stream will never take is refused at once, and the next one is stored", async () => {
+  test("refuses a frame at once that the stream will never take, and stores the next one", async () => {
     const rig = await startRig(server);
     await edit(rig, { max_msg_size: 1_000 });
     const startedMs = performance.now();

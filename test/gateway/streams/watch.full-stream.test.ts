@@ -1,4 +1,4 @@
-// The log tells once that a stream is full, and once that it has room again.
+// The log reports once that a stream is full, and once that it has room again.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -24,12 +24,12 @@ async function start(more: { maxFileStore?: number } = {}) {
   return { rig, streams, name: liveStream(rig) };
 }
 
-/** Sends until nothing more is stored, and until the watch has told so and looked again. */
-async function fillUntil(rig: Rig, told: string): Promise<void> {
+/** Sends until nothing more is stored, and until the watch has reported it and checked again. */
+async function fillUntil(rig: Rig, message: string): Promise<void> {
   await vi.waitFor(async () => {
     const { code } = await rig.send("live", "x".repeat(400_000));
     expect(code).toBe("store_full");
-    expect(logged(rig.log, told)).toHaveLength(1);
+    expect(logged(rig.log, message)).toHaveLength(1);
   }, within);
   for (let count = 0; count < 3; count++) await rig.streams.check();
 }
@@ -38,7 +38,7 @@ function logged(log: readonly string[], beginning: string): string[] {
   return log.filter((line) => line.startsWith(beginning));
 }
 
-test("a stream that becomes full is a warning, once, with what to do; then a line when it has room", async () => {
+test("warns once, with what to do, when a stream becomes full, then logs when it has room", async () => {
   const { rig, streams, name } = await start();
   expect((await rig.send("live", "before")).outcome).toBe("stored");
   await rig.streams.check();
@@ -55,7 +55,7 @@ test("a stream that becomes full is a warning, once, with what to do; then a lin
   await vi.waitFor(() => expect(logged(rig.log, roomAgain)).toHaveLength(1), within);
   for (let count = 0; count < 3; count++) await rig.streams.check();
   expect(logged(rig.log, roomAgain)).toHaveLength(1);
-  // Only after that is it news again.
+  // Only after that is it reported again.
   await vi.waitFor(
     async () => expect((await rig.send("live", "room")).outcome).toBe("stored"),
     within,
@@ -67,7 +67,7 @@ test("a stream that becomes full is a warning, once, with what to do; then a lin
   expect(logged(rig.log, serverFull)).toEqual([]);
 });
 
-test("a stream that is full at the start is told of at once", async () => {
+test("reports a stream that is full at the start at once", async () => {
   const { rig } = await start();
   await fillUntil(rig, full);
   const log: string[] = [];
@@ -85,7 +85,7 @@ test("a stream that is full at the start is told of at once", async () => {
   expect(logged(log, full)).toHaveLength(1);
 });
 
-test("a server without room is told of too, and room is an acknowledgement", async () => {
+test("reports a server without room too, and takes an acknowledgement as room", async () => {
   const { rig, streams, name } = await start({ maxFileStore: 6 * mebibyte });
   await streams.update(name, { max_bytes: -1 });
   await fillUntil(rig, serverFull);

@@ -53,7 +53,7 @@ const edits: [change: Partial<StreamConfig>, cure: Partial<StreamConfig>, fault:
 
 describe("an unfit stream takes no events", () => {
   test.each(edits)(
-    "edited in use to %j: refused within moments, and taken again when it is put right",
+    "refuses within moments when edited in use to %j, and takes events again when it is fixed",
     async (...edit) => {
       const [change, cure, fault] = edit;
       const rig = await startRig(server, { watchEveryMs });
@@ -69,7 +69,7 @@ describe("an unfit stream takes no events", () => {
       expect(rig.heard.framesSent).toBe(framesSent);
       expect((await rig.streams.check()).join()).toContain(fault);
       expect(rig.log.filter((line) => line.includes("its events are refused"))).toHaveLength(1);
-      // Nobody else's.
+      // Only that stream's.
       expect(rig.publisher.refusalOf("historical", "alpha")).toBeUndefined();
       expect(rig.publisher.refusal()).toBeUndefined();
       expect(await rig.send("historical", "old")).toEqual(stored);
@@ -81,7 +81,7 @@ describe("an unfit stream takes no events", () => {
     },
   );
 
-  test("a frame that is under way when its stream turns out unfit is not called stored", async () => {
+  test("does not report a frame as stored that is in flight when its stream becomes unfit", async () => {
     const rig = await startRig(server);
     rig.streams.states.of("live", 0).refusal = undefined;
     const { connection } = rig.link;
@@ -94,7 +94,7 @@ describe("an unfit stream takes no events", () => {
     server.freeze();
     const sent = rig.send("live", "under way");
     await vi.waitFor(() => expect(rig.heard.framesSent).toBe(1), within);
-    // The stream is fit in truth, and a reading that is under way would say so.
+    // The stream is fit in truth, and a reading in progress would report that.
     const refusal = { code: "unavailable", detail: "it was edited" } as const;
     Object.defineProperty(rig.streams.states.of("live", 0), "refusal", {
       get: () => refusal,
@@ -140,7 +140,7 @@ describe("an unfit stream takes no events", () => {
     );
   });
 
-  test("what newer servers can be set to is looked for too, and what changes nothing is let be", () => {
+  test("checks settings of newer servers too, and accepts those that change nothing", () => {
     const [wanted] = wantedConfigs(streamSettings());
     const config = {
       ...wanted,

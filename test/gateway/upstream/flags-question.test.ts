@@ -1,4 +1,4 @@
-// Which requests for flags are one question, whose answer is given while the upstream is away.
+// Which requests for flags are equal, so that they share an answer while the upstream is away.
 
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
@@ -12,7 +12,7 @@ interface Question {
   readonly headers?: Record<string, string>;
 }
 
-/** Whether the second has the answer that the first was given. */
+/** Whether the second request gets the answer that the first was given. */
 async function isKeptFor(first: Question, second: Question): Promise<boolean> {
   const passing = await startPassing();
   passing.answer = (_, response) => void response.end("the answer");
@@ -34,7 +34,7 @@ const packings: [string, (json: string) => Body][] = [
   ["JSON in a form", (json) => `data=${encodeURIComponent(json)}&ver=1`],
 ];
 
-test.each(packings)("%s: the same at another time, and not of another person", async (_, pack) => {
+test.each(packings)("%s: is the same at another time, but not for another person", async (_, pack) => {
   const at = (time: string, id = "ada") =>
     pack(
       `{"token":"phc_x","distinct_id":"${id}","groups":{}, "sent_at" : "${time}","$sent_at":""}`,
@@ -53,7 +53,7 @@ test.each([
   ["a time within properties", '{"p":{"sent_at":"1"}}', '{"p":{"sent_at":"2"}}'],
   ["a time in a text", '{"p":"\\"sent_at\\":\\"1\\""}', '{"p":"\\"sent_at\\":\\"2\\""}'],
   ["a time that is no text", '{"sent_at":{"a":"1"}}', '{"sent_at":{"a":"2"}}'],
-  ["what stands beside a time", '{"sent_at":"1","id":"a"}', '{"sent_at":"1","id":"b"}'],
+  ["a field next to a time", '{"sent_at":"1","id":"a"}', '{"sent_at":"1","id":"b"}'],
   ["no JSON", "no JSON", "nor this"],
   ["broken gzip", Buffer.from("\x1f\x8ba", "latin1"), Buffer.from("\x1f\x8bb", "latin1")],
 ])("another question: %s", async (_, first, second) => {
@@ -61,7 +61,7 @@ test.each([
   expect(await isKeptFor({ body: first }, { body: first })).toBe(true);
 });
 
-test.each(["content-type", "content-encoding"])("%s is part of the question", async (name) => {
+test.each(["content-type", "content-encoding"])("includes %s in the comparison", async (name) => {
   const asked = (value: string): Question => ({
     ...{ body: flagsBody("ada"), headers: { [name]: value } },
   });
@@ -69,7 +69,7 @@ test.each(["content-type", "content-encoding"])("%s is part of the question", as
   expect(await isKeptFor(asked("text/a"), asked("text/b"))).toBe(false);
 });
 
-test("no answer is kept for a question of more than 16 KiB, packed or not", async () => {
+test("caches no answer for a request of more than 16 KiB, packed or not", async () => {
   const ofLength = (bytes: number) => `{"a":"${"x".repeat(bytes - 8)}"}`;
   for (const pack of [(json: string) => json, (json: string) => gzipSync(json)]) {
     const longest = { body: pack(ofLength(16_384)) };

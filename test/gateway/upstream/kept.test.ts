@@ -1,4 +1,4 @@
-// What is kept of the upstream's answers, and given while it is away.
+// Which answers of the upstream are cached, and served while it is away.
 
 import type { ServerResponse } from "node:http";
 import { gzipSync } from "node:zlib";
@@ -24,7 +24,7 @@ async function flags(passing: Passing, distinctId: string, query = "?v=2&_=1") {
   return { status: response.status, text: await response.text(), headers: response.headers };
 }
 
-test("a script is asked for once while it is fresh, and given when it is old and the upstream away", async () => {
+test("requests a script once while it is fresh, and serves it when it is stale and the upstream is away", async () => {
   let nowMs = 0;
   const passing = await startPassing({}, { monotonicMs: () => nowMs });
   answersWith(passing, { "cache-control": "public, max-age=60", etag: '"one"' });
@@ -52,7 +52,7 @@ test("a script is asked for once while it is fresh, and given when it is old and
   ]);
 });
 
-test("what is private, or differs by what is not asked, is not kept", async () => {
+test("does not cache private responses or unsupported Vary", async () => {
   const passing = await startPassing();
   for (const headers of [
     { "cache-control": "private, max-age=60" },
@@ -66,7 +66,7 @@ test("what is private, or differs by what is not asked, is not kept", async () =
   expect(passing.passThrough.keptBytes).toBe(0);
 });
 
-test("each coding has an answer of its own, and so has each page its configuration", async () => {
+test("caches each coding separately, and the configuration of each page", async () => {
   const passing = await startPassing();
   passing.answer = ({ headers }, response) => {
     const coding = headers["accept-encoding"] === "gzip" ? "gzip" : undefined;
@@ -91,7 +91,7 @@ test.each([
   ["that it asks too much", 429, {}],
   ["something of its own", 200, { "cache-control": "private" }],
 ])(
-  "what the upstream says to one client, %s, is not for others who wait",
+  "does not share the upstream's answer to one client, %s, with others who wait",
   async (_, status, own) => {
     let nowMs = 0;
     const passing = await startPassing({}, { monotonicMs: () => nowMs });
@@ -122,7 +122,7 @@ test.each([
   },
 );
 
-test("clients that ask for the same at once share one question", async () => {
+test("shares one upstream request between clients that ask for the same at once", async () => {
   const passing = await startPassing();
   let waiting: ServerResponse | undefined;
   passing.answer = (_, response) => {
@@ -136,7 +136,7 @@ test("clients that ask for the same at once share one question", async () => {
   expect(passing.asked.length).toBe(1);
 });
 
-test("while the upstream is away the same person gets the same flags, another one 503", async () => {
+test("serves the same person the same flags while the upstream is away, and answers another 503", async () => {
   const passing = await startPassing();
   answersWith(passing, { "content-type": "application/json", "cache-control": "no-store" });
   expect((await flags(passing, "ada")).text).toBe("answer 1");
@@ -154,7 +154,7 @@ test("while the upstream is away the same person gets the same flags, another on
   expect(other.headers.get("retry-after")).toMatch(/^[1-5]$/);
 });
 
-test("an answer that is no success is given, and not kept", async () => {
+test("passes on an unsuccessful answer without caching it", async () => {
   const passing = await startPassing();
   passing.answer = (_, response) => void response.writeHead(401).end("whose key?");
   expect((await flags(passing, "ada")).status).toBe(401);
@@ -164,7 +164,7 @@ test("an answer that is no success is given, and not kept", async () => {
   expect((await flags(passing, "ada")).status).toBe(503);
 });
 
-test("an upstream that fails is left alone for a while, and found again when it is back", async () => {
+test("pauses requests to a failing upstream, and resumes when it is back", async () => {
   let nowMs = 0;
   const passing = await startPassing({}, { monotonicMs: () => nowMs });
   passing.answer = (_, response) => void response.writeHead(502).end();
@@ -176,7 +176,7 @@ test("an upstream that fails is left alone for a while, and found again when it 
   expect((await flags(passing, "bob")).text).toBe("back");
 });
 
-test("answers of 500 to one client take nothing from another", async () => {
+test("does not let answers of 500 to one client affect another", async () => {
   const passing = await startPassing();
   passing.answer = ({ body }, response) => {
     const isEvil = body.includes("evil");
@@ -187,7 +187,7 @@ test("answers of 500 to one client take nothing from another", async () => {
   expect((await flags(passing, "ada")).text).toBe("flags");
 });
 
-test("an upstream that does not answer in time is away, and asked by so many at a time", async () => {
+test("treats an upstream that does not answer in time as away, and limits concurrent requests to it", async () => {
   const passing = await startPassing({ upstreamTimeoutMs: 300, upstreamRequestsMax: 2 });
   passing.answer = (_, response) => void response.end("flags of ada");
   expect((await flags(passing, "ada")).status).toBe(200);
@@ -203,7 +203,7 @@ test("an upstream that does not answer in time is away, and asked by so many at 
   ]);
 });
 
-test("what is kept has a bound, and what was not asked for the longest goes first", async () => {
+test("limits the cache, and evicts the least recently used first", async () => {
   const passing = await startPassing({ upstreamKeptBytesMax: 400_000 });
   passing.answer = ({ url }, response) => {
     const length = url.includes("large") ? 50_000 : 9_000;
@@ -216,7 +216,7 @@ test("what is kept has a bound, and what was not asked for the longest goes firs
   await get(passing, "/static/large.js");
   expect(passing.passThrough.keptBytes).toBeLessThanOrEqual(100_000);
   expect(passing.passThrough.keptBytes).toBeGreaterThan(80_000);
-  // One client can fill the room of what it asks for, and of nothing else.
+  // One client can fill the room for what it requests, and nothing else.
   for (let n = 0; n < 30; n++) await get(passing, `/static/0.js?fill=${n}`);
   const before = passing.asked.length;
   await get(passing, "/static/0.js");
@@ -227,7 +227,7 @@ test("what is kept has a bound, and what was not asked for the longest goes firs
   expect(passing.asked.length).toBe(before + 2);
 });
 
-test("a script that the upstream cannot give is the one that is here, for as long as that is so", async () => {
+test("serves the local script as long as the upstream cannot provide it", async () => {
   const own = { status: 200, headers: [["Cache-Control", "max-age=3600"]], body: "own" } as const;
   const files = { folder: "", version: "1", names: ["array.js"] };
   let nowMs = 0;
@@ -251,7 +251,7 @@ test("a script that the upstream cannot give is the one that is here, for as lon
   expect((await get(passing, "/static/array.js")).text).toBe("answer 2");
 });
 
-test("how old an answer was when it came counts: it is fresh for less long, and says so", async () => {
+test("counts the age that an answer already had: it is fresh for less time, and states its age", async () => {
   let nowMs = 0;
   const passing = await startPassing({}, { monotonicMs: () => nowMs });
   answersWith(passing, { "cache-control": "max-age=60", age: "50" });
@@ -263,7 +263,7 @@ test("how old an answer was when it came counts: it is fresh for less long, and 
   expect((await get(passing, "/static/a.js")).text).toBe("answer 2");
 });
 
-test("names that nobody asks for twice take no room from a script that many ask for", async () => {
+test("does not evict a popular script for names that are requested once", async () => {
   const passing = await startPassing({ upstreamKeptBytesMax: 65_536 });
   const script = "x".repeat(1_000);
   passing.answer = (_, response) => {
@@ -276,7 +276,7 @@ test("names that nobody asks for twice take no room from a script that many ask 
   await get(passing, "/static/array.js");
   await get(passing, "/static/%61rray.js");
   expect(passing.asked.length).toBe(before);
-  // What is new is kept beside it.
+  // New answers are cached alongside it.
   for (let times = 0; times < 3; times++) await get(passing, "/static/new.js");
   expect(passing.asked.length).toBe(before + 1);
 });

@@ -1,11 +1,12 @@
-// What goes on to the upstream of a request, and what comes back of its answer.
+// The parts of a request that are forwarded to the upstream, and the parts of its answer that are
+// returned.
 
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { connectTo, post, until } from "../../kit/http-server.ts";
 import { flagsBody, startPassing } from "./upstream-kit.ts";
 
-test("method, path, query and body go on as they are, with the headers that count and the client's address", async () => {
+test("forwards method, path, query and body unchanged, with the relevant headers and the client's address", async () => {
   const passing = await startPassing(
     {},
     { recordIp: true, trustedProxies: "127.0.0.0/8", path: "/base/" },
@@ -41,7 +42,7 @@ test("method, path, query and body go on as they are, with the headers that coun
   });
 });
 
-test("an address that a client only claims does not go on, and none where none is recorded", async () => {
+test("forwards no address that a client only claims, and none if none is recorded", async () => {
   const claimed = { headers: { "x-forwarded-for": "8.8.8.8" } };
   const recording = await startPassing({}, { recordIp: true });
   await fetch(`${recording.server.url}/flags/`, claimed);
@@ -51,7 +52,7 @@ test("an address that a client only claims does not go on, and none where none i
   expect(silent.asked[0]?.headers["x-forwarded-for"]).toBeUndefined();
 });
 
-test("status, body and the headers that count come back, with our CORS and no cookie", async () => {
+test("returns status, body and the relevant headers, with Penstock's CORS headers and no cookie", async () => {
   const passing = await startPassing();
   const body = gzipSync("x".repeat(100_000));
   passing.answer = (_, response) => {
@@ -78,7 +79,7 @@ test("status, body and the headers that count come back, with our CORS and no co
   expect(headers.get("x-own")).toBeNull();
 });
 
-test("a long answer comes whole, of a HEAD the head alone, and no answer is cut short", async () => {
+test("returns a long answer whole, only the head for a HEAD, and cuts no answer short", async () => {
   const passing = await startPassing();
   const body = Buffer.alloc(3_000_000, "abcdefg");
   passing.answer = ({ url }, response) => {
@@ -116,7 +117,7 @@ test.each([
   ["/api/projects/@current/feature_flags/a%20b/remote_config/", "features"],
   ["/s/", "recordings"],
   ["/i/v1/logs", "logs"],
-])("%s goes on, as one of %s", async (path, kind) => {
+])("forwards %s, as one of %s", async (path, kind) => {
   const passing = await startPassing();
   const response = await fetch(passing.server.url + path);
   expect(await response.text()).toBe(path.replace("//", "/"));
@@ -141,7 +142,7 @@ test.each([
   "/robots.txt",
   "http://evil.example/flags/",
   "/@evil.example/flags/",
-])("%s never reaches the upstream", async (path) => {
+])("never forwards %s", async (path) => {
   const passing = await startPassing();
   const wire = await connectTo(passing.server);
   wire.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
@@ -149,7 +150,7 @@ test.each([
   expect(passing.asked).toEqual([]);
 });
 
-test("other methods are refused, and a preflight is answered here", async () => {
+test("rejects other methods, and answers a preflight itself", async () => {
   const passing = await startPassing();
   const { url } = passing.server;
   expect((await fetch(`${url}/flags/`, { method: "PUT", body: "x" })).status).toBe(405);
@@ -162,7 +163,7 @@ test("other methods are refused, and a preflight is answered here", async () => 
   expect(passing.asked).toEqual([]);
 });
 
-test("events are taken here, whatever the upstream does", async () => {
+test("accepts events whatever the upstream does", async () => {
   const passing = await startPassing();
   passing.answer = () => {};
   const waiting = fetch(`${passing.server.url}/flags/`).catch(() => undefined);
@@ -177,7 +178,7 @@ test("events are taken here, whatever the upstream does", async () => {
   await waiting;
 });
 
-test("a client that leaves ends its request to the upstream", async () => {
+test("ends the upstream request of a client that leaves", async () => {
   const passing = await startPassing();
   let isEnded = false;
   passing.answer = (_, response) => {
@@ -195,7 +196,7 @@ test("a client that leaves ends its request to the upstream", async () => {
   expect(passing.passThrough.inflight).toBe(0);
 });
 
-test("a body in pieces goes on whole, and one that is too long is refused", async () => {
+test("forwards a body in pieces whole, and rejects one that is too long", async () => {
   const passing = await startPassing();
   const body = "x".repeat(60_000);
   const wire = await connectTo(passing.server);
@@ -211,7 +212,7 @@ test("a body in pieces goes on whole, and one that is too long is refused", asyn
   expect(passing.asked.length).toBe(1);
 });
 
-test("a query with bytes that should have been encoded goes on encoded", async () => {
+test("percent-encodes bytes of a query that should have been encoded", async () => {
   const passing = await startPassing();
   const wire = await connectTo(passing.server);
   wire.write(Buffer.from('GET /flags/?a=é"b&v=2 HTTP/1.1\r\nHost: x\r\n\r\n'));

@@ -1,5 +1,5 @@
-// What a client can bring about by what it sends does not make the upstream count as away for all,
-// and neither does a server that takes recordings or logs alone.
+// Bodies that clients send cannot make the upstream count as away for all requests. Neither can a
+// server that only takes recordings or logs.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -25,7 +25,7 @@ function headOf(kind: PassedKind): PassedHead {
   return { kind, method: "POST", path, query: "", headers: {}, ifNoneMatch: "" };
 }
 
-/** How so many requests in a row ended, one after another. */
+/** The results of this many requests, one after another. */
 async function askTimes(
   client: UpstreamClient,
   kind: PassedKind,
@@ -46,7 +46,7 @@ async function listening(server: Server): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test("once there is an answer, no more of the body is sent", async () => {
+test("stops sending the body once there is an answer", async () => {
   const answered = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<"closed" | "all came">();
   const server = createNetServer((socket) => {
@@ -72,7 +72,7 @@ test("once there is an answer, no more of the body is sent", async () => {
 });
 
 test.each(["flags", "recordings"] as const)(
-  "a connection that breaks under a body of %s says nothing of the upstream",
+  "does not count a connection that breaks under a body of %s against the upstream",
   async (kind) => {
     const server = createNetServer((socket) => {
       socket.on("error", () => {});
@@ -86,7 +86,7 @@ test.each(["flags", "recordings"] as const)(
 );
 
 test.each(["recordings", "logs"] as const)(
-  "the server behind the upstream that takes %s is away for them alone",
+  "treats the server for %s as away only for them",
   async (kind) => {
     let isCut = false;
     const url = await listening(
@@ -110,7 +110,7 @@ test.each(["recordings", "logs"] as const)(
   },
 );
 
-test("where nobody listens the upstream is away, whatever is sent", async () => {
+test("treats the upstream as away if nothing listens, whatever is sent", async () => {
   const server = createServer();
   const url = await listening(server);
   server.close();
@@ -131,7 +131,7 @@ async function answering(statuses: { flags?: number; recordings?: number }): Pro
   return await listening(server);
 }
 
-test("flags are back at once, while a recording waits for a server that does not answer", async () => {
+test("returns flags at once while a recording waits for a server that does not answer", async () => {
   const statuses: { flags?: number } = { flags: 503 };
   let nowMs = 0;
   const client = clientOf(await answering(statuses), () => nowMs);
@@ -146,7 +146,7 @@ test("flags are back at once, while a recording waits for a server that does not
   expect(await recording).toBe("gone");
 });
 
-test("recordings that are taken say nothing of flags that fail", async () => {
+test("keeps failing flags as away after recordings succeed", async () => {
   const client = clientOf(await answering({ flags: 503, recordings: 200 }));
   for (let n = 0; n < 3; n++) {
     expect(await askTimes(client, "flags", { body: small, times: 1 })).toEqual([503]);

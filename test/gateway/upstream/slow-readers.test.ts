@@ -1,10 +1,10 @@
-// Scripts of the upstream that clients ask for and do not read.
+// Scripts of the upstream that clients request and do not read.
 
 import { expect, onTestFinished, test } from "vitest";
 import { connectTo, head, until, type Wire } from "../../kit/http-server.ts";
 import { type Passing, startPassing } from "./upstream-kit.ts";
 
-/** More than the kernel holds for a client that does not read. */
+/** More than the kernel buffers for a client that does not read. */
 const scriptBytes = 12_000_000;
 
 async function passingScripts(monotonicMs = () => performance.now()): Promise<Passing> {
@@ -16,7 +16,7 @@ async function passingScripts(monotonicMs = () => performance.now()): Promise<Pa
   return passing;
 }
 
-/** Asks, and reads nothing. */
+/** Sends the request, and reads nothing. */
 async function askOnly({ server }: Passing, version: number): Promise<Wire> {
   const wire = await connectTo(server);
   wire.socket.pause();
@@ -25,7 +25,7 @@ async function askOnly({ server }: Passing, version: number): Promise<Wire> {
   return wire;
 }
 
-test("a script that is not read counts as bytes in flight, once for all who ask for it", async () => {
+test("counts an unread script as bytes in flight, once for all clients that request it", async () => {
   const passing = await passingScripts();
   const { admission, http } = passing.server;
   const first = await askOnly(passing, 1);
@@ -40,7 +40,7 @@ test("a script that is not read counts as bytes in flight, once for all who ask 
   await until(() => admission.bytes === 0, "both are gone");
 });
 
-test("of clients that read none of many scripts, as many are cut off as hold more than a quarter of the budget", async () => {
+test("disconnects clients that read none of many scripts and hold more than a quarter of the budget", async () => {
   const passing = await passingScripts();
   const { admission } = passing.server;
   const wires = [];
@@ -51,7 +51,7 @@ test("of clients that read none of many scripts, as many are cut off as hold mor
   expect((await reader.arrayBuffer()).byteLength).toBe(scriptBytes);
 });
 
-test("while they hold too much, no further script is asked for", async () => {
+test("requests no further script while they hold too much", async () => {
   const passing = await passingScripts(() => 0);
   const { server, asked, ended } = passing;
   for (let version = 0; version < 3; version++) await askOnly(passing, version);

@@ -1,4 +1,5 @@
-// What the tests of passing on share: a server with an upstream that answers as a test tells it to.
+// Shared by the tests of pass-through: a server with an upstream that answers as a test instructs
+// it.
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -17,17 +18,17 @@ interface Asked {
 export interface Passing {
   readonly server: TestServer;
   readonly passThrough: PassThrough;
-  /** What the upstream was asked, in order. */
+  /** The requests that the upstream received, in order. */
   readonly asked: Asked[];
   readonly ended: string[];
-  /** Says what the upstream answers; may never do so. */
+  /** Sends the upstream's answer; may never do so. */
   answer: (asked: Asked, response: ServerResponse) => void;
-  /** Nobody listens at the upstream until `back`. */
+  /** Nothing listens at the upstream until `back`. */
   away(): Promise<void>;
   back(): Promise<void>;
 }
 
-/** The path is told in the answer, which has no Cache-Control. */
+/** The answer contains the path, and has no Cache-Control. */
 export async function startPassing(
   config: Partial<PassThroughConfig> = {},
   serverConfig: TestServerConfig & { readonly path?: string } = {},

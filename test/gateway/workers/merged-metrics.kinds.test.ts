@@ -14,8 +14,8 @@ function valuesOf(metrics: MetricSnapshot[], name: string): Sample[] | undefined
   return metrics.find((found) => found.name === name)?.values as Sample[] | undefined;
 }
 
-describe("numbers of many are merged by their kind", () => {
-  test("counters and histograms are summed, and stay when their worker ends", () => {
+describe("metrics of several workers are merged by kind", () => {
+  test("sums counters and histograms, which remain when their worker ends", () => {
     const merged = new MergedMetrics();
     const bucket = (value: number) => ({
       metricName: "penstock_frame_events_bucket",
@@ -45,7 +45,7 @@ describe("numbers of many are merged by their kind", () => {
     expect(valuesOf(merged.all([]), "penstock_worker_restarts_total")).toEqual([plain(2)]);
   });
 
-  test("gauges are sums, the lowest or the highest, and go with their worker", () => {
+  test("takes the sum, the minimum or the maximum of gauges, which end with their worker", () => {
     const merged = new MergedMetrics();
     for (const [worker, value] of [0, 1].entries()) {
       merged.update(worker, [
@@ -71,7 +71,7 @@ describe("numbers of many are merged by their kind", () => {
     expect(gauges()).toEqual([0, 0, undefined, undefined, undefined]);
   });
 
-  test("what is about one process is told apart", () => {
+  test("labels metrics of a single process by worker", () => {
     const merged = new MergedMetrics();
     merged.update(0, [
       metric("process_open_fds", plain(20)),

@@ -1,5 +1,5 @@
-// A worker that stands still is killed within seconds and another takes its place, so that every
-// new connection is answered again. One that waits for NATS is not killed, however long it waits.
+// A frozen worker is killed within seconds and replaced, so that every new connection is answered
+// again. A worker that waits for NATS is not killed, however long it waits.
 
 import { Agent } from "node:http";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
@@ -19,7 +19,7 @@ async function answered(port: number): Promise<number> {
 }
 
 describe("a worker that hangs is replaced", () => {
-  test("stopped while it serves", async () => {
+  test("when it is stopped while it serves", async () => {
     const gateway = await workersOn(await natsWithProject(), "--workers", "2");
     const frozen = gateway.pid(0);
     process.kill(frozen, "SIGSTOP");
@@ -31,7 +31,7 @@ describe("a worker that hangs is replaced", () => {
     expect(await ended(gateway.process)).toBe(0);
   }, 60_000);
 
-  test("one that answers when it is asked is left alone, one that does not is killed, and a loading one has longer", () => {
+  test("when it does not answer; one that answers is left alone, and one that is loading has longer", () => {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
     const [waiting, silent, loading] = [fakeWorker(true), fakeWorker(false), fakeWorker(false)];

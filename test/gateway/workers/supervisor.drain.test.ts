@@ -22,7 +22,7 @@ describe("workers drain together", () => {
     expect(acknowledged.filter((id) => !stored.has(id))).toEqual([]);
   });
 
-  test("what they had taken is answered before they end", async () => {
+  test("requests that they had taken are answered before they end", async () => {
     const nats = await natsWithProject();
     const gateway = await workersOn(nats, "--workers", "2");
     const agents = Array.from({ length: 20 }, () => new Agent());

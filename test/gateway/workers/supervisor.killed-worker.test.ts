@@ -1,5 +1,5 @@
-// SIGKILL of one of two workers under load: another takes its place, its neighbour's clients notice
-// nothing, what was acknowledged is stored, and no counter goes down.
+// SIGKILL of one of two workers under load: another replaces it, the other worker's clients are not
+// affected, all acknowledged events are stored, and no counter decreases.
 
 import { expect, test } from "vitest";
 import { metricTable } from "../../../src/gateway/admin/metrics/metric-table.ts";
@@ -21,13 +21,13 @@ function isCounted(series: string): boolean {
   return name.startsWith("penstock_") && !gauges.some(([gauge]) => gauge === name);
 }
 
-test("a killed worker costs nobody else anything: one dies, the other goes on, all numbers add up", async () => {
+test("a killed worker is replaced, the other continues, and all counters add up", async () => {
   const nats = await natsWithProject();
   const gateway = await workersOn(nats, "--workers", "2");
   const fdsAtRest = (await gateway.metrics()).get('process_open_fds{worker="0"}') ?? 0;
   const load = startLoad(gateway.port, clientCount);
   let highest = new Map<string, number>();
-  // Noted, and looked at in the end: a poll would try again until the numbers have caught up.
+  // Recorded, and checked at the end: a poll would repeat until the numbers have caught up.
   const fallen: string[] = [];
   const scrape = async (): Promise<Map<string, number>> => {
     const series = await gateway.metrics();

@@ -19,7 +19,7 @@ async function failure(started: Started): Promise<string> {
 }
 
 describe("a start that cannot succeed is an error", () => {
-  test("a port that somebody else has, or another gateway shares", async () => {
+  test("reports a port that another process or another gateway uses", async () => {
     const nats = await natsWithProject();
     const other = createServer().listen(0, "127.0.0.1");
     onTestFinished(() => void other.close());
@@ -35,7 +35,7 @@ describe("a start that cannot succeed is an error", () => {
     expect(await gateway.readyz()).toMatchObject([200, { workers_ready: 2 }]);
   });
 
-  test("a stream that would break the promise of a 200", async () => {
+  test("reports a stream that would break the promise of a 200", async () => {
     const nats = await natsWithProject();
     const subjects = ["penstock.live.0.*"];
     await withClient(nats, async (connection) =>
@@ -50,7 +50,7 @@ describe("a start that cannot succeed is an error", () => {
     );
   });
 
-  test("of a start that fails, those that have started end at once, whatever the drain delay", async () => {
+  test("ends the workers that have started at once if the start fails, whatever the drain delay", async () => {
     const nats = await natsWithProject();
     const secondEnds = `const { emit } = process;
     process.emit = function (name, message, ...rest) {
@@ -65,7 +65,7 @@ describe("a start that cannot succeed is an error", () => {
     expect(started.said.err).toContain("worker accepts connections");
   });
 
-  test("a start that waits for NATS can be stopped", async () => {
+  test("can be stopped while it waits for NATS", async () => {
     const nats = await natsWithProject();
     await nats.kill();
     const started = serve(nats, "--workers", "2");

@@ -30,7 +30,7 @@ describe("workers end with their supervisor", () => {
     );
     await expect.poll(async () => (await gateway.metrics()).get("penstock_frames_unacked")).toBe(1);
     gateway.process.kill("SIGTERM");
-    // Sent again and again: the early ones are the first one's echo, the first after that ends it.
+    // Sent repeatedly: the early ones merge with the first; the next one ends the drain.
     const again = () => gateway.process.kill("SIGTERM") || gateway.process.exitCode;
     await expect.poll(again, { timeout: 30_000, interval: 100 }).toBe(143);
     await expect.poll(() => pids.filter(isRunning), { timeout: 30_000 }).toEqual([]);

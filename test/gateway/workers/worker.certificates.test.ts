@@ -1,4 +1,4 @@
-// `serve` in several processes with a certificate: each shows it, each renews it by itself, and a
+// `serve` in several processes with a certificate: each serves it, each renews it by itself, and a
 // drain answers what is in flight.
 
 import { once } from "node:events";
@@ -15,7 +15,7 @@ const connections = 16;
 const daysMs = 86_400_000;
 
 describe("workers renew their certificates", () => {
-  test("two workers show the certificate, renew it, and drain", async () => {
+  test("serve the certificate, renew it, and drain", async () => {
     const nats = await natsWithProject();
     const authority = await createAuthority();
     const [soon, later] = [5, 50].map(
@@ -55,7 +55,7 @@ describe("workers renew their certificates", () => {
     expect(await storedIds(nats)).toEqual(new Set(["before", ...ids]));
   });
 
-  test("without TLS there is no such gauge", async () => {
+  test("report no such gauge without TLS", async () => {
     const gateway = await workersOn(await natsWithProject(), "--workers", "2");
     expect((await gateway.metrics()).has(expiry)).toBe(false);
   });

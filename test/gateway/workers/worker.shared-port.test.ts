@@ -5,7 +5,7 @@ import { natsWithProject, postOne, titleOf, workersOn } from "../../kit/workers.
 
 const connections = 40;
 
-test("workers share the port: connections are spread over them, and one page and one readiness speak for both", async () => {
+test("workers share the port: connections are spread over them, and one metrics page and one readiness check cover both", async () => {
   const gateway = await workersOn(await natsWithProject(), "--workers", "2");
   expect(await gateway.readyz()).toEqual([
     200,
@@ -32,7 +32,7 @@ test("workers share the port: connections are spread over them, and one page and
     const series = `process_open_fds{worker="${worker}"}`;
     return (after.get(series) ?? 0) - (before.get(series) ?? 0);
   });
-  // Each would be left without any once in 2^40 times.
+  // Each has a chance of 1 in 2^40 to get none.
   expect(Math.min(...opened)).toBeGreaterThan(0);
   expect(opened[0]! + opened[1]!).toBe(connections);
   expect(after.get('penstock_requests_total{route="capture",status="200"}')).toBe(connections);

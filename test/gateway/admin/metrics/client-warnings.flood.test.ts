@@ -1,5 +1,5 @@
-// Of what goes wrong the last few are kept, and of a flood a few a second. What goes wrong again in
-// the same way is counted, not kept again.
+// The last few client warnings are stored; during a flood, a few per second. A warning that repeats
+// in the same way is counted, not stored again.
 
 import { describe, expect, test } from "vitest";
 import { ClientWarnings } from "../../../../src/gateway/admin/metrics/client-warnings.ts";
@@ -10,8 +10,8 @@ const from = (projectId: string, path = "/e/", client = "posthog-js 1.449.0") =>
   client,
 });
 
-describe("floods of warnings cost little", () => {
-  test("twenty a second, fifty in all", () => {
+describe("warnings are bounded during a flood", () => {
+  test("stores at most twenty a second and fifty in all", () => {
     let nowMs = 0;
     const clientWarnings = new ClientWarnings({ wallMs: () => nowMs, monotonicMs: () => nowMs });
     for (let second = 0; second < 4; second++) {
@@ -40,7 +40,7 @@ describe("floods of warnings cost little", () => {
     });
   });
 
-  test("the same for the same project, path and client is one warning, with the last words and the last time", () => {
+  test("merges repeats of one project, path and client, with the latest detail and time", () => {
     let nowMs = 0;
     const clientWarnings = new ClientWarnings({ wallMs: () => nowMs, monotonicMs: () => nowMs });
     const refused = (origin: ReturnType<typeof from>, detail: string) =>
@@ -60,7 +60,7 @@ describe("floods of warnings cost little", () => {
     ]);
   });
 
-  test("where there is no room, where it came from is not even asked", () => {
+  test("does not compute the source when there is no room", () => {
     const clientWarnings = new ClientWarnings({ wallMs: () => 0, monotonicMs: () => 0 });
     let asked = 0;
     const origin = {

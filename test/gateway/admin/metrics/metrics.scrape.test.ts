@@ -10,7 +10,9 @@ function numberOf(text: string | undefined): number {
   return text === "+Inf" ? Number.POSITIVE_INFINITY : Number(text);
 }
 
-/** Every sample of a scrape by its series; throws on a line that is not in the text format. */
+/**
+ * Returns every sample of a scrape by its series; throws on a line that is not in the text format.
+ */
 async function scrape(): Promise<Map<string, number>> {
   const series = new Map<string, number>();
   for (const line of (await metrics.text()).split("\n")) {
@@ -18,7 +20,7 @@ async function scrape(): Promise<Map<string, number>> {
     const match = /^([a-z_]\w*(?:\{[a-z_]\w*="[^"\\]*"(?:,[a-z_]\w*="[^"\\]*")*\})?) (\S+)$/i.exec(
       line,
     );
-    // prom-client's own averages are not a number until something was measured.
+    // prom-client reports its own averages as NaN until something is measured.
     const value =
       match?.[2]?.toLowerCase() === "nan" && !line.startsWith("penstock_")
         ? 0
@@ -30,8 +32,8 @@ async function scrape(): Promise<Map<string, number>> {
   return series;
 }
 
-describe("a scrape shows what was counted", () => {
-  test("every metric is there, with its type, once all gauges are given", async () => {
+describe("a scrape reports what was counted", () => {
+  test("contains every metric with its type once all gauges are supplied", async () => {
     metrics = createMetrics();
     metrics.watch({ framesUnacked: () => 3, inflightBytes: () => 70, inflightBytesMax: () => 100 });
     metrics.watch({ natsConnected: () => true, projectsKnown: () => 2, requestsInflight: () => 5 });
@@ -78,7 +80,7 @@ describe("a scrape shows what was counted", () => {
     expect(series.get('penstock_requests_total{route="other",status="404"}')).toBe(1);
     expect(series.get('penstock_requests_aborted_total{phase="body"}')).toBe(1);
     expect(series.get('penstock_problems_total{code="overloaded"}')).toBe(1);
-    // What has not happened yet is 0, not absent: a rate needs a value from before.
+    // A counter starts at 0, not absent: a rate needs an earlier value.
     expect(series.get('penstock_requests_total{route="capture",status="503"}')).toBe(0);
     expect(series.get('penstock_problems_total{code="store_full"}')).toBe(0);
     const bucket = (le: string) =>
@@ -97,7 +99,7 @@ describe("a scrape shows what was counted", () => {
     expect(series.get("penstock_request_body_bytes_sum")).toBe(20_005_400);
   });
 
-  test("events, by the outcome their reason belongs to", async () => {
+  test("counts events by the outcome of their reason", async () => {
     metrics = createMetrics();
     metrics.events("live", "none", 100);
     metrics.events("live", "duplicate", 7);
@@ -141,11 +143,11 @@ describe("a scrape shows what was counted", () => {
     expect(series.get('penstock_duplicate_events_total{lane="historical"}')).toBe(5_000);
   });
 
-  test("the event loop's delay is near nothing at rest, shows a stall, and starts anew at each scrape", async () => {
+  test("reports the event loop delay: near zero at rest, high after a stall, reset at each scrape", async () => {
     metrics = createMetrics();
     const max = async () => (await scrape()).get('penstock_event_loop_delay_seconds{stat="max"}')!;
-    // Node records the time between two ticks of a timer: a stall before the first one, as there is
-    // on a busy machine, is not seen.
+    // Node records the time between two ticks of a timer, so it misses a stall before the first
+    // tick, which happens on a busy machine.
     const elapsed = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
     await vi.waitFor(async () => {
       await elapsed(50);

@@ -1,6 +1,6 @@
-// The PROXY protocol, version 2: what a trusted proxy says first on a connection is its client's
-// address, to the connection's end. Nobody else can say it, nor the client behind that proxy;
-// without the setting, nothing of it counts.
+// The PROXY protocol, version 2: the header that a trusted proxy sends first on a connection names
+// its client's address until the connection ends. No other peer can set it, nor can the client of
+// that proxy. Without the setting, the header has no effect.
 
 import { describe, expect, test } from "vitest";
 import { loadConnectionId } from "../../../../src/gateway/http/client/connection-id.ts";
@@ -24,11 +24,11 @@ const [PROXY, LOCAL] = [0x21, 0x20];
 interface HeaderOptions {
   readonly command?: number;
   readonly family?: number;
-  /** What the header says its rest is long; default: what it is. */
+  /** The length that the header states; default: the true one. */
   readonly length?: number;
 }
 
-/** With the addresses of `from` and of a server, IPv4 or IPv6 as `from` is. */
+/** With the addresses of `from` and of a server, IPv4 or IPv6 like `from`. */
 function proxyHeader(
   from: string | Buffer,
   { command = PROXY, family, length }: HeaderOptions = {},
@@ -56,7 +56,7 @@ function start(proxyProtocol = true): Promise<TestServer> {
 
 const ipv6 = Buffer.from("20010db8000000000000000000000007", "hex");
 
-describe("a PROXY header counts once and from the trusted", () => {
+describe("a PROXY header counts once and only from trusted peers", () => {
   test.each([
     ["IPv4", proxyHeader(client), client],
     ["IPv6", proxyHeader(ipv6), "2001:db8::7"],
@@ -67,7 +67,7 @@ describe("a PROXY header counts once and from the trusted", () => {
     ],
     ["LOCAL", proxyHeader(client, { command: LOCAL, family: 0 }), proxy],
     ["none", Buffer.alloc(0), proxy],
-  ])("%s: it holds for every request of the connection", async (_what, header, address) => {
+  ])("applies to every request of the connection: %s", async (_what, header, address) => {
     const server = await start();
     const wire = await connectTo(server);
     wire.write(Buffer.concat([header, post("{}")]));
@@ -76,7 +76,7 @@ describe("a PROXY header counts once and from the trusted", () => {
     expect(await seen(server, wire)).toBe(address);
   });
 
-  test("in as many packets as it has bytes", async () => {
+  test("is read when each byte arrives in its own packet", async () => {
     const server = await start();
     const wire = await connectTo(server);
     for (const byte of proxyHeader(client)) {
@@ -91,7 +91,7 @@ describe("a PROXY header counts once and from the trusted", () => {
     ["a peer that is not trusted", true, stranger],
     ["a trusted peer without the setting", false, proxy],
     ["a peer that is not trusted, without the setting", false, stranger],
-  ])("from %s it changes nothing", async (_who, proxyProtocol, from) => {
+  ])("has no effect from %s", async (_who, proxyProtocol, from) => {
     const server = await start(proxyProtocol);
     const wire = await connectTo(server, "127.0.0.1", from);
     for (let request = 0; request < 2; request++) {
@@ -100,21 +100,21 @@ describe("a PROXY header counts once and from the trusted", () => {
     }
   });
 
-  test("without trusted proxies, and without the setting, it changes nothing", async () => {
+  test("has no effect without trusted proxies and without the setting", async () => {
     const server = await startTestServer({ recordIp: true, connectionId: loadConnectionId() });
     const wire = await connectTo(server);
     wire.write(Buffer.concat([proxyHeader(forged), post("{}", { "X-Forwarded-For": forged })]));
     expect(await seen(server, wire)).toBe(proxy);
   });
 
-  // A proxy that passes bytes on passes what its client writes after the proxy's header.
+  // A proxy that forwards bytes also forwards what its client writes after the proxy's header.
   test.each([
     ["a request", post("{}")],
     [
       "a path that is not there",
       Buffer.concat([head({ "Content-Length": "2" }, "POST /nothing"), Buffer.from("{}")]),
     ],
-  ])("the client behind the proxy cannot say another address after %s", async (_what, first) => {
+  ])("ignores a header from the proxy's client after %s", async (_what, first) => {
     const server = await start();
     const wire = await connectTo(server);
     wire.write(Buffer.concat([proxyHeader(client), first, proxyHeader(forged), post("1")]));
@@ -124,7 +124,7 @@ describe("a PROXY header counts once and from the trusted", () => {
     expect(await seen(server, wire)).toBe(client);
   });
 
-  test("nor when the proxy sends no header itself: what comes with a later request is not it", async () => {
+  test("ignores a header with a later request if the proxy sends none itself", async () => {
     const server = await start();
     const wire = await connectTo(server);
     wire.write(post("{}"));
@@ -164,7 +164,7 @@ describe("a PROXY header counts once and from the trusted", () => {
       "garbage that begins as it",
       [Buffer.concat([Buffer.from("\r\n\r\nnot the signature"), post("{}")])],
     ],
-  ])("%s: nothing is taken, and others go on", async (_what, packets) => {
+  ])("takes nothing, and other connections continue: %s", async (_what, packets) => {
     const server = await start();
     const wire = await connectTo(server);
     for (const packet of packets) wire.write(packet);
@@ -176,7 +176,7 @@ describe("a PROXY header counts once and from the trusted", () => {
     await until(() => server.http.inflight() === 0, "nothing is in flight");
   });
 
-  test("X-Forwarded-For counts when the PROXY address is trusted too, and only then", async () => {
+  test("uses X-Forwarded-For only if the PROXY address is trusted too", async () => {
     const server = await start();
     for (const [from, address] of [
       ["10.0.0.4", client],
@@ -193,7 +193,7 @@ describe("a PROXY header counts once and from the trusted", () => {
     }
   });
 
-  test("connections that come again under an old id have their own address", async () => {
+  test("gives connections that reuse an id their own address", async () => {
     const ids = new Set<number>();
     const connectionId = loadConnectionId();
     const noting = (response: object) => {
@@ -219,7 +219,7 @@ describe("a PROXY header counts once and from the trusted", () => {
     expect(ids.size).toBeLessThan(rounds);
   });
 
-  test("where connections turn out not to be told apart, no address is recorded, and it is said once", async () => {
+  test("records no address if connections turn out to be indistinguishable, and logs it once", async () => {
     const connectionId = () => 7;
     const server = await startTestServer({
       recordIp: true,
@@ -236,7 +236,7 @@ describe("a PROXY header counts once and from the trusted", () => {
     expect(server.logged.length).toBe(1);
   });
 
-  test("without a way to tell first requests it does not start", async () => {
+  test("does not start without a means to recognise first requests", async () => {
     const starting = startTestServer({
       recordIp: true,
       trustedProxies: proxy,

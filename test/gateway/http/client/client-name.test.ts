@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { clientName } from "../../../../src/gateway/http/client/client-name.ts";
 
-describe("clients are named in few characters", () => {
+describe("clients get short names", () => {
   test.each([
     ["curl/8.5.0", "curl 8.5.0"],
     ["posthog-node/5.9.1", "posthog-node 5.9.1"],
@@ -32,7 +32,7 @@ describe("clients are named in few characters", () => {
     expect(clientName(userAgent)).toBe(name);
   });
 
-  test("whatever it is, the name is short and plain, and names itself", () => {
+  test("returns a short, plain and stable name for any text", () => {
     fc.assert(
       fc.property(
         fc.oneof(

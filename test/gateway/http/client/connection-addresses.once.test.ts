@@ -1,5 +1,5 @@
-// The addresses held are those of the open connections, each read once; a number that is no
-// identity is not believed.
+// The cache holds the addresses of the open connections, each read once. An id that is not unique
+// is not trusted.
 
 import { App, type HttpResponse, us_socket_local_port } from "uWebSockets.js";
 import { createConnection, type Socket } from "node:net";
@@ -14,8 +14,8 @@ import { until } from "../../../kit/http-server.ts";
 const froms = ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"];
 const requestsEach = 5;
 
-describe("an address is read once a connection", () => {
-  test("read once, held while the connection is open, then let go", async () => {
+describe("an address is read once per connection", () => {
+  test("reads an address once, holds it while the connection is open, then releases it", async () => {
     const server = startServer(loadConnectionId());
     const sockets = await Promise.all(froms.map((from) => connect(server.port, from)));
     for (let request = 0; request < requestsEach; request++) {
@@ -35,7 +35,7 @@ describe("an address is read once a connection", () => {
     await until(() => server.addresses.size === 0, "no address is held");
   });
 
-  test("nothing is held of connections the server drops", async () => {
+  test("holds nothing for connections that the server closes", async () => {
     const server = startServer(loadConnectionId());
     for (const from of froms) await addressOf(await connect(server.port, from));
     expect(server.addresses.size).toBe(froms.length);
@@ -45,9 +45,9 @@ describe("an address is read once a connection", () => {
 
   test.each([
     ["two open connections share", (): number => 7, froms],
-    ["says that there is none", (): number => 0, froms.slice(0, 1)],
+    ["is 0", (): number => 0, froms.slice(0, 1)],
   ] as const)(
-    "an id that %s: every address is read when it is asked for",
+    "reads every address when it is needed if an id %s",
     async (_what, connectionId, opening) => {
       const server = startServer(connectionId);
       const sockets = await Promise.all(opening.map((from) => connect(server.port, from)));
@@ -58,7 +58,7 @@ describe("an address is read once a connection", () => {
     },
   );
 
-  test("an object that is not a response has no id", () => {
+  test("gives no id for an object that is not a response", () => {
     const connectionId = loadConnectionId() as (value: unknown) => number;
     for (const value of [
       undefined,

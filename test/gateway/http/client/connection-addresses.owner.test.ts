@@ -1,5 +1,5 @@
 // Every request is recorded with the address of its own connection, whatever connections opened and
-// closed before it, and whether the address is read once a connection or, without the addon, at
+// closed before it, and whether the address is read once per connection or, without the addon, at
 // every request.
 
 import { describe, expect, test } from "vitest";
@@ -23,7 +23,7 @@ const ways = [
 ] as const;
 
 describe("addresses belong to their connection", () => {
-  test.each(ways)("two connections that take turns, %s", async (_way, connectionId) => {
+  test.each(ways)("distinguishes two connections that take turns, %s", async (_way, connectionId) => {
     const server = await startTestServer({ recordIp: true, connectionId });
     const first = await connectTo(server, "127.0.0.1", "127.0.0.1");
     const second = await connectTo(server, "127.0.0.1", "127.0.0.2");
@@ -34,7 +34,7 @@ describe("addresses belong to their connection", () => {
   });
 
   test.each(ways)(
-    "requests of two connections in flight together, %s",
+    "distinguishes requests of two connections in flight together, %s",
     async (_way, connectionId) => {
       const server = await startTestServer({ recordIp: true, connectionId });
       const sent = Array.from({ length: requestsEach }, (_, number) => number);
@@ -52,7 +52,7 @@ describe("addresses belong to their connection", () => {
     },
   );
 
-  test.each(ways)("connections that come and go, %s", async (_way, connectionId) => {
+  test.each(ways)("distinguishes connections that open and close, %s", async (_way, connectionId) => {
     const ids: number[] = [];
     const server = await startTestServer({
       recordIp: true,
@@ -66,12 +66,12 @@ describe("addresses belong to their connection", () => {
       const wires = await Promise.all(froms.map((from) => connectTo(server, "127.0.0.1", from)));
       for (const [place, from] of froms.entries())
         expect(await addressSeen(server, wires[place]!)).toBe(from);
-      // Some say goodbye, some are just gone.
+      // Some close properly, some just vanish.
       for (const [place, { socket }] of wires.entries())
         place % 2 === 0 ? socket.end() : socket.resetAndDestroy();
       await until(() => wires.every((wire) => wire.closed()), "the connections are closed");
     }
-    // What makes this a test: ids did come again, with another address behind them.
+    // The precondition of this test: ids were reused with another address.
     if (connectionId !== undefined)
       expect(new Set(ids).size).toBeLessThan(generations * openAtATime);
   });

@@ -1,5 +1,5 @@
-// Connections beyond one address's share are closed as they open. Beyond what the process has
-// descriptors for, a new one takes the place of one of the address that holds most.
+// Connections beyond one address's share are closed as they open. When the process runs out of
+// descriptors, a new connection replaces one of the address that holds most.
 
 import { createConnection, type Socket } from "node:net";
 import { describe, expect, test } from "vitest";
@@ -21,7 +21,7 @@ import {
 } from "../../../kit/http-server.ts";
 
 describe("connections are limited", () => {
-  test("those over the limit in all are closed where addresses are not known", async () => {
+  test("closes connections over the total limit if addresses are unknown", async () => {
     const server = await startTestServer({ connectionsMax: 4 });
     const wires = await connectMany(server, ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"]);
     const fifth = await connectTo(server, "127.0.0.1", "127.0.0.5");
@@ -34,7 +34,7 @@ describe("connections are limited", () => {
     await expectServed(await connectTo(server, "127.0.0.1", "127.0.0.6"));
   });
 
-  test("a newcomer takes the place of the oldest idle connection of the largest holder", async () => {
+  test("replaces the oldest idle connection of the largest holder by a new one", async () => {
     const server = await startTestServer({ connectionId: loadConnectionId(), connectionsMax: 6 });
     const [quiet] = await connectMany(server, ["127.0.0.4"]);
     await expectServed(quiet!);
@@ -51,7 +51,7 @@ describe("connections are limited", () => {
     expect(server.http.connections.refused).toEqual({ total: 0, address: 0 });
   });
 
-  test("a request that waits for its answer keeps its connection, one in the middle of its body does not", async () => {
+  test("keeps a connection that waits for its answer, not one in the middle of its body", async () => {
     const server = await startTestServer({ connectionId: loadConnectionId(), connectionsMax: 3 });
     const waiting: Exchange[] = [];
     server.answer = (exchange) => void waiting.push(exchange);
@@ -67,7 +67,7 @@ describe("connections are limited", () => {
     await until(() => sending!.closed(), "its place is given away");
     expect([answered!.closed(), later!.closed(), first.closed()]).toEqual([false, false, false]);
 
-    // The address that holds most gets no place that it would have to take from itself in use.
+    // The largest holder gets no slot that it would have to take from its own active connections.
     const more = await connectTo(server, "127.0.0.1", "127.0.0.3");
     await until(() => more.closed(), "it is closed");
     expect(server.http.connections.refused).toEqual({ total: 1, address: 0 });
@@ -77,7 +77,7 @@ describe("connections are limited", () => {
     expect((await later!.reply()).status).toBe(200);
   });
 
-  test("two addresses that keep all connections busy do not keep a third one out", async () => {
+  test("admits a third address while two keep all connections busy", async () => {
     const server = await startTestServer({
       connectionId: loadConnectionId(),
       connectionsMax: 40,
@@ -108,7 +108,7 @@ describe("connections are limited", () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  test("with the PROXY protocol the largest holder is a client, not the proxy", async () => {
+  test("treats a client, not the proxy, as the largest holder with the PROXY protocol", async () => {
     const server = await startTestServer({
       connectionId: loadConnectionId(),
       recordIp: true,
@@ -131,7 +131,7 @@ describe("connections are limited", () => {
     expect(wires.map((wire) => wire.closed())).toEqual([false, true, false]);
   });
 
-  test("idle connections are closed sooner while three quarters are in use, those of proxies are not", async () => {
+  test("closes idle connections sooner while three quarters are in use, except those of proxies", async () => {
     const server = await startTestServer({
       connectionId: loadConnectionId(),
       recordIp: true,
@@ -151,7 +151,7 @@ describe("connections are limited", () => {
       await expectServed(busy!);
       if (performance.now() - startedMs > 15_000) throw new Error("Wait for the idle: still open");
     }
-    // The library itself ends them after 8 to 12 s.
+    // The library itself closes them after 8 to 12 s.
     expect(performance.now() - startedMs).toBeLessThan(7_900);
     expect(server.http.connections.closedEarly).toEqual({ newcomer: 0, idle: 3 });
     await expectServed(proxy!);
@@ -159,7 +159,7 @@ describe("connections are limited", () => {
     expect((await waiting!.reply()).status).toBe(200);
   });
 
-  test("one address leaves room for the others", async () => {
+  test("leaves room for other addresses", async () => {
     const server = await startTestServer({
       connectionId: loadConnectionId(),
       connectionsMax: 8,
@@ -177,7 +177,7 @@ describe("connections are limited", () => {
     await expectServed(await connectTo(server, "127.0.0.1", "127.0.0.1"));
   });
 
-  test("a trusted proxy brings as many as there may be in all", async () => {
+  test("lets a trusted proxy open as many as the total limit", async () => {
     const server = await startTestServer({
       connectionId: loadConnectionId(),
       recordIp: true,
@@ -190,7 +190,7 @@ describe("connections are limited", () => {
     expect(server.http.connections.refused).toEqual({ total: 0, address: 0 });
   });
 
-  test("connections that come and go leave nothing behind", async () => {
+  test("leaks nothing when connections open and close", async () => {
     const server = await startTestServer({
       connectionId: loadConnectionId(),
       connectionsMax: 3,
@@ -205,7 +205,7 @@ describe("connections are limited", () => {
     expect(server.http.connections.refused).toEqual({ total: 0, address: 0 });
   });
 
-  test("an IPv6 client is its network of 64 bits", () => {
+  test("counts an IPv6 client by its /64 network", () => {
     expect(networkPrefixOf("2001:db8::1")).toBe(networkPrefixOf("2001:db8::ffff:1"));
     expect(networkPrefixOf("2001:db8:0:1::1")).not.toBe(networkPrefixOf("2001:db8::1"));
     expect(networkPrefixOf("192.0.2.1")).toBe("192.0.2.1");
@@ -219,7 +219,7 @@ describe("connections are limited", () => {
     expect(limits.opened(opening(limits, "2001:db8:0:1::2"))).toBeUndefined();
   });
 
-  test("of IPv6 the largest /48 gives way, and in it the largest /64", () => {
+  test("evicts from the largest IPv6 /48, and within it from the largest /64", () => {
     const closed: string[] = [];
     const limits = new ConnectionLimits({
       connectionsMax: 8,
@@ -239,7 +239,7 @@ describe("connections are limited", () => {
   });
 });
 
-test("a proxy keeps its connections beside a flood, and gets new ones", () => {
+test("keeps a proxy's connections during a flood, and gives it new ones", () => {
   const closed: string[] = [];
   const limits = new ConnectionLimits({
     connectionsMax: 8,

@@ -1,6 +1,6 @@
 // With trusted proxies, X-Forwarded-For names the client: its first address from the right that is
-// not a proxy's. Nothing that a client writes into it counts, and text that is no address is never
-// recorded.
+// not a proxy's. Nothing that a client writes into the header counts, and text that is not an
+// address is never recorded.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -30,7 +30,7 @@ const bare = new Map([
 ]);
 const many = (entry: string) => Array(400).fill(entry).join(",");
 
-describe("the client is whom trusted proxies name", () => {
+describe("trusted proxies name the client", () => {
   test.each([
     ["203.0.113.7", "203.0.113.7"],
     ["6.6.6.6, 203.0.113.7", "203.0.113.7"],
@@ -90,7 +90,7 @@ describe("the client is whom trusted proxies name", () => {
     expect(await seen(server, await connectTo(server), { "X-Forwarded-For": forwardedFor })).toBe(
       client,
     );
-    // What others send counts for nothing.
+    // Headers from other peers have no effect.
     const other = await connectTo(server, "127.0.0.1", stranger);
     expect(await seen(server, other, { "X-Forwarded-For": forwardedFor })).toBe(stranger);
   });
@@ -99,7 +99,7 @@ describe("the client is whom trusted proxies name", () => {
     ["read once a connection", loadConnectionId()],
     ["read at every request", undefined],
   ])(
-    "requests of many clients on one connection of a proxy, its own address %s",
+    "records the clients of many requests on one proxy connection, its own address %s",
     async (_how, connectionId) => {
       const server = await startTestServer({
         recordIp: true,
@@ -115,7 +115,7 @@ describe("the client is whom trusted proxies name", () => {
     },
   );
 
-  // HAProxy adds a line; a client in front of it may have sent some, of whatever kind.
+  // HAProxy adds a line; a client in front of it may already have sent some.
   test.each([
     [["6.6.6.6", "203.0.113.7"], "203.0.113.7"],
     [["", "203.0.113.7"], "203.0.113.7"],
@@ -139,7 +139,7 @@ describe("the client is whom trusted proxies name", () => {
     expect(server.taken.at(-1)?.exchange.clientAddress).toBe(client);
   });
 
-  test("without trusted proxies, and without addresses, the header is nothing", async () => {
+  test("ignores the header without trusted proxies and without addresses", async () => {
     for (const [recordIp, client] of [
       [true, proxy],
       [false, ""],
@@ -151,7 +151,7 @@ describe("the client is whom trusted proxies name", () => {
     }
   });
 
-  test("whatever the text, the answer is an address that stands in it, or none; asked again, it is the same", () => {
+  test("returns an address from the text or none, and the same one if asked again", () => {
     const forwardedFor = createForwardedFor(trusts);
     const entry = fc.oneof(
       fc.ipV4(),
@@ -171,7 +171,7 @@ describe("the client is whom trusted proxies name", () => {
     );
   });
 
-  test("of 10,000 entries only the last are looked at", () => {
+  test("reads only the last of 10,000 entries", () => {
     let asked = 0;
     const forwardedFor = createForwardedFor((address) => {
       asked++;
@@ -182,7 +182,7 @@ describe("the client is whom trusted proxies name", () => {
     expect(asked).toBeLessThanOrEqual(32);
   });
 
-  test("an address that was written becomes the text its bytes become", () => {
+  test("formats an address as the text of its bytes", () => {
     fc.assert(
       fc.property(fc.ipV6(), (text) => {
         const address = addressOfText(text);
@@ -197,7 +197,7 @@ describe("the client is whom trusted proxies name", () => {
   });
 });
 
-/** The same rule, told from the other end. */
+/** The same rule, written independently. */
 function expected(entries: readonly string[]): string {
   const addresses = entries.map((entry) => addressOfText(bare.get(entry) ?? entry.trim()));
   const known = addresses.slice(addresses.lastIndexOf("") + 1).slice(-32);

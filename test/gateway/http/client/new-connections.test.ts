@@ -1,5 +1,5 @@
-// Connections that open at once are read some a turn of the event loop, those of each address in
-// turn; all of them are read, and none that has closed is touched.
+// When many connections open at once, each turn reads some of them, taking addresses in turn. All
+// of them are read, and none is touched after it has closed.
 
 import { describe, expect, test } from "vitest";
 import { signatureMs } from "../../../../src/gateway/http/certificate.ts";
@@ -37,14 +37,14 @@ class Kit {
   }
 }
 
-/** Numbers from `start` up to `end`, which is none of them. */
+/** Numbers from `start` up to but not including `end`. */
 const range = (start: number, end: number): number[] =>
   Array.from({ length: end - start }, (_, index) => start + index);
 
 const inOrder = (ids: readonly number[]): number[] => ids.toSorted((left, right) => left - right);
 
 describe("new connections are read in turn", () => {
-  test("a few are read at once, and of many so many a turn, of an address the oldest and the newest", () => {
+  test("reads a few at once; of many, a fixed number per turn, the oldest and the newest of an address", () => {
     const kit = new Kit();
     const half = readPerTurnMax / 2;
     const [first, last] = [readPerTurnMax, 3 * readPerTurnMax - 4];
@@ -55,7 +55,7 @@ describe("new connections are read in turn", () => {
       ...range(last - half, last),
     ]);
     expect(inOrder(kit.turn())).toEqual(range(first + half, last - half));
-    // What was let go counts for the turn in which it is read.
+    // A released connection counts in the turn in which it is read.
     for (const id of range(1_000, 1_005)) kit.open(id);
     expect(kit.paused.at(-1)).toBe(1_004);
     expect(kit.turn()).toEqual([1_004]);
@@ -64,7 +64,7 @@ describe("new connections are read in turn", () => {
     expect(kit.connections.size).toBe(0);
   });
 
-  test("an address with many does not hold up another", () => {
+  test("does not delay an address because of another with many connections", () => {
     const kit = new Kit();
     for (const id of range(0, 10 * readPerTurnMax)) kit.open(id);
     kit.open(9_001, "192.0.2.2");
@@ -74,7 +74,7 @@ describe("new connections are read in turn", () => {
     expect(next.slice(0, 5).filter((id) => id > 9_000)).toEqual([9_001, 9_002]);
   });
 
-  test("with TLS as many begin in a turn as its signatures take time, at most one", () => {
+  test("starts as many TLS connections per turn as its signatures allow, at most one", () => {
     expect(handshakesPerTurn(0)).toBe(1);
     expect(handshakesPerTurn(2.5)).toBe(1);
     expect(handshakesPerTurn(5)).toBe(0.5);
@@ -95,7 +95,7 @@ describe("new connections are read in turn", () => {
     ]);
   });
 
-  test("however long a signature takes, connections are read, and the turns come to an end", () => {
+  test("reads connections and ends the turns however long a signature takes", () => {
     const kit = new Kit();
     kit.connections.perTurn = handshakesPerTurn(Number.POSITIVE_INFINITY);
     for (const id of range(0, 3)) kit.open(id);
@@ -104,12 +104,12 @@ describe("new connections are read in turn", () => {
     expect(kit.isIdle).toBe(true);
   });
 
-  test("a key that cannot be read counts as one that takes long, and holds up nobody", () => {
+  test("treats an unreadable key as slow, and delays no connection", () => {
     const ms = signatureMs("/there/is/no/such.key");
     expect(handshakesPerTurn(ms)).toBe(1);
   });
 
-  test("one that closes while it waits is never touched again", () => {
+  test("never touches a connection that closes while it waits", () => {
     const kit = new Kit();
     for (const id of range(0, readPerTurnMax + 3)) kit.open(id);
     kit.connections.closed(readPerTurnMax + 1);
@@ -117,7 +117,7 @@ describe("new connections are read in turn", () => {
     expect(kit.turn()).toEqual([readPerTurnMax, readPerTurnMax + 2]);
   });
 
-  test("where closes are not told any more, all that wait are read now", () => {
+  test("reads all that wait at once if closes are no longer reported", () => {
     const kit = new Kit();
     for (const id of range(0, 3 * readPerTurnMax)) kit.open(id);
     kit.connections.resumeAll();
@@ -127,7 +127,7 @@ describe("new connections are read in turn", () => {
     expect(kit.turn()).toEqual([]);
   });
 
-  test("of hundreds that open at once all are answered, also where some leave at once", async () => {
+  test("answers all of hundreds that open at once, even if some leave", async () => {
     const server = await startTestServer({ connectionId: loadConnectionId() });
     const opening = range(0, 300).map(async (number) => {
       const wire = await connectTo(server);

@@ -1,4 +1,4 @@
-// An event about a language model in parts: how they are put together, and what is not stored.
+// AI events as multipart bodies: how the parts are joined, and what is not stored.
 
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -44,8 +44,8 @@ function converted(body: Buffer, type = `multipart/form-data; boundary=${boundar
 
 const event = { name: "event", content: '{"event":"$ai_generation","distinct_id":"u"}' };
 
-describe("an event in parts", () => {
-  test.each(["[]", "null", "{}", " [ ] "])("has no properties where they are %j", (none) => {
+describe("a multipart event", () => {
+  test.each(["[]", "null", "{}", " [ ] "])("has no properties if they are %j", (none) => {
     const part = { name: "event.properties", content: none };
     const within = { ...event, content: `${event.content.slice(0, -1)},"properties":${none}}` };
     const note = { name: "event.properties.note", content: "n" };
@@ -56,7 +56,7 @@ describe("an event in parts", () => {
     expect(converted(bodyOf([within, note])).event).toMatchObject({ properties: { note: "n" } });
   });
 
-  test("keeps a character that came as two encoded surrogates", () => {
+  test("keeps a character sent as two encoded surrogates", () => {
     const content = Buffer.concat([
       Buffer.from('{"a":"'),
       Buffer.from([0xed, 0xa0, 0xbd, 0xed, 0xb8, 0x80, 0xff]),
@@ -109,14 +109,14 @@ describe("an event in parts", () => {
     expect(answer).not.toHaveProperty("parts_not_stored");
   });
 
-  test("may have its properties within", () => {
+  test("may have its properties inside the event", () => {
     const content = '{"event":"e","distinct_id":"u","properties":{"a":1}}';
     expect(converted(bodyOf([{ name: "event", content }])).event).toMatchObject({
       properties: { a: 1 },
     });
   });
 
-  test("keeps numbers as they were sent, wherever they stand", () => {
+  test("keeps numbers as they were sent, wherever they are", () => {
     const digits = "12345678901234567890";
     const content = `{"event":"e","distinct_id":${digits},"a":NaN}`;
     const json = "Content-Type: application/json\r\n";
@@ -143,7 +143,7 @@ describe("an event in parts", () => {
     ["null", '{"blob":"x"}'],
     ['{ "a" : "}" }', '{"a" : "}","blob":"x"}'],
     ["{}", '{"blob":"x"}'],
-  ])("takes large properties beside %s", (properties, stored) => {
+  ])("accepts large properties with %s", (properties, stored) => {
     const content = `{"event":"e","properties":${properties}}`;
     const blob = { name: "event.properties.blob", content: "x" };
     const { event: whole } = converted(bodyOf([{ name: "event", content }, blob]));
@@ -172,7 +172,7 @@ describe("an event in parts", () => {
   });
 });
 
-describe("a body that is none", () => {
+describe("an invalid multipart body", () => {
   const two = (name: string) => [event, { name, content: "{}" }, { name, content: "{}" }];
 
   test.each([

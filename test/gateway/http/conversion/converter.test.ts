@@ -1,5 +1,5 @@
-// Bodies in other forms: nothing is converted for an unknown key, larger bodies are converted in a
-// thread, one at a time and in turn by project, and a thread that fails costs its own body alone.
+// Bodies in other formats: an unknown key causes no conversion; larger bodies are converted in a
+// thread, one at a time and in turn by project; a thread that fails loses only its own body.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
@@ -20,7 +20,7 @@ function threadOf(cpuMsMax = 600_000, idleMs = 60_000): ConversionThread {
   return thread;
 }
 
-/** A converter, and what became of its bodies, in order. */
+/** A converter, and the results of its bodies in order. */
 function converterOf(thread: ConversionThread) {
   const outcomes: string[] = [];
   let nowMs = 0;
@@ -78,13 +78,13 @@ test.each([
   [20_000, "phc_nobody", '{"api_key":"phc_nobody","batch":[]}'],
   [20_000, "", "text missing_api_key"],
   [30_001, "phc_known", "rejected unread"],
-])("a body of %i bytes with the key %j becomes: %s", async (bytes, apiKey, outcome) => {
+])("converts a body of %i bytes with the key %j to: %s", async (bytes, apiKey, outcome) => {
   const { outcomes, take } = converterOf(threadOf());
   await take("text", { bytes, apiKey }).done;
   expect(outcomes).toEqual([outcome]);
 });
 
-test("projects take turns, whatever each of them sends", async () => {
+test("serves projects in turn, whatever each of them sends", async () => {
   const { outcomes, take } = converterOf(threadOf());
   const many = Array.from({ length: 100 }, (_, at) => take(`a${at}`, { apiKey: "phc_a" }));
   const other = take("b", { apiKey: "phc_b" });
@@ -93,7 +93,7 @@ test("projects take turns, whatever each of them sends", async () => {
   expect(outcomes.indexOf("b")).toBeLessThanOrEqual(2);
 });
 
-test("a body whose time is over while it waits is not converted", async () => {
+test("does not convert a body whose deadline passes while it waits", async () => {
   const { outcomes, take, advanceTo } = converterOf(threadOf());
   const running = take("first", { apiKey: "phc_a", deadlineMs: 1_000 });
   const late = take("late", { deadlineMs: 100 });
@@ -102,7 +102,7 @@ test("a body whose time is over while it waits is not converted", async () => {
   expect(outcomes.toSorted()).toEqual(["first", "late overloaded"]);
 });
 
-test("a request whose client leaves while it waits is ended, and not converted", async () => {
+test("ends a request whose client leaves while it waits, without converting it", async () => {
   const { outcomes, take } = converterOf(threadOf());
   const requests = ["first", "left"].map((text) => take(text));
   requests[1]!.request.isOver = true;
@@ -110,8 +110,8 @@ test("a request whose client leaves while it waits is ended, and not converted",
   expect(outcomes).toEqual(["first", "left overloaded"]);
 });
 
-describe("a thread that fails costs its own body alone", () => {
-  test.each(["hangs", "fills"])("one that %s is ended", async (text) => {
+describe("a failing thread loses only its own body", () => {
+  test.each(["hangs", "fills"])("ends a thread that %s", async (text) => {
     const thread = threadOf(text === "hangs" ? 3_000 : 600_000);
     const { outcomes, take } = converterOf(thread);
     const bodies = [take(text), take("next")];
@@ -119,7 +119,7 @@ describe("a thread that fails costs its own body alone", () => {
     expect(outcomes).toEqual([`${text} invalid_payload`, "next"]);
   });
 
-  test.each(["throws", "exits"])("of one that %s the next body hears nothing", async (text) => {
+  test.each(["throws", "exits"])("converts the next body after a thread that %s", async (text) => {
     const { outcomes, take } = converterOf(threadOf());
     const [failed, next] = [take(text), take("next")];
     await expect(failed.done).rejects.toThrow("its thread has ended");
@@ -128,7 +128,7 @@ describe("a thread that fails costs its own body alone", () => {
   });
 });
 
-test("the thread starts with the first body, ends when it is idle, and starts again", async () => {
+test("starts the thread with the first body, ends it when idle, and starts it again", async () => {
   const thread = threadOf(60_000, 50);
   const { outcomes, take } = converterOf(thread);
   expect(thread.isRunning).toBe(false);
@@ -142,7 +142,7 @@ test("the thread starts with the first body, ends when it is idle, and starts ag
   expect(outcomes).toEqual(["one", "two"]);
 });
 
-test("after the end of the gateway all bodies are refused, also the one in work", async () => {
+test("rejects all bodies after the gateway ends, including the running one", async () => {
   const { converter, outcomes, take } = converterOf(threadOf());
   const bodies = ["hangs", "waits"].map((text) => take(text));
   await delay(0);

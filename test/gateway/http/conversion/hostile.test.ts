@@ -1,5 +1,5 @@
-// Bodies of 4 MiB that are made to take long: the event loop's thread converts none of them, and
-// other requests are answered meanwhile.
+// Bodies of 4 MiB built to take long: the event loop converts none of them, and other requests are
+// answered meanwhile.
 
 import { connect } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";
@@ -56,7 +56,7 @@ test.each<[string, string, Buffer | string]>([
     ]),
   ],
   [
-    "a resource that is parsed anew for each span",
+    "a resource that is parsed again for each span",
     protobuf,
     otlpProtobuf([
       {
@@ -90,14 +90,14 @@ test.each<[string, string, Buffer | string]>([
   const hostile = post(path, body, { ...headers, "content-type": type });
   const capture = post("/capture/", '{"event":"e"}', {});
   expect((await capture).status).toBe(200);
-  // The slowest bodies may take more than the thread's time.
+  // The slowest bodies may exceed the thread's time limit.
   const { status } = await hostile;
   expect([200, 400]).toContain(status);
   for (const convert of converts) expect(convert).not.toHaveBeenCalled();
   expect(server.taken).toHaveLength(status === 200 ? 2 : 1);
 });
 
-test("a request whose client leaves while its body is in the thread is ended", async () => {
+test("ends a request whose client leaves while its body is in the thread", async () => {
   const server = await startTestServer(config);
   const body = Buffer.alloc(bytes, Buffer.from([0x0a, 0]));
   const socket = connect(server.port, "127.0.0.1");

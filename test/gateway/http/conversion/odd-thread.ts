@@ -1,4 +1,4 @@
-// A thread that does with a body what its text says, and makes a batch of the text.
+// A thread that does with a body what its text says, and turns the text into a batch.
 
 import { parentPort } from "node:worker_threads";
 

@@ -1,5 +1,5 @@
-// Spans of OpenTelemetry as events: what each convention of attributes becomes, in both encodings,
-// and what is refused or rejected.
+// OpenTelemetry spans as events: what each attribute convention becomes, in both encodings, and
+// which requests or spans are rejected.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -62,7 +62,7 @@ function eventOf(span: TestSpan, resource: TestSpans["resource"] = {}): Event {
 }
 
 describe("a span becomes an event", () => {
-  test("without the numbers that JSON does not have", () => {
+  test("omits numbers that JSON does not have", () => {
     const text = otlpJson([
       { spans: [{ traceId, spanId, attributes: { "gen_ai.a": 0.5, "gen_ai.b": "NaN" } }] },
       { spans: [{ traceId, spanId, attributes: { "gen_ai.c": 1 } }] },
@@ -73,7 +73,7 @@ describe("a span becomes an event", () => {
     expect(events[0]!.properties).not.toHaveProperty(["gen_ai.a"]);
   });
 
-  test("with its ids, times, model, tokens and messages", () => {
+  test("has its ids, times, model, tokens and messages", () => {
     const event = eventOf(
       {
         parentSpanId,
@@ -169,14 +169,14 @@ describe("a span becomes an event", () => {
     [{ "pydantic_ai.agent_name": "a" }, "$ai_span"],
     [{ "traceloop.span.kind": "workflow" }, "$ai_span"],
     [{ "eve.session.id": "s" }, "$ai_span"],
-  ])("%j is %s, and without a parent a span is a trace", (attributes, expected) => {
+  ])("maps %j to %s, and a span without a parent to a trace", (attributes, expected) => {
     expect(eventOf({ parentSpanId, attributes }).event).toBe(expected);
     const root = expected === "$ai_span" ? "$ai_trace" : expected;
     expect(eventOf({ attributes }).event).toBe(root);
     expect(eventOf({ attributes, parentSpanId: "0".repeat(16) }).event).toBe(root);
   });
 
-  test("an integer that a double does not hold keeps its digits, in an attribute and in JSON within", () => {
+  test("keeps the digits of an integer that a double cannot hold, in an attribute and in nested JSON", () => {
     const digits = "12345678901234567890";
     const attribute = (key: string, value: string) => `{"key":"${key}","value":{${value}}}`;
     const attributes = [
@@ -193,7 +193,7 @@ describe("a span becomes an event", () => {
     });
   });
 
-  test("spans without an attribute of a language model are none", () => {
+  test("is not created without a language model attribute", () => {
     const spans = [
       { attributes: { "http.request.method": "GET", "logfire.msg": "x" } },
       { attributes: {} },
@@ -207,7 +207,7 @@ describe("a span becomes an event", () => {
   });
 });
 
-describe("whose span it is", () => {
+describe("the distinct id of a span", () => {
   const ai = { "gen_ai.system": "openai" };
 
   test.each([
@@ -221,7 +221,7 @@ describe("whose span it is", () => {
     expect(eventOf({ attributes: { ...ai, ...attributes } }, resource).distinct_id).toBe(id);
   });
 
-  test("without a person it is one for all spans of a session, else of a trace", () => {
+  test("is shared by all spans of a session, else of a trace, if there is no person", () => {
     const idOf = (span: TestSpan, resource = {}) =>
       eventOf(
         {
@@ -247,7 +247,7 @@ describe("whose span it is", () => {
     expect(json([{ spans: others }]).events[0]!.distinct_id).not.toBe(one!.distinct_id);
   });
 
-  test("spans without ids have the same uuids when their request is sent again", () => {
+  test("gives spans without ids the same uuids when their request is sent again", () => {
     const spans = [{ attributes: ai }, { attributes: ai }, { traceId, attributes: ai }];
     for (const each of [json, protobuf]) {
       const { events } = each([{ spans }]);
@@ -284,13 +284,13 @@ test.each<[TestSpan, Record<string, unknown>]>([
     { status: { code: 2 }, attributes: { "gen_ai.x": 1, $ai_error: "own", $ai_http_status: 418 } },
     { $ai_is_error: true, $ai_error: "own", $ai_http_status: 418 },
   ],
-])("a span that failed says so: %j", (span, expected) => {
+])("reports the error of a failed span: %j", (span, expected) => {
   expect(eventOf({ attributes: { "gen_ai.x": 1 }, ...span }).properties).toMatchObject(expected);
   const { properties } = eventOf({ attributes: { "gen_ai.x": 1 }, ...span, status: { code: 1 } });
   expect(properties).not.toHaveProperty("$ai_is_error");
 });
 
-describe("libraries with names of their own", () => {
+describe("libraries with their own attribute names", () => {
   const user = { role: "user", content: "hi" };
   const assistant = { role: "assistant", content: "ho" };
 
@@ -467,7 +467,7 @@ describe("libraries with names of their own", () => {
   });
 });
 
-describe("what is not as it should be", () => {
+describe("invalid input", () => {
   const ai = { attributes: { "gen_ai.x": 1 } };
 
   test.each([
@@ -478,7 +478,7 @@ describe("what is not as it should be", () => {
     ["a group that does not end", "\x13\x08\x01"],
     ["a group that did not begin", "\x14"],
     ["an endless varint", `\x08${"\xff".repeat(11)}`],
-  ])("protobuf that is malformed (%s) is refused, with the place", (_title, text) => {
+  ])("rejects malformed protobuf (%s) with the position", (_title, text) => {
     const answer = converted(Buffer.from(text, "latin1"), "application/x-protobuf");
     expect(answer.code).toBe("invalid_payload");
     expect(answer.detail).toMatch(/protobuf: .*at byte \d+/);
@@ -506,7 +506,7 @@ describe("what is not as it should be", () => {
       message(9, message(1, "a"), message(2, "\x1d1234\x18\x05")),
       { a: 5 },
     ],
-  ])("a field of protobuf with a wrong type is passed over alone: %s", (_title, field, more) => {
+  ])("skips only the protobuf field with a wrong type: %s", (_title, field, more) => {
     const body = message(1, message(2, message(2, field, aiAttribute, message(5, "n"))));
     const { events } = converted(body, "application/x-protobuf");
     expect(events.map(({ properties }) => properties)).toEqual([
@@ -515,7 +515,7 @@ describe("what is not as it should be", () => {
     expect(events[0]!.properties).not.toHaveProperty("$ai_is_error");
   });
 
-  test("a part of a request in protobuf that breaks off costs itself alone", () => {
+  test("loses only the truncated part of a protobuf request", () => {
     const good = message(2, aiAttribute);
     for (const parts of [
       [message(2, message(2, "\x2a\x7f"), good)],
@@ -544,7 +544,7 @@ describe("what is not as it should be", () => {
       "0",
     ],
   ])(
-    "a part of a request in JSON with a wrong type costs itself alone: %s",
+    "loses only the part of a JSON request with a wrong type: %s",
     (text, stored, lost) => {
       const attributes = '"attributes":[{"key":"gen_ai.x","value":{"intValue":1}},5,{"key":{}}]';
       const filled = text
@@ -556,7 +556,7 @@ describe("what is not as it should be", () => {
     },
   );
 
-  test("every truncation of a request is refused, or has the spans before it", () => {
+  test("rejects every truncation of a request, or has the spans before it", () => {
     const whole = otlpProtobuf([{ spans: [ai] }, { spans: [ai] }]);
     const half = otlpProtobuf([{ spans: [ai] }]).length;
     for (let length = 1; length < whole.length; length++) {
@@ -577,7 +577,7 @@ describe("what is not as it should be", () => {
     "{} x",
     '{"a":1,}',
     '{"resourceSpans":[{"scopeSpans":[{"spans":[{]}]}]}',
-  ])("JSON that is malformed is refused: %s", (text) => {
+  ])("rejects malformed JSON: %s", (text) => {
     const answer = converted(text, "application/json");
     expect([answer.code, answer.detail]).toEqual([
       "invalid_payload",
@@ -585,7 +585,7 @@ describe("what is not as it should be", () => {
     ]);
   });
 
-  test("random bytes and changed requests end in a batch or a refusal", () => {
+  test("turns random bytes and changed requests into a batch or a rejection", () => {
     const request = otlpProtobuf([
       { resource: { a: "b" }, spans: [ai, { ...ai, traceId, spanId }] },
     ]);
@@ -607,14 +607,14 @@ describe("what is not as it should be", () => {
     );
   });
 
-  test("an unknown content type is refused, one that is absent is told by the body", () => {
+  test("rejects an unknown content type, and detects an absent one from the body", () => {
     expect(converted("x", "text/plain").code).toBe("invalid_payload");
     expect(converted(otlpJson([{ spans: [ai] }]), "").events).toHaveLength(1);
     const type = "application/json; charset=utf-8";
     expect(converted(otlpJson([{ spans: [ai] }]), type).events).toHaveLength(1);
   });
 
-  test("too many spans, and too long a request, are refused whole", () => {
+  test("rejects a whole request that is too long or has too many spans", () => {
     for (const each of [json, protobuf]) {
       expect(each([{ spans: Array(1_000).fill(ai) as TestSpan[] }]).events).toHaveLength(1_000);
       expect(each([{ spans: Array(1_001).fill(ai) as TestSpan[] }]).code).toBe("too_many_events");
@@ -628,7 +628,7 @@ describe("what is not as it should be", () => {
     return "[".repeat(depth) + "]".repeat(depth);
   }
 
-  test("a span too deep or too large is rejected alone", () => {
+  test("rejects only a span that is too deep or too large", () => {
     let deep: Parameters<typeof eventOf>[0]["attributes"] = { "gen_ai.x": 1 };
     for (let depth = 0; depth < 200; depth++) deep = { a: deep };
     for (const [attributes, reason] of [
@@ -653,19 +653,19 @@ describe("what is not as it should be", () => {
       "attributes",
       Object.fromEntries(Array.from({ length: 9_000 }, (_, at) => [`gen_ai.${at}`, 1])),
     ],
-  ])("a span may have as many %s as fit", (_title, attributes) => {
+  ])("accepts as many %s in a span as fit", (_title, attributes) => {
     expect(protobuf([{ spans: [ai, { attributes }] }]).events[1]!.properties).toMatchObject(
       attributes,
     );
   });
 
-  test("a text of JSON is parsed however many values it has", () => {
+  test("parses a JSON text however many values it has", () => {
     const text = `[${"1,".repeat(100_000)}1]`;
     const { properties } = eventOf({ attributes: { "gen_ai.input.messages": text } });
     expect(properties["$ai_input"]).toHaveLength(100_001);
   });
 
-  test("a resource costs its own spans alone, and cannot blow a request up", () => {
+  test("loses only a resource's own spans, and cannot expand a request", () => {
     let large: TestSpans["resource"] = { x: 1 };
     for (let depth = 0; depth < 100; depth++) large = { a: large };
     const groups = [{ resource: large, spans: [ai, ai] }, { spans: [ai] }];
@@ -678,7 +678,7 @@ describe("what is not as it should be", () => {
     expect(answer!.errorMessage).toMatch(/over \d+ bytes/);
   });
 
-  test("a resource behind its spans counts for them", () => {
+  test("applies a resource that follows its spans", () => {
     const body = JSON.stringify({
       resource_spans: [
         {
@@ -690,7 +690,7 @@ describe("what is not as it should be", () => {
     expect(converted(body, "application/json").events[0]!.distinct_id).toBe("u");
   });
 
-  test("a name of any kind is a property, and makes no prototype", () => {
+  test("accepts any name as a property, and sets no prototype", () => {
     const { properties } = eventOf({
       attributes: { "gen_ai.x": 1, ["__proto__"]: "p", constructor: "c" },
     });

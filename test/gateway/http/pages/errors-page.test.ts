@@ -1,5 +1,5 @@
-// The type of a problem leads to a page that says what it means: one part for each code, with the
-// words of the table, and nothing that runs.
+// The type of a problem links to a page that explains it: one section for each code, with the text
+// of the table, and no scripts.
 
 import { describe, expect, test } from "vitest";
 import { errorTable } from "../../../../src/platform/base/errors.ts";
@@ -7,7 +7,7 @@ import { dropTable, warningTable } from "../../../../src/platform/base/warnings.
 import { connectTo, head, post, startTestServer } from "../../../kit/http-server.ts";
 
 describe("errors have a page", () => {
-  test("a problem's type is a link to its part of the page", async () => {
+  test("links a problem's type to its section of the page", async () => {
     const server = await startTestServer();
     const problem = await connectTo(server);
     problem.write(post("{}").fill("x", 6, 13));
@@ -22,7 +22,7 @@ describe("errors have a page", () => {
     expect(page.body).toContain('id="not_found"');
   });
 
-  test("every code has its part, once, and nothing runs or is loaded", async () => {
+  test("has one section for each code, and loads and runs nothing", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(head({}, "GET /docs/errors"));
@@ -49,7 +49,7 @@ describe("errors have a page", () => {
     expect(headers.get("x-content-type-options")).toBe("nosniff");
   });
 
-  test("no sentence stands there twice in a row", async () => {
+  test("repeats no sentence in a row", async () => {
     const server = await startTestServer();
     const wire = await connectTo(server);
     wire.write(head({}, "GET /docs/errors"));

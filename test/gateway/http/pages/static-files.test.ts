@@ -64,7 +64,7 @@ describe("scripts of the SDK are served", () => {
     "/array/phc_a/array.js/",
     "//static/array.js",
     `/array/${"a".repeat(200)}/array.js`,
-  ])("%s is the script", async (path) => {
+  ])("serves the script at %s", async (path) => {
     const server = await startTestServer({ files });
     const reply = await get(server, path, { Origin: origin });
     expect([reply.status, reply.body]).toEqual([200, scripts["array.js"]]);
@@ -95,13 +95,13 @@ describe("scripts of the SDK are served", () => {
     "/array/phc_a/../array.js",
     "/static//array.js",
     "/static/array.js%00",
-  ])("there is nothing at %s", async (path) => {
+  ])("answers 404 at %s", async (path) => {
     const server = await startTestServer({ files });
     const reply = await get(server, path);
     expect([reply.status, codeIn(reply)]).toEqual([404, "not_found"]);
   });
 
-  test("a script that the package does not have is named as such, and where there is no package, how to get it", async () => {
+  test("reports a script that the package lacks, and explains how to get a missing package", async () => {
     const with_ = await startTestServer({ files });
     const detailOf = async (path: string) => JSON.parse((await get(with_, path)).body).detail;
     const none = "posthog-js 1.2.3, which is served here, has no such script";
@@ -117,11 +117,11 @@ describe("scripts of the SDK are served", () => {
     const without = await startTestServer();
     const reply = await get(without, "/static/array.js", { Origin: origin });
     expect(JSON.parse(reply.body).detail).toMatch(/PENSTOCK_POSTHOG_JS to the folder/);
-    // Or the browser would speak of CORS.
+    // Without CORS headers the browser would report a CORS error instead.
     expect(reply.headers.get("access-control-allow-origin")).toBe(origin);
   });
 
-  test("what a client has already is not sent again", async () => {
+  test("does not send what a client already has", async () => {
     const server = await startTestServer({ files });
     const etag = (await get(server, "/static/array.js")).headers.get("etag") ?? "";
     expect(etag).toMatch(/^"[\w-]+"$/);
@@ -134,7 +134,7 @@ describe("scripts of the SDK are served", () => {
     }
   });
 
-  test("who can read gzip gets it, under a tag of its own", async () => {
+  test("sends gzip, with its own tag, to clients that accept it", async () => {
     const server = await startTestServer({ files });
     const socketBytes = async (headers: Record<string, string>) => {
       const response = await fetch(`${server.url}/static/recorder.js`, { headers });
@@ -145,7 +145,7 @@ describe("scripts of the SDK are served", () => {
       return { text: await response.text(), coding, etag };
     };
     let zipped = await socketBytes({ "Accept-Encoding": "br, gzip;q=0.5" });
-    // The first of all who ask may get it as it is.
+    // The first client that asks may get it uncompressed.
     while (zipped.coding === null)
       zipped = await socketBytes({ "Accept-Encoding": "br, gzip;q=0.5" });
     const plain = await socketBytes({ "Accept-Encoding": "gzip;q=0, identity" });
@@ -156,7 +156,7 @@ describe("scripts of the SDK are served", () => {
     expect([...names].sort()).toEqual(["array.js", "recorder.js"]);
   });
 
-  test("a client that reads slowly gets it whole, and then the connection ends", async () => {
+  test("sends a script whole to a slow client, and then closes the connection", async () => {
     const body = Buffer.alloc(8_000_000, scripts["recorder.js"]);
     const server = await startTestServer({ files: filesOf(body) });
     const wire = await connectTo(server);
@@ -180,7 +180,7 @@ describe("scripts of the SDK are served", () => {
     expect([server.finished, server.aborted]).toEqual([["static 200"], []]);
   });
 
-  test("a request behind one for a script is not read as one", async () => {
+  test("does not read a request pipelined after one for a script", async () => {
     const server = await startTestServer({ files: filesOf(Buffer.alloc(100_000)) });
     const wire = await connectTo(server);
     const asked = head({}, "GET /static/array.js");
@@ -194,7 +194,7 @@ describe("scripts of the SDK are served", () => {
     expect(server.taken).toEqual([]);
   });
 
-  test("what clients do not read takes no memory", async () => {
+  test("uses no memory for what clients do not read", async () => {
     const server = await startTestServer({ files: filesOf(Buffer.alloc(20_000_000)) });
     const before = process.memoryUsage().rss;
     const wires = await Promise.all(Array.from({ length: 50 }, () => connectTo(server)));
@@ -203,12 +203,12 @@ describe("scripts of the SDK are served", () => {
       wire.write(head({}, "GET /static/array.js"));
     }
     await until(() => server.http.inflight() === wires.length, "all are on their way");
-    // A copy for each would be a gigabyte.
+    // A copy for each would take a gigabyte.
     expect(process.memoryUsage().rss - before).toBeLessThan(200_000_000);
     for (const wire of wires) wire.socket.destroy();
   });
 
-  test("a client that goes in the middle is counted as gone", async () => {
+  test("counts a client that leaves in the middle as gone", async () => {
     const server = await startTestServer({ files: filesOf(Buffer.alloc(64_000_000)) });
     const wire = await connectTo(server);
     wire.socket.pause();
@@ -222,13 +222,13 @@ describe("scripts of the SDK are served", () => {
     expect([server.finished, server.aborted]).toEqual([[], ["answer"]]);
   });
 
-  test("a HEAD of a script is its headers", async () => {
+  test("answers a HEAD of a script with its headers", async () => {
     const server = await startTestServer({ files });
     const reply = await get(server, "/static/recorder.js", {}, "HEAD");
     expect([reply.status, reply.body, reply.headers.has("etag")]).toEqual([200, "", true]);
   });
 
-  test("the setting names the package's folder, or off", async () => {
+  test("takes the package's folder or "off" from the setting", async () => {
     expect(posthogJsFolder(folder)).toBe(folder);
     expect(posthogJsFolder("off")).toBe("off");
     expect(readStaticFiles("off")).toBeUndefined();

@@ -1,5 +1,6 @@
-// The newer protocol (v1): what an event says outside of its properties is put inside them,
-// whatever they hold and however they are written, and what they say themselves counts.
+// The newer protocol (v1): fields outside an event's properties are added to the properties,
+// whatever they hold and however they are written. What the properties hold themselves takes
+// precedence.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -22,7 +23,7 @@ interface Added extends Record<string, unknown> {
 
 let replaced: unknown;
 
-/** The event as it is before it is stored. `replaced` has what of it is ignored. */
+/** The event before it is stored. `replaced` holds the ignored fields. */
 function withAdditions(event: object, indent: number): Added {
   const body = Buffer.from(JSON.stringify({ batch: [event] }, undefined, indent));
   expect(scanner.scan(body)).toBe(ScanStatus.Ok);
@@ -58,8 +59,8 @@ const event = fc.record(
   { requiredKeys: ["uuid"] },
 );
 
-describe("what is said outside is put inside", () => {
-  test("the same comes out as of JavaScript objects", () => {
+describe("fields outside the properties are added to them", () => {
+  test("gives the same result as with JavaScript objects", () => {
     fc.assert(
       fc.property(event, fc.constantFrom(0, 1), (sent, indent) => {
         const isOn = (value: unknown) => /^(true|1)$/.test(String(value).trim().toLowerCase());
@@ -105,7 +106,7 @@ describe("what is said outside is put inside", () => {
     [{ options: { product_tour_id: true } }],
     [{ options: { product_tour_id: 0.5 } }],
     [{ options: { other: "x".repeat(4_096) } }],
-  ])("%j cannot be read: it is ignored and kept", (event) => {
+  ])("ignores and keeps unreadable %j", (event) => {
     const { properties } = withAdditions(event, 0);
     expect(properties).toEqual({ $lib: "sdk", $lib_version: "1" });
     const long = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
@@ -114,7 +115,7 @@ describe("what is said outside is put inside", () => {
     expect(replaced).toEqual({ [name]: isLong ? long(value).slice(0, 256) : value });
   });
 
-  test("one option that cannot be read costs no other", () => {
+  test("ignores only the option that cannot be read", () => {
     const options = { cookieless_mode: "x", process_person_profile: false, product_tour_id: 1.5 };
     const { properties } = withAdditions({ options, session_id: [], window_id: "w" }, 0);
     expect(properties).toMatchObject({ $window_id: "w", $process_person_profile: false });
@@ -122,7 +123,7 @@ describe("what is said outside is put inside", () => {
     expect(replaced).toEqual({ options, session_id: [] });
   });
 
-  test.each([{ options: [] }, { options: {} }, { options: null }])("%j says nothing", (event) => {
+  test.each([{ options: [] }, { options: {} }, { options: null }])("adds nothing for %j", (event) => {
     expect(withAdditions(event, 1)).toEqual({
       ...event,
       properties: { $lib: "sdk", $lib_version: "1" },
@@ -132,7 +133,7 @@ describe("what is said outside is put inside", () => {
   test.each([
     ["t", "t"],
     [12, "12"],
-  ])("a tour %j is %j", (tour, text) => {
+  ])("turns the tour %j into %j", (tour, text) => {
     const read = withAdditions({ options: { product_tour_id: tour } }, 0);
     expect(read.properties).toMatchObject({ $product_tour_id: text });
   });

@@ -1,5 +1,5 @@
-// The newer protocol (v1) in the intake: outcomes of frames become results of the events in them,
-// whichever frame is heard of first, for batches of any length, and long ones keep nobody waiting.
+// The newer protocol (v1) in the intake: outcomes of frames become results of their events, in any
+// order of settlement and for batches of any length, and long ones delay no other request.
 
 import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
@@ -11,7 +11,7 @@ import { costOf, waitMsOf } from "../../../kit/cost-of.ts";
 import { dropped, event, intakeOnFrames, settleAll } from "../frames-kit.ts";
 
 describe("each event of a request has its own outcome", () => {
-  test("each event has the outcome of its frame, whichever is heard of first", async () => {
+  test("gives each event the outcome of its frame, in any order of settlement", async () => {
     const { frames, given, send } = intakeOnFrames();
     const batch = Array.from({ length: 30 }, (_, index) =>
       index % 10 === 3 ? dropped() : event(60_000),
@@ -30,8 +30,8 @@ describe("each event of a request has its own outcome", () => {
       for (const uuid of uuids)
         said.set(uuid, outcome in retries ? retries[outcome as "refused"] : { result: "ok" });
     }
-    // Once a frame is refused, or not heard of in time as is the eighth, the rest is not placed,
-    // and hears why.
+    // Once a frame is refused, or times out like the eighth, the remaining events are not placed
+    // and get that outcome.
     const expected = batch.map(({ uuid, event: name }) =>
       name === "" && results?.[uuid]?.result === "drop"
         ? { result: "drop", details: "no_event" }
@@ -44,7 +44,7 @@ describe("each event of a request has its own outcome", () => {
     expect(given.givenBack).toBe(1);
   });
 
-  test("what is not placed any more hears why", async () => {
+  test("gives events that are no longer placed the reason", async () => {
     const batch = Array.from({ length: 60 }, () => event(60_000));
     let nowMs = 0;
     let isFull = false;
@@ -89,7 +89,7 @@ describe("each event of a request has its own outcome", () => {
     }
   });
 
-  test("what was found counts when it is told, and of events that are stored", async () => {
+  test("counts results when they are sent, and only those of stored events", async () => {
     const { frames, counted, send } = intakeOnFrames();
     const timeless = (textBytes: number) => ({ ...event(textBytes), timestamp: undefined });
     const refused = send([timeless(0), dropped()]);
@@ -105,7 +105,7 @@ describe("each event of a request has its own outcome", () => {
     expect(counted).toEqual({ none: stored, missing_timestamp: stored, no_event: 1 });
   });
 
-  test("where nothing is stored the request is refused, whatever was dropped beside", async () => {
+  test("rejects the request if nothing is stored, even if events were dropped", async () => {
     const { frames, send } = intakeOnFrames();
     for (const [outcome, code] of [
       ["refused", "store_full"],
@@ -117,7 +117,7 @@ describe("each event of a request has its own outcome", () => {
     }
   });
 
-  test("what is dropped counts once it is told, also beside what is to be sent again", async () => {
+  test("counts dropped events once, also with events to be sent again", async () => {
     const { frames, given, send } = intakeOnFrames();
     const { answer, work } = send([dropped(), ...Array.from({ length: 10 }, () => event(60_000))]);
     await settleAll(frames, work, (at) => (at === 0 ? "stored" : "refused"));
@@ -125,7 +125,7 @@ describe("each event of a request has its own outcome", () => {
     expect(given).toMatchObject({ dropped: 1, stored: frames[0]?.uuids.length });
   });
 
-  test("stored and dropped events keep their cost, and what is to be sent again gets it back once", async () => {
+  test("charges stored and dropped events, and refunds events to be sent again once", async () => {
     const burst = { events: 1_000, bytes: 10_000_000 };
     const meter = new Meter(() => 0);
     meter.setQuota({ eventsPerSecond: 1, bytesPerSecond: 10_000, burstSeconds: 1_000 });
@@ -139,17 +139,17 @@ describe("each event of a request has its own outcome", () => {
     expect(stored).toBeGreaterThan(0);
     expect(stored).toBeLessThan(20);
     expect(meter.counts).toMatchObject({ accepted: stored, dropped: 20 });
-    // What is left is read from how long a request of two bursts would have to wait.
+    // The rest is derived from how long a request of two bursts would have to wait.
     const leftOf = (rate: "events" | "bytes", perSecond: number) => {
       const waitMs = waitMsOf(meter, { ...costOf(0, 0), [rate]: 2 * burst[rate] });
       return burst[rate] - (waitMs * perSecond) / 1_000;
     };
-    // Of what was dropped the bytes were work, and there is no retry to pay them with.
+    // Dropped bytes were work, and no retry will pay for them.
     expect(leftOf("events", 1)).toBeCloseTo(burst.events - stored);
     expect(leftOf("bytes", 10_000)).toBeCloseTo(burst.bytes - (bodyBytes * (stored + 20)) / 40);
   });
 
-  test("ids of frames are those of the events in them: a part that is sent again is known, other events are not", async () => {
+  test("derives frame ids from the events: a part sent again is recognised, other events are not", async () => {
     const { frames, send } = intakeOnFrames();
     const batch = Array.from({ length: 16 }, () => event(60_000));
     const requestId = randomUUID();
@@ -171,7 +171,7 @@ describe("each event of a request has its own outcome", () => {
     expect(new Set(frames.slice(0, before).map(({ messageId }) => messageId)).size).toBe(before);
   });
 
-  test("a batch longer than the table is answered whole, and a uuid that comes twice is found at its end", async () => {
+  test("answers a batch longer than the table whole, and finds a repeated uuid at its end", async () => {
     const { frames, send } = intakeOnFrames();
     const batch = Array.from({ length: 40_000 }, () => event());
     const { answer, work } = send(batch);
@@ -188,7 +188,7 @@ describe("each event of a request has its own outcome", () => {
     expect(frames).toHaveLength(before);
   });
 
-  test("the nil UUID is to be sent again while one of its events is not stored", async () => {
+  test("reports the nil UUID for retry while one of its events is not stored", async () => {
     const nil = "00000000-0000-0000-0000-000000000000";
     const { frames, send } = intakeOnFrames();
     const batch = Array.from({ length: 12 }, () => ({ ...event(60_000), uuid: nil }));
@@ -201,7 +201,7 @@ describe("each event of a request has its own outcome", () => {
     });
   });
 
-  test("uuids are told apart by every digit, and come back as they were", () => {
+  test("compares every digit of a uuid, and returns it as it was sent", () => {
     const uuids = Array.from({ length: 3_000 }, () => randomUUID() as string);
     const near = Array.from({ length: 36 }, (_, at) => {
       const digits = [..."00000000-0000-0000-0000-000000000000"];

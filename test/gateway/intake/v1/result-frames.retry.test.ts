@@ -1,6 +1,6 @@
-// The newer protocol (v1): a client is told what is not stored, or may not be, and sends that
-// again, alone. What was stored all the same is known again, however much stood between those
-// events the first time, and whatever else of the request is another now.
+// The newer protocol (v1): the client learns which events were not, or may not have been, stored,
+// and resends only those. Events that were stored are recognised, whatever was between them the
+// first time, and whatever else in the request has changed.
 
 import { randomInt, randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
@@ -14,7 +14,7 @@ import {
   settleAll,
 } from "../frames-kit.ts";
 
-/** What a stream does with frames: it takes each id once. Some acknowledgements come too late. */
+/** Simulates a stream: it takes each id once. Some acknowledgements arrive too late. */
 class Store {
   readonly uuids: string[] = [];
   readonly #ids = new Set<string>();
@@ -30,7 +30,7 @@ class Store {
 
 type Sent = ReturnType<typeof event>;
 
-/** Sends what is to be sent again until nothing is. Answers how often it took. */
+/** Resends what must be sent again until nothing is left. Returns the number of attempts. */
 async function sendUntilStored(
   { frames, send }: ReturnType<typeof intakeOnFrames>,
   store: Store,
@@ -62,8 +62,8 @@ async function sendUntilStored(
 const storable = (batch: readonly Sent[]) =>
   batch.filter(({ event: name }) => name !== "").map(({ uuid }) => uuid);
 
-describe("what is retried alone is known", () => {
-  test("events that stood apart, with one between them that is dropped, are known without it", async () => {
+describe("a partial retry is recognised", () => {
+  test("recognises events without the dropped event that was between them", async () => {
     const { frames, send } = intakeOnFrames();
     const [a, c] = [event(), event()];
     const requestId = randomUUID();
@@ -71,7 +71,7 @@ describe("what is retried alone is known", () => {
     send([a, c], requestId, { between: ",\n  " });
     send([dropped(), dropped(), a, dropped(), c, dropped()], requestId);
     expect(new Set(frames.map(({ messageId }) => messageId)).size).toBe(1);
-    // Others are others.
+    // Other events are not recognised.
     send([a], requestId);
     send([c, a], requestId);
     send([a, { ...c, distinct_id: "v" }], requestId);
@@ -79,7 +79,7 @@ describe("what is retried alone is known", () => {
     expect(new Set(frames.map(({ messageId }) => messageId)).size).toBe(5);
   });
 
-  test("events without uuids are known by the request id, and never without one", () => {
+  test("recognises events without uuids by the request id, and never without one", () => {
     const { frames, send } = intakeOnFrames();
     const nil = { ...event(), uuid: "00000000-0000-0000-0000-000000000000" };
     const requestId = randomUUID();
@@ -95,13 +95,13 @@ describe("what is retried alone is known", () => {
     expect(frames.at(-1)!.messageId).toBe(frames.at(-2)!.messageId);
   });
 
-  test("whatever frames were not heard of, no event of them is stored twice", async () => {
+  test("stores no event twice, whichever frames had no answer", async () => {
     const intake = intakeOnFrames();
     const rounds = 12;
     let attemptsInAll = 0;
     for (let round = 0; round < rounds; round++) {
       const store = new Store();
-      // Of the larger ones some are alone in a frame.
+      // Some of the larger events are alone in a frame.
       const batch = Array.from({ length: 300 }, (_, index) => {
         const sizes = index % 4 === 0 ? [400, 20_000] : [400, 4_000, 20_000, 100_000];
         const one =
@@ -120,7 +120,7 @@ describe("what is retried alone is known", () => {
       attemptsInAll += attempts;
       expect([...store.uuids].sort()).toEqual(storable(batch).sort());
     }
-    // In one of them chance may have every frame heard of.
+    // In one of them every frame may happen to be answered.
     expect(attemptsInAll).toBeGreaterThan(rounds);
   });
 });

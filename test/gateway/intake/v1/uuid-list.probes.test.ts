@@ -1,5 +1,5 @@
-// Whichever uuids a client chooses, the list of a request's uuids looks at no more slots than it
-// does for random ones. Slots are counted, not time.
+// Whichever uuids a client chooses, the list of a request's uuids reads no more slots than for
+// random ones. Slots are counted, not time.
 
 import { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
@@ -69,14 +69,14 @@ function words(word: number): Words {
   return [word, word, word, word];
 }
 
-/** A uuid with no bit, one, two and three of its bits flipped. */
+/** A uuid with none, one, two and three of its bits flipped. */
 function allBitFlips(): Words[] {
   const flips: Words[] = [];
   for (let one = 0; one < 128; one++) {
     for (let two = one; two < 128; two++) {
       for (let three = two; three < 128 && flips.length < uuids; three++) {
         const set = new Set([one, two, three]);
-        // Each set of bits once: two equal ones are written in one order only.
+        // Each set of bits once: the same set is generated in one order only.
         if (two === one && three !== two) continue;
         const flipped = new Uint32Array([0x12345678, 0x9abc4def, 0x8123cafe, 0x55aa00ff]);
         for (const bit of set) flipped[bit >> 5]! ^= 1 << (bit & 31);

@@ -1,5 +1,5 @@
-// The uuids of a long batch are read in slices of so much work, and no longer than the request has
-// time.
+// The uuids of a long batch are read in slices of limited work, and not beyond the request's
+// deadline.
 
 import { randomUUID } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
@@ -33,24 +33,24 @@ function scanned(events: number): Work {
 const share = () =>
   new LoopShare({ nextTurn: () => setImmediate(), monotonicMs: () => performance.now() });
 
-test("a slice looks at no more slots than it may", async () => {
+test("limits the slots read in one slice", async () => {
   let slices = 0;
   const uuids = await readUuidsInTurns(scanned(40_000), share(), () => void slices++);
   if (!(uuids instanceof UuidList)) return expect.unreachable("refused");
   expect(uuids.length).toBe(40_000);
-  // A slice ends with the row that comes to its bound, which may look at a few slots more.
+  // A slice ends with the row that reaches its limit, which may read a few slots more.
   expect(slices).toBeGreaterThanOrEqual(uuids.probes / (512 + 20));
   expect(slices).toBeGreaterThan(40_000 / 512);
 });
 
-test("the reading ends in the slice in which the time is over", async () => {
+test("stops reading in the slice in which the deadline passes", async () => {
   let slices = 0;
   const refusal = () => (++slices === 3 ? tooLate : undefined);
   expect(await readUuidsInTurns(scanned(40_000), share(), refusal)).toBe(tooLate);
   expect(slices).toBe(3);
 });
 
-test("a request whose time is over hears that, and not what its last event lacks", async () => {
+test("reports the deadline, not what the last event lacks", async () => {
   let monotonicMs = 0;
   const shares: ProjectShares = {
     ...{ addUnderWay() {}, stored() {} },

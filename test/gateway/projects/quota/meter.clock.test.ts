@@ -1,5 +1,5 @@
-// A meter lets through what its limits say, on average and at once, for requests of any size, and a
-// clock that stands or jumps neither opens nor shuts it for good.
+// A meter admits what its limits allow, on average and at once, for requests of any size. A clock
+// that stops or jumps neither opens nor closes it for good.
 
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
@@ -14,7 +14,7 @@ beforeEach(() => {
   meter = new Meter(() => nowMs);
 });
 
-/** Requests, one each `everyMs`, for so long; the events of those let through. */
+/** Sends a request every `everyMs` for `forMs`; returns the events of those admitted. */
 function offer(forMs: number, everyMs: number, events: number, bytes = 0): number {
   let admitted = 0;
   for (const untilMs = nowMs + forMs; nowMs < untilMs; nowMs += everyMs) {
@@ -24,7 +24,7 @@ function offer(forMs: number, everyMs: number, events: number, bytes = 0): numbe
 }
 
 describe("a quota holds whatever the clock does", () => {
-  test("without limits everything passes, and the clock is not read", () => {
+  test("admits everything without limits, and does not read the clock", () => {
     meter = new Meter(() => {
       throw new Error("read");
     });
@@ -32,22 +32,22 @@ describe("a quota holds whatever the clock does", () => {
     expect(waitMsOf(meter, costOf(1e9, 1e12))).toBe(0);
   });
 
-  test.each([1, 7, 100, 2_000])("the rate holds for requests of %i events", (events) => {
+  test.each([1, 7, 100, 2_000])("keeps the rate for requests of %i events", (events) => {
     meter.setQuota({ eventsPerSecond: 1_000, burstSeconds: 2 });
     const admitted = offer(600_000, 1, events);
-    // Of 600 s: the burst, the rate, and the one request that may go over.
+    // For 600 s: the burst, the rate, and the one request that may exceed it.
     expect(admitted).toBeGreaterThanOrEqual(600_000);
     expect(admitted).toBeLessThanOrEqual(602_000 + events);
   });
 
-  /** Of limits that are low, usual or high, with a burst of any length. */
+  /** Limits that are low, usual or high, with any burst. */
   const anyLimit = fc.record({
     eventsPerSecond: fc.constantFrom(0.1, 3, 10, 1_000, 33_333.3),
     bytesPerSecond: fc.constantFrom(1, 500, 40_000, 2e6),
     burstSeconds: fc.constantFrom(0.01, 1, 10, 300),
   });
 
-  test("in ten minutes of any requests no more passes than the rate, a burst, and a burst of debt", () => {
+  test("admits no more in ten minutes than the rate, a burst, and a burst of debt", () => {
     const anyRequests = fc.array(
       fc.record({
         everyMs: fc.constantFrom(1, 20, 999, 30_000),
@@ -82,7 +82,7 @@ describe("a quota holds whatever the clock does", () => {
     fc.assert(property, { numRuns: 60 });
   });
 
-  test("however low the limits are, what an SDK sends at once passes, and whatever passed, within a burst it does again", () => {
+  test("admits what an SDK sends at once however low the limits are, and admits it again within a burst", () => {
     const sent = fc.record({
       events: fc.integer({ min: 1, max: 200_000 }),
       bytes: fc.integer({ min: 2, max: 4e6 }),
@@ -109,7 +109,7 @@ describe("a quota holds whatever the clock does", () => {
     fc.assert(property);
   });
 
-  test("after a pause of any length a burst is let through at once, and no more", () => {
+  test("admits a burst and no more after a pause of any length", () => {
     meter.setQuota({ eventsPerSecond: 100, burstSeconds: 5 });
     for (const pauseMs of [0, 5_000, 3_600_000]) {
       nowMs += pauseMs;
@@ -118,7 +118,7 @@ describe("a quota holds whatever the clock does", () => {
     }
   });
 
-  test("of two limits the one is named that has to be waited for longer", () => {
+  test("reports the limit that takes longer to wait for", () => {
     meter.setQuota({ eventsPerSecond: 100, bytesPerSecond: 65_536, burstSeconds: 1 });
     expect(waitMsOf(meter, costOf(100, 1))).toBe(0);
     expect(refusalOf(meter, costOf(1, 1))).toMatchObject({ what: "events", perSecond: 100 });
@@ -129,7 +129,7 @@ describe("a quota holds whatever the clock does", () => {
     expect(refusalOf(meter, costOf(1, 1))).toMatchObject({ what: "bytes", perSecond: 65_536 });
   });
 
-  test("a request larger than the burst passes, and is paid off before the next", () => {
+  test("admits a request larger than the burst, and pays it off before the next", () => {
     meter.setQuota({ eventsPerSecond: 100, burstSeconds: 1 });
     expect(waitMsOf(meter, costOf(150, 1))).toBe(0);
     const waitMs = waitMsOf(meter, costOf(1, 1));
@@ -140,7 +140,7 @@ describe("a quota holds whatever the clock does", () => {
     expect(waitMsOf(meter, costOf(100, 1))).toBe(0);
   });
 
-  test("a request of up to two bursts passes when what it owes is a burst at most, and is told until when it has to wait", () => {
+  test("admits a request of up to two bursts if the debt is at most a burst, and reports the time to wait", () => {
     meter.setQuota({ eventsPerSecond: 100, burstSeconds: 1 });
     expect(waitMsOf(meter, costOf(200, 1))).toBe(0);
     expect(waitMsOf(meter, costOf(1, 1))).toBeCloseTo(1_000);
@@ -153,7 +153,7 @@ describe("a quota holds whatever the clock does", () => {
   });
 
   test.each([1_000, 20_000, 33_000_000])(
-    "a request of %i events shuts nobody out for longer than a burst",
+    "blocks no project for longer than a burst after a request of %i events",
     (events) => {
       meter.setQuota({ eventsPerSecond: 1_000, bytesPerSecond: 10_000, burstSeconds: 10 });
       for (let count = 0; count < 3; count++) waitMsOf(meter, costOf(events, events * 3));
@@ -163,7 +163,7 @@ describe("a quota holds whatever the clock does", () => {
     },
   );
 
-  test("what is more than two bursts is said to be too large, but never what an SDK sends at once", () => {
+  test("rejects more than two bursts as too large, but never what an SDK sends at once", () => {
     meter.setQuota({ eventsPerSecond: 1_000, bytesPerSecond: 1_000_000, burstSeconds: 2 });
     expect(refusalOf(meter, costOf(4_001, 1))).toEqual({
       what: "events",
@@ -193,7 +193,7 @@ describe("a quota holds whatever the clock does", () => {
   });
 
   test.each([100, 200])(
-    "%i dropped events cost their bytes, and of events the one that a request costs",
+    "charges %i dropped events their bytes and the one event of a request",
     (events) => {
       meter.setQuota({ eventsPerSecond: 100, bytesPerSecond: 100_000, burstSeconds: 1 });
       takenOf(meter, costOf(events, 50_000)).countDropped(events);
@@ -205,7 +205,7 @@ describe("a quota holds whatever the clock does", () => {
     },
   );
 
-  test("of two limits each holds", () => {
+  test("keeps both of two limits", () => {
     meter.setQuota({ eventsPerSecond: 1_000, bytesPerSecond: 10_000, burstSeconds: 10 });
     const bytesBound = offer(100_000, 1, 1, 100);
     expect(bytesBound).toBeGreaterThanOrEqual(10_000);
@@ -216,13 +216,13 @@ describe("a quota holds whatever the clock does", () => {
     expect(eventsBound).toBeLessThanOrEqual(110_010);
   });
 
-  test("a request without events counts as one", () => {
+  test("counts a request without events as one event", () => {
     meter.setQuota({ eventsPerSecond: 10, burstSeconds: 10 });
     for (let count = 0; count < 100; count++) expect(waitMsOf(meter, costOf(0, 2))).toBe(0);
     expect(waitMsOf(meter, costOf(0, 2))).toBeGreaterThan(0);
   });
 
-  test("a clock that stands or goes back lets through no more than a burst, and goes on when it does", () => {
+  test("admits no more than a burst while the clock stops or goes back, and resumes when it does", () => {
     meter.setQuota({ eventsPerSecond: 10, burstSeconds: 10 });
     for (let count = 0; count < 100; count++) expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
     nowMs -= 500_000;
@@ -234,7 +234,7 @@ describe("a quota holds whatever the clock does", () => {
     expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
   });
 
-  test("the same limits again give nothing new; others keep what is owed; none owe nothing", () => {
+  test("ignores equal limits, keeps the debt under new ones, and drops it without limits", () => {
     const limits = { eventsPerSecond: 10, burstSeconds: 10 };
     meter.setQuota(limits);
     expect(waitMsOf(meter, costOf(200, 1))).toBe(0);
@@ -251,7 +251,7 @@ describe("a quota holds whatever the clock does", () => {
     expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
   });
 
-  test("what is refused is counted, and nothing else by it", () => {
+  test("counts rejected requests, and nothing else for them", () => {
     meter.setQuota({ eventsPerSecond: 1, burstSeconds: 1 });
     waitMsOf(meter, costOf(105, 100));
     waitMsOf(meter, costOf(7, 200));

@@ -1,5 +1,5 @@
-// A project that is deleted and added again under its id goes on with the counts and the debt it
-// had; nothing of it is kept for ever.
+// A project that is deleted and added again under its id keeps its counts and debt. Nothing of it
+// is stored for ever.
 
 import { describe, expect, test } from "vitest";
 import { Meters } from "../../../../src/gateway/projects/quota/meters.ts";
@@ -10,8 +10,8 @@ import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 const rig = registryRig();
 const soon = { timeout: 30_000, interval: 10 };
 
-describe("a project that comes back keeps its meter", () => {
-  test("its usage goes on, also while it is gone, and its quota holds", async () => {
+describe("a project that returns keeps its meter", () => {
+  test("continues its usage, also while it is deleted, and keeps its quota", async () => {
     const place = newPlace();
     const bucket = await openBucket(rig.connection, place);
     const quota = { eventsPerSecond: 1, burstSeconds: 3_600 };
@@ -39,7 +39,7 @@ describe("a project that comes back keeps its meter", () => {
     expect(waitMsOf(registry.byKey("phc_shop")!.meter, costOf(1, 1))).toBeGreaterThan(60_000);
   });
 
-  test("of those that are gone the last few are kept, and all that are there", () => {
+  test("keeps the meters of the last few deleted projects, and of all existing ones", () => {
     const meters = new Meters({ monotonicMs: () => 0, deletedMax: 2 });
     const ids = () => [...meters.all()].map(({ projectId }) => projectId).sort();
     for (const id of ["a", "b", "c", "d", "e"]) meters.of(id);
@@ -51,11 +51,11 @@ describe("a project that comes back keeps its meter", () => {
     expect(ids()).toEqual(["a", "b", "c", "d", "e"]);
     meters.leave("c");
     expect(ids()).toEqual(["b", "c", "d", "e"]);
-    for (const id of ["b", "d", "nobody"]) meters.leave(id);
+    for (const id of ["b", "d", "missing"]) meters.leave(id);
     expect(ids()).toHaveLength(2);
   });
 
-  test("what an evicted meter has counted is told once, and a later meter is not taken for it", () => {
+  test("reports the counts of an evicted meter once, and does not confuse it with a later meter", () => {
     const meters = new Meters({ monotonicMs: () => 0, deletedMax: 1 });
     const first = meters.of("a");
     first.countStored(5, 0);

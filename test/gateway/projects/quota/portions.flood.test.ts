@@ -1,6 +1,6 @@
-// What a flooded project's quota lets through comes together, is as much as without that, and comes
-// within a portion's time. Nobody else is kept waiting: not a client that is now and then over its
-// quota, nor small requests behind one that is too large for the tokens there are.
+// What the quota of a flooded project admits arrives together, amounts to the same as without a
+// flood, and arrives within a portion's time. Others do not wait: neither a client that sometimes
+// exceeds its quota, nor small requests after one that is too large for the available tokens.
 
 import { beforeEach, describe, expect, test } from "vitest";
 import { Meter } from "../../../../src/gateway/projects/quota/meter.ts";
@@ -15,7 +15,7 @@ beforeEach(() => {
   meter = new Meter(() => nowMs);
 });
 
-/** The events let through in each millisecond of `forMs`, of so many requests in each. */
+/** The events admitted in each millisecond of `forMs`, with this many requests in each. */
 function flood(forMs: number, requestsAMs: number): number[] {
   return Array.from({ length: forMs }, () => {
     nowMs++;
@@ -30,21 +30,21 @@ function sumOf(numbers: readonly number[]): number {
   return numbers.reduce((sum, number) => sum + number, 0);
 }
 
-describe("what a flooded project may send comes in portions", () => {
+describe("a flooded project is admitted in portions", () => {
   test.each([
     { eventsPerSecond: 500, burstSeconds: 0.2 },
     { bytesPerSecond: 50_000, burstSeconds: 0.2 },
-  ])("together, and as much as its quota says: %o", (quota) => {
+  ])("together, and as much as its quota allows: %o", (quota) => {
     meter.setQuota(quota);
     flood(5_000, 5);
     const admitted = flood(10_000, 5);
     expect(sumOf(admitted)).toBeGreaterThanOrEqual(4_950);
     expect(sumOf(admitted)).toBeLessThanOrEqual(5_050);
-    // One by one they would come in 5,000 of the milliseconds.
+    // One by one they would be spread over 5,000 of the milliseconds.
     expect(admitted.filter((events) => events > 0).length).toBeLessThan(2_000);
   });
 
-  test("once the flood is over, the next request waits for a portion at most, and says so", () => {
+  test("makes the next request wait for a portion at most after the flood, and reports the wait", () => {
     meter.setQuota({ eventsPerSecond: 500, burstSeconds: 0.2 });
     flood(5_000, 5);
     const waitMs = waitMsOf(meter, costOf(1, 100));
@@ -54,7 +54,7 @@ describe("what a flooded project may send comes in portions", () => {
     expect(waitMsOf(meter, costOf(1, 100))).toBe(0);
   });
 
-  test("which of two limits gathers is said while there are tokens of both", () => {
+  test("reports which of two limits is collecting while there are tokens of both", () => {
     meter.setQuota({ eventsPerSecond: 1e6, bytesPerSecond: 50_000, burstSeconds: 0.2 });
     flood(5_000, 5);
     nowMs += 2 * portionMs;
@@ -62,7 +62,7 @@ describe("what a flooded project may send comes in portions", () => {
     expect(refusalOf(meter, costOf(1, 1))).toMatchObject({ what: "bytes", perSecond: 50_000 });
   });
 
-  test("another quota counts at once", () => {
+  test("applies another quota at once", () => {
     meter.setQuota({ eventsPerSecond: 500, burstSeconds: 0.2 });
     flood(5_000, 5);
     expect(waitMsOf(meter, costOf(1, 1))).toBeGreaterThan(0);
@@ -71,7 +71,7 @@ describe("what a flooded project may send comes in portions", () => {
     expect(waitMsOf(meter, costOf(1, 1))).toBe(0);
   });
 
-  test("a clock that goes back keeps nobody out for longer", () => {
+  test("blocks no client longer when the clock goes back", () => {
     meter.setQuota({ eventsPerSecond: 500, burstSeconds: 0.2 });
     flood(5_000, 5);
     nowMs -= 500_000;
@@ -81,8 +81,8 @@ describe("what a flooded project may send comes in portions", () => {
   });
 });
 
-describe("who does not flood is let in as soon as there is a token", () => {
-  test("a client with fewer refusals than a flood's", () => {
+describe("a client that does not flood is admitted as soon as there is a token", () => {
+  test("admits a client with fewer rejections than a flood", () => {
     meter.setQuota({ eventsPerSecond: 1_000, burstSeconds: 0.1 });
     for (let count = 0; count < 100; count++) waitMsOf(meter, costOf(1, 1));
     for (let round = 0; round < 100; round++) {
@@ -93,7 +93,7 @@ describe("who does not flood is let in as soon as there is a token", () => {
     }
   });
 
-  test("small requests beside large ones, for which the tokens do not do", () => {
+  test("admits small requests alongside large ones that exceed the tokens", () => {
     meter.setQuota({ eventsPerSecond: 100, burstSeconds: 1 });
     waitMsOf(meter, costOf(50, 1));
     for (let count = 0; count < 10 * refusalsOfFlood; count++)

@@ -1,5 +1,5 @@
-// A slow store is not asked for the whole bucket again because of one or two questions without an
-// answer: that would slow it more. After three in a row the whole bucket is read again.
+// One or two unanswered requests to a slow store do not cause a full reading of the bucket, which
+// would slow it further. After three in a row the whole bucket is read again.
 
 import { type NatsConnection, TimeoutError } from "@nats-io/nats-core";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -21,8 +21,8 @@ interface SlowConnection {
 }
 
 /**
- * The rig's connection, on which a question how a stream stands gets no answer where `isAnswered`
- * says so, and else one after `answered`.
+ * The rig's connection, on which a stream info request gets no answer if `isAnswered` says so, and
+ * otherwise one after `answered`.
  */
 function slowConnection({
   isAnswered = () => true,
@@ -51,7 +51,7 @@ function slowConnection({
 }
 
 describe("a slow store", () => {
-  test("is read again from the start after three questions in a row without an answer", async () => {
+  test("is read again from the start after three unanswered requests in a row", async () => {
     const place = newPlace();
     await addProject(rig.connection, { ...place, id: "first", key: "phc_first" });
     const answers: boolean[] = [];
@@ -82,7 +82,7 @@ describe("a slow store", () => {
     await expect.poll(() => registry.byKey("phc_third")?.id, soon).toBe("third");
   });
 
-  test("puts unknown keys in doubt while a question waits for its answer", async () => {
+  test("makes unknown keys uncertain while a request waits for its answer", async () => {
     const place = newPlace();
     await addProject(rig.connection, { ...place, id: "first", key: "phc_first" });
     let gate: Promise<void> | undefined;

@@ -1,4 +1,4 @@
-// What is wrong in the bucket is told without its content and costs no project that works.
+// Damaged entries of the bucket are reported without their content, and affect no working project.
 
 import { expect, test } from "vitest";
 import { openBucket } from "../../../../src/gateway/projects/registry/bucket.ts";
@@ -7,7 +7,7 @@ import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
 
-test("damaged entries do no harm: values that are no projects are ignored, and the log holds no key", async () => {
+test("ignores values that are not projects, and logs no key", async () => {
   const place = newPlace();
   const bucket = await openBucket(rig.connection, place);
   await addProject(rig.connection, { ...place, id: "good", key: "phc_good" });

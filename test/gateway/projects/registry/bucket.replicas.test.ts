@@ -1,5 +1,4 @@
-// A first start that asks for more copies than one server can hold says which setting asks for
-// them.
+// If the first start requests more replicas than one server can hold, the error names the setting.
 
 import { expect, test } from "vitest";
 import { addProject } from "../../../../src/gateway/projects/registry/commands.ts";
@@ -7,7 +6,7 @@ import { newPlace, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
 
-test("replicas need a cluster: replicas without a cluster are refused with the setting's name", async () => {
+test("rejects replicas without a cluster, with the setting's name", async () => {
   const adding = addProject(rig.connection, { ...newPlace(), replicas: 3, id: "shop" });
   await expect(adding).rejects.toThrow(/: replicas > 1 .*: PENSTOCK_REPLICAS=3 needs a cluster/);
 });

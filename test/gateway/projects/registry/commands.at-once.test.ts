@@ -1,5 +1,5 @@
-// Operators who change a project at the same time lose neither's change; ids and keys stay unique;
-// keys are strong.
+// Operators who change a project concurrently lose neither change; ids and keys stay unique; keys
+// are strong.
 
 import { describe, expect, test } from "vitest";
 import { openExistingBucket } from "../../../../src/gateway/projects/registry/bucket.ts";
@@ -15,8 +15,8 @@ import { newPlace, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
 
-describe("edits at once lose nothing", () => {
-  test("keys added at once are all there", async () => {
+describe("concurrent edits lose nothing", () => {
+  test("stores all keys that are added concurrently", async () => {
     const place = newPlace();
     await addProject(rig.connection, { ...place, id: "shop", key: "phc_first" });
     const rotations = Array.from({ length: 4 }, () =>
@@ -32,7 +32,7 @@ describe("edits at once lose nothing", () => {
     expect(project?.enabled).toBe(false);
   });
 
-  test("of two that add one project the second is refused", async () => {
+  test("rejects the second of two concurrent adds of a project", async () => {
     const place = newPlace();
     const outcomes = await Promise.allSettled([
       addProject(rig.connection, { ...place, id: "shop" }),
@@ -44,7 +44,7 @@ describe("edits at once lose nothing", () => {
     );
   });
 
-  test("of many that take one key at once one gets it, in a bucket that is new and in one that is not", async () => {
+  test("gives a key that many claim concurrently to one, in a new bucket and in an existing one", async () => {
     const place = newPlace();
     for (const key of ["phc_first", "phc_second"]) {
       const adding = Array.from({ length: 6 }, (_, index) =>
@@ -74,7 +74,7 @@ describe("edits at once lose nothing", () => {
     expect(new Set(keys).size).toBe(keys.length);
   });
 
-  test("a list makes no bucket, nor does a change of a project that is not there", async () => {
+  test("creates no bucket for a list or a change of a missing project", async () => {
     const place = newPlace();
     expect(await listProjects(rig.connection, place)).toEqual([]);
     await expect(rotateKey(rig.connection, { ...place, id: "shop" })).rejects.toThrow(
@@ -86,7 +86,7 @@ describe("edits at once lose nothing", () => {
     expect(await openExistingBucket(rig.connection, place)).toBeUndefined();
   });
 
-  test("a key of another project, a malformed key and a malformed id are refused", async () => {
+  test("rejects a key of another project, a malformed key and a malformed id", async () => {
     const place = newPlace();
     await addProject(rig.connection, { ...place, id: "shop", key: "phc_taken" });
     const add = (id: string, key: string) => addProject(rig.connection, { ...place, id, key });
@@ -96,20 +96,20 @@ describe("edits at once lose nothing", () => {
     }
     for (const id of ["", "a.b", "a b", "*", "x".repeat(65)])
       await expect(add(id, "phc_k")).rejects.toThrow("the project's id must match");
-    await expect(rotateKey(rig.connection, { ...place, id: "nobody" })).rejects.toThrow(
-      "no project nobody",
+    await expect(rotateKey(rig.connection, { ...place, id: "absent" })).rejects.toThrow(
+      "no project absent",
     );
     expect(await listProjects(rig.connection, place)).toHaveLength(1);
   });
 
-  test("the demo project is made once and then left alone", async () => {
+  test("creates the demo project once and then leaves it alone", async () => {
     const place = newPlace();
     expect((await ensureDemoProject(rig.connection, place))?.keys).toEqual(["phc_demo"]);
     const rotated = await rotateKey(rig.connection, { ...place, id: "demo" });
     expect(await ensureDemoProject(rig.connection, place)).toEqual(rotated);
   });
 
-  test("new keys are phc_ and 43 characters of base62, every one of which occurs", () => {
+  test("creates keys of phc_ and 43 characters of base62, all of which occur", () => {
     const keys = Array.from({ length: 200 }, newKey);
     for (const key of keys) expect(key).toMatch(/^phc_[A-Za-z0-9]{43}$/);
     expect(new Set(keys).size).toBe(200);

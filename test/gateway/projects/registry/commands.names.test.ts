@@ -1,5 +1,5 @@
-// Project ids and the prefix become subjects, which stand in protocol lines: nothing that is not
-// one plain token gets there, not from an entry that somebody wrote into the bucket by hand either.
+// Project ids and the prefix become subjects, which are part of protocol lines. Only a single plain
+// token gets there, even from an entry written into the bucket by hand.
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
@@ -38,7 +38,7 @@ const hostile = [
   "x".repeat(65),
 ];
 const token = /^[A-Za-z0-9_-]{1,64}$/;
-/** Texts in which what is not allowed is as likely as what is. */
+/** Texts in which forbidden characters are as likely as allowed ones. */
 const text = fc.string({
   unit: fc.oneof(fc.constantFrom(...".*>~ \r\n\t\0$/"), fc.string({ minLength: 1, maxLength: 1 })),
   maxLength: 70,
@@ -55,8 +55,8 @@ const connection = await connect({ servers: gateway.nats.url });
 
 afterAll(() => connection.close());
 
-describe("no name reaches a protocol line", () => {
-  test("an id is one plain token, or none", () => {
+describe("no name breaks a protocol line", () => {
+  test("accepts an id only if it is one plain token", () => {
     fc.assert(
       fc.property(anyId, (id) => {
         expect(isProjectId(id)).toBe(token.test(id) && !/[\r\n]/.test(id));
@@ -67,7 +67,7 @@ describe("no name reaches a protocol line", () => {
     for (const id of hostile) expect([id, isProjectId(id)]).toEqual([id, false]);
   });
 
-  test("a subject has four tokens whatever id and prefix are let through, and is one that the stream takes", () => {
+  test("makes a subject of four tokens for every accepted id and prefix, which the stream takes", () => {
     const anyPrefix = fc.oneof(
       text,
       fc.constantFrom(...hostile),
@@ -98,18 +98,18 @@ describe("no name reaches a protocol line", () => {
     );
   });
 
-  test("entries written by hand: a project with such an id has no key, and no subject comes of it", async () => {
+  test("gives a project with an invalid id, written by hand, no key and no subject", async () => {
     const js = jetstream(connection);
     const entry = (id: string, key: string): string =>
       JSON.stringify({ id, name: id, keys: [key], enabled: true });
     const at = (id: string): string => `$KV.${bucketName("penstock")}.${id}`;
     for (const [index, id] of hostile.entries()) {
-      // Under a name of its own, and where the name can be a subject, under that.
+      // Under its own key, and if the name can be a subject, under that.
       await js.publish(at(`entry-${index}`), entry(id, `phc_hostile_${index}`));
       if (/^[^\s\0*>.]+(\.[^\s\0*>.]+)*$/.test(id))
         await js.publish(at(id), entry(id, `phc_hostile_${index}`));
     }
-    // A name like any other: it is a token.
+    // A normal name: it is a token.
     await js.publish(at("__proto__"), entry("__proto__", "phc_proto"));
     await addProject(connection, { prefix: "penstock", replicas: 1, id: "last", key: "phc_last" });
     const codeFor = async (key: string): Promise<unknown> => {
@@ -121,7 +121,7 @@ describe("no name reaches a protocol line", () => {
       return json["code"] ?? json["status"];
     };
     await expect.poll(() => codeFor("phc_last"), soon).toBe("Ok");
-    // The entries under names that can be a project's are damaged: their keys are in doubt.
+    // The entries under possible project names are damaged: their keys are uncertain.
     for (const index of hostile.keys())
       expect(await codeFor(`phc_hostile_${index}`)).toBe("unavailable");
     expect(await codeFor("phc_proto")).toBe("Ok");

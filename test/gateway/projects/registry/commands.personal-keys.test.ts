@@ -1,5 +1,5 @@
-// PostHog's personal and secret keys look like a project's and are not: a project that has one
-// would have its clients show it to everybody.
+// PostHog's personal and secret keys look like a project's. If a project had one, its clients would
+// show it to everyone.
 
 import { describe, expect, test } from "vitest";
 import { openBucket } from "../../../../src/gateway/projects/registry/bucket.ts";
@@ -12,11 +12,11 @@ import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();
 
-describe("personal keys are given to no project", () => {
+describe("personal keys are rejected", () => {
   test.each([
     ["phx_0123456789abcdef", /begins with phx_: that is a personal key .* begins with phc_/],
     ["phs_0123456789abcdef", /begins with phs_: that is a secret key .* begins with phc_/],
-  ])("%s is refused, and its text is not repeated", async (key, why) => {
+  ])("rejects %s without repeating its text", async (key, why) => {
     const place = newPlace();
     await expect(addProject(rig.connection, { ...place, id: "shop", key })).rejects.toThrow(why);
     await expect(addProject(rig.connection, { ...place, id: "shop", key })).rejects.not.toThrow(
@@ -28,7 +28,7 @@ describe("personal keys are given to no project", () => {
     expect(await listProjects(rig.connection, place)).toMatchObject([{ keys: ["phc_shop"] }]);
   });
 
-  test("one that a registry has already goes on being its project's", async () => {
+  test("keeps one that a registry already has as its project's key", async () => {
     const place = newPlace();
     const bucket = await openBucket(rig.connection, place);
     await bucket.put(

@@ -1,6 +1,6 @@
-// A quota is part of a project's entry: changes of anything else leave it as it is, with what
-// only a newer version knows; damaged ones are told and cost the project nothing; a meter outlives
-// every change.
+// A quota is part of a project's entry. Changes of other fields leave it unchanged, including
+// fields that only a newer version knows. Damaged quotas are reported and do not affect the
+// project. A meter survives every change.
 
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -20,8 +20,8 @@ const rig = registryRig();
 const soon = { timeout: 30_000, interval: 10 };
 const quota = { eventsPerSecond: 10, bytesPerSecond: 1e6, burstSeconds: 2, streamShare: 12.5 };
 
-describe("a quota is kept with its project", () => {
-  test("set, kept by other changes, taken off", async () => {
+describe("a quota is stored with its project", () => {
+  test("is set, survives other changes, and is removed", async () => {
     const place = newPlace();
     const bucket = await openBucket(rig.connection, place);
     await addProject(rig.connection, { ...place, id: "shop", key: "phc_shop" });
@@ -46,7 +46,7 @@ describe("a quota is kept with its project", () => {
     });
   });
 
-  test("what a newer version has written stays", async () => {
+  test("keeps what a newer version has written", async () => {
     const place = newPlace();
     const bucket = await openBucket(rig.connection, place);
     const entry = { id: "shop", name: "shop", keys: ["phc_shop"], enabled: true, region: "eu" };
@@ -97,14 +97,14 @@ describe("a quota is kept with its project", () => {
     await expect.poll(() => registry.byKey("phc_after")?.id, soon).toBe("after");
     expect(registry.byKey("phc_fresh")).toBeUndefined();
     expect(registry.byKey("phc_known")?.quota?.eventsPerSecond).toBe(1);
-    const told = registry.lines.filter(({ message }) => message.includes("ignored"));
-    expect(told.map(({ fields }) => String((fields as { fault: string }).fault))).toEqual([
+    const reported = registry.lines.filter(({ message }) => message.includes("ignored"));
+    expect(reported.map(({ fields }) => String((fields as { fault: string }).fault))).toEqual([
       expect.stringMatching(/^limits/),
       expect.stringMatching(/^limits/),
     ]);
   });
 
-  test("a meter stays the project's own through changes and a new reading, and takes new quota at once", async () => {
+  test("keeps a project's meter through changes and a new reading, and applies a new quota at once", async () => {
     const place = newPlace();
     await addProject(rig.connection, { ...place, id: "shop", key: "phc_shop" });
     await setQuota(rig.connection, {

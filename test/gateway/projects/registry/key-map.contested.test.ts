@@ -1,5 +1,5 @@
-// A key that two projects claim is refused until one of them gives it up. Nothing that is done to
-// either hands it over.
+// A key that two projects claim is rejected until one of them gives it up. No change to either
+// project assigns it.
 
 import { describe, expect, test } from "vitest";
 import type { MeteredProject } from "../../../../src/gateway/projects/project.ts";
@@ -13,8 +13,8 @@ const soon = { timeout: 30_000, interval: 10 };
 const value = (id: string, keys: string[]): string =>
   JSON.stringify({ id, name: id, keys, enabled: true });
 
-describe("contested keys are nobody's", () => {
-  test("edits do not decide it, the log names both, and it ends when one lets go", async () => {
+describe("contested keys belong to no project", () => {
+  test("stays contested through edits, is logged with both projects, and ends when one gives it up", async () => {
     const place = newPlace();
     const bucket = await openBucket(rig.connection, place);
     await bucket.put("z", value("z", ["phc_same", "phc_z"]));
@@ -22,7 +22,7 @@ describe("contested keys are nobody's", () => {
     expect(registry.byKey("phc_same")?.id).toBe("z");
     await bucket.put("a", value("a", ["phc_same", "phc_a"]));
     await expect.poll(() => registry.byKey("phc_same"), soon).toBeUndefined();
-    const told = () => registry.lines.filter(({ message }) => message.includes("claim one key"));
+    const reported = () => registry.lines.filter(({ message }) => message.includes("claim one key"));
     for (const id of ["a", "z"]) {
       await setQuota(rig.connection, {
         ...place,
@@ -34,7 +34,7 @@ describe("contested keys are nobody's", () => {
       expect(registry.byKey("phc_same")).toBeUndefined();
       expect(registry.refusalOf("phc_same")).toContain("More than one project");
     }
-    expect(told()).toEqual([
+    expect(reported()).toEqual([
       { fields: { projects: ["a", "z"] }, message: expect.stringContaining("refused") },
     ]);
     expect(registry.warnings).toEqual([expect.stringContaining("projects a and z claim one key")]);
@@ -45,12 +45,12 @@ describe("contested keys are nobody's", () => {
     expect(registry.warnings).toEqual([]);
     await bucket.put("z", value("z", ["phc_z", "phc_same"]));
     await expect.poll(() => registry.byKey("phc_same"), soon).toBeUndefined();
-    expect(told()).toHaveLength(2);
+    expect(reported()).toHaveLength(2);
     await bucket.delete("a");
     await expect.poll(() => registry.byKey("phc_same")?.id, soon).toBe("z");
   });
 
-  test("a start finds the clash, whatever the order of the entries", async () => {
+  test("is found at start, whatever the order of the entries", async () => {
     const place = newPlace();
     const bucket = await openBucket(rig.connection, place);
     await bucket.put("b", value("b", ["phc_same"]));
@@ -60,12 +60,12 @@ describe("contested keys are nobody's", () => {
     expect(registry.byKey("phc_a")?.id).toBe("a");
   });
 
-  test("random claims: a key has a project when exactly one claims it, and clashes are told when they begin and end", () => {
-    const told = new Map<string, boolean>();
+  test("random claims: a key has a project if exactly one claims it, and conflicts are logged when they begin and end", () => {
+    const reported = new Map<string, boolean>();
     const keys = new KeyMap(({ projects, isOver }: Clash) => {
       const pair = projects.join(" ");
-      expect(told.get(pair) ?? false).toBe(isOver);
-      told.set(pair, !isOver);
+      expect(reported.get(pair) ?? false).toBe(isOver);
+      reported.set(pair, !isOver);
     });
     const projects = new Map<string, MeteredProject>();
     let seed = 7;
@@ -94,7 +94,7 @@ describe("contested keys are nobody's", () => {
       }
       const sharing = keys.contestedPairs.map((pair) => pair.join(" ")).sort();
       expect(sharing).toEqual(
-        [...told]
+        [...reported]
           .filter(([, isOn]) => isOn)
           .map(([pair]) => pair)
           .sort(),

@@ -1,6 +1,5 @@
-// What is read of the bucket may be older than what was read before. A project that was deleted
-// since does not come back with it, and its key neither; one that is new to this process waits
-// until the bucket is as far again.
+// A reading of the bucket may be older than an earlier one. A project deleted since then does not
+// return, nor does its key. A project new to this process waits until the bucket has caught up.
 
 import { describe, expect, test } from "vitest";
 import type { MeteredProject } from "../../../../src/gateway/projects/project.ts";
@@ -33,8 +32,8 @@ function knownFrom(lastSequence: number, ...entries: [string, EntryNews][]) {
 
 const both = [put("a", 1), put("b", 2)];
 
-describe("an older reading brings nothing back", () => {
-  test("a project deleted in use stays away, and the registry in doubt while the bucket has it", () => {
+describe("an older reading restores nothing", () => {
+  test("keeps a deleted project away, and the registry uncertain while the bucket has it", () => {
     const { known, read, idOf } = knownFrom(2, ...both);
     known.take(...marker("b", 3));
     read(2, ...both);
@@ -53,7 +52,7 @@ describe("an older reading brings nothing back", () => {
     expect(known.fault).toBeUndefined();
   });
 
-  test("so does one whose marker was there at the first reading", () => {
+  test("keeps a project away whose marker was there at the first reading", () => {
     const { known, read, idOf } = knownFrom(3, put("a", 1), marker("b", 3));
     read(2, ...both);
     known.take(...put("c", 3));
@@ -61,7 +60,7 @@ describe("an older reading brings nothing back", () => {
     expect(known.fault).toContain("deleted projects again (b)");
   });
 
-  test("one that is changed after that is as it is then", () => {
+  test("takes a later change of it as it is", () => {
     const { known, read, idOf } = knownFrom(2, ...both);
     known.take(...marker("b", 3));
     read(2, ...both);
@@ -69,12 +68,12 @@ describe("an older reading brings nothing back", () => {
     known.take(...put("b", 4, "k-rotated"));
     expect([idOf("kb"), idOf("k-rotated")]).toEqual([undefined, "b"]);
     expect(known.fault).toBeUndefined();
-    // Nor does an old marker take away what was added again.
+    // Nor does an old marker remove a project that was added again.
     read(3, put("a", 1), marker("b", 3));
     expect(idOf("k-rotated")).toBe("b");
   });
 
-  test("a project that is new in a bucket that ends too early is known when the bucket is as far again", () => {
+  test("accepts a new project from a bucket that ends too early once the bucket has caught up", () => {
     const { known, read, idOf } = knownFrom(4, put("a", 4));
     read(3, put("a", 1), put("new", 3));
     expect(idOf("knew")).toBeUndefined();
@@ -84,7 +83,7 @@ describe("an older reading brings nothing back", () => {
     expect(known.fault).toBeUndefined();
   });
 
-  test("in a bucket that was made anew a project that was deleted is one like others", () => {
+  test("treats a deleted project in a recreated bucket like any other", () => {
     const { known, idOf } = knownFrom(2, ...both);
     known.take(...marker("b", 3));
     known.takeWhole({ created: "B", lastSequence: 2, entries: new Map(both) });
@@ -92,7 +91,7 @@ describe("an older reading brings nothing back", () => {
     expect(known.fault).toBeUndefined();
   });
 
-  test("of the deletions the latest ten thousand are kept", () => {
+  test("keeps the latest ten thousand deletions", () => {
     const deletions = new Deletions();
     for (let revision = 2; revision <= 10_002; revision++)
       deletions.note(`p${revision}`, { revision, created: "A" });

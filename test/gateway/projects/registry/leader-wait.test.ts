@@ -1,5 +1,5 @@
-// A cluster without a leader has one again within seconds: a command waits for it, and says what is
-// missing when it does not come.
+// A cluster without a leader elects one within seconds. A command waits for it, and reports what is
+// missing if none is elected.
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { TimeoutError } from "@nats-io/nats-core";
@@ -17,7 +17,7 @@ import { leaderless, newPlace, registryRig } from "../registry-kit.ts";
 const rig = registryRig();
 const noWait = { waitMsMax: 0 };
 
-/** For so many answers there is no leader. */
+/** The number of answers without a leader. */
 function ledAfter(answers: number): {
   connection: ReturnType<typeof leaderless>;
   asked: () => number;
@@ -46,7 +46,7 @@ describe("a command waits for a leader", () => {
     },
   );
 
-  test("the words at the end name the stream, and what to do", async () => {
+  test("names the stream and the next step when it gives up", async () => {
     const noLeader = () => Promise.reject(new NoLeaderError("KV_penstock_projects"));
     const ended = onceLed(noLeader, { waitMsMax: 300 });
     await expect(ended).rejects.toThrow(
@@ -54,14 +54,14 @@ describe("a command waits for a leader", () => {
     );
   });
 
-  test("what no waiting can cure is told at once", async () => {
+  test("reports an error at once that waiting cannot fix", async () => {
     const fault = new Error("the key is in use");
     await expect(onceLed(() => Promise.reject(fault))).rejects.toBe(fault);
     const { streams } = await jetstreamManager(rig.connection);
     await expect(onceLed(() => streams.info("NOBODYS"))).rejects.toThrow("stream not found");
   });
 
-  test("what may have been written is not written again; what nobody took is", async () => {
+  test("does not repeat a write that may have happened, and repeats one that no server took", async () => {
     let writes = 0;
     const unanswered = () => {
       writes++;

@@ -1,4 +1,5 @@
-// The registry follows the bucket: every change counts within a second, and a lookup never waits.
+// The registry follows the bucket: every change is applied within a second, and a lookup never
+// waits.
 
 import { describe, expect, test } from "vitest";
 import { openBucket } from "../../../../src/gateway/projects/registry/bucket.ts";
@@ -38,7 +39,7 @@ describe("changes are seen within a second", () => {
     expect(registry.byKey(last.keys[0] ?? "")).toBeUndefined();
   });
 
-  test("what is there already is known when the registry is", async () => {
+  test("knows existing projects once it is open", async () => {
     const place = newPlace();
     for (const id of ["a", "b", "c"])
       await addProject(rig.connection, { ...place, id, key: `phc_${id}` });

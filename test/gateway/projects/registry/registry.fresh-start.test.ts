@@ -1,6 +1,5 @@
-// Who reads the registry for the first time has nothing to compare it with but the streams: a
-// project with stored events that the registry says nothing of was lost, and its keys are not
-// unknown.
+// At its first reading a gateway can compare the registry only with the streams: a project with stored
+// events that is missing from the registry was lost, and its keys are not treated as unknown.
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { describe, expect, test } from "vitest";
@@ -28,8 +27,7 @@ const add = (place: Place, ...ids: string[]) =>
   Promise.all(ids.map((id) => addProject(rig.connection, { ...place, id, key: `phc_${id}` })));
 
 /**
- * Events of these projects are stored, in both lanes and two partitions, some in messages with
- * those of others.
+ * Stores events of these projects, in both lanes and two partitions, some in shared messages.
  */
 async function storeEvents({ prefix }: Place, ...ids: string[]): Promise<void> {
   const manager = await jetstreamManager(rig.connection);
@@ -49,7 +47,7 @@ async function storeEvents({ prefix }: Place, ...ids: string[]): Promise<void> {
   await js.publish(`${prefix}.live.0.~`, "{}\n");
 }
 
-/** As of a gateway that starts now. */
+/** A registry as of a gateway that starts now. */
 const fresh = (place: Place): Promise<Registry> =>
   registryOn(rig, place, 50, { storedEvents: () => storedEvents(rig.connection, place.prefix) });
 
@@ -61,8 +59,8 @@ function expectDoubt(registry: Registry, fault: string): void {
   ).toHaveLength(1);
 }
 
-describe("a fresh start takes no loss for a fact", () => {
-  test("whose events there are is read from all streams of the prefix", async () => {
+describe("a fresh start detects lost projects", () => {
+  test("reads the owners of events from all streams of the prefix", async () => {
     const place = newPlace();
     expect(await storedEvents(rig.connection, place.prefix)).toEqual({
       any: false,
@@ -76,7 +74,7 @@ describe("a fresh start takes no loss for a fact", () => {
     });
   });
 
-  test("a registry that says something of everybody is whole, also of one whose events outlive it", async () => {
+  test("treats a registry with an entry for every project as complete, even for one whose events remain", async () => {
     const place = newPlace();
     await add(place, "shop", "blog");
     await storeEvents(place, "shop", "blog");
@@ -86,7 +84,7 @@ describe("a fresh start takes no loss for a fact", () => {
     expect(registry.refusalOf("phc_blog")).toBeUndefined();
   });
 
-  test("a bucket that was made anew with one project of several lacks the others, until it says something of each and an operator that these are all", async () => {
+  test("misses the other projects in a bucket recreated with one of them, until each has an entry and an operator declares it complete", async () => {
     const place = newPlace();
     await add(place, "shop", "blog", "old");
     await storeEvents(place, "shop", "blog", "old");
@@ -99,16 +97,16 @@ describe("a fresh start takes no loss for a fact", () => {
     await add(place, "blog");
     await expect.poll(() => registry.fault, soon).toContain("it lacks 1 project that it had (old)");
     expect(registry.byKey("phc_blog")?.id).toBe("blog");
-    // Of one that was never in this bucket too.
+    // The same for one that was never in this bucket.
     await (await openBucket(rig.connection, place)).delete("old");
-    // Others may have been in the lost one that have no stored events.
+    // The lost bucket may have had others without stored events.
     await expect.poll(() => registry.fault, soon).toContain("it has lost projects");
     await declareComplete(rig.connection, place);
     await expect.poll(() => registry.fault, soon).toBeUndefined();
     expect(registry.refusalOf("phc_old")).toBeUndefined();
   });
 
-  test("a bucket that was emptied without markers has lost projects, whether or not they have stored events", async () => {
+  test("treats a bucket emptied without markers as having lost projects, with or without stored events", async () => {
     const place = newPlace();
     await add(place, "shop");
     await (await streams()).purge(streamOf(place));
@@ -122,7 +120,7 @@ describe("a fresh start takes no loss for a fact", () => {
     expect(registry.byKey("phc_shop")?.id).toBe("shop");
   });
 
-  test("a project that is added to a lost registry does not make it whole, until an operator says so", async () => {
+  test("stays incomplete after a project is added to a lost registry, until an operator declares it complete", async () => {
     const place = newPlace();
     await storeEvents(place);
     const waiting = await fresh(place);
@@ -136,7 +134,7 @@ describe("a fresh start takes no loss for a fact", () => {
       expect(registry.fault).toContain("then run `penstock project complete`");
       expect(registry.refusalOf("phc_blog")).toContain("registry");
     }
-    // Nor does a watch that is read anew.
+    // Nor does a restarted watch.
     await rig.server.restart();
     await add(place, "blog");
     for (const registry of [waiting, later]) {
@@ -151,7 +149,7 @@ describe("a fresh start takes no loss for a fact", () => {
     }
   });
 
-  test("a registry whose projects are put in by hand is marked as one that has lost some", async () => {
+  test("marks a registry filled by hand as one that has lost projects", async () => {
     const place = newPlace();
     await storeEvents(place);
     const bucket = await openBucket(rig.connection, place);
@@ -164,7 +162,7 @@ describe("a fresh start takes no loss for a fact", () => {
     expectDoubt(await fresh(place), "it has lost projects");
   });
 
-  test("a registry that lacks a project with stored events is not declared complete", async () => {
+  test("does not declare a registry complete that lacks a project with stored events", async () => {
     const place = newPlace();
     await storeEvents(place, "shop", "blog");
     await add(place, "shop");
@@ -176,7 +174,7 @@ describe("a fresh start takes no loss for a fact", () => {
     expect((await fresh(place)).fault).toBeUndefined();
   });
 
-  test("the first project of a registry beside no events counts at once", async () => {
+  test("applies the first project of a registry at once if there are no events", async () => {
     const place = newPlace();
     await storeEvents(newPlace(), "other");
     const registry = await fresh(place);
@@ -188,7 +186,7 @@ describe("a fresh start takes no loss for a fact", () => {
     }
   });
 
-  test("who runs notices at once that entries go without a marker, by a purge or by an age limit", async () => {
+  test("notices at once when entries are removed without a marker, by a purge or an age limit", async () => {
     for (const lose of ["purge", "age"]) {
       const place = newPlace();
       await add(place, "shop", "blog");
@@ -212,7 +210,7 @@ describe("a fresh start takes no loss for a fact", () => {
     }
   });
 
-  test("while an entry cannot be read no key is unknown, and it is named", async () => {
+  test("treats no key as unknown while an entry cannot be read, and names the entry", async () => {
     const place = newPlace();
     await add(place, "shop");
     const bucket = await openBucket(rig.connection, place);
@@ -230,7 +228,7 @@ describe("a fresh start takes no loss for a fact", () => {
     expect(registry.warnings).toEqual([]);
   });
 
-  test("an entry under a project's id is never passed over, whatever id it says it has; one under no id is", async () => {
+  test("never skips an entry under a project's id, whatever id it states, and skips one under no id", async () => {
     const place = newPlace();
     await add(place, "shop");
     const bucket = await openBucket(rig.connection, place);
@@ -253,7 +251,7 @@ describe("a fresh start takes no loss for a fact", () => {
     await expect.poll(() => registry.warnings, soon).toEqual([]);
   });
 
-  test("no demo project is added to a registry that has lost projects", async () => {
+  test("adds no demo project to a registry that has lost projects", async () => {
     const gone = newPlace();
     await storeEvents(gone, "shop");
     expect(await ensureDemoProject(rig.connection, gone)).toBeUndefined();

@@ -1,6 +1,5 @@
-// A registry that is gone, empty or older than it was is no fact: what was known goes on, other
-// keys are answered 503, and whoever looks at readiness or the log is told. Only markers take
-// projects away.
+// A registry that is missing, empty or older than before is not trusted: known projects continue,
+// other keys get 503, and readiness and the log report it. Only markers remove projects.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
@@ -40,7 +39,7 @@ const errors = (registry: Registry): number =>
   registry.lines.filter(({ message }) => message.includes("registry inconsistent")).length;
 
 describe("a registry that lost projects is an outage", () => {
-  test("a bucket that is deleted is told, and is not made again; a new one with all projects ends it", async () => {
+  test("reports a deleted bucket, does not recreate it, and recovers with a new one that has all projects", async () => {
     const { place, registry } = await withProjects("shop", "blog");
     expect(registry.fault).toBeUndefined();
     expect(registry.refusalOf("phc_nobody")).toBeUndefined();
@@ -50,8 +49,8 @@ describe("a registry that lost projects is an outage", () => {
       .toContain("it is gone, with the 2 projects known from it");
     expectKept(registry, "shop", "blog");
     expect(errors(registry)).toBe(1);
-    const told = registry.lines.find(({ message }) => message.includes("registry inconsistent"));
-    expect(told?.fields).toMatchObject({ missing: ["shop", "blog"] });
+    const reported = registry.lines.find(({ message }) => message.includes("registry inconsistent"));
+    expect(reported?.fields).toMatchObject({ missing: ["shop", "blog"] });
     await expect((await streams()).info(streamOf(place))).rejects.toThrow("stream not found");
 
     await addProject(rig.connection, { ...place, id: "shop", key: "phc_shop" });
@@ -66,7 +65,7 @@ describe("a registry that lost projects is an outage", () => {
     expect(registry.lines.some(({ message }) => message.includes("consistent again"))).toBe(true);
   });
 
-  test("an empty bucket in place of the one there was changes nothing, until markers say that the projects are gone", async () => {
+  test("changes nothing for an empty bucket in place of the old one, until markers delete the projects", async () => {
     const { place, registry } = await withProjects("shop", "blog");
     await (await streams()).delete(streamOf(place));
     const bucket = await new Kvm(rig.connection).create(bucketName(place.prefix), { history: 1 });
@@ -81,7 +80,7 @@ describe("a registry that lost projects is an outage", () => {
     expect(registry.warnings.join()).toContain("there is no project");
   });
 
-  test("while a bucket that was gone is read for the first time, the registry stays in doubt", async () => {
+  test("stays uncertain while a recreated bucket is read for the first time", async () => {
     const { place, registry } = await withProjects("shop");
     await (await streams()).delete(streamOf(place));
     await expect.poll(() => registry.fault, soon).toContain("it is gone");
@@ -94,7 +93,7 @@ describe("a registry that lost projects is an outage", () => {
     expect(seen).not.toContain(undefined);
   });
 
-  test("entries that are purged without a marker are missing, also after a reconnect", async () => {
+  test("reports entries purged without a marker as missing, also after a reconnect", async () => {
     const { place, registry } = await withProjects("shop", "blog");
     await (await streams()).purge(streamOf(place));
     await rig.server.restart();
@@ -102,7 +101,7 @@ describe("a registry that lost projects is an outage", () => {
     expectKept(registry, "shop", "blog");
   });
 
-  test("a server that comes back on an empty store is no registry without projects", async () => {
+  test("does not take a server that returns with an empty store for a registry without projects", async () => {
     const { place, registry } = await withProjects("shop");
     const manager = await jetstreamManager(rig.connection);
     await manager.streams.delete(streamOf(place));
@@ -111,11 +110,11 @@ describe("a registry that lost projects is an outage", () => {
     expectKept(registry, "shop");
   });
 
-  test("a bucket that went back to what it was before keeps what is newer, and is whole when it is as far again", async () => {
+  test("keeps newer entries when the bucket went back, and is complete when the bucket has caught up", async () => {
     const { place, registry } = await withProjects("shop", "blog");
     const manager = await jetstreamManager(rig.connection);
-    // Made anew with the same entries, as a restored copy of before is: its second project and the
-    // first one's new key are missing.
+    // Recreated with the same entries, like a restored older copy: its second project and the first
+    // one's new key are missing.
     const bucket = await openBucket(rig.connection, place);
     await bucket.put("shop", entryOf("shop", ["phc_shop", "phc_newer"]));
     await expect.poll(() => registry.byKey("phc_newer")?.id, soon).toBe("shop");
@@ -131,10 +130,10 @@ describe("a registry that lost projects is an outage", () => {
     expect(registry.byKey("phc_newer")).toBeUndefined();
   });
 
-  test("a start beside events of projects takes a registry that never had one for lost", async () => {
+  test("treats a registry that never had a project as lost if there are events of projects", async () => {
     const place = newPlace();
-    const beside = { storedEvents: async () => ({ any: true, projectIds: new Set<string>() }) };
-    const registry = await registryOn(rig, place, 50, beside);
+    const withEvents = { storedEvents: async () => ({ any: true, projectIds: new Set<string>() }) };
+    const registry = await registryOn(rig, place, 50, withEvents);
     expect(registry.fault).toContain("it is gone");
     expect(registry.refusalOf("phc_shop")).toContain("registry");
     await expect((await streams()).info(streamOf(place))).rejects.toThrow("stream not found");
@@ -148,7 +147,7 @@ describe("a registry that lost projects is an outage", () => {
     expect(registry.refusalOf("phc_nobody")).toBeUndefined();
   });
 
-  test("a first start makes the bucket, and warns that there is no project", async () => {
+  test("creates the bucket at the first start, and warns that there is no project", async () => {
     const registry = await registryOn(rig, newPlace(), 50);
     expect(registry.fault).toBeUndefined();
     expect(registry.refusalOf("phc_nobody")).toBeUndefined();

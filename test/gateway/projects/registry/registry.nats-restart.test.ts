@@ -1,4 +1,4 @@
-// After a restart of NATS the registry catches up, deletions included. It answers all the while.
+// After a restart of NATS the registry catches up, including deletions. Lookups work throughout.
 
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
@@ -9,7 +9,7 @@ import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 const rig = registryRig();
 const soon = { timeout: 30_000, interval: 20 };
 
-describe("the registry outlasts a restart of NATS", () => {
+describe("the registry survives a restart of NATS", () => {
   test("keeps the known projects, and applies what changed after the restart", async () => {
     const place = newPlace();
     await addProject(rig.connection, { ...place, id: "stays", key: "phc_stays" });

@@ -1,5 +1,5 @@
-// A copy of the store from before counts its entries on from where it ended: the same revision may
-// then say something else.
+// A restored older copy of the store continues counting from where the copy ended, so the same
+// revision may have different content.
 
 import { cpSync, rmSync } from "node:fs";
 import path from "node:path";
@@ -12,7 +12,7 @@ import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 const rig = registryRig();
 const soon = { timeout: 30_000, interval: 20 };
 
-/** Puts the store back to what it was when `copy` was made. */
+/** Resets the store to its state when `copy` was made. */
 async function restore(copy: string): Promise<void> {
   const { server } = rig;
   await server.stop();
@@ -21,8 +21,8 @@ async function restore(copy: string): Promise<void> {
   await server.restart();
 }
 
-describe("a restored store is read for what it says", () => {
-  test("a project deleted after the copy was made does not come back, until somebody says so", async () => {
+describe("a restored store is read by its content", () => {
+  test("does not restore a project deleted after the copy was made, until an operator does", async () => {
     const { server, connection } = rig;
     const place = newPlace();
     const copy = path.join(server.storeDir, "..", "copy-with-all");
@@ -57,7 +57,7 @@ describe("a restored store is read for what it says", () => {
     expect(registry.fault).toBeUndefined();
   });
 
-  test("a key given out after an older copy was restored is known, and the one that it takes the place of is not", async () => {
+  test("accepts a key created after the restore, and not the one it replaced", async () => {
     const { server, connection } = rig;
     const place = newPlace();
     const copy = path.join(server.storeDir, "..", "copy");

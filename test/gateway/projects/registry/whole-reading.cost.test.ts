@@ -1,5 +1,5 @@
-// A reading of many projects asks the leader once or twice, whatever their number: with one
-// question each a start would take as many round trips.
+// A reading of many projects sends the leader one or two requests, whatever their number. With one
+// request each, a start would take that many round trips.
 
 import { expect, test } from "vitest";
 import { openBucket, projectValue } from "../../../../src/gateway/projects/registry/bucket.ts";
@@ -8,7 +8,7 @@ import { newPlace, registryOn, registryRig } from "../registry-kit.ts";
 const rig = registryRig();
 const projects = 60;
 
-test("a reading costs no question per entry: many projects are read with few questions", async () => {
+test("reads many projects with few requests", async () => {
   const place = newPlace();
   const bucket = await openBucket(rig.connection, place);
   for (let index = 0; index < projects; index++) {

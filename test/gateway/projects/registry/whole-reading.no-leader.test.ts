@@ -1,4 +1,4 @@
-// In newer nats-servers any member answers how a stream stands when its group has had no leader for
+// In newer nats-servers, any member reports the stream state once its group has had no leader for
 // ten seconds, from a store that may lack the newest entries. Such an answer changes nothing, and a
 // start waits for a better one.
 
@@ -12,8 +12,8 @@ import { leaderless, newPlace, registryOn, registryRig } from "../registry-kit.t
 const rig = registryRig();
 const soon = { timeout: 30_000, interval: 20 };
 
-describe("a reading without a leader is none", () => {
-  test("what a member says without a leader takes no project away, and no key counts as unknown meanwhile", async () => {
+describe("a reading without a leader is ignored", () => {
+  test("removes no project for a member's answer without a leader, and treats no key as unknown meanwhile", async () => {
     const place = newPlace();
     await addProject(rig.connection, { ...place, id: "shop", key: "phc_shop" });
     let isLeaderless = false;
@@ -33,7 +33,7 @@ describe("a reading without a leader is none", () => {
     expect(registry.byKey("phc_shop")?.id).toBe("shop");
   });
 
-  test("a start waits for a leader", async () => {
+  test("waits for a leader at start", async () => {
     const place = newPlace();
     await addProject(rig.connection, { ...place, id: "shop", key: "phc_shop" });
     let isLeaderless = true;
@@ -52,7 +52,7 @@ describe("a reading without a leader is none", () => {
     await registry.close();
   });
 
-  test("a leader does not name itself among the others", () => {
+  test("accepts a leader that does not list itself among the others", () => {
     const replicas = ["a", "b"].map((name) => ({
       name,
       current: true,

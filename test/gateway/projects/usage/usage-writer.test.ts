@@ -1,6 +1,6 @@
-// The usage record is never full for good, is read without being made, gets the replicas of the
-// settings, and one value that cannot be written keeps no other waiting, nor makes a rate look
-// higher than it was.
+// The usage record never stays full, is read without being created, and gets the configured
+// replicas. One value that cannot be written delays no other, nor makes a rate look higher than it
+// was.
 
 import { jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
@@ -30,16 +30,16 @@ async function streamOf({ prefix }: { prefix: string }): Promise<StreamConfig> {
   ).config;
 }
 
-describe("the usage record takes care of itself", () => {
-  test("reading one that is not there finds nothing, and makes none", async () => {
+describe("the usage record maintains itself", () => {
+  test("finds nothing in a missing record, and does not create it", async () => {
     const place = newPlace();
     expect(await readUsage(rig.connection, { ...place, nowMs: Date.now() })).toEqual([]);
     await expect(streamOf(place)).rejects.toThrow("stream not found");
   });
 
-  test("full, it makes room for new values: those go that are longest without a change", async () => {
+  test("makes room for new values when full by removing those unchanged for the longest", async () => {
     const place = newPlace();
-    // As older versions made it.
+    // As older versions created it.
     await new Kvm(rig.connection).create(usageBucketName(place.prefix), {
       history: 1,
       max_bytes: 4_096,
@@ -55,7 +55,7 @@ describe("the usage record takes care of itself", () => {
     expect((await streamOf(place)).max_bytes).toBe(4_096);
   });
 
-  test("a value that cannot be written keeps no other waiting, and is written when it can be", async () => {
+  test("writes other values while one cannot be written, and writes that one when possible", async () => {
     const place = newPlace();
     const known = ["a", "b", "c"].map((projectId) => ({ projectId, meter: newMeter() }));
     for (const { meter } of known) meter.countStored(5, 0);
@@ -73,11 +73,11 @@ describe("the usage record takes care of itself", () => {
     const written = async () =>
       (await readUsage(rig.connection, { ...place, nowMs: Date.now() })).map((u) => u.projectId);
     await expect.poll(written, soon).toEqual(["b", "c"]);
-    lost = "nobody";
+    lost = "absent";
     await expect.poll(written, soon).toEqual(["a", "b", "c"]);
   });
 
-  test("the counts of a meter that was evicted add up with those of the project's next one", async () => {
+  test("adds the counts of an evicted meter to those of the project's next one", async () => {
     const place = newPlace();
     const meters = new Meters({ monotonicMs: () => 0, deletedMax: 1 });
     meters.of("a").countStored(5, 0);
@@ -97,7 +97,7 @@ describe("the usage record takes care of itself", () => {
     await expect.poll(accepted, soon).toEqual([8]);
   });
 
-  test("a rate is over all the time since it was last written, however many rounds failed before", async () => {
+  test("computes a rate over all the time since the last write, however many rounds failed", async () => {
     const place = newPlace();
     const late = newMeter();
     const known = ["x", "y", "z"].map((projectId) => ({ projectId, meter: newMeter() }));
@@ -119,7 +119,7 @@ describe("the usage record takes care of itself", () => {
       processId: "one",
       meters() {
         rounds++;
-        // A second a round; the one that is never reached counts all the while.
+        // One second a round; the value that is never written counts all the while.
         wallMs += 1_000;
         if (rounds <= 20) late.countStored(10, 0);
         return all;
@@ -135,8 +135,8 @@ describe("the usage record takes care of itself", () => {
       (await readUsage(rig.connection, { ...place, projectId: "late", nowMs: wallMs }))[0];
     await expect.poll(async () => (await read())?.accepted, soon).toBe(200);
     await writer.close();
-    // Ten a second while it counted: from the record's own words, since the moment it was written
-    // is not the test's to choose.
+    // Ten a second while it counted: computed from the record's own values, since the test cannot
+    // choose the moment of the write.
     const bucket = await new Kvm(rig.connection).open(usageBucketName(place.prefix));
     const { lately } = (await bucket.get("late.one"))!.json<{
       lately: { seconds: number; accepted: number };
@@ -146,7 +146,7 @@ describe("the usage record takes care of itself", () => {
   });
 });
 
-/** The rig's connection, on which values for that project are lost. */
+/** The rig's connection, on which writes for that project are lost. */
 function losingConnection(projectId: () => string): NatsConnection {
   const request: NatsConnection["request"] = (subject, ...more) =>
     subject.includes(`.${projectId()}.`)
