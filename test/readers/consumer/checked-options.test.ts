@@ -1,4 +1,4 @@
-// Options that a program without types may give.
+// Invalid options, which a program without types may pass.
 
 import { expect, test } from "vitest";
 import {
@@ -28,7 +28,7 @@ test.each([
   [{ deduplication: { maxUuid: 3 } }, "unknown option deduplication.maxUuid"],
   [{ deduplication: { windowMs: -1 } }, "deduplication.windowMs must be an integer"],
   [{ onNotice: "console.log" }, "onNotice must be a function"],
-])("%j is told at once", (options, text) => {
+])("rejects %j at once", (options, text) => {
   const given = { ...right, ...options } as unknown as ConsumeOptions;
   expect(() => consume(given)).toThrow(ConsumeError);
   expect(() => consume(given)).toThrow(text);

@@ -18,7 +18,7 @@ import {
 const nats = await natsServerForFile({ syncInterval: "2m" });
 const live = "PENSTOCK_LIVE_0";
 
-test("a consumer that is deleted is made again where it was, and it is told", async () => {
+test("recreates a deleted consumer at its position, and sends a notice", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(30));
   const { take, takeAndAck, notices } = reader(nats, { durable: "deleted" });
@@ -36,7 +36,7 @@ test("a consumer that is deleted is made again where it was, and it is told", as
   await expect.poll(floor).toBe(35);
 });
 
-test("a stream that is made anew is told, and read from its first message on", async () => {
+test("reads a recreated stream from its first message, and sends a notice", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, framesOf(10));
   const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"] });
@@ -46,14 +46,14 @@ test("a stream that is made anew is told, and read from its first message on", a
   const ids = await stored(connection, framesOf(20));
   const frames = await take(20);
   expect(idsOf(frames)).toEqual(ids);
-  const told = { type: "stream_recreated", stream: live, lastRead: 10, sequence: 1 };
-  expect(notices).toContainEqual(told);
-  // The old acknowledgement counts for nothing in the new stream.
+  const expected = { type: "stream_recreated", stream: live, lastRead: 10, sequence: 1 };
+  expect(notices).toContainEqual(expected);
+  // The old acknowledgement has no effect in the new stream.
   for (const frame of held) frame.ack();
   for (const frame of frames) frame.ack();
 });
 
-test("frames of a stream that is gone come again when they are handed back, before newer ones", async () => {
+test("redelivers frames of a deleted stream that are handed back, before newer ones", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(6));
   const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"] });
@@ -75,7 +75,7 @@ test("frames of a stream that is gone come again when they are handed back, befo
   expect(idsOf(await takeAndAck(1))).toEqual([last]);
 });
 
-test("a frame of a stream that is gone comes again when it is not acknowledged in time", async () => {
+test("redelivers a frame of a deleted stream that is not acknowledged in time", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(2));
   const options = { lanes: ["live"], processingTimeoutMs: 3_000 } as const;
@@ -86,7 +86,7 @@ test("a frame of a stream that is gone comes again when it is not acknowledged i
   expect(idsOf(await takeAndAck(2))).toEqual(ids);
 });
 
-test("a stream that is not there is waited for, and it is told once", async () => {
+test("waits for a missing stream, and sends one notice", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, framesOf(3));
   const { takeAndAck, notices } = reader(nats, { lanes: ["live"] });
@@ -97,11 +97,11 @@ test("a stream that is not there is waited for, and it is told once", async () =
   await makeAnew(connection);
   const ids = await stored(connection, framesOf(3));
   expect(idsOf(await takeAndAck(3))).toEqual(ids);
-  const told = ["consumer_created", "stream_missing", "stream_recreated"];
-  expect([...new Set(types(notices))]).toEqual(told);
+  const expected = ["consumer_created", "stream_missing", "stream_recreated"];
+  expect([...new Set(types(notices))]).toEqual(expected);
 });
 
-test("partitions that come later are read too", async () => {
+test("reads partitions that are added later", async () => {
   const connection = await freshStreams(nats);
   const [first] = await stored(connection, [frameOf("shop")]);
   const { takeAndAck } = reader(nats);
@@ -114,7 +114,7 @@ test("partitions that come later are read too", async () => {
   expect(idsOf(await takeAndAck(3)).sort()).toEqual(ids.sort());
 });
 
-test("through restarts and a lost connection nothing is lost or doubled", async () => {
+test("loses and duplicates nothing through restarts and a lost connection", async () => {
   const connection = await freshStreams(nats);
   const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"] });
   const ids = await stored(connection, framesOf(60));
@@ -134,7 +134,7 @@ test("through restarts and a lost connection nothing is lost or doubled", async 
   expect(others).toEqual(["consumer_created"]);
 });
 
-test("a program that has all in hand that it may is not stuck by a lost connection", async () => {
+test("does not block after a lost connection a program that holds as many frames as it may", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(20));
   const { take, takeAndAck, notices } = reader(nats, { lanes: ["live"], maxAckPending: 5 });
@@ -147,7 +147,7 @@ test("a program that has all in hand that it may is not stuck by a lost connecti
   expect(idsOf([...held, ...rest])).toEqual(ids);
 });
 
-test("a frozen nats-server is told, and reading goes on when it is thawed", async () => {
+test("sends a notice about a frozen nats-server, and continues when it resumes", async () => {
   const connection = await freshStreams(nats);
   onTestFinished(() => nats.thaw());
   const ids = await stored(connection, framesOf(10));
@@ -160,7 +160,7 @@ test("a frozen nats-server is told, and reading goes on when it is thawed", asyn
   expect(idsOf([...first, ...rest])).toEqual(ids);
 });
 
-test("an address that is looked up before each connection may change", async () => {
+test("follows a changing address that is looked up before each connection", async () => {
   const connection = await freshStreams(nats);
   const [id] = await stored(connection, [frameOf("shop")]);
   let asked = 0;
@@ -173,7 +173,7 @@ test("an address that is looked up before each connection may change", async () 
   expect(notices[0]).toEqual({ type: "disconnected", reason: "no such file" });
 });
 
-test("messages that leave the stream unread are told", async () => {
+test("sends a notice about messages that leave the stream unread", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, framesOf(30));
   const { takeAndAck, take, notices } = reader(nats, { lanes: ["live"], maxAckPending: 5 });
@@ -186,11 +186,11 @@ test("messages that leave the stream unread are told", async () => {
   expect(rest.map(({ sequence }) => sequence)).toEqual(
     Array.from({ length: 10 }, (_, at) => 21 + at),
   );
-  const told = { type: "messages_expired", stream: live, from: 11, to: 20 };
-  await expect.poll(() => notices).toContainEqual(told);
+  const expected = { type: "messages_expired", stream: live, from: 11, to: 20 };
+  await expect.poll(() => notices).toContainEqual(expected);
 });
 
-test("a consumer of another kind under that name is not used", async () => {
+test("rejects a consumer of another kind with that name", async () => {
   const connection = await freshStreams(nats);
   const manager = await jetstreamManager(connection);
   await manager.consumers.add(live, { durable_name: "taken", ack_policy: "none" });
@@ -198,7 +198,7 @@ test("a consumer of another kind under that name is not used", async () => {
   await expect(take(1)).rejects.toThrow("not a pull consumer with explicit acknowledgement");
 });
 
-test("a schema that is not known ends the reading", async () => {
+test("stops reading at an unknown schema", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, [frameOf("shop", { schema: "2" })]);
   const { take } = reader(nats);
@@ -213,10 +213,10 @@ test.each([
     },
   ],
   ["rejects", async () => Promise.reject(new Error("not wanted"))],
-])("a notice whose function %s ends the reading", async (_, onNotice) => {
+])("stops reading if the notice function %s", async (_, onNotice) => {
   await freshStreams(nats);
   const { take } = reader(nats, { onNotice });
   await expect(take(1)).rejects.toThrow("not wanted");
-  // That was the connection of the test alone.
+  // That was only the test's connection.
   await (await connect({ servers: nats.url })).close();
 });

@@ -1,5 +1,5 @@
-// A frame that leaves out what another one has delivered may become the only one that holds it: it
-// is not acknowledged before that one is.
+// A frame that omits events already delivered from another frame may become the only one that holds
+// them, so it is not acknowledged before the other one.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -39,7 +39,7 @@ async function remove(connection: NatsConnection, sequence: number): Promise<voi
   await (await jetstreamManager(connection)).streams.deleteMessage(live, sequence);
 }
 
-test("an event in work whose frame leaves the stream comes from the other frame that has it", async () => {
+test("delivers an event in progress from the other frame that has it when its frame leaves the stream", async () => {
   const connection = await freshStreams(nats);
   const [first, last] = [frameOf("shop"), frameOf("shop")];
   await stored(connection, [first, again(first), last]);
@@ -54,7 +54,7 @@ test("an event in work whose frame leaves the stream comes from the other frame 
   expect(idsOf(await two.takeAndAck(2))).toEqual([first.messageId, ...later]);
 });
 
-test("so it does where that frame has other events, and those are acknowledged", async () => {
+test("does so when that frame has other events, and those are acknowledged", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   const second = partlyAgain(first);
@@ -69,10 +69,10 @@ test("so it does where that frame has other events, and those are acknowledged",
   expect(idsOf(await two.takeAndAck(1))).toEqual(second.events.map(({ uuid }) => uuid));
 });
 
-test("so it does where the stream was made anew, and got the same frames", async () => {
+test("does so when the stream was recreated and received the same frames", async () => {
   const connection = await freshStreams(nats);
   const frames = framesOf(3);
-  const one = reader(nats, { lanes, durable: "anew" });
+  const one = reader(nats, { lanes, durable: "recreated" });
   const ids = await stored(connection, frames);
   await one.take(3);
   await makeAnew(connection);
@@ -85,11 +85,11 @@ test("so it does where the stream was made anew, and got the same frames", async
   expect(idsOf([behind!])).toEqual(last);
   behind!.ack();
   await one.consumer.stop({ timeoutMs: 0 });
-  const two = reader(nats, { lanes, durable: "anew" });
+  const two = reader(nats, { lanes, durable: "recreated" });
   expect(idsOf(await two.takeAndAck(3))).toEqual(ids);
 });
 
-test("once the first frame is acknowledged, all that left its events out are", async () => {
+test("acknowledges all frames that omitted its events once the first frame is acknowledged", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   await stored(connection, [first, again(first), partlyAgain(first), frameOf("shop")]);
@@ -102,7 +102,7 @@ test("once the first frame is acknowledged, all that left its events out are", a
   await expect.poll(pending).toBe(0);
 });
 
-test("a first frame that is handed back comes again, and the others wait on", async () => {
+test("redelivers a first frame that is handed back, while the others keep waiting", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   const second = partlyAgain(first);
@@ -120,7 +120,7 @@ test("a first frame that is handed back comes again, and the others wait on", as
   await expect.poll(pending).toBe(0);
 });
 
-test("what waits for a frame that is worked on does not time out", async () => {
+test("does not time out frames that wait for a frame in progress", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   await stored(connection, [first, again(first), partlyAgain(first), frameOf("shop")]);
@@ -137,7 +137,7 @@ test("what waits for a frame that is worked on does not time out", async () => {
   expect((await infoOf(connection, "long")).num_ack_pending).toBe(3);
 });
 
-test("a program that gathers as many as may be in hand gets them, duplicates or not", async () => {
+test("gives a program as many frames as it may hold, duplicates or not", async () => {
   const connection = await freshStreams(nats);
   const [first, second, ...more] = framesOf(4);
   const twice = [first!, again(first!), second!, again(second!)];
@@ -154,7 +154,7 @@ test("a program that gathers as many as may be in hand gets them, duplicates or 
   expect(idsOf(await takeAndAck(2))).toEqual(more.map(({ messageId }) => messageId));
 });
 
-test("stop waits for the first frame alone, and with it the others are acknowledged", async () => {
+test("waits at stop only for the first frame, and acknowledges the others with it", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   await stored(connection, [first, again(first), frameOf("shop")]);
@@ -168,7 +168,7 @@ test("stop waits for the first frame alone, and with it the others are acknowled
   expect(floor.stream_seq).toBe(3);
 });
 
-test("stop waits for a frame that its stream has lost, where others wait for it", async () => {
+test("waits at stop for a frame that its stream has lost if others wait for it", async () => {
   const connection = await freshStreams(nats);
   const frame = frameOf("shop");
   await stored(connection, [frame]);
@@ -189,13 +189,13 @@ test("stop waits for a frame that its stream has lost, where others wait for it"
   expect((await infoOf(connection, "lost")).ack_floor.stream_seq).toBe(2);
 });
 
-test("two frames that each hold an event of the other are acknowledged once both are", async () => {
+test("acknowledges two frames that each hold an event of the other once both are processed", async () => {
   const connection = await freshStreams(nats);
   const [one, other, filler] = framesOf(3);
   const first = frameOf("shop", { events: [...one!.events, ...other!.events] });
   const second = again(first, { events: [...other!.events, ...one!.events] });
   await stored(connection, [first, filler!, second]);
-  // The filler's uuid takes the place of the first event's.
+  // The filler's uuid evicts the first event's.
   const deduplication = { maxUuids: 2 };
   const { take } = reader(nats, { lanes, durable: "each_other", deduplication });
   const [a, , b] = await take(3);
@@ -207,7 +207,7 @@ test("two frames that each hold an event of the other are acknowledged once both
   await expect.poll(floor).toBe(3);
 });
 
-test("what waits for a frame that was handed back holds no stop up, nor is it acknowledged", async () => {
+test("neither delays stop for frames that wait for one handed back, nor acknowledges them", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   await stored(connection, [first, again(first), frameOf("shop")]);
@@ -222,7 +222,7 @@ test("what waits for a frame that was handed back holds no stop up, nor is it ac
   expect([floor.stream_seq, pending]).toEqual([0, 2]);
 });
 
-test("a late acknowledgement that waits for another frame lets the next frame come", async () => {
+test("delivers the next frame after a late acknowledgement that waits for another frame", async () => {
   const connection = await freshStreams(nats);
   const first = frameOf("shop");
   const frames = [first, ...framesOf(6), partlyAgain(first), frameOf("shop")];

@@ -1,4 +1,4 @@
-// A consumer that somebody else has made under the name, whose settings would lose frames.
+// An existing consumer of the name whose settings would lose frames.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
@@ -8,9 +8,9 @@ import { framesOf, freshStreams, reader, stored } from "./consumer-kit.ts";
 const nats = await natsServerForFile({ syncInterval: "2m" });
 
 test.each([
-  ["delivers a frame so often and no more", { max_deliver: 3 }, "at most 3 times"],
-  ["delivers headers alone", { headers_only: true }, "headers without events"],
-])("a consumer that %s is not used", async (_, config, told) => {
+  ["delivers a frame a limited number of times", { max_deliver: 3 }, "at most 3 times"],
+  ["delivers only headers", { headers_only: true }, "headers without events"],
+])("rejects a consumer that %s", async (_, config, message) => {
   const connection = await freshStreams(nats);
   const manager = await jetstreamManager(connection);
   const durable_name = "lossy";
@@ -21,5 +21,5 @@ test.each([
   });
   await stored(connection, framesOf(1));
   const { take } = reader(nats, { durable: durable_name });
-  await expect(take(1)).rejects.toThrow(told);
+  await expect(take(1)).rejects.toThrow(message);
 });

@@ -8,7 +8,7 @@ import { framesOf, freshStreams, idsOf, reader, stored } from "./consumer-kit.ts
 const nats = await natsServerForFile({ syncInterval: "2m" });
 const stream = "PENSTOCK_LIVE_0";
 
-test("a stream that is back as an older copy is told, and what is new there is read", async () => {
+test("reports a stream restored from an older copy, and reads its new messages", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(10));
   const { takeAndAck, take, notices } = reader(nats, { lanes: ["live"] });
@@ -31,7 +31,7 @@ test("a stream that is back as an older copy is told, and what is new there is r
   expect(notices).toContainEqual({ type: "stream_truncated", stream, lastRead: 20, from: 11 });
 });
 
-test("so it is for a reader that was not there, where the copy is shorter", async () => {
+test("does so for a reader that was stopped meanwhile, if the copy is shorter", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, framesOf(10));
   const first = reader(nats, { lanes: ["live"], durable: "away" });
@@ -53,7 +53,7 @@ test("so it is for a reader that was not there, where the copy is shorter", asyn
   expect(again.map(({ sequence }) => sequence)).toEqual([5, 6, 7, 8, 9, 10]);
 });
 
-test("a user with the rights that the guide names can read", async () => {
+test("reads as a user with the permissions that the guide lists", async () => {
   const allowed = [
     ...["$JS.API.STREAM.NAMES", "$JS.API.STREAM.INFO.*", "$JS.API.STREAM.MSG.GET.*"],
     ...["$JS.API.CONSUMER.>", "$JS.ACK.>"],

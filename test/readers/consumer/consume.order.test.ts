@@ -12,7 +12,7 @@ describe.each(["the newest nats-server", "the oldest"])("%s", async (which) => {
   const binary = binaries[which === "the oldest" ? 1 : 0]!;
   const nats = await natsServerForFile({ syncInterval: "2m", binary });
 
-  test("every event comes once and in order, of both lanes", async () => {
+  test("delivers every event once and in order, of both lanes", async () => {
     const connection = await freshStreams(nats);
     const live = await stored(connection, framesOf(300));
     const past = await stored(connection, framesOf(30, { lane: "historical" }));
@@ -26,7 +26,7 @@ describe.each(["the newest nats-server", "the oldest"])("%s", async (which) => {
     expect(JSON.parse(frames[0]!.lines[0]!)).toEqual(frames[0]!.events[0]);
   });
 
-  test("another reader goes on behind what was acknowledged, at once and in order", async () => {
+  test("continues with another reader after what was acknowledged, at once and in order", async () => {
     const connection = await freshStreams(nats);
     const ids = await stored(connection, framesOf(100));
     const first = reader(nats, { durable: "passed_on" });
@@ -42,7 +42,7 @@ describe.each(["the newest nats-server", "the oldest"])("%s", async (which) => {
     expect(types(second.notices)).toEqual([]);
   });
 
-  test("what is acknowledged is so at the server", async () => {
+  test("acknowledges at the server", async () => {
     const connection = await freshStreams(nats);
     await stored(connection, framesOf(20));
     const { takeAndAck, consumer } = reader(nats, { durable: "floor" });
@@ -53,7 +53,7 @@ describe.each(["the newest nats-server", "the oldest"])("%s", async (which) => {
     expect([info.ack_floor.stream_seq, info.num_ack_pending]).toEqual([20, 0]);
   });
 
-  test("a frame handed back comes again with all behind it, in order", async () => {
+  test("redelivers a frame handed back and all later ones, in order", async () => {
     const connection = await freshStreams(nats);
     const ids = await stored(connection, framesOf(12));
     const { take, takeAndAck } = reader(nats);
@@ -67,7 +67,7 @@ describe.each(["the newest nats-server", "the oldest"])("%s", async (which) => {
     );
   });
 
-  test("no more frames are in hand than were asked for", async () => {
+  test("delivers no more frames at a time than requested", async () => {
     const connection = await freshStreams(nats);
     await stored(connection, framesOf(50));
     const { take, takeAndAck } = reader(nats, { durable: "bounded", maxAckPending: 5 });
@@ -79,10 +79,10 @@ describe.each(["the newest nats-server", "the oldest"])("%s", async (which) => {
     await takeAndAck(45);
   });
 
-  test("all that may be in hand comes to a program that gathers it, and acknowledges none", async () => {
+  test("delivers as many frames as a program may hold without acknowledging any", async () => {
     const connection = await freshStreams(nats);
     const ids = await stored(connection, framesOf(7));
-    // So many frames of the size that is likely fit at first, and one more once they are small.
+    // At first, as many frames as fit by their expected size; one more once they turn out small.
     const bounds = { lanes: ["live"], maxAckPending: 8, maxBytes: 7 * 65_536 } as const;
     const { take } = reader(nats, { durable: "gathering", ...bounds });
     const manager = await jetstreamManager(connection);
@@ -93,7 +93,7 @@ describe.each(["the newest nats-server", "the oldest"])("%s", async (which) => {
     expect(idsOf([...frames, ...(await take(1))])).toEqual([...ids, last]);
   });
 
-  test("frames that projects share come without the others' lines", async () => {
+  test("delivers frames shared by projects without the others' lines", async () => {
     const connection = await freshStreams(nats);
     const line = (uuid: string, projectId: string) => ({ ...frameOf(projectId).events[0]!, uuid });
     const shared = [line("a", "shop"), line("b", "other"), line("c", "shop")];
@@ -119,7 +119,7 @@ describe.each(["the newest nats-server", "the oldest"])("%s", async (which) => {
     await expect(take(1)).rejects.toThrow(/reads the projects shop.*other/);
   });
 
-  test("leaving the loop ends the connection", async () => {
+  test("closes the connection when the loop is left", async () => {
     const connection = await freshStreams(nats);
     await stored(connection, framesOf(3));
     const consumer = consume({ nats: { servers: nats.url }, durable: "left", onNotice: () => {} });

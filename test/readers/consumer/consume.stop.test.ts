@@ -7,7 +7,7 @@ import { frameOf, framesOf, freshStreams, idsOf, reader, stored, types } from ".
 const nats = await natsServerForFile({ syncInterval: "2m" });
 const live = "PENSTOCK_LIVE_0";
 
-test("after stop, what was delivered can still be acknowledged, and then it ends", async () => {
+test("accepts acknowledgements of delivered frames after stop, and then ends", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, framesOf(10));
   const { take, consumer } = reader(nats, { durable: "stopped" });
@@ -25,7 +25,7 @@ test("after stop, what was delivered can still be acknowledged, and then it ends
   expect(floor.stream_seq).toBe(4);
 });
 
-test("a reader that waits is ended by stop", async () => {
+test("ends a waiting reader", async () => {
   await freshStreams(nats);
   const { consumer, notices } = reader(nats);
   await expect.poll(() => types(notices)).toContain("consumer_created");
@@ -34,14 +34,14 @@ test("a reader that waits is ended by stop", async () => {
   expect(await next).toEqual({ done: true, value: undefined });
 });
 
-test("a reader that never reached NATS is ended by stop", async () => {
+test("ends a reader that never reached NATS", async () => {
   const { consumer, notices } = reader(nats, { nats: { servers: "127.0.0.1:1" } });
   await expect.poll(() => types(notices)).toEqual(["disconnected"]);
   await consumer.stop();
   expect(await consumer.next()).toEqual({ done: true, value: undefined });
 });
 
-test("a reader whose address is still being looked up is ended by stop", async () => {
+test("ends a reader whose address is still being looked up", async () => {
   let asked = 0;
   const address = () => {
     asked++;
@@ -53,7 +53,7 @@ test("a reader whose address is still being looked up is ended by stop", async (
   expect(await consumer.next()).toEqual({ done: true, value: undefined });
 });
 
-test("a frame that is not acknowledged in time comes again, and it is told", async () => {
+test("redelivers a frame that is not acknowledged in time, and sends a notice", async () => {
   const connection = await freshStreams(nats);
   const ids = await stored(connection, framesOf(3));
   const { take, takeAndAck, notices } = reader(nats, { processingTimeoutMs: 500 });
@@ -61,11 +61,11 @@ test("a frame that is not acknowledged in time comes again, and it is told", asy
   first!.ack();
   const again = await takeAndAck(2);
   expect(idsOf(again)).toEqual(ids.slice(1));
-  const told = { type: "processing_timed_out", stream: live, sequence: 2 };
-  expect(notices).toContainEqual(told);
+  const notice = { type: "processing_timed_out", stream: live, sequence: 2 };
+  expect(notices).toContainEqual(notice);
 });
 
-test("while a frame is worked on, the server gives it to nobody else", async () => {
+test("keeps the server from redelivering a frame in progress", async () => {
   const connection = await freshStreams(nats);
   await stored(connection, framesOf(2));
   const { take, notices } = reader(nats, { durable: "slow", ackWaitMs: 1_000 });
@@ -92,10 +92,10 @@ test("sends one notice for each frame and reason of lines that are not events", 
   await stored(connection, [frameOf("shop", { text: "no JSON\n\n\n" })]);
   const { takeAndAck, notices, consumer } = reader(nats, { durable: "poison" });
   expect(idsOf(await takeAndAck(2))).toEqual(["a", "b", own]);
-  const told = () => notices.filter((one) => one.type === "unreadable_line");
+  const reported = () => notices.filter((one) => one.type === "unreadable_line");
   const waiting = consumer.next();
-  await expect.poll(() => told().length).toBe(4);
-  expect(told().map(({ sequence, line: at, lines }) => [sequence, at, lines])).toEqual([
+  await expect.poll(() => reported().length).toBe(4);
+  expect(reported().map(({ sequence, line: at, lines }) => [sequence, at, lines])).toEqual([
     [1, 3, 51],
     [1, 4, 1],
     [1, 155, 1],
@@ -108,13 +108,13 @@ test("sends one notice for each frame and reason of lines that are not events", 
   await waiting;
 });
 
-test("an event that comes again within the window is left out", async () => {
+test("omits an event that repeats within the window", async () => {
   const connection = await freshStreams(nats);
   const one = frameOf("shop");
   const again = { ...one, messageId: `${one.messageId}-again` };
-  const beside = frameOf("other", { events: one.events });
+  const elsewhere = frameOf("other", { events: one.events });
   const twice = frameOf("shop", { events: [...frameOf("shop").events, ...one.events] });
-  await stored(connection, [one, again, beside, twice]);
+  await stored(connection, [one, again, elsewhere, twice]);
   const { takeAndAck } = reader(nats);
   const frames = await takeAndAck(3);
   const uuid = one.messageId;

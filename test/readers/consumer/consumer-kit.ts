@@ -1,4 +1,4 @@
-// A reader of the tests: collects what comes, and what is told.
+// A reader for the tests: collects frames and notices.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
@@ -16,9 +16,9 @@ import { makeStreams, storeFrames, type TestFrame } from "../../kit/stored-event
 interface TestReader {
   readonly consumer: EventConsumer;
   readonly notices: Notice[];
-  /** Waits until so many more frames have come. */
+  /** Waits for this many more frames. */
   take(count: number): Promise<Frame[]>;
-  /** As `take`, and acknowledges each before the next one. */
+  /** Like `take`, and acknowledges each before the next one. */
   takeAndAck(count: number): Promise<Frame[]>;
 }
 
@@ -77,7 +77,7 @@ export function framesOf(count: number, more: Partial<TestFrame> = {}): TestFram
   return Array.from({ length: count }, () => frameOf("shop", more));
 }
 
-/** A connection of the test's own, and empty streams. */
+/** The test's own connection, and empty streams. */
 export async function freshStreams(nats: TestNatsServer, partitions = 1): Promise<NatsConnection> {
   const options = { maxReconnectAttempts: -1, reconnectTimeWait: 100 };
   const { url: servers, token } = nats;
@@ -88,7 +88,7 @@ export async function freshStreams(nats: TestNatsServer, partitions = 1): Promis
   return connection;
 }
 
-/** A server at times brings back what it has just deleted: then that is deleted again. */
+/** A server sometimes restores a stream that it has just deleted; then that is deleted again. */
 export async function makeAnew(connection: NatsConnection, partitions = 1): Promise<void> {
   const manager = await jetstreamManager(connection);
   const messages = async () => (await manager.streams.info("PENSTOCK_LIVE_0")).state.messages;
@@ -105,7 +105,7 @@ export async function removeStreams(connection: NatsConnection): Promise<void> {
   for (const name of names) await manager.streams.delete(name);
 }
 
-/** Stores frames, and gives the uuids of their events. */
+/** Stores frames, and returns the uuids of their events. */
 export async function stored(connection: NatsConnection, some: TestFrame[]): Promise<string[]> {
   await storeFrames(connection, some);
   return some.flatMap(({ events }) => events.map(({ uuid }) => uuid));

@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { DeferredAcks } from "../../../src/readers/consumer/deferred-acks.ts";
 
-/** Acknowledges frames by their ids, and collects those of which the server hears. */
+/** Acknowledges frames by their ids, and collects the acknowledgements sent to the server. */
 function collected() {
   const [acks, sent] = [new DeferredAcks(), [] as number[]];
   return { acks, sent, ack: (id: number) => acks.acknowledge(id, () => sent.push(id)) };
 }
 
-test("a frame is acknowledged once those whose events it leaves out are", () => {
+test("acknowledges a frame once the frames with its omitted events are acknowledged", () => {
   const { acks, sent, ack } = collected();
   for (const id of [1, 2]) acks.deliver(id, []);
   acks.deliver(3, [1, 2]);
@@ -24,7 +24,7 @@ test("a frame is acknowledged once those whose events it leaves out are", () => 
   expect([sent, acks.isDeferred(3)]).toEqual([[1, 2, 3, 3], false]);
 });
 
-test("what leaves nothing out, or only what is acknowledged, is acknowledged at once", () => {
+test("acknowledges at once what omits nothing, or only acknowledged events", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   ack(1);
@@ -34,7 +34,7 @@ test("what leaves nothing out, or only what is acknowledged, is acknowledged at 
   expect(sent).toEqual([1, 2, 3]);
 });
 
-test("two frames that each leave out events of the other do not wait for ever", () => {
+test("does not let two frames that omit events of each other wait for ever", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   acks.deliver(2, [1]);
@@ -45,7 +45,7 @@ test("two frames that each leave out events of the other do not wait for ever", 
   expect(sent.sort()).toEqual([1, 2]);
 });
 
-test("a frame waits for who has the events now, and not only for who had them first", () => {
+test("waits for the frame that holds the events now, not only for the first one", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   acks.deliver(2, [1]);
@@ -60,7 +60,7 @@ test("a frame waits for who has the events now, and not only for who had them fi
   expect(sent.sort()).toEqual([1, 2, 3, 4]);
 });
 
-test("a frame that is delivered again waits for what it leaves out then", () => {
+test("waits after a redelivery for what the frame omits then", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   acks.deliver(2, [1]);

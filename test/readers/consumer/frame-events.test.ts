@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { frameEvents } from "../../../src/readers/consumer/frame-events.ts";
 import { UuidWindow } from "../../../src/readers/consumer/uuid-window.ts";
 
-/** A window that tells which keys it is asked to keep. */
+/** A window that records the keys it is asked to hold. */
 class ToldWindow extends UuidWindow {
   readonly keys: string[] = [];
 
@@ -22,7 +22,7 @@ function frameOf(names: readonly { readonly event: string; readonly id: string }
   return Buffer.from(`${lines.join("\n")}\n`);
 }
 
-test("what the window keeps of an event has one size, however long its name and distinct id are", () => {
+test("holds a key of constant size, however long the event's name and distinct id are", () => {
   const window = new ToldWindow({ maxUuids: 100, windowMs: 1_000, monotonicMs: () => 0 });
   const long = "n".repeat(500_000);
   const data = frameOf([
@@ -30,7 +30,7 @@ test("what the window keeps of an event has one size, however long its name and 
     { event: long, id: "d" },
     { event: `${long}n`, id: "d" },
     { event: "e", id: long },
-    // As one text these two are the same.
+    // Concatenated, these two would be the same text.
     { event: "a", id: "bc" },
     { event: "ab", id: "c" },
   ]);

@@ -6,7 +6,7 @@ function message(seq: number): JsMsg {
   return { seq, data: new Uint8Array(10) } as unknown as JsMsg;
 }
 
-test("what was sent to an earlier reader is missing until all of it is there", () => {
+test("reports what was sent to an earlier reader as missing until all of it has arrived", () => {
   const hand = new HeldFrames();
   hand.expect(2, 7);
   expect(hand.isComplete).toBe(false);
@@ -18,7 +18,7 @@ test("what was sent to an earlier reader is missing until all of it is there", (
   expect(hand.lowest).toBe(5);
 });
 
-test("a frame is acknowledged once, and that is remembered until the server knows", () => {
+test("acknowledges a frame once, and remembers that until the server confirms it", () => {
   const hand = new HeldFrames();
   const [first, second] = [hand.add(message(1)), hand.add(message(2))];
   expect([hand.ack(second), hand.ack(second), hand.isAcked(2)]).toEqual([true, false, true]);
@@ -30,7 +30,7 @@ test("a frame is acknowledged once, and that is remembered until the server know
   expect([hand.isAcked(2), hand.size, hand.bytes]).toEqual([false, 0, 0]);
 });
 
-test("what the stream no longer has cannot be acknowledged there", () => {
+test("cannot acknowledge what the stream no longer has", () => {
   const hand = new HeldFrames();
   const frames = [1, 2, 3].map((sequence) => hand.add(message(sequence)));
   hand.ack(frames[1]!);
@@ -39,7 +39,7 @@ test("what the stream no longer has cannot be acknowledged there", () => {
   expect([hand.ack(frames[2]!), hand.isAcked(2), hand.size]).toEqual([false, false, 1]);
 });
 
-test("frames lie in the order in which they were stored, also those that the stream has lost", () => {
+test("keeps frames in stored order, including those that the stream has lost", () => {
   const hand = new HeldFrames();
   const add = (...sequences: number[]) => {
     for (const sequence of sequences) hand.add(message(sequence));

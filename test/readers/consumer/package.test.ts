@@ -1,5 +1,5 @@
-// The package as a user gets it: packed by the own command of the project, installed by npm into an
-// empty folder, and run there as the guide has it.
+// The package as a user gets it: packed by the project's own command, installed by npm into an
+// empty folder, and run there as in the guide.
 
 import { execFileSync, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -34,7 +34,7 @@ beforeAll(() => {
   writeFileSync(path.join(app, "data/nats/connection.json"), JSON.stringify(connection));
 }, 300_000);
 
-test("it brings the client of NATS and nothing else", () => {
+test("depends only on the NATS client", () => {
   const modules = path.join(app, "node_modules");
   const names = readdirSync(modules).filter((name) => !name.startsWith("."));
   expect(names.sort()).toEqual(["@nats-io", "penstock", "tweetnacl"]);
@@ -48,9 +48,9 @@ test("it brings the client of NATS and nothing else", () => {
   ]);
 });
 
-/** The pinned Node, and the one that the host has. */
+/** The pinned Node, and the host's. */
 describe.each([process.execPath, "node"])("on %s", (node) => {
-  test("the guide's program reads, and ends when it is told to", { timeout: 120_000 }, async () => {
+  test("the guide's program reads, and ends on request", { timeout: 120_000 }, async () => {
     const connection = await freshStreams(nats);
     const ids = await stored(connection, framesOf(3, { projectId: "shop" }));
     expect(ids).toHaveLength(3);
@@ -71,13 +71,13 @@ describe.each([process.execPath, "node"])("on %s", (node) => {
 const typed = `import { consume } from "penstock/consumer";
 import type { Frame, Notice, StoredEvent } from "penstock/consumer";
 
-const told: Notice["type"][] = [];
+const expired: Notice["type"][] = [];
 const consumer = consume({
   nats: async () => ({ servers: "127.0.0.1" }),
   durable: "typed",
   lanes: ["live"],
   onNotice: (notice) => {
-    if (notice.type === "messages_expired" && notice.from < notice.to) told.push(notice.type);
+    if (notice.type === "messages_expired" && notice.from < notice.to) expired.push(notice.type);
   },
 });
 for await (const frame of consumer) done(frame);
@@ -91,7 +91,7 @@ function done(frame: Frame): unknown {
 }
 `;
 
-test("its types say what is there", () => {
+test("its types match its interface", () => {
   writeFileSync(path.join(app, "typed.mts"), typed);
   const tsc = path.join(root, "node_modules/typescript/bin/tsc");
   const types = path.join(root, "node_modules/@types");

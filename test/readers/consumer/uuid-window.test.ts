@@ -5,7 +5,7 @@ function windowAt(clock: { ms: number }, maxUuids = 3): UuidWindow {
   return new UuidWindow({ maxUuids, windowMs: 1_000, monotonicMs: () => clock.ms });
 }
 
-test("an event is a duplicate in another frame of its project, and not in its own", () => {
+test("finds a duplicate in another frame of the project, not in the event's own frame", () => {
   const window = windowAt({ ms: 0 });
   expect(window.duplicateOf("shop/a", 1)).toBeUndefined();
   expect(window.duplicateOf("shop/a", 1)).toBeUndefined();
@@ -13,7 +13,7 @@ test("an event is a duplicate in another frame of its project, and not in its ow
   expect(window.duplicateOf("shop/a", 3)).toBe(1);
 });
 
-test("the window is bounded in number: the oldest are forgotten", () => {
+test("is limited in number: the oldest are removed", () => {
   const window = windowAt({ ms: 0 });
   for (const uuid of ["a", "b", "c", "d"]) window.duplicateOf(`shop/${uuid}`, 1);
   expect(window.size).toBe(3);
@@ -21,7 +21,7 @@ test("the window is bounded in number: the oldest are forgotten", () => {
   expect(window.duplicateOf("shop/a", 2)).toBeUndefined();
 });
 
-test("the window is bounded in time", () => {
+test("is limited in time", () => {
   const clock = { ms: 0 };
   const window = windowAt(clock);
   window.duplicateOf("shop/a", 1);
@@ -32,7 +32,7 @@ test("the window is bounded in time", () => {
   expect(window.size).toBe(1);
 });
 
-test("a window of none remembers nothing", () => {
+test("remembers nothing if its size is 0", () => {
   const window = windowAt({ ms: 0 }, 0);
   expect(window.duplicateOf("shop/a", 1)).toBeUndefined();
   expect(window.duplicateOf("shop/a", 2)).toBeUndefined();

@@ -1,4 +1,4 @@
-// Stored lines made by hand, for tests of what counts them.
+// Stored lines made by hand, for tests of code that counts them.
 
 import { IdHash } from "../../../src/readers/effects/lines/id-hash.ts";
 import type { StoredLine } from "../../../src/readers/effects/lines/line.ts";
@@ -13,7 +13,7 @@ export function storedFrame(wanted: Partial<StoredFrame> = {}): StoredFrame {
     sequence: 1,
     projectId: "p",
     messageId: "m",
-    // After whatever was received.
+    // Later than any received line.
     storedAtMs: Number.MAX_SAFE_INTEGER,
     data: new Uint8Array(),
     ...wanted,
@@ -42,13 +42,13 @@ export function storedLine(wanted: Partial<StoredLine> = {}): StoredLine {
     hasPerson: true,
     isPlain: true,
     stamp: () => {
-      throw new Error("nobody asks when a line was written in order to count it");
+      throw new Error("counting does not read when a line was written");
     },
     place: () => {
-      throw new Error("nobody asks where a line stands in order to count it");
+      throw new Error("counting does not read the position of a line");
     },
     effect: () => {
-      throw new Error("nobody asks what a line does in order to count it");
+      throw new Error("counting does not read the effect of a line");
     },
     ...wanted,
   };

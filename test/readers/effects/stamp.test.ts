@@ -1,4 +1,4 @@
-// Ranks sort as the places they are made of.
+// Ranks sort like the positions they are made of.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -20,7 +20,7 @@ function comparePlaces(one: LinePlace, other: LinePlace): number {
   return 0;
 }
 
-test("ranks sort as the places do, also that of the other id of a link", () => {
+test("ranks sort as positions do, including that of the other id of a link", () => {
   fc.assert(
     fc.property(place, place, (one, other) => {
       const a = { timeMs: 7, rank: rankOf(one) };
@@ -32,7 +32,7 @@ test("ranks sort as the places do, also that of the other id of a link", () => {
   );
 });
 
-test("the time counts before the place", () => {
+test("the time counts before the position", () => {
   const first = { timeMs: -62_167_219_200_000, rank: "z" };
   const second = { timeMs: 0, rank: "a" };
   expect(compareStamps(first, second)).toBeLessThan(0);

@@ -1,4 +1,4 @@
-// How much of what is no event comes into one batch, and that others have the event loop meanwhile.
+// How many rejected lines a batch may hold, and that other work runs on the event loop meanwhile.
 
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
@@ -19,7 +19,7 @@ afterAll(() => connection.close());
 
 const linesEach = 500;
 
-/** Keeps how many lines each batch has put aside. */
+/** Records how many lines each batch has rejected. */
 class CountingTarget implements SinkTarget {
   readonly shown = "a counting target";
   readonly rejected: number[] = [];
@@ -36,7 +36,7 @@ class CountingTarget implements SinkTarget {
   async close(): Promise<void> {}
 }
 
-test("a batch is full with the frame that fills it, also of lines that are put aside", async () => {
+test("fills a batch with the frame that reaches its limit, also of rejected lines", async () => {
   await makeStreams(connection);
   const frames = Array.from({ length: 6 }, (_, n) => ({
     ...({ lane: "live", projectId: "shop", messageId: `m${n}`, events: [] } as const),
@@ -50,7 +50,7 @@ test("a batch is full with the frame that fills it, also of lines that are put a
     .toEqual(frames.map(() => linesEach));
 });
 
-/** A builder into which one frame of this text is put. */
+/** A builder that has received one frame of this text. */
 function builderWith(text: string): BatchBuilder {
   const builder = new BatchBuilder({ projects: undefined, lanes: undefined }, []);
   const name = { stream: "S", lane: "live", partition: 0 } as const;
@@ -66,7 +66,7 @@ function builderWith(text: string): BatchBuilder {
 
 const least = { eventsMax: 1, bytesMax: 1 };
 
-test("others have the event loop while a frame of many lines is read", async () => {
+test("yields the event loop while a frame of many lines is read", async () => {
   const singleMax = 10_000;
   const builder = builderWith("1\n".repeat(singleMax));
   const added = builder.addWaiting(least);
@@ -77,7 +77,7 @@ test("others have the event loop while a frame of many lines is read", async () 
   expect(builder.lines).toBe(singleMax);
 });
 
-test("beyond ten thousand lines of a frame that are put aside the rest is one", async () => {
+test("combines the rest beyond ten thousand rejected lines of a frame into one", async () => {
   const event = { uuid: "00000000-0000-4000-8000-000000000001", distinctId: "d", receivedAtMs: 0 };
   const record = storedLine(event, "shop", "live");
   const head = "1\n".repeat(10_000);
@@ -95,7 +95,7 @@ test("beyond ten thousand lines of a frame that are put aside the rest is one", 
   expect(String(last.text)).toBe(`[]\n${record}\nno json\n2`);
 });
 
-test("one line beyond them is put aside as it is", async () => {
+test("rejects a single line beyond them as it is", async () => {
   const builder = builderWith("1\n".repeat(10_001));
   await builder.addWaiting(least);
   const { rejected } = builder.take();

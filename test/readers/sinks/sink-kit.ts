@@ -1,4 +1,4 @@
-// What the tests of sinks share: sink writers on a nats-server.
+// Shared by the tests of sinks: sink writers on a nats-server.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { onTestFinished } from "vitest";
@@ -14,7 +14,7 @@ interface StartedSink {
   readonly counts: SinkCounts;
 }
 
-/** Closed with the test, target and all. */
+/** Closed with the test, including the target. */
 export function startSink(
   connection: NatsConnection,
   target: SinkTarget,

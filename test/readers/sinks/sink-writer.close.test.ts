@@ -11,7 +11,7 @@ const nats = await natsServerForFile();
 const connection = await connect({ servers: nats.url });
 afterAll(() => connection.close());
 
-/** Writes when it is told to. */
+/** A target that writes on request. */
 class LateTarget implements SinkTarget {
   readonly shown = "a late target";
   readonly said: string[] = [];
@@ -31,7 +31,7 @@ class LateTarget implements SinkTarget {
   async close(): Promise<void> {}
 }
 
-test("told to wait for it, it has ended only when nothing is being written, or when that is taken back", async () => {
+test("ends, if asked to wait, only when nothing is being written, or when that is revoked", async () => {
   await makeStreams(connection);
   const target = new LateTarget();
   const { writer } = startSink(connection, target);

@@ -1,4 +1,4 @@
-// A target that takes too long for a batch, or fails it again and again, is given less at a time.
+// A target that takes too long for a batch, or fails it repeatedly, gets smaller batches.
 
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
@@ -20,7 +20,7 @@ afterAll(() => connection.close());
 
 const eventsInTime = 10;
 
-/** Does not take more than a few events at once. */
+/** Accepts only a few events at once. */
 class SlowTarget implements SinkTarget {
   readonly shown = "a slow target";
   readonly written: number[] = [];
@@ -62,7 +62,7 @@ async function storeEvents(): Promise<void> {
   await storeFrames(connection, frames);
 }
 
-test("batches are halved until one is written in time, and the sink says so", async () => {
+test("halves batches until one is written in time, and reports it", async () => {
   await storeEvents();
   const target = new SlowTarget(new TooSlowError("it took too long"));
   const said: string[] = [];
@@ -80,7 +80,7 @@ test("batches are halved until one is written in time, and the sink says so", as
   );
 });
 
-test("batches that fail again and again are halved until one is written", async () => {
+test("halves batches that fail repeatedly until one is written", async () => {
   await storeEvents();
   const target = new SlowTarget(new Error("not enough memory for the query"));
   const { counts } = startSink(connection, target, {

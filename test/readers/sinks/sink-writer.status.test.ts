@@ -1,4 +1,4 @@
-// What a sink says of itself while its target does not take what it has.
+// The status of a sink while its target does not accept its events.
 
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
@@ -14,11 +14,11 @@ const nats = await natsServerForFile();
 const connection = await connect({ servers: nats.url });
 afterAll(() => connection.close());
 
-/** Opens whenever it is asked to; takes nothing while `refuses` says why. */
+/** Opens whenever requested; accepts nothing while `refuses` is set. */
 class PickyTarget implements SinkTarget {
   readonly shown = "a picky target";
   refuses = "it is full";
-  /** Whether it puts each event aside. */
+  /** Whether it rejects each event. */
   rejects = false;
   opens = 0;
   #positions: readonly SinkPosition[] = [];
@@ -46,7 +46,7 @@ async function store(messageId: string, count = 1): Promise<void> {
   await storeFrames(connection, [{ lane: "live", projectId: "shop", messageId, events }]);
 }
 
-test("a batch that is refused again and again is told all the time, and how far the target was", async () => {
+test("reports a repeatedly refused batch continuously, and the target's position", async () => {
   await makeStreams(connection);
   const target = new PickyTarget();
   target.refuses = "";
@@ -65,7 +65,7 @@ test("a batch that is refused again and again is told all the time, and how far 
   await expect.poll(() => writer.status(Date.now()).reasons).toContain("it is full");
   const opened = target.opens;
   const said = new Set<string>();
-  // Each time it opens it might say that all is well, until the next write fails.
+  // Each time it opens it could report that all is well, until the next write fails.
   await expect
     .poll(
       () => {
@@ -90,7 +90,7 @@ test("a batch that is refused again and again is told all the time, and how far 
   ]);
 });
 
-test("a target that puts more than 100 events aside and accepts none is reported until it accepts one", async () => {
+test("reports a target that rejects more than 100 events and accepts none until it accepts one", async () => {
   await deleteStreams(connection, nats);
   await makeStreams(connection);
   const target = new PickyTarget();

@@ -1,5 +1,4 @@
-// What every target holds of the positions of its streams: a batch is written where it is the next
-// one, and nowhere else.
+// Every target checks the positions of its streams: a batch is written only if it is the next one.
 
 import { expect, onTestFinished, test } from "vitest";
 import type { Before, SinkPosition, SinkTarget } from "../../../src/readers/sinks/sink-target.ts";
@@ -15,9 +14,9 @@ function beginningAt(...positions: readonly SinkPosition[]): Before {
   return new Map(positions.map((one) => [one.stream, one]));
 }
 
-/** `newPlace` gives what makes targets that write to one place of their own. */
+/** `newPlace` creates targets that all write to one new place. */
 export function positionTests(newPlace: () => Promise<() => SinkTarget>): void {
-  test("a batch that begins elsewhere than the target is refused, and moves nothing", async () => {
+  test("rejects a batch that begins at another position, and moves nothing", async () => {
     const target = (await newPlace())();
     onTestFinished(() => target.close());
     const write = (before: Before, position: SinkPosition) =>
@@ -42,7 +41,7 @@ export function positionTests(newPlace: () => Promise<() => SinkTarget>): void {
     expect(await places()).toEqual([[2, 1]]);
   });
 
-  test("another stream than those of the batch may be anywhere", async () => {
+  test("accepts any position of streams that are not in the batch", async () => {
     const target = (await newPlace())();
     onTestFinished(() => target.close());
     await target.open();

@@ -1,5 +1,5 @@
-// What every target holds when a stream is not the one it was, or has lost what was not written
-// yet: what was written stays, an incident says what happened, and nothing is left out in silence.
+// Every target handles a stream that has changed, or has lost unwritten messages: written events
+// stay, an incident reports what happened, and nothing is omitted silently.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -12,18 +12,18 @@ import { startSink } from "./sink-kit.ts";
 const live = "PENSTOCK_LIVE_0";
 const within = { timeout: 30_000 };
 
-/** A place of its own that targets write to. */
+/** A new place that targets write to. */
 interface SinkPlace {
   readonly target: () => SinkTarget;
-  /** Those that are there, in any order. */
+  /** Those that exist, in any order. */
   readonly uuids: () => Promise<readonly string[]>;
   /** The kinds of the incidents, each incident once. */
   readonly kinds: () => Promise<readonly unknown[]>;
 }
 
-/** The streams are there, and empty, before each test. */
+/** The streams exist and are empty before each test. */
 export function streamTests(connection: NatsConnection, newPlace: () => Promise<SinkPlace>): void {
-  /** Frames of the live lane, stored. */
+  /** Stored frames of the live lane. */
   async function stored(seed: number): Promise<TestFrame[]> {
     const frames = randomFrames(numbersFrom(seed), { count: 20 });
     const own = frames.filter(({ lane }) => lane === "live");
@@ -38,7 +38,7 @@ export function streamTests(connection: NatsConnection, newPlace: () => Promise<
     sorted(await place.uuids().catch((): readonly string[] => []));
   const kindsIn = (place: SinkPlace) => () => place.kinds().catch((): readonly unknown[] => []);
 
-  test("a stream that is made anew is read from its beginning, and an incident says so", async () => {
+  test("reads a recreated stream from its beginning, with an incident", async () => {
     const place = await newPlace();
     startSink(connection, place.target());
     const before = await stored(1);
@@ -53,7 +53,7 @@ export function streamTests(connection: NatsConnection, newPlace: () => Promise<
     await expect.poll(kindsIn(place), within).toEqual(["stream_made_anew"]);
   });
 
-  test("events that left their stream unread stop it until it is told to go on behind them", async () => {
+  test("stops at events that left their stream unread until an operator lets it continue", async () => {
     const place = await newPlace();
     const target = place.target();
     const first = startSink(connection, target);
@@ -65,7 +65,7 @@ export function streamTests(connection: NatsConnection, newPlace: () => Promise<
     await (await jetstreamManager(connection)).streams.purge(live);
     const after = await stored(5);
 
-    // A second start says the same of the same incident.
+    // A second start reports the same for the same incident.
     for (const _ of [1, 2]) {
       const stopped = place.target();
       const sink = startSink(connection, stopped);

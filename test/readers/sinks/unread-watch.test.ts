@@ -1,5 +1,5 @@
-// How long unread events have until they leave their stream: by age, and by size where the stream
-// throws old messages away.
+// The time until unread events leave their stream: by age, and by size if the stream discards old
+// messages.
 
 import { DiscardPolicy, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -15,7 +15,7 @@ afterAll(() => connection.close());
 const manager = await jetstreamManager(connection);
 const hourMs = 3_600_000;
 
-/** A stream with so many messages of 1,000 bytes, of which the first two are written. */
+/** A stream with this many messages of 1,000 bytes, of which the first two are written. */
 async function watched(stream: string, messages: number, config: Partial<StreamConfig>) {
   await manager.streams.add({ name: stream, subjects: [`${stream}.>`], ...config });
   const publish = async (count: number): Promise<void> => {
@@ -38,11 +38,11 @@ test("by the age of the oldest unread message", async () => {
   expect(one).toMatchObject({ sequence: 2, lastSequence: 5, retentionSeconds: 3_600 });
   expect(one?.lagSeconds).toBeGreaterThanOrEqual(10);
   expect((one?.lagSeconds ?? 0) + (one?.expirySeconds ?? 0)).toBeCloseTo(3_600, 3);
-  // What was heard so long ago is not passed on.
+  // Old reports are not passed on.
   expect(watch.streams(nowMs + 60_000)).toMatchObject([{ expirySeconds: undefined }]);
 });
 
-test("where all is written nothing leaves unread", async () => {
+test("reports nothing if everything is written", async () => {
   const { watch } = await watched("B", 2, { max_age: hourMs * nanosPerMs });
   await watch.ask(manager, Date.now());
   expect(watch.streams(Date.now())).toMatchObject([
@@ -53,7 +53,7 @@ test("where all is written nothing leaves unread", async () => {
 test.each([
   [DiscardPolicy.Old, true],
   [DiscardPolicy.New, false],
-])("at the present rate by size, with discard %s: %s", async (discard, leaves) => {
+])("by size at the present rate, with discard %s: %s", async (discard, leaves) => {
   const name = `C${discard}`;
   const { watch, publish } = await watched(name, 12, { discard, max_bytes: 100_000 });
   const nowMs = Date.now();
@@ -62,7 +62,7 @@ test.each([
   await watch.ask(manager, nowMs + 10_000);
   const [one] = watch.streams(nowMs + 10_000);
   const seconds = one?.expirySeconds ?? 0;
-  // A message a second, and room for some 75 more before the oldest unread one has to go.
+  // One message a second, and room for some 75 more before the oldest unread one is discarded.
   if (leaves) expect(seconds).toBeGreaterThan(60);
   if (leaves) expect(seconds).toBeLessThan(90);
   else expect(seconds).toBe(Number.POSITIVE_INFINITY);

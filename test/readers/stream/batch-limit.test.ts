@@ -14,22 +14,22 @@ function succeed(limit: BatchLimit, times: number): void {
   for (let nth = 0; nth < times; nth++) limit.succeeded();
 }
 
-test("after one that was too slow there are half as many, of those that it had", async () => {
+test("halves the number of events after a batch that was too slow", async () => {
   const limit = new BatchLimit(100_000);
   await tooSlow(limit, 30_001);
   expect(limit.events).toBe(15_000);
-  // As of a part, where nobody says how many it had.
+  // As for a part whose number of events is unknown.
   await tooSlow(limit, Number.POSITIVE_INFINITY);
   expect(limit.events).toBe(7_500);
 });
 
-test("there is always room for one", async () => {
+test("always allows one", async () => {
   const limit = new BatchLimit(100);
   for (let nth = 0; nth < 10; nth++) await tooSlow(limit, Number.POSITIVE_INFINITY);
   expect(limit.events).toBe(1);
 });
 
-test("sixteen that succeed make it twice as many, but not more than the most", async () => {
+test("doubles after sixteen successes, up to the maximum", async () => {
   const limit = new BatchLimit(100);
   await tooSlow(limit, 60);
   succeed(limit, 15);
@@ -42,7 +42,7 @@ test("sixteen that succeed make it twice as many, but not more than the most", a
   expect(limit.events).toBe(100);
 });
 
-test("one that is too slow lets the counting begin anew", async () => {
+test("starts counting again after one that is too slow", async () => {
   const limit = new BatchLimit(100);
   await tooSlow(limit, 80);
   succeed(limit, 15);
@@ -51,7 +51,7 @@ test("one that is too slow lets the counting begin anew", async () => {
   expect(limit.events).toBe(20);
 });
 
-test("transactions that fail in a row are halved from the second on, not where none was tried", async () => {
+test("halves from the second failed transaction in a row, but not if none was tried", async () => {
   const limit = new BatchLimit(100);
   const fail = async (): Promise<number> => {
     await fails(limit, 80, new Error("the disk is full"));

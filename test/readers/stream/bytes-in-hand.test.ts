@@ -4,7 +4,7 @@ import { BytesInHand } from "../../../src/readers/stream/bytes-in-hand.ts";
 
 function ignore(): void {}
 
-test("one stream may have half of it, and leaves the rest to those that come", () => {
+test("lets one stream have half, and leaves the rest to later ones", () => {
   const bytes = new BytesInHand(1_000);
   const one = bytes.join(ignore);
   expect(one.room()).toBe(500);
@@ -18,7 +18,7 @@ test("one stream may have half of it, and leaves the rest to those that come", (
   expect(bytes.used).toBe(100);
 });
 
-test("a stream that has nothing in hand may have one frame, however much the others have", () => {
+test("lets a stream with nothing in hand have one frame, however much the others have", () => {
   const bytes = new BytesInHand(1_000);
   const [one, other] = [bytes.join(ignore), bytes.join(ignore)];
   one.add(5_000);
@@ -28,7 +28,7 @@ test("a stream that has nothing in hand may have one frame, however much the oth
   expect(other.room()).toBe(0);
 });
 
-test("all that are still read on are asked whenever there is room again", () => {
+test("asks all streams that are still being read whenever there is room again", () => {
   const bytes = new BytesInHand(1_000);
   const asked: string[] = [];
   const one = bytes.join(() => asked.push("one"));
@@ -42,18 +42,18 @@ test("all that are still read on are asked whenever there is room again", () => 
   one.release(6);
   expect(asked).toEqual(["one", "other", "other"]);
   expect(bytes.used).toBe(1);
-  // Nobody is left to share it with.
+  // No other stream is left to share it with.
   expect(other.room()).toBe(499);
 });
 
-test("messages are counted by what those before had, and there is always one", () => {
+test("counts messages by the size of the earlier ones, and always allows one", () => {
   const share = new BytesInHand(1e9).join(ignore);
   expect(share.messagesIn(1)).toBe(1);
   for (let frame = 0; frame < 200; frame++) share.add(1_000);
   expect(share.messagesIn(100_000)).toBe(99);
 });
 
-test("streams that take no more than their room stay within all of it", () => {
+test("keeps streams that use only their room within the total", () => {
   const step = fc.record({ stream: fc.nat({ max: 3 }), bytes: fc.integer({ min: 1, max: 700 }) });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), fc.array(fc.boolean()), (steps, releases) => {

@@ -65,18 +65,18 @@ function reading(bytesMax = 67_108_864): EventStreams {
   return streams;
 }
 
-/** What was said of each item: its stream's epoch and message, or its incidents. */
+/** The description of each item: its stream's epoch and message, or its incidents. */
 function words(item: StreamItem): string[] {
   if (item.kind === "frame") return [`${item.frame.epoch} ${item.frame.messageId}`];
   return item.incidents.map(({ kind }) => kind);
 }
 
-/** Takes until so many words have come, and releases what was taken. */
+/** Takes items until this many words have arrived, and releases them. */
 async function taken(streams: EventStreams, count: number): Promise<string[]> {
   const said: string[] = [];
   while (said.length < count) {
     await streams.ready();
-    // Streams that are closed are always ready, and nothing else would run then.
+    // Closed streams are always ready, and would block everything else here.
     await new Promise((resolve) => setImmediate(resolve));
     for (const item of streams.take(10, 1_000_000)) {
       said.push(...words(item));
@@ -86,7 +86,7 @@ async function taken(streams: EventStreams, count: number): Promise<string[]> {
   return said;
 }
 
-test("every message comes once and in order, through lost connections and restarts", async () => {
+test("delivers every message once and in order, through lost connections and restarts", async () => {
   await freshStreams();
   const streams = reading();
   const before = frames(40);
@@ -104,7 +104,7 @@ test("every message comes once and in order, through lost connections and restar
   expect([...first, ...rest]).toEqual(ids);
 });
 
-test("it is far behind while more waits than there is room for", async () => {
+test("reports a large lag while more waits than there is room for", async () => {
   await freshStreams();
   await storeFrames(connection, frames(100));
   const streams = reading(40_000);
@@ -116,7 +116,7 @@ test("it is far behind while more waits than there is room for", async () => {
   expect(streams.isFarBehind).toBe(false);
 });
 
-test("no more is in hand than there is room for, and no stream waits for another", async () => {
+test("holds no more than there is room for, and lets no stream wait for another", async () => {
   await freshStreams();
   await storeFrames(connection, frames(300, { lane: "historical" }));
   const roomBytes = 40_000;
@@ -128,25 +128,25 @@ test("no more is in hand than there is room for, and no stream waits for another
   await expect
     .poll(() => streams.readers.some(({ name, isReady }) => name.lane === "live" && isReady))
     .toBe(true);
-  // The server counts what it sends by the largest message there may be, so a little more may come.
+  // The server counts what it sends by the largest possible message, so slightly more may arrive.
   expect(streams.bytesInHand).toBeLessThan(2 * roomBytes);
   expect(await taken(streams, 302)).toHaveLength(302);
   expect(streams.bytesInHand).toBe(0);
 });
 
-test("a stream that is deleted and made anew meanwhile is read in a new epoch", async () => {
+test("reads a stream that is deleted and recreated meanwhile in a new epoch", async () => {
   await freshStreams();
   const streams = reading();
   await storeFrames(connection, frames(3));
   await taken(streams, 3);
   await freshStreams();
-  const anew = frames(2);
-  await storeFrames(connection, anew);
-  const ids = anew.map(({ messageId }) => `2 ${messageId}`);
+  const recreated = frames(2);
+  await storeFrames(connection, recreated);
+  const ids = recreated.map(({ messageId }) => `2 ${messageId}`);
   expect(await taken(streams, 3)).toEqual(["stream_made_anew", ...ids]);
 });
 
-test("a stream that was read to its end and removed is no fault, and read when it is there again", async () => {
+test("accepts that a fully read stream is removed, and reads it when it exists again", async () => {
   await freshStreams();
   const streams = reading();
   await storeFrames(connection, [frame("p"), frame("p", { lane: "historical" })]);
@@ -167,7 +167,7 @@ test("a stream that was read to its end and removed is no fault, and read when i
   expect(shown()).toEqual(["live", "historical"]);
 });
 
-test("a stream that is removed before it was read to its end is a fault", async () => {
+test("reports a stream that is removed before it was read to its end as an error", async () => {
   await freshStreams();
   // Room for one message in hand.
   const streams = reading(1);
@@ -176,13 +176,13 @@ test("a stream that is removed before it was read to its end is a fault", async 
   await (await jetstreamManager(connection)).streams.delete("PENSTOCK_LIVE_0");
   onTestFinished(() => untilStreamsGone(nats, ["PENSTOCK_LIVE_0"]));
   const faults = (): unknown => streams.readers.flatMap(({ fault }) => fault ?? []);
-  // How many had come by then is the server's matter, but never all.
+  // The number received by then depends on the server, but it is never all.
   await expect
     .poll(faults)
     .toEqual([expect.stringMatching(/does not exist, and ([1-9]|10) of its messages/)]);
 });
 
-test("when the server comes back with an older copy, what is new there is read", async () => {
+test("reads new messages when the server returns with an older copy", async () => {
   await freshStreams();
   const streams = reading();
   await storeFrames(connection, frames(3));
@@ -205,7 +205,7 @@ test("when the server comes back with an older copy, what is new there is read",
   expect(all).toEqual(["tail_lost", ...ids]);
 });
 
-test("deleted messages are passed over, and an unknown schema stops its stream alone", async () => {
+test("skips deleted messages, and stops only the stream with an unknown schema", async () => {
   await freshStreams();
   const manager = await jetstreamManager(connection);
   const some = frames(5);
@@ -225,7 +225,7 @@ test("deleted messages are passed over, and an unknown schema stops its stream a
     .toContain('has the schema "2"');
 });
 
-test("how far it is behind goes by the oldest message not committed, and is not known without NATS", async () => {
+test("measures the lag by the oldest uncommitted message, and does not know it without NATS", async () => {
   await freshStreams();
   const streams = reading();
   await storeFrames(connection, frames(2));
@@ -244,7 +244,7 @@ test("how far it is behind goes by the oldest message not committed, and is not 
   let batches: Batch[] = [];
   const progress = () => streamProgress(reader, { reached, batches, nowMs });
   reached.begin([position]);
-  // Nothing is known but how far it is applied.
+  // Only the applied position is known.
   expect(progress()).toMatchObject({ lastSequence: 2, lagSeconds: (nowMs - weekAgoMs) / 1_000 });
   reached.reach([{ ...position, sequence: 2 }]);
   expect(progress().lagSeconds).toBe(0);

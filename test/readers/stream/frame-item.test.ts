@@ -1,4 +1,4 @@
-// What the headers of a message become, whoever has published it.
+// How the headers of a message are read, whichever program published it.
 
 import { headers, type Msg } from "@nats-io/nats-core";
 import { expect, test } from "vitest";
@@ -20,13 +20,13 @@ function itemOf(name: string, value: string): ReturnType<typeof frameItem> {
   return frameItem(pulled, { name: stream, epoch: 1, created: "", isReread: false });
 }
 
-test("a message id has nothing that a database refuses", () => {
+test("removes from a message id what a database refuses", () => {
   expect(itemOf(messageIdHeader, "a\0b").frame.messageId).toBe("a\ufffdb");
   expect(itemOf(messageIdHeader, "").frame.messageId).toBe("@5");
   expect(storedText("\u{1f600}".slice(0, 1))).toBe("\ufffd");
 });
 
-// What cannot be is estimated.
+// Impossible values are replaced by an estimate.
 test.each([
   ["12", 12],
   ["3000", 3_000],
@@ -37,6 +37,6 @@ test.each([
   ["1.5", 10],
   ["many", 10],
   ["", 10],
-])("a message of 3,000 bytes that says it has %j events counts as %i", (said, events) => {
+])("counts a message of 3,000 bytes that states %j events as %i", (said, events) => {
   expect(itemOf(eventsHeader, said).events).toBe(events);
 });

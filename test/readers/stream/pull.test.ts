@@ -1,4 +1,4 @@
-// The pull by itself, on a real server: order, room, and what is left when it ends.
+// The pull alone, on a real server: order, room, and what is left when it ends.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -38,7 +38,7 @@ function release(messages: readonly PulledMessage[]): void {
   for (const { share, message } of messages) share.release(message.data.length);
 }
 
-test("all messages from the given one on come in order, and then it is drained", async () => {
+test("delivers all messages from the given one on in order, and then is drained", async () => {
   const { pull, bytes } = await opened({ frames: 30, from: 4, max: 1e6 });
   const sequences: number[] = [];
   while (sequences.length < 27) {
@@ -51,7 +51,7 @@ test("all messages from the given one on come in order, and then it is drained",
   expect(bytes.used).toBe(0);
 });
 
-test("no more comes than there is room for, until what came is done with", async () => {
+test("delivers no more than there is room for, until the delivered ones are released", async () => {
   const { pull, bytes } = await opened({ frames: 20, max: 6_000 });
   const taken: PulledMessage[] = [];
   let isReading = true;
@@ -62,7 +62,7 @@ test("no more comes than there is room for, until what came is done with", async
   let released = 0;
   while (released < 20) {
     await vi.waitFor(() => expect(taken.length).toBeGreaterThan(released), { timeout: 20_000 });
-    // A frame above half of it at most, which is the room of one stream.
+    // A frame of at most half of it, which is the room of one stream.
     expect(bytes.used).toBeLessThanOrEqual(3_000 + text.length);
     release(taken.slice(released, released + 1));
     released++;
@@ -75,10 +75,10 @@ test("no more comes than there is room for, until what came is done with", async
   expect(bytes.used).toBe(0);
 });
 
-test("one that is ended gives back its room, says so to who reads, and leaves no consumer", async () => {
+test("releases its room when ended, reports that to its reader, and leaves no consumer", async () => {
   const { pull, bytes, manager, connection } = await opened({ frames: 1, max: 1e6 });
   release(await pull.next());
-  // These come while nobody reads.
+  // These arrive while nothing reads.
   await storeFrames(connection, [frameOf(2), frameOf(3)]);
   await vi.waitFor(() => expect(bytes.used).toBe(2 * text.length), { timeout: 20_000 });
   pull.close();
@@ -90,7 +90,7 @@ test("one that is ended gives back its room, says so to who reads, and leaves no
   );
 });
 
-test("a consumer that somebody removes ends the pull with an error", async () => {
+test("ends with an error if its consumer is removed", async () => {
   const { pull, manager } = await opened({ frames: 1, max: 1e6 });
   release(await pull.next());
   const ended = expect(pull.next()).rejects.toThrow("the consumer is gone");

@@ -15,7 +15,7 @@ interface Held {
 
 /**
  * A stream whose messages have these ids, from sequence `from` on. One is stored each second; those
- * behind the `shared` first ones come `laterMs` later.
+ * after the first `shared` ones are stored `laterMs` later.
  */
 function stream({ created = "monday", from = 1, ids, deleted = [], ...rest }: Held) {
   const { shared = Number.POSITIVE_INFINITY, laterMs = 0 } = rest;
@@ -37,7 +37,7 @@ function stream({ created = "monday", from = 1, ids, deleted = [], ...rest }: He
   return asked;
 }
 
-/** Read up to the last of these ids. */
+/** The position after the last of these ids. */
 function readTo(ids: readonly string[], remembered = 1_000): StreamPosition {
   const all = ids.map((messageId, at) => {
     return { sequence: at + 1, messageId, storedAtMs: (at + 1) * 1_000 };
@@ -64,24 +64,24 @@ async function resumed(
 const letters = (text: string): string[] => [...text];
 const goesOn = { epoch: 1, incidents: [], fault: undefined };
 
-describe("a stream that is as it was", () => {
-  test("is read on behind the last message", async () => {
+describe("an unchanged stream", () => {
+  test("continues after the last message", async () => {
     const found = await resumed(readTo(letters("abc")), stream({ ids: letters("abcde") }));
     expect(found).toEqual({ ...goesOn, sequence: 3 });
   });
 
-  test("is read on when all that was read has expired, and no more", async () => {
+  test("continues when everything that was read has expired, and no more", async () => {
     const asked = stream({ from: 4, ids: letters("de") });
     expect(await resumed(readTo(letters("abc")), asked)).toEqual({ ...goesOn, sequence: 3 });
   });
 
-  test("is read on when it is a copy with another date of making", async () => {
+  test("continues when it is a copy with another creation date", async () => {
     const asked = stream({ created: "friday", ids: letters("abcd") });
     expect(await resumed(readTo(letters("abc")), asked)).toEqual({ ...goesOn, sequence: 3 });
   });
 });
 
-test("a stream that was made anew is read from its first message, in a new epoch", async () => {
+test("a recreated stream is read from its first message, in a new epoch", async () => {
   const asked = stream({ created: "friday", ids: letters("xyzuvw"), shared: 0, laterMs: 9_000 });
   expect(await resumed(readTo(letters("abc")), asked)).toEqual({
     ...{ epoch: 2, sequence: 0, fault: undefined },
@@ -89,14 +89,14 @@ test("a stream that was made anew is read from its first message, in a new epoch
   });
 });
 
-test("a stream that is read for the first time, too late, tells how many were gone", async () => {
+test("a stream that is first read too late reports how many messages were gone", async () => {
   expect(await resumed(undefined, stream({ from: 4, ids: letters("de") }))).toEqual({
     ...{ epoch: 1, sequence: 3, fault: undefined },
     incidents: [["begun_late", 3]],
   });
 });
 
-test("messages that expired unread stop the stream, until somebody accepts it", async () => {
+test("messages that expired unread stop the stream, until an operator accepts it", async () => {
   const asked = stream({ from: 6, ids: letters("fg") });
   const incidents = [["expired_unread", 2]];
   expect(await resumed(readTo(letters("abc")), asked)).toEqual({
@@ -109,7 +109,7 @@ test("messages that expired unread stop the stream, until somebody accepts it", 
   });
 });
 
-test("after an older copy, nothing is left out, and what is known to be read is not read again", async () => {
+test("after an older copy, nothing is omitted, and messages known to be read are not read again", async () => {
   const id = fc.integer({ min: 0, max: 999_999 }).map(String);
   const history = fc.record({
     shared: fc.uniqueArray(id, { maxLength: 60 }),
@@ -118,7 +118,7 @@ test("after an older copy, nothing is left out, and what is known to be read is 
     remembered: fc.integer({ min: 1, max: 120 }),
     deleted: fc.array(fc.integer({ min: 1, max: 60 }), { maxLength: 10 }),
     isRemade: fc.boolean(),
-    // The clock of a machine that was put back goes on at the time of its copy.
+    // The clock of a restored machine continues from the time of its copy.
     laterMs: fc.constantFrom(0, 100_000),
   });
   const check = async ({ shared, lost, later, remembered, laterMs, ...rest }: Histories) => {
@@ -137,7 +137,7 @@ test("after an older copy, nothing is left out, and what is known to be read is 
       return;
     }
     const kept = isRemembered ? shared.length : 0;
-    // Nothing tells a copy of nothing from a stream that was made anew.
+    // A copy of nothing cannot be distinguished from a recreated stream.
     const kind = rest.isRemade && kept === 0 ? "stream_made_anew" : "tail_lost";
     expect(found).toMatchObject({ epoch: 2, sequence: kept });
     expect(found.incidents).toEqual([[kind, kind === "tail_lost" ? before.length - kept : 0]]);
@@ -169,7 +169,7 @@ describe("a stream that has none of the newest messages that were read", () => {
     ["friday", 0, 4],
     ["monday", 9_000, 2],
   ])(
-    "stops, whatever the clock says, until somebody accepts it: %s, %d ms",
+    "stops, whatever the clock says, until an operator accepts it: %s, %d ms",
     async (created, laterMs, countedTo) => {
       const asked = stream({ created, ids: letters("abuv"), shared: 2, laterMs });
       const incidents = [["place_unknown", 4]];
@@ -186,17 +186,17 @@ describe("a stream that has none of the newest messages that were read", () => {
     },
   );
 
-  test("does not doubt messages that are others than those read under their numbers", async () => {
+  test("does not doubt messages that differ from those read under their numbers", async () => {
     const asked = stream({ ids: letters("abuvwxyz"), shared: 2 });
     expect((await resumed(position, asked)).incidents).toEqual([["place_unknown", 4]]);
-    const anew = stream({ created: "friday", ids: letters("uvwxyz"), shared: 0 });
-    expect(await resumed(readTo(letters("abcdef")), anew)).toEqual({
+    const recreated = stream({ created: "friday", ids: letters("uvwxyz"), shared: 0 });
+    expect(await resumed(readTo(letters("abcdef")), recreated)).toEqual({
       ...{ epoch: 2, sequence: 0, fault: undefined },
       incidents: [["stream_made_anew", 0]],
     });
   });
 
-  test("stops too where messages have left it that may have been unread", async () => {
+  test("also stops if messages have left it that may have been unread", async () => {
     const asked = stream({ from: 4, ids: letters("v"), shared: 0, laterMs: 9_000 });
     expect(await resumed(position, asked)).toEqual({
       ...{ epoch: 1, sequence: 6, incidents: [["place_unknown", 3]] },
@@ -219,7 +219,7 @@ describe("a stream that was made before the last message that was read was store
     ["older messages than were read", { ids: letters("xyz") }],
     ["only newer ones", { ids: letters("xyz"), shared: 0, laterMs: 900_000 }],
     ["none at all", { ids: [] }],
-  ])("stops with %s, until somebody accepts it", async (_, held) => {
+  ])("stops with %s, until an operator accepts it", async (_, held) => {
     const asked = stream({ ...held, created: made("00:01:00") });
     const stopped = await resumed(position, asked);
     expect(stopped).toMatchObject({ epoch: 1, sequence: 200, incidents: [["place_unknown", 0]] });
@@ -232,13 +232,13 @@ describe("a stream that was made before the last message that was read was store
   test.each([
     ["a moment before it, as clocks of two servers may be apart", made("00:02:30")],
     ["after it", made("00:04:00")],
-  ])("is read as one made anew where that was %s", async (_, created) => {
+  ])("is read as a recreated one if that was %s", async (_, created) => {
     expect(await resumed(position, stream({ created, ids: letters("xyz") }))).toMatchObject({
       ...{ epoch: 2, sequence: 0, incidents: [["stream_made_anew", 0]], fault: undefined },
     });
   });
 
-  test("is read on where a message that was read is in it", async () => {
+  test("continues if a message that was read is in it", async () => {
     const ids = Array.from({ length: 203 }, (_, n) => `a${n}`);
     const asked = stream({ created: made("00:01:00"), ids });
     expect(await resumed(position, asked)).toEqual({ ...goesOn, sequence: 200 });

@@ -21,19 +21,19 @@ function memory(
 }
 
 function lineOf(sequence: number, { uuid, ms }: Sent) {
-  // Hashes that crowd the same slots, and 0 among them.
+  // Hashes that compete for the same slots, including 0.
   const words = { uuidHashHigh: uuid % 3, uuidHashLow: uuid >> 2 };
   return storedLine({ frame: storedFrame({ sequence }), receivedAtMs: ms, ...words });
 }
 
-/** What the memory says of a frame's lines. */
+/** The memory's answers about a frame's lines. */
 function feed(duplicates: Duplicates, sequence: number, lines: readonly Sent[]): boolean[] {
   const said = lines.map((line) => duplicates.add(lineOf(sequence, line)));
   duplicates.endFrame(sequence);
   return said;
 }
 
-test("a uuid is a duplicate for half an hour at least, and for an hour at most", () => {
+test("treats a uuid as a duplicate for at least half an hour and at most an hour", () => {
   const duplicates = memory(1e6);
   expect(feed(duplicates, 1, [{ uuid: 1, ms: startMs }])).toEqual([false]);
   expect(feed(duplicates, 2, [{ uuid: 1, ms: startMs }])).toEqual([true]);
@@ -50,7 +50,7 @@ test("a uuid is a duplicate for half an hour at least, and for an hour at most",
   });
 });
 
-test("a line of a slow clock does not turn the time back", () => {
+test("does not go back in time for a line of a slow clock", () => {
   const duplicates = memory(1e6);
   feed(duplicates, 1, [{ uuid: 1, ms: startMs }]);
   feed(duplicates, 2, [{ uuid: 2, ms: startMs - 45 * minuteMs }]);
@@ -59,7 +59,7 @@ test("a line of a slow clock does not turn the time back", () => {
   expect(duplicates.changes().duplicatesFrom).toEqual([1, 1]);
 });
 
-test("a line of a clock that is an hour or more ahead does not turn the time forward", () => {
+test("does not go forward for a line of a clock that is an hour or more ahead", () => {
   const duplicates = memory(1e6);
   const frame = storedFrame({ storedAtMs: startMs });
   duplicates.add(storedLine({ frame, receivedAtMs: startMs + 365 * 24 * 60 * minuteMs }));
@@ -69,7 +69,7 @@ test("a line of a clock that is an hour or more ahead does not turn the time for
   expect(duplicates.watermarkMs).toBe(startMs + 59 * minuteMs);
 });
 
-test("without room the oldest are forgotten, and the budget is kept", () => {
+test("forgets the oldest when full, and stays within the budget", () => {
   const budget = new DuplicatesBudget({ bytesMax: 64 * 1024 });
   const duplicates = new Duplicates({ budget, lane: "live", position: undefined });
   for (let at = 0; at < 20_000; at++) {
@@ -85,7 +85,7 @@ test("without room the oldest are forgotten, and the budget is kept", () => {
   expect(budget.bytes).toBe(0);
 });
 
-test("what other streams hold decides nothing, and all of them keep the budget", () => {
+test("decides each stream independently, and keeps the budget over all of them", () => {
   const bytesMax = 64 * 1024;
   const streams = [{ lane: "live" }, { lane: "historical" }, { lane: "live" }] as const;
   const uuids = Array.from({ length: 8_000 }, (_, at) => (at * 7) % 2_500);
@@ -103,11 +103,11 @@ test("what other streams hold decides nothing, and all of them keep the budget",
     expect(budget.bytes).toBeLessThanOrEqual(bytesMax);
   }
   expect(together).toEqual(apart);
-  // It was full: else a uuid would be told each time that it comes again.
+  // It was full: otherwise every repeated uuid would be reported.
   expect(apart.map((said) => said.flat().filter(Boolean).length)).not.toContain(5_500);
 });
 
-describe("a memory that was stopped, restored or rolled back anywhere", () => {
+describe("a memory that was stopped, restored or rolled back at any point", () => {
   const steps = fc.array(
     fc.record({
       lines: fc.array(
@@ -122,7 +122,7 @@ describe("a memory that was stopped, restored or rolled back anywhere", () => {
     { minLength: 20, maxLength: 120 },
   );
 
-  test("decides as one that never was", () => {
+  test("decides like an undisturbed one", () => {
     fc.assert(
       fc.property(steps, fc.constantFrom(1_000, 12_000, 1e6), (wanted, bytesMax) => {
         let ms = startMs;

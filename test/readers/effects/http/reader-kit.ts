@@ -1,5 +1,5 @@
-// The port of the effects over a reader whose answers a test sets: the port itself is real, and is
-// asked over HTTP.
+// The HTTP port of the effects over a reader whose answers a test sets. The port is real, and
+// receives HTTP requests.
 
 import { onTestFinished } from "vitest";
 import {
@@ -29,7 +29,7 @@ export function applied(stream: string, sequence: number): AppliedStream {
   return { stream, lane: "live", partition: 0, epoch: 1, sequence, watermarkMs: 0 };
 }
 
-/** Answers nothing but what is given. */
+/** Returns only what is given. */
 export function readerOf(answers: Partial<EffectsReader>): EffectsReader {
   const none: Partial<EffectsReader> = {
     applied: async () => [],
@@ -52,7 +52,7 @@ export async function effectsHttp(
   return (await openEffectsHttp(reader, more)).url;
 }
 
-/** The same, with what serves it. */
+/** Also returns the server. */
 export async function openEffectsHttp(
   reader: EffectsReader | undefined,
   more: Partial<EffectsHttpOptions> = {},

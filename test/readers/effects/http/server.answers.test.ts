@@ -1,5 +1,5 @@
-// What the port of the effects answers: the fields as they are named, properties digit by digit,
-// and what is not there or not allowed as a problem that says which parameter is at fault.
+// The answers of the effects' HTTP port: field names, properties digit by digit, and problems that
+// name the invalid parameter.
 
 import { request } from "node:http";
 import { describe, expect, test } from "vitest";
@@ -70,7 +70,7 @@ async function answerTo(path: string): Promise<{ status: number; text: string }>
 
 const asOf = '"as_of":{"PENSTOCK_HISTORICAL_0":0,"PENSTOCK_LIVE_0":7}';
 
-describe("what is there", () => {
+describe("existing data", () => {
   test.each([
     ["persons?distinct_id=ada", `${adaText},${asOf}}\n`],
     [`persons/${ada.uuid}`, `${adaText},${asOf}}\n`],
@@ -96,11 +96,11 @@ describe("what is there", () => {
       "usage?from=2026-01-02",
       `{"days":[{"day":"2026-01-02","lane":"live","class":"alias","events":2,"duplicates":0},{"day":"2026-01-02","lane":"historical","class":"identified","events":9,"duplicates":0}],"billable":2,"historical":9,${asOf}}\n`,
     ],
-  ])("%s, text for text", async (path, text) => {
+  ])("is returned text for text: %s", async (path, text) => {
     expect(await answerTo(`/projects/shop/${path}`)).toEqual({ status: 200, text });
   });
 
-  test("spikes come page by page, and an open one has no end", async () => {
+  test("is returned page by page for spikes, and an open spike has no end", async () => {
     const path = "/projects/shop/spikes?from=1970-01-02&limit=2&after=1%20me";
     expect(JSON.parse((await answerTo(path)).text)).toMatchObject({
       results: [
@@ -111,7 +111,7 @@ describe("what is there", () => {
     });
   });
 
-  test("more usage than an answer has is refused", async () => {
+  test("is rejected if it is more usage than an answer may hold", async () => {
     const day = { day: "2026-01-02", lane: "live", class: "alias", events: 1, duplicates: 0 };
     const many = readerOf({
       usage: async () => Array.from({ length: 50_000 }, () => day) as never,
@@ -122,7 +122,7 @@ describe("what is there", () => {
   });
 });
 
-describe("what is not", () => {
+describe("missing data and bad parameters", () => {
   test.each([
     "/",
     "/projects",
@@ -135,7 +135,7 @@ describe("what is not", () => {
     "/projects/shop/persons/ada",
     "/projects/shop/persons/ada/links",
     "/projects/shop/groups?type=company&key=initech",
-  ])("%s is not found", async (path) => {
+  ])("answers 404 for %s", async (path) => {
     const { status, text } = await answerTo(path);
     expect(status).toBe(404);
     expect(JSON.parse(text)).toMatchObject({ status: 404, code: "not_found" });
@@ -162,7 +162,7 @@ describe("what is not", () => {
     ["persons?wait_for=7", "wait_for"],
     ["persons?wait_for=PENSTOCK_LIVE_0:-1", "wait_for"],
     ["persons?wait_for=PENSTOCK_LIVE_0:99999999999999999999", "wait_for"],
-  ])("%s is a bad parameter: %s", async (path, name) => {
+  ])("rejects %s as a bad parameter: %s", async (path, name) => {
     const { status, text } = await answerTo(`/projects/shop/${path}`);
     expect(status).toBe(400);
     const found = JSON.parse(text) as { code: string; detail: string };
@@ -170,7 +170,7 @@ describe("what is not", () => {
     expect(found.detail.startsWith(`${name}: `)).toBe(true);
   });
 
-  test("it is only read, and a HEAD is a GET without its body", async () => {
+  test("allows only reading, and answers a HEAD like a GET without its body", async () => {
     const url = `${await effectsHttp(reader)}/projects/shop/persons`;
     const put = await fetch(url, { method: "DELETE" });
     expect([put.status, put.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
@@ -180,7 +180,7 @@ describe("what is not", () => {
     expect(await head.text()).toBe("");
   });
 
-  test("by another name than this host's own it says nothing of people", async () => {
+  test("serves no data about people under a host name that is not this host's", async () => {
     const url = new URL(await effectsHttp(reader));
     const statusFor = (path: string, host: string): Promise<number | undefined> =>
       new Promise((resolve, reject) =>
@@ -197,7 +197,7 @@ describe("what is not", () => {
     expect(await statusFor("/livez", "attacker.example")).toBe(200);
   });
 
-  test("while the database is away it is unready, alive, and says to try again", async () => {
+  test("is unready, alive, and asks to retry while the database is away", async () => {
     const away = await effectsHttp(undefined);
     const failing = await effectsHttp(
       readerOf({ applied: async () => Promise.reject(new Error("no")) }),

@@ -1,4 +1,4 @@
-// Whoever asks for the health of the process is answered, however many readers hold its port.
+// Health requests are answered, however many readers use the port.
 
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
@@ -15,7 +15,7 @@ async function connected(base: string): Promise<Socket> {
   return socket;
 }
 
-test("beside as many readers as there may be, health is answered and nobody else is", async () => {
+test("answers health requests and no others when the maximum number of readers is connected", async () => {
   const base = await effectsHttp(readerOf({}));
   const sockets = await Promise.all(Array.from({ length: readers }, () => connected(base)));
   const statuses = async (): Promise<number[]> => {

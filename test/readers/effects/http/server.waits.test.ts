@@ -1,5 +1,5 @@
-// Reading one's own write, and what many callers can make the port hold: waits, and answers that
-// nobody takes.
+// Reading one's own write, and limits on what many callers can make the port hold: waits, and
+// unread answers.
 
 import { once } from "node:events";
 import { createConnection } from "node:net";
@@ -11,7 +11,7 @@ import { ada, applied, effectsHttp, openEffectsHttp, readerOf } from "./reader-k
 const live = "PENSTOCK_LIVE_0";
 const historical = "PENSTOCK_HISTORICAL_0";
 
-test("an answer waits for every stream that it is asked to wait for", async () => {
+test("waits for every stream that the request names", async () => {
   let [liveAt, historicalAt] = [1, 1];
   const reader = readerOf({
     applied: async () => [applied(live, liveAt), applied(historical, historicalAt)],
@@ -26,14 +26,14 @@ test("an answer waits for every stream that it is asked to wait for", async () =
     return (await response.json()) as { as_of: object };
   });
   liveAt = 5;
-  // Another answer comes meanwhile.
+  // Another answer is sent meanwhile.
   expect((await fetch(`${url}/projects/shop/persons?distinct_id=ada`)).status).toBe(200);
   expect(isAnswered).toBe(false);
   historicalAt = 3;
   expect((await answer).as_of).toEqual({ [live]: 5, [historical]: 3 });
 });
 
-test("a wait that takes too long ends as 504", async () => {
+test("answers 504 when a wait takes too long", async () => {
   const url = await effectsHttp(readerOf({ applied: async () => [applied(live, 1)] }), {
     waitMsMax: 30,
   });
@@ -42,7 +42,7 @@ test("a wait that takes too long ends as 504", async () => {
   expect(await answer.json()).toMatchObject({ code: "wait_timed_out" });
 });
 
-test("no more wait than there are places, and one that goes leaves its place", async () => {
+test("limits the number of waits, and frees the slot of one that ends", async () => {
   let asked = 0;
   const waits = new Waits({
     applied: async () => {
@@ -64,7 +64,7 @@ test("no more wait than there are places, and one that goes leaves its place", a
   expect(asked).toBeLessThanOrEqual(askedThen + 2);
 });
 
-test("where this process writes, the database is asked once the writer has committed", async () => {
+test("reads the database once the writer has committed, if this process writes", async () => {
   let asked = 0;
   let at = 1;
   const committed = Promise.withResolvers<void>();
@@ -87,7 +87,7 @@ test("where this process writes, the database is asked once the writer has commi
   expect(asked).toBe(3);
 });
 
-test("a database that is behind its writer, or whose writer has ended, is asked again", async () => {
+test("reads again if the database lags its writer, or its writer has ended", async () => {
   const ended = async (): Promise<void> => {
     throw new Error("the writer has ended");
   };
@@ -103,7 +103,7 @@ test("a database that is behind its writer, or whose writer has ended, is asked 
   }
 });
 
-test("who waits for a writer no longer leaves nothing behind", async () => {
+test("leaks nothing when a wait for a writer ends", async () => {
   const reached = new Reached();
   const waits = new Waits({
     applied: async () => [],
@@ -120,7 +120,7 @@ test("who waits for a writer no longer leaves nothing behind", async () => {
   expect([waits.waiting, reached.waiting]).toEqual([0, 0]);
 });
 
-test("a reader that does not take its answer is dropped, and large answers wait for it", async () => {
+test("drops a reader that does not take its answer, and delays large answers for it", async () => {
   const text = JSON.stringify("x".repeat(30_000_000));
   const reader = readerOf({
     personByDistinctId: async () => ({ ...ada, propertiesJson: `{"text":${text}}` }),
@@ -140,8 +140,8 @@ test("a reader that does not take its answer is dropped, and large answers wait 
   await once(slow, "close");
 });
 
-test("nothing of a request is left when it has its answer", async () => {
-  // What is derived from a signal that lives as long as the port is never collected.
+test("holds nothing of a request once it is answered", async () => {
+  // Anything derived from a signal that lives as long as the port is never collected.
   const any = vi.spyOn(AbortSignal, "any");
   onTestFinished(() => any.mockRestore());
   const { url, http } = await openEffectsHttp(readerOf({}));
@@ -162,7 +162,7 @@ test("nothing of a request is left when it has its answer", async () => {
   socket.destroy();
 });
 
-test("a request that waits ends with the port", async () => {
+test("ends a waiting request with the port", async () => {
   const { url, http } = await openEffectsHttp(readerOf({ applied: async () => [] }));
   const port = Number(new URL(url).port);
   const socket = createConnection(port, "127.0.0.1");
@@ -173,7 +173,7 @@ test("a request that waits ends with the port", async () => {
   await expect.poll(() => http.waits).toBe(0);
 });
 
-test("requests that were sent ahead leave with their connection", async () => {
+test("drops pipelined requests with their connection", async () => {
   const { url, http } = await openEffectsHttp(readerOf({ applied: async () => [] }));
   const socket = createConnection(Number(new URL(url).port), "127.0.0.1").resume();
   socket.on("error", () => {});

@@ -1,5 +1,5 @@
-// What a status shows as lag: what NATS reports, as `penstock effects status` does, and the
-// process's own estimate only if NATS does not answer.
+// The lag in a status: what NATS reports, like `penstock effects status`, and the process's own
+// estimate only if NATS does not answer.
 
 import { expect, test } from "vitest";
 import { withAskedLag } from "../../../../src/readers/effects/http/status.ts";
@@ -10,7 +10,7 @@ const ofStream = (lastSequence: number, lagSeconds: number) => [
 ];
 const estimated = { state: "applying", reasons: [], streams: ofStream(8, 3_600) };
 
-test("shows the lag that NATS reports in place of the estimate", async () => {
+test("shows the lag that NATS reports instead of the estimate", async () => {
   const asked = ofStream(12, 0.5);
   expect(await withAskedLag(estimated, async () => asked)).toEqual({
     ...estimated,

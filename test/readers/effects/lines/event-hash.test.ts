@@ -1,4 +1,4 @@
-// The hash by which an event is known again keeps events apart, however alike their uuids are.
+// The hash that identifies an event distinguishes events, however alike their uuids are.
 
 import { randomFillSync } from "node:crypto";
 import { expect, test } from "vitest";
@@ -26,7 +26,7 @@ function numbered(number: number, place: "first" | "last"): string {
 }
 
 test.each(["first", "last"] as const)(
-  "uuids that differ in their %s digits have nothing in common",
+  "gives unrelated hashes to uuids that differ in their %s digits",
   (place) => {
     const count = 8_000;
     const hashes = Array.from({ length: count }, (_, n) => hashOf("p", numbered(n, place)));
@@ -36,7 +36,7 @@ test.each(["first", "last"] as const)(
       const set = hashes.filter((each) => ((each >> bit) & 1n) === 1n).length;
       expect(Math.abs(set - count / 2)).toBeLessThan(350);
     }
-    // Each half alone has as few collisions as chance makes: less than one is expected.
+    // Each half alone has as few collisions as by chance: less than one is expected.
     for (const shift of [0n, 32n])
       expect(new Set(hashes.map((each) => (each >> shift) & 0xffff_ffffn)).size).toBeGreaterThan(
         count - 5,
@@ -44,7 +44,7 @@ test.each(["first", "last"] as const)(
   },
 );
 
-test("projects and letters count, their case in uuids does not", () => {
+test("includes the project and its case, but ignores the case of uuids", () => {
   const uuid = numbered(7, "first");
   expect(hashOf("p", uuid.toUpperCase())).toBe(hashOf("p", uuid));
   const projects = ["p", "q", "P", "pp", "", ...Array.from({ length: 5_000 }, (_, n) => `p${n}`)];
@@ -52,16 +52,16 @@ test("projects and letters count, their case in uuids does not", () => {
   expect(hashOf("p", uuid)).toBe(hashOf("p", uuid));
 });
 
-test("who does not know the key cannot tell what collides, in a project or between two", () => {
+test("does not let anyone without the key predict collisions, in a project or between two", () => {
   const other = new EventHash(randomFillSync(new Uint32Array(2)));
   const uuid = numbered(7, "first");
   expect(hashOf("p", uuid, other)).not.toBe(hashOf("p", uuid));
-  // These collide under a hash of MurmurHash3's steps without a key, by choice of the first.
+  // These collide under MurmurHash3's steps without a key if the first is chosen.
   const chosen = hashOf("evil", "91486f74-76d9-2136-9c01-c18a98694873");
   expect(chosen).not.toBe(hashOf("acme", "0199c0de-0000-7000-8000-000000000001"));
 });
 
-test("events of other names or distinct ids have other hashes under one uuid", () => {
+test("gives events of other names or distinct ids other hashes under one uuid", () => {
   const uuid = numbered(7, "first");
   const texts = ["", "a", "aa", "aaa", "aaaa", "aaaaa", "\0", "\0\0", "ä", "x".repeat(500)];
   const names = texts.flatMap((event) => texts.map((id) => [`"${event}"`, `"${id}"`]));

@@ -1,6 +1,5 @@
-// Reading stored frames: what is read of a line, and that a line which cannot be read costs itself
-// alone.
-
+// Reading stored frames: the fields read from a line, and that an unreadable line affects only
+// itself.
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { FrameLines } from "../../../../src/readers/effects/lines/frame-lines.ts";
@@ -19,7 +18,7 @@ const good = recordOf();
 const hourMs = 3_600_000;
 
 describe("a line", () => {
-  test("has its times, its place and its ids", () => {
+  test("has its times, its position and its ids", () => {
     const { lines } = readFrame(frameOf(`${good}\n${recordOf({ $set: { a: 1 } })}\n`));
     expect(lines.get(1)).toMatchObject({ projectId: "p", distinctId: "u", receivedAtMs, timeMs });
     const place = { lane: "live", partition: 0, epoch: 1, sequence: 1, line: 1 };
@@ -34,7 +33,7 @@ describe("a line", () => {
     ["absent", { timestamp: undefined }, receivedAtMs],
     ["a number", { timestamp: 7 }, receivedAtMs],
     ["in another zone", { timestamp: "2026-01-02T05:04:05.678+02:00" }, timeMs],
-  ])("whose time is %s", (_, fields, expected) => {
+  ])("is read if its time is %s", (_, fields, expected) => {
     expect(readLine(recordOf(fields)).timeMs).toBe(expected);
   });
 
@@ -43,26 +42,26 @@ describe("a line", () => {
     ["unreadable", "now"],
     ["far in the future", "9999-12-31T23:59:59.999Z"],
     ["an object", {}],
-  ])("whose time of receipt is %s was received when it was stored", (_, received_at) => {
+  ])("counts as received when it was stored if its time of receipt is %s", (_, received_at) => {
     const line = readLine(recordOf({ received_at, timestamp: "9000-01-01" }), {
       storedAtMs: hourMs,
     });
     expect(line).toMatchObject({ receivedAtMs: hourMs, timeMs: hourMs });
   });
 
-  test("of a clock that is somewhat ahead counts as it says", () => {
+  test("counts at its stated time if its clock is somewhat ahead", () => {
     const line = readLine(good, { storedAtMs: receivedAtMs - hourMs });
     expect(line).toMatchObject({ receivedAtMs, timeMs });
   });
 
-  test("of another program may lack what the gateway always says", () => {
+  test("may lack fields that the gateway always writes if another program wrote it", () => {
     const more = { ip: undefined, kind: undefined, person_profile: null, historical: undefined };
     const line = readLine(recordOf({ ...more, event: "$identify", properties: undefined }));
     expect(line).toMatchObject({ usageClass: "identify", hasPerson: true });
     expect(readLine(recordOf({ kind: "new" })).usageClass).toBe("identified");
   });
 
-  test("has the same hash in every case of its uuid, and another elsewhere", () => {
+  test("has the same hash in every case of its uuid, and another in another project", () => {
     const { uuidHashHigh, uuidHashLow } = readLine(good);
     // Another event under the same uuid.
     for (const part of [/"event":"/, /"distinct_id":"/]) {
@@ -90,24 +89,24 @@ describe("a line that cannot be read", () => {
     ["half a record", good.slice(0, 90), "not_json"],
     ["two records", `${good},${good}`, "not_json"],
     ["the end of the batch", '1]},{"batch":[1', "not_json"],
-    ["a number that is none", good.replace('"properties":{}', '"properties":{"a":01}'), "not_json"],
+    ["an invalid number", good.replace('"properties":{}', '"properties":{"a":01}'), "not_json"],
     ["a control character", good.replace('"u"', '"u\t"'), "not_json"],
     ["a number", "7", "not_a_record"],
     ["an array", `[${good}]`, "not_a_record"],
     ["a deep array", deep, "not_a_record"],
-    ["an object that is no record", "{}", "not_a_record"],
+    ["an object that is not a record", "{}", "not_a_record"],
     ["without a uuid", recordOf({ uuid: undefined }), "not_a_record"],
     ["without a project", recordOf({ project_id: null }), "not_a_record"],
     ["without an event", recordOf({ event: undefined }), "not_a_record"],
     ["without a distinct id", recordOf({ distinct_id: null }), "not_a_record"],
-    ["a uuid that is none", recordOf({ uuid: "7" }), "invalid_field"],
-    ["a project that can be none", recordOf({ project_id: "a b" }), "invalid_field"],
-    ["an event that is no text", recordOf({ event: 7 }), "invalid_field"],
+    ["an invalid uuid", recordOf({ uuid: "7" }), "invalid_field"],
+    ["an invalid project", recordOf({ project_id: "a b" }), "invalid_field"],
+    ["an event that is not a string", recordOf({ event: 7 }), "invalid_field"],
     ["a blank distinct id", recordOf({ distinct_id: " " }), "invalid_field"],
     ["an empty distinct id", recordOf({ distinct_id: "" }), "invalid_field"],
-    ["a person profile that is no boolean", recordOf({ person_profile: "false" }), "invalid_field"],
+    ["a person profile that is not a boolean", recordOf({ person_profile: "false" }), "invalid_field"],
     ["another project's", recordOf({ project_id: "q" }), "wrong_project"],
-  ])("is named, and costs no other: %s", (_, line, reason) => {
+  ])("is reported, and does not affect others: %s", (_, line, reason) => {
     const { lines, unreadable } = readFrame(frameOf(`${good}\n${line}\n${good}\n`));
     expect([...lines.keys()]).toEqual([0, 2]);
     expect(lines.get(2)).toMatchObject({ ...lines.get(0), effect: expect.anything() as object });
@@ -116,7 +115,7 @@ describe("a line that cannot be read", () => {
     expect(unreadable.get(1)?.detail.length).toBeLessThanOrEqual(200);
   });
 
-  test("may be no UTF-8", () => {
+  test("may be invalid UTF-8", () => {
     const text = Buffer.concat([
       Buffer.from(`${good}\n{"a":"`),
       Buffer.of(0xc3),
@@ -127,7 +126,7 @@ describe("a line that cannot be read", () => {
     expect(unreadable.get(1)).toMatchObject({ reason: "not_json" });
   });
 
-  test("may be two halves of a record, one a line", () => {
+  test("may be one of two halves of a record, one per line", () => {
     const at = good.indexOf(",") + 1;
     const { lines, unreadable } = readFrame(
       frameOf(`${good}\n${good.slice(0, at - 1)}\n${good.slice(at)}\n${good}\n`),
@@ -136,7 +135,7 @@ describe("a line that cannot be read", () => {
     expect([...unreadable.keys()]).toEqual([1, 2]);
   });
 
-  test("says its project only where its frame may have several", () => {
+  test("states its project only if its frame may have several", () => {
     const text = `${recordOf({ uuid: 7, project_id: "q" })}\n7\n${recordOf({ project_id: "r" })}`;
     const { lines, unreadable } = readFrame(frameOf(text, { projectId: undefined }));
     expect(unreadable.get(0)).toMatchObject({ projectId: "q" });
@@ -178,7 +177,7 @@ describe("a frame", () => {
     // As long as the first one, with another text between timestamp and properties.
     ...[recordOf({ kind: "survey" }), recordOf({ received_at: "2026-01-02T03:04:05.699Z" })],
   );
-  test("tells of each line what it would tell of the line alone", () => {
+  test("gives the same result for each line as for the line alone", () => {
     fc.assert(
       fc.property(fc.array(someLines, { maxLength: 8 }), (texts) => {
         const { lines, unreadable } = readFrame(frameOf(texts.map((each) => `${each}\n`).join("")));

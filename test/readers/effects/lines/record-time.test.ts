@@ -10,10 +10,10 @@ function timeOf(aheadMs: number): number {
   return recordMs(storedLine({ receivedAtMs, frame: storedFrame({ storedAtMs }) })) - storedAtMs;
 }
 
-test("a line came when it was received, also where that is long before it was stored", () => {
+test("uses the time of receipt, even if it is long before the line was stored", () => {
   expect([-365 * 24 * hourMs, 0, hourMs].map(timeOf)).toEqual([-365 * 24 * hourMs, 0, hourMs]);
 });
 
-test("one that was received over an hour after it was stored came when it was stored", () => {
+test("uses the time of storage if the time of receipt is over an hour later", () => {
   expect([hourMs + 1, 365 * 24 * hourMs].map(timeOf)).toEqual([0, 0]);
 });

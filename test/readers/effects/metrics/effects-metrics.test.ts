@@ -1,5 +1,5 @@
-// What the effects count: only what the database has taken, with every series there from the first
-// scrape on, so that a first failure is a rise.
+// Metrics count only what the database has committed. Every series exists from the first scrape on,
+// so that a first failure is an increase.
 
 import { expect, test } from "vitest";
 import { countedStore } from "../../../../src/readers/effects/metrics/counted-store.ts";
@@ -7,7 +7,7 @@ import { EffectsMetrics } from "../../../../src/readers/effects/metrics/effects-
 import { type EffectsStore, FencedError } from "../../../../src/readers/effects/store/port.ts";
 import { commitOf, linkRow, positionRow, project, rejectedRow } from "../store/row-kit.ts";
 
-test("a commit counts when it is there, and one that fails does not", async () => {
+test("counts a commit once it is done, and not one that fails", async () => {
   const metrics = new EffectsMetrics();
   const zero = await metrics.text();
   expect(zero).toContain('penstock_effects_rejected_total{reason="too_deep"} 0');
@@ -45,7 +45,7 @@ test("a commit counts when it is there, and one that fails does not", async () =
   expect(text).not.toContain(project);
 });
 
-test("a commit in parts counts once it is there in whole, and never what was undone of it", async () => {
+test("counts a commit in parts once it is complete, and never what was rolled back of it", async () => {
   const metrics = new EffectsMetrics();
   let fault: Error | undefined;
   const store = countedStore(

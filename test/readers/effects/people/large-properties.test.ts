@@ -1,5 +1,5 @@
-// What a project may have of large properties: counted as its people and groups have them, whatever
-// happens to those.
+// The limit on a project's large properties: counted as stored for its people and groups, whatever
+// happens to them.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -23,14 +23,14 @@ function worldOf(options: ConstructorParameters<typeof People>[0]) {
   return { rows, people, run };
 }
 
-/** As the rows have it. */
+/** The sum over the stored rows. */
 function countedIn(rows: Rows): number {
   const persons = [...rows.members.values()].map(({ person }) => person?.propertyBytes ?? 0);
   const groups = [...rows.groups.values()].map(({ propertyBytes }) => propertyBytes);
   return [...persons, ...groups].filter((bytes) => bytes > 65_536).reduce((a, b) => a + b, 0);
 }
 
-test("small ones always have room, a large one counts whole, and one that shrinks gives it back", () => {
+test("always accepts small ones, counts a large one whole, and releases one that shrinks", () => {
   const large = new LargeProperties(200_000);
   expect(large.hasRoom("a", 0, 65_536)).toBe(true);
   large.move("a", 0, 65_536);
@@ -48,7 +48,7 @@ test("small ones always have room, a large one counts whole, and one that shrink
   expect(large.hasRoom("a", 0, 200_000)).toBe(true);
 });
 
-test("a person for whom the project has no more room keeps what it has, and is told", () => {
+test("leaves a person unchanged when the project is full, and reports it", () => {
   const { rows, run } = worldOf({ largeBytesMax: 150 * kibibyte });
   let at = 0;
   const set = (distinctId: string, name: string, kibibytes: number) =>
@@ -71,7 +71,7 @@ test("a person for whom the project has no more room keeps what it has, and is t
   expect(rows.largeProperties.get(projectId)?.bytes).toBe(countedIn(rows));
 });
 
-test("a group counts as a person does", () => {
+test("counts a group like a person", () => {
   const { rows, run } = worldOf({ largeBytesMax: 150 * kibibyte });
   const groupOf = (key: string) =>
     effectOf({
@@ -105,7 +105,7 @@ const steps = fc.array(
   { maxLength: 20 },
 );
 
-test("whatever is written and merged, and whichever commits fail, the count is that of the rows", () => {
+test("matches the rows, whatever is written and merged, and whichever commits fail", () => {
   fc.assert(
     fc.property(steps, fc.constantFrom(1, 1e6), (some, cacheBytesMax) => {
       const { rows, people, run } = worldOf({ largeBytesMax: 200 * kibibyte, cacheBytesMax });

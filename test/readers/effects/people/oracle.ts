@@ -1,5 +1,5 @@
-// The same rules in the plainest way: sorts all events by their stamps and applies them one after
-// another, people being lists of ids. Shares no algorithm with what it is compared with.
+// The same rules in the simplest way: sorts all events by their stamps and applies them one after
+// another, with people as lists of ids. Shares no algorithm with the code it is compared with.
 
 import { personUuid } from "../../../../src/readers/effects/people/person-uuid.ts";
 import { isIllegalId } from "../../../../src/readers/effects/rules/illegal-ids.ts";
@@ -16,7 +16,7 @@ import { projectId, type Rows, valuesOf } from "./rows.ts";
 
 const hourMs = 3_600_000;
 
-/** A person as anybody may see it, whichever row survived. */
+/** A person as it is visible, whichever row survived. */
 interface ShownPerson {
   readonly ids: readonly string[];
   readonly uuid: string;
@@ -35,7 +35,7 @@ export interface Shown {
   readonly outcomes: readonly string[];
 }
 
-/** What rows show, in an order that does not depend on how they came about. */
+/** The visible content of rows, in an order independent of their history. */
 export function shownBy(rows: Rows): Shown {
   const roots = [...rows.members.values()].filter(({ person }) => person !== undefined);
   return {
@@ -61,7 +61,7 @@ function shownGroup(row: GroupRow) {
   return { name: `${type}/${key}`, createdAtMs, updatedAtMs, properties, propertyBytes };
 }
 
-/** `linkOrder`: the order in which links were applied; all else goes by stamps. */
+/** `linkOrder`: the order in which links were applied; everything else is ordered by stamps. */
 export function naive(
   effects: readonly EventEffect[],
   options: { linkOrder: readonly EventEffect[]; idsMax: number },
@@ -123,7 +123,7 @@ function linked(links: readonly EventEffect[], idsMax: number) {
   return { sets, outcomes };
 }
 
-/** The ids that an event was of, its own first. */
+/** The ids that an event concerns, its own first. */
 function idsOf(effect: EventEffect, outcomes: ReadonlyMap<EventEffect, LinkOutcome>): string[] {
   const { distinctId, link } = effect;
   if (distinctId === undefined) return [];

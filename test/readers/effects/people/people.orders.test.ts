@@ -11,7 +11,7 @@ import { applyBatch, effectOf, Rows, type Step } from "./rows.ts";
 
 const halfHourMs = 1_800_000;
 
-// Few ids, names and times, so that most events concern what others do.
+// Few ids, names and times, so that most events affect each other.
 const ids = fc.constantFrom("a", "b", "c", "d", "e", "f", "g", "guest");
 const names = fc.constantFrom("plan", "name", "__proto__");
 const values = fc.constantFrom("1", '"two"', "3.0");
@@ -61,7 +61,7 @@ function histories(kinds: readonly LinkKind[]): fc.Arbitrary<EventEffect[]> {
     );
 }
 
-/** How a history is applied: cuts, how many commits wait, and when one of them fails. */
+/** How a history is applied: splits, the number of pending commits, and which of them fail. */
 const ways = fc.record({
   cut: fc.infiniteStream(fc.integer({ min: 1, max: 9 })),
   next: fc.infiniteStream(
@@ -112,22 +112,23 @@ function shuffled<T>(list: readonly T[], keys: Iterator<number>): T[] {
 
 const keys = fc.infiniteStream(fc.nat());
 
-describe("whatever the batches, the size of the cache, and the commits that fail", () => {
-  test("events without a refused link come to the same in any order, and also twice", () => {
+describe("for any batches, cache size and failed commits", () => {
+  test("events without a refused link give the same result in any order, and if repeated", () => {
     fc.assert(
       fc.property(histories(["merge"]), keys, ways, (effects, key, way) => {
         const linkOrder = effects.filter(({ link }) => link !== undefined);
         const expected = naive(effects, { linkOrder, idsMax: 100 });
         const twice = effects.concat(effects.filter((_, index) => index % 3 === 0));
         const shown = shownBy(applied(shuffled(twice, key), way, 100));
-        // Which link of several merges, and which says that it was done already, goes by order.
+        // The order determines which of several links merges, and which reports that it was done
+        // already.
         expect({ ...shown, outcomes: [] }).toEqual({ ...expected, outcomes: [] });
       }),
       { numRuns: 200 },
     );
   });
 
-  test("events come to the same in any order in which links follow each other alike", () => {
+  test("events give the same result in any order that keeps the order of links", () => {
     const kinds = ["identify", "alias", "merge"] as const;
     const caps = fc.constantFrom(2, 3, 100);
     fc.assert(

@@ -1,4 +1,4 @@
-// What is queued, taken back as parts: for rows that are too much at once.
+// Queued rows, taken back as parts if they are too many for one write.
 
 import { expect, test } from "vitest";
 import { People, type PeopleChanges } from "../../../../src/readers/effects/people/people.ts";
@@ -44,7 +44,7 @@ function applied(people: People): PeopleChanges {
   return changesOf(people);
 }
 
-test("parts need few rows each, and all of them together do what the whole would", () => {
+test("gives parts of few rows each, which together do the same as the whole", () => {
   const whole = new People();
   queue(whole);
   const expected = applied(whole);
@@ -65,7 +65,7 @@ test("parts need few rows each, and all of them together do what the whole would
   expect(changesOf(people)).toEqual(expected);
 });
 
-test("an unreadable line keeps its place among what else was rejected", () => {
+test("keeps the position of an unreadable line among other rejections", () => {
   const people = new People();
   queue(people);
   const details = applied(people).rejected.map(({ detail }) => detail);

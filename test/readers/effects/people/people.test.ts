@@ -31,7 +31,7 @@ function link(kind: LinkKind, from: string, to: string, timeMs = 1): Step {
   return { timeMs, distinctId: kind === "identify" ? to : from, link: { kind, from, to } };
 }
 
-describe("an event makes a person", () => {
+describe("an event creates a person", () => {
   test("with the uuid of its distinct id, created then, seen in that hour", () => {
     const { rows, run } = world();
     run({ timeMs: 2 * hourMs + 5, distinctId: "a" });
@@ -51,7 +51,7 @@ describe("an event makes a person", () => {
     });
   });
 
-  test("and another one of the same hour changes nothing", () => {
+  test("and another event of the same hour changes nothing", () => {
     const { people, rows, run } = world();
     run({ timeMs: 10, distinctId: "a" });
     expect(people.seen(seenLine(projectId, "a", 11))).toBe(true);
@@ -65,7 +65,7 @@ describe("an event makes a person", () => {
 });
 
 describe("links", () => {
-  test.each(["identify", "alias", "merge"] as const)("%s makes one person of two", (kind) => {
+  test.each(["identify", "alias", "merge"] as const)("merge two persons into one: %s", (kind) => {
     const { rows, run } = world();
     run({ timeMs: 1, distinctId: "anon" }, { timeMs: 2, distinctId: "user" });
     const changes = run(link(kind, "anon", "user", 3));
@@ -84,14 +84,14 @@ describe("links", () => {
     expect(run(link(kind, "anon", "user", 4)).links).toMatchObject([{ outcome: "already_one" }]);
   });
 
-  test("ids that were never seen are made, and the event's own is the first", () => {
+  test("create ids that were never seen, with the event's own first", () => {
     const { rows, run } = world();
     run(link("identify", "x", "y"), link("alias", "v", "w"));
     expect(rows.personOf("x")?.person).toMatchObject({ firstId: "y", mainId: "y" });
     expect(rows.personOf("w")?.person).toMatchObject({ firstId: "v", mainId: "w" });
   });
 
-  test("two known persons stay two, unless they are merged dangerously", () => {
+  test("leave two known persons separate, unless they are merged dangerously", () => {
     const { rows, run } = world();
     run(link("identify", "anon1", "one"), link("identify", "anon2", "two"));
     expect(run(link("identify", "one", "two")).links[0]?.outcome).toBe("refused_both_known");
@@ -101,7 +101,7 @@ describe("links", () => {
     expect(rows.personOf("anon1")?.person).toMatchObject({ idsTotal: 4, mainId: "two" });
   });
 
-  test("the target of an identify is known already, and afterwards, though it was refused", () => {
+  test("make the target of an identify known before and after, even if it was refused", () => {
     const { rows, run } = world();
     run(link("identify", "anon", "one"));
     expect(run(link("identify", "one", "new")).links[0]?.outcome).toBe("refused_both_known");
@@ -136,7 +136,7 @@ describe("links", () => {
       "a\ufffd",
       " id ",
     ],
-  ])("%j never merges, and is not made by a link", (illegal) => {
+  ])("never merge or create %j", (illegal) => {
     const { rows, run } = world();
     const changes = run(link("identify", illegal, "user"), link("alias", "user", illegal));
     expect(changes.links.map(({ outcome }) => outcome)).toEqual(
@@ -145,11 +145,11 @@ describe("links", () => {
     expect([...rows.members.keys()]).toEqual(["user"]);
   });
 
-  test.each(["nobody2", "-2", "00", "ids", '"', "'user\"", "nobody"])("%j does", (id) => {
+  test.each(["person2", "-2", "00", "ids", '"', "'user\"", "person"])("merge and create %j", (id) => {
     expect(world().run(link("identify", id, "user")).links[0]?.outcome).toBe("merged");
   });
 
-  test("over the cap they are refused, and the other id is not made", () => {
+  test("are refused over the cap, and the other id is not created", () => {
     const { rows, run } = world({ idsMax: 3 });
     const outcomes = run(
       link("alias", "a", "b"),
@@ -170,7 +170,7 @@ describe("links", () => {
     expect(rows.members.has("d")).toBe(false);
   });
 
-  test("a refused one does not keep the event's other effects from happening", () => {
+  test("do not block the event's other effects when refused", () => {
     const { rows, run } = world();
     run({ ...link("alias", "a", "id"), person: { set: [["plan", '"pro"']] } });
     expect(valuesOf(rows.personOf("a")?.person)).toEqual({ plan: '"pro"' });
@@ -178,7 +178,7 @@ describe("links", () => {
 });
 
 describe("properties", () => {
-  test("the newest $set wins, the oldest $set_once, and $unset is remembered", () => {
+  test("keep the newest $set and the oldest $set_once, and remember $unset", () => {
     const { rows, run } = world();
     const shown = () => valuesOf(rows.personOf("a")?.person);
     run({ timeMs: 20, distinctId: "a", person: { set: [["x", "20"]], once: [["y", "20"]] } });
@@ -191,7 +191,7 @@ describe("properties", () => {
     expect(shown()).toEqual({ x: "31", y: "10" });
   });
 
-  test("in one event once comes before set, and set before unset", () => {
+  test("apply $set_once before $set, and $set before $unset in one event", () => {
     const { rows, run } = world();
     const writes: Step["person"] = {
       once: [
@@ -240,7 +240,7 @@ describe("properties", () => {
     ]);
   });
 
-  test("those without room are rejected by name, the others are set", () => {
+  test("without room are rejected by name, and the others are set", () => {
     const { rows, run } = world({ propertyBytesMax: 500 });
     const set = [
       ["a", "1"],
@@ -262,7 +262,7 @@ describe("groups", () => {
     return { timeMs, group: { type, key, set } };
   };
 
-  test("are made by group identify alone, with their type, and make no person", () => {
+  test("are created only by group identify, with their type, and create no person", () => {
     const { rows, run } = world();
     run(group("company", "acme", "1", 5), group("company", "acme", "2", 4));
     expect([...rows.groups.values()]).toMatchObject([{ createdAtMs: 4, updatedAtMs: 5 }]);
@@ -270,7 +270,7 @@ describe("groups", () => {
     expect(rows.members.size).toBe(0);
   });
 
-  test("an id that is seen with one belongs to it, whether or not it is there", () => {
+  test("have ids seen with them as members, whether the group exists or not", () => {
     const { rows, run } = world();
     const memberOf = [{ type: "company", key: "acme" }];
     run({ timeMs: 5, distinctId: "a", memberOf });
@@ -280,7 +280,7 @@ describe("groups", () => {
     expect(rows.groups.size + rows.groupTypes.size).toBe(0);
   });
 
-  test("one type too many is rejected by name", () => {
+  test("are rejected by name beyond the number of types", () => {
     const { rows, run } = world({ groupTypesMax: 1 });
     run(group("company", "acme", "1", 1));
     const changes = run(group("team", "red", "1", 1), group("company", "other", "1", 1));
@@ -291,7 +291,7 @@ describe("groups", () => {
   });
 });
 
-test("rows in memory stay within their bytes, and those that are asked for stay", () => {
+test("rows in memory stay within their bytes, and requested rows stay", () => {
   const cacheBytesMax = 400_000;
   const { people, rows, run } = world({ cacheBytesMax });
   for (let batch = 0; batch < 100; batch++) {
@@ -310,7 +310,7 @@ test("rows in memory stay within their bytes, and those that are asked for stay"
 });
 
 describe("rows for a commit", () => {
-  test("stay as they were when later batches change them", () => {
+  test("stay unchanged when later batches change the person", () => {
     const { people, rows } = world();
     const set = (value: string, timeMs: number) =>
       effectOf({ timeMs, distinctId: "a", person: { set: [["x", value]] } });
@@ -322,7 +322,7 @@ describe("rows for a commit", () => {
     expect(second.members[0]?.person?.version).toBe(2);
   });
 
-  test("are read again after all was discarded", () => {
+  test("are read again after everything was discarded", () => {
     const { people, rows, run } = world();
     run({ timeMs: 1, distinctId: "a" });
     applyBatch(people, rows, [effectOf({ ...link("alias", "a", "b"), place: { sequence: 9 } })]);
@@ -335,7 +335,7 @@ describe("rows for a commit", () => {
     expect(changes.links).toEqual([]);
   });
 
-  test("a row that was needed and not given is an error, not a new person", () => {
+  test("cause an error, not a new person, if a required row is missing", () => {
     const { people, rows, run } = world({ cacheBytesMax: 1 });
     run(link("alias", "a", "b"), link("alias", "a", "c"));
     run({ timeMs: 2, distinctId: "z" });
@@ -347,7 +347,7 @@ describe("rows for a commit", () => {
   });
 });
 
-describe("a stored row whose properties somebody changed by hand", () => {
+describe("a stored row with properties that were damaged by hand", () => {
   const edited = { json: '{"plan":"changed"}', state: "[[1,2],[],[],[]]" };
 
   function editedWorld() {
@@ -375,7 +375,7 @@ describe("a stored row whose properties somebody changed by hand", () => {
     row: { project_id: projectId, uuid: personUuid(projectId, "a") },
   };
 
-  test("loses them and is named in the log, and events go on", () => {
+  test("loses them and is named in the log, and processing continues", () => {
     const { people, rows, logged, group } = editedWorld();
     const set = [["team", '"red"']] as const;
     applyAll(people, rows, [
@@ -390,7 +390,7 @@ describe("a stored row whose properties somebody changed by hand", () => {
     expect(logged).toEqual([droppedPerson, { table: "groups", row }]);
   });
 
-  test("costs a person that it is merged with nothing", () => {
+  test("does not affect a person that it is merged with", () => {
     const { people, rows, logged } = editedWorld();
     applyAll(people, rows, [{ ...link("identify", "a", "b", 2) }]);
     expect(valuesOf(rows.personOf("a")!.person)).toEqual({ color: '"red"' });

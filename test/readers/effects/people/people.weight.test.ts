@@ -9,7 +9,7 @@ function weightOf(...steps: Step[]): number {
   return people.cacheBytes;
 }
 
-test("what two persons weigh who become one is what one of them weighs", () => {
+test("two persons who become one weigh as much as one of them", () => {
   const person = { set: [["x", JSON.stringify("x".repeat(10_000))]] } as const;
   const two = ["a", "b"].map((distinctId) => ({ timeMs: 1, distinctId, person }));
   const before = weightOf(...two);

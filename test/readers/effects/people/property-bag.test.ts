@@ -26,7 +26,7 @@ const writes: fc.Arbitrary<PropertyWrites> = fc.record({
   set: fc.array(named, { maxLength: 2 }),
   unset: fc.array(name, { maxLength: 1 }),
 });
-/** Events in the order of their stamps; each name comes once among the writes of a kind. */
+/** Events in the order of their stamps; each name occurs once among the writes of a kind. */
 const events = fc.array(writes, { maxLength: 12 }).map((some) =>
   some.map((one, n) => ({
     stamp: stampOf(n),
@@ -45,7 +45,7 @@ function said(bag: PropertyBag) {
   return { json, again: new PropertyBag({ json, state }, bag.bytes).size, bytes: bag.bytes };
 }
 
-test("a name counts what it takes in its columns, with its escapes", () => {
+test("counts for a name its bytes in the columns, with escapes", () => {
   const names = Array.from({ length: 20 }, (_, n) => "\u0001".repeat(300) + n);
   const set = names.map((each) => [each, "1"] as const);
   const tight = room(20 * (160 + 6 * 300));
@@ -56,7 +56,7 @@ test("a name counts what it takes in its columns, with its escapes", () => {
   expect(new PropertyBag(bag.columns(), bag.bytes).size).toBe(20);
 });
 
-test("what finds no room in a join is the same for bags that were in the store since", () => {
+test("rejects the same names in a join for bags loaded from the store", () => {
   const bags = fc.tuple(events, events, fc.constantFrom(2, 3, 4), fc.constantFrom(340, 520, 1e6));
   fc.assert(
     fc.property(bags, ([some, others, countMax, bytesMax]) => {
@@ -73,7 +73,7 @@ test("what finds no room in a join is the same for bags that were in the store s
   );
 });
 
-test("the order in which events come does not matter", () => {
+test("gives the same result for events in any order", () => {
   const shuffled = events.chain((some) =>
     fc.record({
       some: fc.constant(some),
@@ -87,7 +87,7 @@ test("the order in which events come does not matter", () => {
   );
 });
 
-test("two that are joined have what one would have that all was written to", () => {
+test("joins two bags as if everything had been written to one", () => {
   fc.assert(
     fc.property(events, fc.array(fc.boolean()), (some, sides) => {
       const [ours, theirs] = [true, false].map((side) =>
@@ -99,7 +99,7 @@ test("two that are joined have what one would have that all was written to", () 
   );
 });
 
-test("one that is read from its columns goes on as if it had not been", () => {
+test("continues after a round trip through its columns", () => {
   fc.assert(
     fc.property(events, fc.nat({ max: 12 }), (some, at) => {
       const begun = bagOf(some.slice(0, at));
@@ -110,7 +110,7 @@ test("one that is read from its columns goes on as if it had not been", () => {
   );
 });
 
-test("the newest $set counts, the oldest $set_once where there is none, and $unset beats $set", () => {
+test("applies the newest $set, else the oldest $set_once, and $unset over $set", () => {
   const bag = new PropertyBag();
   const write = (n: number, parts: Partial<PropertyWrites>) =>
     bag.write(writesOf(parts), stampOf(n), room());
@@ -122,7 +122,7 @@ test("the newest $set counts, the oldest $set_once where there is none, and $uns
   expect(bag.columns().json).toBe('{"first":3}');
 });
 
-test("a name without room is refused and named, and changes nothing", () => {
+test("rejects and reports a name without room, and changes nothing", () => {
   const bag = new PropertyBag();
   const bounded = room(400);
   expect(bag.write(writesOf({ set: [["a", "1"]] }), stampOf(1), bounded)).toBe(true);

@@ -36,7 +36,7 @@ const names = fc.oneof(
   fc.constantFrom("__proto__", "constructor", "", '"', "\\", "\n", "plan"),
 );
 
-test("stamps sort by time, then as their places do", () => {
+test("stamps sort by time, then as their positions do", () => {
   const order = (place: LinePlace) => [
     place.lane === "live" ? 1 : 0,
     place.epoch,
@@ -60,8 +60,8 @@ test("stamps sort by time, then as their places do", () => {
   );
 });
 
-describe("properties lie in two columns", () => {
-  test("and come back as they were, digits and all", () => {
+describe("properties are stored in two columns", () => {
+  test("and are read back unchanged, digits and all", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(names, properties)), (entries) => {
         const before = new Map(entries);
@@ -73,7 +73,7 @@ describe("properties lie in two columns", () => {
     );
   });
 
-  test("of which one shows the values, sorted by name", () => {
+  test("one of which shows the values, sorted by name", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(names, properties)), (entries) => {
         const shown = [...new Map(entries)]
@@ -86,7 +86,7 @@ describe("properties lie in two columns", () => {
     );
   });
 
-  test("and columns that do not belong together are nothing", () => {
+  test("and columns that do not match give nothing", () => {
     const stamp = { timeMs: 1, rank: "r" };
     const columns = toColumns(new Map([["a", { write: { stamp, json: "1" }, once: undefined }]]));
     for (const json of ['{"a": 1}', "{}", '{"ab":1', "x", '{"ab":}'])
@@ -97,7 +97,7 @@ describe("properties lie in two columns", () => {
 });
 
 test("the uuid of a distinct id is version 5 of its project and itself, in UTF-8", () => {
-  // By Python: uuid5(UUID("70656e73-746f-636b-2d70-6572736f6e73"), "demo\nuser-1")
+  // Computed in Python: uuid5(UUID("70656e73-746f-636b-2d70-6572736f6e73"), "demo\nuser-1")
   expect(personUuid("demo", "user-1")).toBe("deb03350-5b38-5b44-828b-fae7647706ec");
   expect(personUuid("demo", "Zoë 🦊")).toBe("7307d303-0617-5f47-a1ae-ff06eb6e19c0");
 });
@@ -109,7 +109,7 @@ test.each([
   ['{"plan":"pro"}', "[[],[6,5,-1,-1],[],[]]"],
   ['{"plan":"pro"}', '[[1,"r"],[6,5,7,-1],[],[]]'],
 ])(
-  "columns whose state names a stamp that is missing do not belong together: %s %s",
+  "columns do not match if the state names a missing stamp: %s %s",
   (json, state) => {
     expect(fromColumns({ json, state })).toBeUndefined();
   },

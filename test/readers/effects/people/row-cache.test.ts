@@ -8,7 +8,7 @@ function row(id: string, bytes = 60): CachedRow {
   return { projectId: project, id, bytes, isChanged: false };
 }
 
-/** Writes to the end what changed. */
+/** Writes what changed. */
 function write(cache: RowCache<CachedRow>): string[] {
   const writing = cache.writeChanged(({ id }) => id);
   for (;;) {
@@ -17,13 +17,13 @@ function write(cache: RowCache<CachedRow>): string[] {
   }
 }
 
-/** Fills the younger generation with others, and lets go of what is too much. */
+/** Fills the younger generation with other rows, and evicts what is too much. */
 function fill(cache: RowCache<CachedRow>, name: string): void {
   for (const id of [`${name}-1`, `${name}-2`]) cache.put(row(id));
   cache.trim();
 }
 
-test("a row goes that was not asked for while the younger generation filled, and no other", () => {
+test("evicts a row that was not requested while the younger generation filled, and no other", () => {
   const cache = new RowCache<CachedRow>(200);
   const [used, left] = [row("used"), row("left")];
   cache.put(used);
@@ -37,7 +37,7 @@ test("a row goes that was not asked for while the younger generation filled, and
   expect(cache.get(project, "left")).toBeUndefined();
 });
 
-test("nothing goes while the younger generation has less than half of the room", () => {
+test("evicts nothing while the younger generation has less than half of the room", () => {
   const cache = new RowCache<CachedRow>(200);
   const one = row("one", 99);
   cache.put(one);
@@ -46,13 +46,13 @@ test("nothing goes while the younger generation has less than half of the room",
   cache.trim();
   expect(cache.generation).toBe(generation);
   expect(cache.get(project, "one")).toBe(one);
-  // It weighs more than when it was put there.
+  // It weighs more than when it was added.
   cache.grew(one, 1);
   cache.trim();
   expect(cache.generation).not.toBe(generation);
 });
 
-test("a row that changed stays, whoever asks, until the commit with it is in the store", () => {
+test("keeps a changed row until the commit with it is in the store", () => {
   const cache = new RowCache<CachedRow>(200);
   const one = row("one");
   cache.put(one);
@@ -62,7 +62,7 @@ test("a row that changed stays, whoever asks, until the commit with it is in the
   for (const name of ["a", "b", "c"]) fill(cache, name);
   expect(write(cache)).toEqual(["one"]);
   expect([cache.changedRows, cache.changedBytes, one.isChanged]).toEqual([0, 0, false]);
-  // A commit behind it is on its way as well, and is not the one that comes to its end first.
+  // A later commit is pending as well, and does not end first.
   write(cache);
   for (const name of ["d", "e", "f"]) fill(cache, name);
   expect(cache.get(project, "one")).toBe(one);
@@ -71,7 +71,7 @@ test("a row that changed stays, whoever asks, until the commit with it is in the
   expect(cache.get(project, "one")).toBeUndefined();
 });
 
-test("a row that changes again while its commit is on its way stays for the next one", () => {
+test("keeps a row that changes again while its commit is pending for the next one", () => {
   const cache = new RowCache<CachedRow>(200);
   const one = row("one");
   cache.put(one);
@@ -84,7 +84,7 @@ test("a row that changes again while its commit is on its way stays for the next
   expect(write(cache)).toEqual(["one"]);
 });
 
-test("after whatever came before, rows that are not in the store are there, and bytes are counted", () => {
+test("holds all rows that are not in the store, and counts bytes, after any sequence", () => {
   const ids = Array.from({ length: 8 }, (_, at) => `id-${at}`);
   const step = fc.record({
     what: fc.constantFrom("use", "use", "change", "change", "trim", "write", "commit"),

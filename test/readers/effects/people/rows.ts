@@ -1,4 +1,4 @@
-// What the tests of people share: effects in short, rows in Maps as a store would keep them, and a
+// Shared by the tests of people: short effects, rows in Maps as a store would hold them, and a
 // batch from effect to row.
 
 import type {
@@ -50,7 +50,7 @@ export function effectOf(step: Step): EventEffect {
     group: undefined,
     ...step,
     distinctId: step.distinctId,
-    eventDistinctId: step.distinctId ?? "nobody",
+    eventDistinctId: step.distinctId ?? "unset",
     place,
     stamp: { timeMs: step.timeMs, rank: rankOf(place) },
     eventUuid: rankOf(place),
@@ -73,7 +73,7 @@ export function frameOf(effect: EventEffect): StoredFrame {
   return { ...where, projectId, messageId: "", storedAtMs: effect.receivedAtMs, data };
 }
 
-/** As a store keeps them: rows replace those of the same key. */
+/** As a store holds them: rows replace those of the same key. */
 export class Rows {
   readonly members = new Map<string, MemberRow>();
   readonly groups = new Map<string, GroupRow>();
@@ -126,7 +126,7 @@ export class Rows {
   }
 }
 
-/** A plain line, as `People.seen` is asked of it. */
+/** A plain line, as passed to `People.seen`. */
 export function seenLine(
   project: string,
   distinctId: string,
@@ -171,7 +171,7 @@ export function applyAll(people: People, rows: Rows, steps: readonly Step[]): Pe
   return changes;
 }
 
-/** The properties that are shown. */
+/** The visible properties. */
 export function valuesOf(of: { properties: PropertyColumns } | undefined): Record<string, string> {
   const shown: Record<string, string> = Object.create(null);
   for (const [name, state] of of === undefined ? [] : fromColumns(of.properties)!) {

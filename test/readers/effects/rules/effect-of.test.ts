@@ -1,4 +1,4 @@
-// The table of what events do, row by row, from records as they are stored.
+// The table of events and their effects, row by row, from stored records.
 
 import { describe, expect, test } from "vitest";
 import type { EventEffect, UsageClass } from "../../../../src/readers/effects/types.ts";
@@ -10,8 +10,8 @@ type Does = Partial<
 >;
 
 const nothing: Does = { person: undefined, link: undefined, group: undefined, memberOf: [] };
-const nobody: Does = { ...nothing, distinctId: undefined };
-const somebody: Does = { ...nothing, distinctId: "u" };
+const noPerson: Does = { ...nothing, distinctId: undefined };
+const somePerson: Does = { ...nothing, distinctId: "u" };
 const set = { $set: { a: 1 } };
 const wroteA = { once: [], set: [["a", "1"]], unset: [] } as const;
 const identify = { event: "$identify", kind: "identify" };
@@ -20,8 +20,8 @@ const merge = { event: "$merge_dangerously" };
 const setUp = { event: "$groupidentify", kind: "group_identify" };
 
 const rows: readonly (readonly [what: string, fields: Fields, usage: UsageClass, does: Does])[] = [
-  ["an event makes a person", {}, "identified", somebody],
-  ["one without a person profile does not", { person_profile: false }, "anonymous", nobody],
+  ["an event creates a person", {}, "identified", somePerson],
+  ["one without a person profile does not", { person_profile: false }, "anonymous", noPerson],
   [
     "nor does it set, link or associate",
     {
@@ -31,23 +31,23 @@ const rows: readonly (readonly [what: string, fields: Fields, usage: UsageClass,
       properties: { $anon_distinct_id: "x", $groups: { t: "k" } },
     },
     "anonymous",
-    nobody,
+    noPerson,
   ],
   [
-    "a cookieless visitor is nobody",
+    "a cookieless visitor is no person",
     { ...set, distinct_id: "$posthog_cookieless" },
     "anonymous",
-    nobody,
+    noPerson,
   ],
-  ["$set sets", set, "identified", { ...somebody, person: wroteA }],
+  ["$set sets", set, "identified", { ...somePerson, person: wroteA }],
   [
-    "set once, set and unset are told apart",
+    "set once, set and unset are distinguished",
     { $set: { a: 1 }, $set_once: { b: "x" }, $unset: ["c", "d"] },
     "identified",
-    { ...somebody, person: { once: [["b", '"x"']], set: [["a", "1"]], unset: ["c", "d"] } },
+    { ...somePerson, person: { once: [["b", '"x"']], set: [["a", "1"]], unset: ["c", "d"] } },
   ],
   [
-    "they count in the properties too, and the top level's values count more",
+    "they apply in the properties too, and the top level's values take precedence",
     {
       $set: { a: 1 },
       $unset: ["c"],
@@ -55,7 +55,7 @@ const rows: readonly (readonly [what: string, fields: Fields, usage: UsageClass,
     },
     "identified",
     {
-      ...somebody,
+      ...somePerson,
       person: {
         once: [["o", "null"]],
         set: [
@@ -67,67 +67,67 @@ const rows: readonly (readonly [what: string, fields: Fields, usage: UsageClass,
     },
   ],
   [
-    "an exception makes a person, and sets nothing",
+    "an exception creates a person, and sets nothing",
     { ...set, event: "$exception" },
     "identified",
-    somebody,
+    somePerson,
   ],
   [
-    "a heat map makes a person, and sets nothing",
+    "a heat map creates a person, and sets nothing",
     { ...set, event: "$$heatmap" },
     "identified",
-    somebody,
+    somePerson,
   ],
   [
     "but it associates",
     { event: "$exception", properties: { $groups: { t: "k" } } },
     "identified",
-    { ...somebody, memberOf: [{ type: "t", key: "k" }] },
+    { ...somePerson, memberOf: [{ type: "t", key: "k" }] },
   ],
   [
-    "$set as an event is as any other",
+    "a $set event is like any other",
     { ...set, event: "$set", kind: "set" },
     "identified",
-    { ...somebody, person: wroteA },
+    { ...somePerson, person: wroteA },
   ],
-  ["surveys are counted apart", { event: "survey sent", kind: "survey" }, "survey", somebody],
-  ["an identify sets", { ...identify, ...set }, "identify", { ...somebody, person: wroteA }],
+  ["surveys are counted apart", { event: "survey sent", kind: "survey" }, "survey", somePerson],
+  ["an identify sets", { ...identify, ...set }, "identify", { ...somePerson, person: wroteA }],
   [
     "with an anonymous id it links, towards the distinct id",
     { ...identify, ...set, properties: { $anon_distinct_id: "anon" } },
     "identify",
-    { ...somebody, person: wroteA, link: { kind: "identify", from: "anon", to: "u" } },
+    { ...somePerson, person: wroteA, link: { kind: "identify", from: "anon", to: "u" } },
   ],
   [
-    "an anonymous id of null is none",
+    "an anonymous id of null is ignored",
     { ...identify, properties: { $anon_distinct_id: null } },
     "identify",
-    somebody,
+    somePerson,
   ],
   [
     "nor is an empty one",
     { ...identify, properties: { $anon_distinct_id: "" } },
     "identify",
-    somebody,
+    somePerson,
   ],
   [
-    "a blank one is a link to nobody, to be refused",
+    "a blank one is a link to no id, which is refused later",
     { ...identify, properties: { $anon_distinct_id: " " } },
     "identify",
-    { ...somebody, link: { kind: "identify", from: "", to: "u" } },
+    { ...somePerson, link: { kind: "identify", from: "", to: "u" } },
   ],
   [
-    "ids of links are texts as distinct ids are",
+    "ids of links become texts like distinct ids",
     { ...identify, properties: { $anon_distinct_id: [1, { a: "é" }] } },
     "identify",
-    { ...somebody, link: { kind: "identify", from: '[1,{"a":"é"}]', to: "u" } },
+    { ...somePerson, link: { kind: "identify", from: '[1,{"a":"é"}]', to: "u" } },
   ],
   [
     "and as long",
     { ...alias, properties: { alias: "😀".repeat(401) } },
     "alias",
     {
-      ...somebody,
+      ...somePerson,
       link: { kind: "alias", from: "u", to: expect.stringMatching(/^(?:😀){356}~[\w-]{43}$/u) },
     },
   ],
@@ -135,20 +135,20 @@ const rows: readonly (readonly [what: string, fields: Fields, usage: UsageClass,
     "and as clean",
     { ...alias, properties: { alias: "a\0\ud800" } },
     "alias",
-    { ...somebody, link: { kind: "alias", from: "u", to: "a\ufffd\ufffd" } },
+    { ...somePerson, link: { kind: "alias", from: "u", to: "a\ufffd\ufffd" } },
   ],
   [
     "an alias links, towards the alias",
     { ...alias, properties: { alias: 7 } },
     "alias",
-    { ...somebody, link: { kind: "alias", from: "u", to: "7" } },
+    { ...somePerson, link: { kind: "alias", from: "u", to: "7" } },
   ],
   [
     "an alias without one is rejected, and the rest goes on",
     { ...alias, ...set },
     "alias",
     {
-      ...somebody,
+      ...somePerson,
       person: wroteA,
       rejections: [{ reason: "invalid_field", detail: "it has no alias" }],
     },
@@ -157,16 +157,16 @@ const rows: readonly (readonly [what: string, fields: Fields, usage: UsageClass,
     "a merge links as an alias does",
     { ...merge, properties: { alias: "x" } },
     "identified",
-    { ...somebody, link: { kind: "merge", from: "u", to: "x" } },
+    { ...somePerson, link: { kind: "merge", from: "u", to: "x" } },
   ],
   [
     "an exception links nothing, whatever its kind",
     { ...alias, event: "$exception", properties: { alias: "x" } },
     "alias",
-    somebody,
+    somePerson,
   ],
   [
-    "a group is set up, without a person, and without writing to one",
+    "a group is created, without a person, and without writing to one",
     {
       ...setUp,
       ...set,
@@ -179,35 +179,35 @@ const rows: readonly (readonly [what: string, fields: Fields, usage: UsageClass,
     },
     "group_identify",
     {
-      ...nobody,
+      ...noPerson,
       group: { type: "co", key: "7", set: { once: [], set: [["n", "[1,2]"]], unset: [] } },
     },
   ],
   [
-    "also without a person profile, and its properties may go",
+    "also without a person profile, and its properties may be removed",
     {
       ...setUp,
       person_profile: false,
       properties: { $group_type: "co", $group_key: "k", $group_unset: ["n"] },
     },
     "group_identify",
-    { ...nobody, group: { type: "co", key: "k", set: { once: [], set: [], unset: ["n"] } } },
+    { ...noPerson, group: { type: "co", key: "k", set: { once: [], set: [], unset: ["n"] } } },
   ],
   [
     "a group without a key is rejected",
     { ...setUp, properties: { $group_type: "co", $group_key: " " } },
     "group_identify",
     {
-      ...nobody,
+      ...noPerson,
       rejections: [{ reason: "invalid_field", detail: "its $group_key is absent or blank" }],
     },
   ],
   [
-    "$groups associates; no group, no association",
+    "$groups associates; without a group there is no association",
     { properties: { $groups: { co: "k", team: 7, none: null, blank: " ", "": "x" } } },
     "identified",
     {
-      ...somebody,
+      ...somePerson,
       memberOf: [
         { type: "co", key: "k" },
         { type: "team", key: "7" },
@@ -215,11 +215,11 @@ const rows: readonly (readonly [what: string, fields: Fields, usage: UsageClass,
     },
   ],
   [
-    "what is no object is rejected where it stands",
+    "a field that is not an object is rejected",
     { $set: [1], $set_once: { a: 1 }, $unset: "a", properties: { $groups: "co" } },
     "identified",
     {
-      ...somebody,
+      ...somePerson,
       person: { once: [["a", "1"]], set: [], unset: [] },
       rejections: [
         { reason: "invalid_field", detail: "$set is not an object" },
@@ -230,7 +230,7 @@ const rows: readonly (readonly [what: string, fields: Fields, usage: UsageClass,
   ],
 ];
 
-describe("what an event does", () => {
+describe("the effect of an event", () => {
   test.each(rows)("%s", (_, fields, usage, does) => {
     const { effect, ...line } = readLine(recordOf(fields));
     expect(effect).toMatchObject({ rejections: [], ...does });
@@ -257,18 +257,18 @@ describe("what an event does", () => {
     [`"deep":${"[".repeat(2_000)}${"]".repeat(2_000)},"$set":{"a":1}`, { person: wroteA }],
     ['"\\u0000":1e400,"__proto__":{"$set":{}},"$set":{"a":1}', { person: wroteA }],
     [`"long":${"9".repeat(5_000)},"$set":{"a":1}`, { person: wroteA }],
-  ])("however the properties are written: %.30s", (members, does) => {
+  ])("is the same in any notation of the properties: %.30s", (members, does) => {
     const line = recordOf().replace('"properties":{}', () => `"properties":{${members}}`);
     expect(readLine(line).effect).toMatchObject({ rejections: [], ...does });
   });
 
-  test("lines without anything to do are plain", () => {
-    for (const fields of [{}, { $set: {} }, { event: "$exception", ...set }, nobody])
+  test("is plain for lines without anything to do", () => {
+    for (const fields of [{}, { $set: {} }, { event: "$exception", ...set }, noPerson])
       expect(readLine(recordOf(fields)).isPlain).toBe(true);
     expect(readLine(recordOf(set)).isPlain).toBe(false);
   });
 
-  test("an event names five groups at most", () => {
+  test("names at most five groups", () => {
     const $groups = Object.fromEntries(Array.from({ length: 130 }, (_, n) => [`t${n}`, n]));
     const { effect } = readLine(recordOf({ properties: { $groups } }));
     expect(effect.memberOf).toHaveLength(5);

@@ -1,5 +1,5 @@
-// What an event writes, value by value: what is kept as it was sent, what is made plain, and what
-// is rejected by itself while its neighbours go on.
+// The properties that an event writes, value by value: which are stored as sent, which are
+// normalised, and which are rejected without affecting the others.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -11,13 +11,13 @@ interface Written {
   readonly rejections: readonly Rejection[];
 }
 
-/** What becomes of members as JSON text, which stand in `$set` at the record's top level. */
+/** The result of members as JSON text, in `$set` at the record's top level. */
 function written(members: string, more: Readonly<Record<string, unknown>> = {}): Written {
   return readLine(recordOf({ $set: {}, ...more }).replace('"$set":{}', `"$set":{${members}}`))
     .effect;
 }
 
-describe("a value is kept as it was sent", () => {
+describe("a value is stored as it was sent", () => {
   test.each([
     ...["1", "-0", "1.50", "1E3", "1e400", "-1e-10000", "9007199254740993", "0.1e+2"],
     ...["1234567890".repeat(40), '"x"', '"é😀"', "true", "false", "null", '""', "[]", "{}"],
@@ -30,7 +30,7 @@ describe("a value is kept as it was sent", () => {
   });
 });
 
-describe("a value is made plain", () => {
+describe("a value is normalised", () => {
   test.each([
     ['"a\\u0000b"', '"a\ufffdb"'],
     ['"\\ud800"', '"\ufffd"'],
@@ -42,7 +42,7 @@ describe("a value is made plain", () => {
   });
 });
 
-describe("a value is rejected, and its neighbours go on", () => {
+describe("a value is rejected, and the others are written", () => {
   test.each([
     ["1e10001", "number_out_of_range"],
     ["-1E-99999999999999999999", "number_out_of_range"],
@@ -60,7 +60,7 @@ describe("a value is rejected, and its neighbours go on", () => {
     expect(rejections).toEqual([{ reason, detail: '$set: the value of "a" cannot be kept' }]);
   });
 
-  test("where its name is too long", () => {
+  test("if its name is too long", () => {
     const longest = "é".repeat(200);
     const { person, rejections } = written(
       `"${longest}":1,"${longest}x":2,"${"\\u00e9".repeat(200)}":3`,
@@ -70,7 +70,7 @@ describe("a value is rejected, and its neighbours go on", () => {
     expect(written(`"${"x".repeat(1_000_000)}":1`).rejections[0]?.detail.length).toBeLessThan(200);
   });
 
-  test("where the event has no room for it", () => {
+  test("if the event has no room for it", () => {
     const half = JSON.stringify("x".repeat(262_000));
     const { person, rejections } = written(`"b":${half},"c":1`, {
       $set_once: { a: "x".repeat(262_000), tiny: 1 },
@@ -87,7 +87,7 @@ describe("a value is rejected, and its neighbours go on", () => {
   });
 });
 
-test("an event writes at most 1000 properties, and one rejection a field reports the others", () => {
+test("an event writes at most 1000 properties, and one rejection per field reports the others", () => {
   const names = (letter: string, count: number) =>
     Array.from({ length: count }, (_, at) => `${letter}${at}`);
   const objectOf = (all: readonly string[]) => Object.fromEntries(all.map((name) => [name, 1]));
@@ -124,7 +124,7 @@ describe("names", () => {
     },
   );
 
-  test("stand for what their escapes say, and the last of each counts", () => {
+  test("are unescaped, and the last of each counts", () => {
     const { person } = written('"a":1,"\\u0061":2,"b\\u0000":1,"b\ufffd":2,"\\ud800":3');
     expect(person?.set).toEqual([
       ["a", "2"],
@@ -133,7 +133,7 @@ describe("names", () => {
     ]);
   });
 
-  test("whose last value is rejected are not written; whose first is, are", () => {
+  test("are not written if their last value is rejected, but are if only the first is", () => {
     expect(written('"a":1,"a":1e99999').person).toBeUndefined();
     expect(written('"a":1e99999,"a":1')).toMatchObject({
       person: { set: [["a", "1"]] },
@@ -141,7 +141,7 @@ describe("names", () => {
     });
   });
 
-  test("that are no names in a list of names are rejected as one", () => {
+  test("that are invalid in a list of names are rejected together", () => {
     const { person, rejections } = readLine(recordOf({ $unset: ["a", 7, ["b"], "a"] })).effect;
     expect(person?.unset).toEqual(["a"]);
     const detail = "$unset holds a value that is not a name (and 1 more of $unset)";
@@ -173,7 +173,7 @@ const json = fc.oneof(
   fc.json({ maxDepth: 4 }).map((text) => JSON.stringify(JSON.parse(text), undefined, 1)),
 );
 
-test("every value comes out as it went in, whatever is around it", () => {
+test("every value is read back as it was written, whatever is around it", () => {
   fc.assert(
     fc.property(fc.dictionary(fc.string({ unit: "grapheme", maxLength: 20 }), json), (values) => {
       const members = Object.entries(values).map(

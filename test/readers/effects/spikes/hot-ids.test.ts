@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { HotIds } from "../../../../src/readers/effects/spikes/hot-ids.ts";
 import { idHashOf } from "../line-kit.ts";
 
-/** Some ids often, and many others now and then. */
+/** Some ids often, and many others occasionally. */
 const ids = fc.array(
   fc.oneof(fc.constantFrom("often", "also often"), fc.nat(20).map(String), fc.nat(400).map(String)),
   { minLength: 200, maxLength: 2_000 },
@@ -13,7 +13,7 @@ function hashOf(id: string): number {
   return idHashOf(id).idHashHigh;
 }
 
-/** Space-Saving as the paper has it; the first of those with the least count goes. */
+/** Space-Saving as in the paper; evicts the first of those with the lowest count. */
 function plainCounters(sent: readonly string[]): readonly (readonly [string, number, number])[] {
   const counters: [string, number, number][] = [];
   let [least, passed] = [0, 0];
@@ -34,7 +34,7 @@ function plainCounters(sent: readonly string[]): readonly (readonly [string, num
   return counters;
 }
 
-test("ids are told apart, whatever their hashes are", () => {
+test("distinguishes ids, whatever their hashes are", () => {
   const hash = fc.constantFrom<(id: string) => number>(
     hashOf,
     ({ length }) => 255 - length,
@@ -49,7 +49,7 @@ test("ids are told apart, whatever their hashes are", () => {
   );
 });
 
-test("no id is said to have more than it has, and none that has more than a 64th is missing", () => {
+test("overstates no id's count, and misses none that has more than a 64th", () => {
   fc.assert(
     fc.property(ids, (sent) => {
       const hot = new HotIds();
@@ -70,7 +70,7 @@ test("no id is said to have more than it has, and none that has more than a 64th
   );
 });
 
-test("counters that were written down go on in the same way", () => {
+test("continues in the same way with stored counters", () => {
   fc.assert(
     fc.property(ids, fc.array(fc.nat(2_000)), (sent, stops) => {
       const whole = new HotIds();

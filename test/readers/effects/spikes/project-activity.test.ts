@@ -12,13 +12,13 @@ const dayMinutes = 24 * 60;
 /** A Sunday, midnight. */
 const start = Date.UTC(2026, 10, 22) / minuteMs;
 
-/** A project to which minutes happen; all times in minutes from its beginning. */
+/** A project that gets minutes of events; all times in minutes from its beginning. */
 class Project {
-  readonly told: [change: SpikeChange, row: SpikeRow][] = [];
-  activity = new ProjectActivity("p", (row, change) => this.told.push([change, row]));
+  readonly reported: [change: SpikeChange, row: SpikeRow][] = [];
+  activity = new ProjectActivity("p", (row, change) => this.reported.push([change, row]));
   at = 0;
 
-  /** One minute each, with so many events, of as many ids. */
+  /** One minute each, with this many events of as many ids. */
   minutes(...counts: number[]): this {
     for (const count of counts) this.#minute(Array.from({ length: count }, (_, id) => String(id)));
     return this;
@@ -32,16 +32,16 @@ class Project {
     return this.#minute(Object.entries(ids).flatMap(([id, n]) => new Array<string>(n).fill(id)));
   }
 
-  /** Events of an earlier minute come now. */
+  /** Events of an earlier minute arrive now. */
   late(minute: number, count: number): this {
     for (let at = 0; at < count; at++) this.activity.count(start + minute, "late", 7);
     return this;
   }
 
-  /** What is told of whole spikes, in minutes from the beginning. */
+  /** The reported spikes, in minutes from the beginning. */
   spikes(): unknown[] {
     this.activity.close(start + this.at);
-    return this.told
+    return this.reported
       .filter(([change]) => change !== "went on")
       .map(([change, { subject, startedAtMs, endedAtMs, ...row }]) => ({
         change,
@@ -74,18 +74,18 @@ describe("a project's spike", () => {
     ]);
   });
 
-  test("is not one minute above", () => {
+  test("does not begin after one minute above", () => {
     expect(new Project().for(60, 10).minutes(600, 500, 600, 500, 700).for(9, 10).spikes()).toEqual(
       [],
     );
   });
 
-  test("is not before there are 60 minutes of data", () => {
+  test("does not begin before there are 60 minutes of data", () => {
     expect(new Project().for(58, 2).minutes(9_000, 9_000).for(9, 10).spikes()).toEqual([]);
     expect(new Project().for(60, 2).minutes(9_000, 9_000).spikes()).toHaveLength(1);
   });
 
-  test("has a pause of ten minutes behind it", () => {
+  test("is followed by a pause of ten minutes", () => {
     const project = new Project().for(60, 10).minutes(800, 800).for(5, 0);
     expect(project.spikes()).toHaveLength(2);
     // Ten minutes above, and then the two that count.
@@ -96,23 +96,23 @@ describe("a project's spike", () => {
     expect(project.spikes()[2]).toMatchObject({ change: "began", from: 77 });
   });
 
-  test("has a threshold of three times the mean so far, where the minutes are steady", () => {
+  test("has a threshold of three times the mean so far if the minutes are steady", () => {
     expect(new Project().for(90, 400).minutes(1_199, 1_199).spikes()).toEqual([]);
     const spikes = new Project().for(90, 400).minutes(1_300, 1_300).spikes();
-    // The minute before it went in cut at its threshold, of 1,200.
+    // The minute before it counted only up to its threshold of 1,200.
     const mean = (90 * 400 + 1_200) / 91;
     expect(spikes).toMatchObject([{ baseline: Math.round(100 * mean) / 100 }]);
   });
 
-  test("has a threshold of up to six times, where they are not", () => {
+  test("has a threshold of up to six times if they are not", () => {
     const unsteady = new Project();
     for (let at = 0; at < 60; at++) unsteady.minutes(at % 4 === 0 ? 800 : 0);
-    // The mean is 200, and the deviation more than that.
+    // The mean is 200, and the deviation is higher.
     expect(unsteady.minutes(1_190, 1_190).spikes()).toEqual([]);
     expect(unsteady.minutes(3_000, 3_000).spikes()).toHaveLength(1);
   });
 
-  test("is measured by the same hour of the days before, its neighbours half", () => {
+  test("compares with the same hour of earlier days, and half with its neighbours", () => {
     const project = new Project();
     for (let day = 0; day < 3; day++)
       project
@@ -120,21 +120,21 @@ describe("a project's spike", () => {
         .for(60, 300)
         .for(13 * 60, 0);
     project.for(10 * 60, 0).minutes(10_000, 10_000);
-    // Hours at ten had 300 a minute, those beside it none: 3 × 1 of 3 × (1 + 1/2 + 1/2).
+    // Hours at ten had 300 a minute, adjacent ones none: 3 × 1 of 3 × (1 + 1/2 + 1/2).
     expect(project.spikes()).toMatchObject([{ from: 3 * dayMinutes + 600, baseline: 150 }]);
   });
 
-  test("is measured by the same weekday thrice", () => {
+  test("weighs the same weekday three times", () => {
     const project = new Project();
     for (let day = 0; day < 7; day++) project.for(dayMinutes, day === 0 ? 300 : 0);
     project.for(600, 0).minutes(10_000, 10_000);
-    // Seven days ago the hour before is not known any more: 3 + 1.5 of 6 × 2 + 4.5.
+    // The hour before, seven days ago, is no longer known: 3 + 1.5 of 6 × 2 + 4.5.
     expect(project.spikes()).toMatchObject([
       { from: 7 * dayMinutes + 600, baseline: Math.round((100 * 300 * 4.5) / 16.5) / 100 },
     ]);
   });
 
-  test("is in the baseline with its threshold alone", () => {
+  test("enters the baseline only up to its threshold", () => {
     const project = new Project().for(60, 10).for(30, 5_000).for(5, 0).spikes();
     expect(project).toMatchObject([{ baseline: expect.closeTo(18, 0) }, { to: 90 }]);
     const later = new Project().for(60, 10).for(30, 5_000).for(30, 0).minutes(20_000, 20_000);
@@ -143,7 +143,7 @@ describe("a project's spike", () => {
     expect(baseline).toBeLessThan(1_500);
   });
 
-  test("does not come of events that were late; they are in their hour alone", () => {
+  test("does not begin because of late events; they count only in their hour", () => {
     const project = new Project().for(61, 10).late(58, 9_000).late(59, 9_000).for(8, 10);
     expect(project.spikes()).toEqual([]);
     const { baseline } = project.minutes(9_000, 9_000, 0).spikes()[0] as { baseline: number };
@@ -152,7 +152,7 @@ describe("a project's spike", () => {
 });
 
 describe("a hot id", () => {
-  test("is named for the minutes in which it has over 6,000 events", () => {
+  test("is reported for the minutes in which it has over 6,000 events", () => {
     const project = new Project().ofIds({ a: 100, hot: 7_000 }).ofIds({ hot: 7_500, b: 20_000 });
     project.ofIds({ hot: 5_000 }).minutes(0);
     expect(project.spikes()).toMatchObject([
@@ -161,11 +161,11 @@ describe("a hot id", () => {
       { change: "ended", subject: "hot", from: 0, to: 2 },
       { change: "ended", subject: "b", from: 1, to: 2 },
     ]);
-    // The first 500 events of a minute are not looked at: 100 of a, 400 of hot; then 500 of hot.
+    // The first 500 events of a minute are not counted: 100 of a, 400 of hot; then 500 of hot.
     expect(project.spikes()[2]).toMatchObject({ peak: 7_000, events: 6_600 + 7_000 });
   });
 
-  test("is found among many ids, and nobody is named in its place", () => {
+  test("is found among many ids, and no other is reported instead", () => {
     const ids: Record<string, number> = {};
     for (let at = 0; at < 300; at++) ids[`cold ${at}`] = 30;
     ids["hot"] = 7_000;
@@ -176,7 +176,7 @@ describe("a hot id", () => {
     ]);
   });
 
-  test("that is called `project` is told from the project", () => {
+  test("that is called `project` is distinguished from the project", () => {
     expect(["project", "id:project", "id:", "a"].map(hotIdSubject)).toEqual([
       "id:project",
       "id:id:project",
@@ -186,7 +186,7 @@ describe("a hot id", () => {
   });
 });
 
-test("a text of another version is not taken for one of this", () => {
+test("rejects a text of another version", () => {
   expect(() => ProjectActivity.from("p", "[2]", () => undefined)).toThrow("format 2");
 });
 

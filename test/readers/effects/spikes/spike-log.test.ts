@@ -1,5 +1,5 @@
-// The lines of the log about spikes: one for each that began or ended, no distinct id in it, and
-// not more than a bounded number.
+// The log lines about spikes: one for each begin or end, without distinct ids, and limited in
+// number.
 
 import { expect, test } from "vitest";
 import { spikeAnnouncement } from "../../../../src/readers/effects/spikes/announcement.ts";
@@ -27,7 +27,7 @@ function logOf(monotonicMs: () => number) {
   return { lines, log: new SpikeLog({ info }, monotonicMs) };
 }
 
-test("a spike's begin and end are a line each, and no line names a distinct id", () => {
+test("logs a spike's begin and end with a line each, and no distinct id", () => {
   const { lines, log } = logOf(() => 0);
   log.committed([row("project", "began"), row("ada@example.com", "ended")]);
   const figures = { peakPerMinute: 900, baseline: 10.5, threshold: 500, events: 1_200 };
@@ -44,7 +44,7 @@ test("a spike's begin and end are a line each, and no line names a distinct id",
   ]);
 });
 
-test("of very many some are said, and how many were not is said with the next", () => {
+test("logs some of very many, and reports the number of the others with the next line", () => {
   let nowMs = 0;
   const { lines, log } = logOf(() => nowMs);
   for (let n = 0; n < 100; n++) log.committed([row(`id-${n}`, "began")]);

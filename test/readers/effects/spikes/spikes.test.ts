@@ -16,7 +16,7 @@ interface Burst {
   readonly isDuplicate: boolean;
 }
 
-/** What a database would have of spikes. */
+/** The spikes as a database would hold them. */
 class Kept {
   readonly spikes = new Map<string, unknown>();
   readonly activity = new Map<string, string>();
@@ -48,14 +48,14 @@ class Kept {
     }
   }
 
-  /** Whether nobody is in motion any more, or nobody ever was, is told by batches alone. */
+  /** Only batches tell whether any project is active. */
   dump(): unknown {
     const activity = [...this.activity].filter((row) => row.join(" ") !== "~ []");
     return [[...this.spikes], activity, [...this.outbox]].map((rows) => rows.sort());
   }
 }
 
-/** Feeds lines in order, and knows the watermarks: by partition, as after each burst. */
+/** Feeds lines in order, and computes the watermarks: by partition, as after each burst. */
 class Feed {
   readonly #bursts: readonly Burst[];
   readonly #watermarks: number[] = [];
@@ -103,7 +103,7 @@ const at = (minute: number, more: Partial<Burst> = {}) =>
 const twoMinutesAbove = [at(0), at(60, { events: 800 }), at(61, { events: 900 })];
 
 describe("a spike", () => {
-  test("is judged ten seconds after the end of its minute, and announced", () => {
+  test("is judged ten seconds after the end of its minute, and reported", () => {
     const end = startMs + 62 * minuteMs;
     expect(keptOf([...twoMinutesAbove, burst({ ms: end + 9_999 })]).spikes.size).toBe(0);
     const kept = keptOf([...twoMinutesAbove, burst({ ms: end + 10_000 })]);
@@ -125,7 +125,7 @@ describe("a spike", () => {
     });
   });
 
-  test("ends for a project that has fallen silent, by other projects of its partition", () => {
+  test("ends for a project that stopped sending, through other projects of its partition", () => {
     const elsewhere = at(90, { projectId: "q", partition: 1 });
     expect(keptOf([...twoMinutesAbove, elsewhere]).spikes.size).toBe(0);
     const same = keptOf([...twoMinutesAbove, at(90, { projectId: "q", isDuplicate: true })]);
@@ -133,12 +133,12 @@ describe("a spike", () => {
     expect(same.outbox.size).toBe(2);
   });
 
-  test("does not come of duplicates", () => {
+  test("does not begin because of duplicates", () => {
     const twice = [at(0), ...[60, 61, 80].map((m) => at(m, { events: 800, isDuplicate: true }))];
     expect(keptOf(twice).spikes.size).toBe(0);
   });
 
-  test("does not come of imports", () => {
+  test("does not begin because of imports", () => {
     const spikes = new Spikes({ prefix: "penstock" });
     const frame = storedFrame({ lane: "historical" });
     for (const minute of [0, 60, 61, 80]) {
@@ -149,7 +149,7 @@ describe("a spike", () => {
   });
 });
 
-test("a project whose gateways write into two partitions is judged alike wherever batches end", () => {
+test("a project whose gateways write into two partitions is judged the same, wherever batches end", () => {
   const hot = { projectId: "x", distinctId: "hot" };
   const bursts = [
     at(0, { projectId: "z" }),
@@ -183,13 +183,13 @@ test("events of a clock that is a year ahead count when they were stored", () =>
   expect(new Kept().endBatch(spikes).spikes).toMatchObject([{ startedAtMs }]);
 });
 
-test("what was not all read is not applied", () => {
+test("an incomplete reading is not applied", () => {
   const spikes = new Spikes({ prefix: "penstock" });
   spikes.count(storedLine(), false, startMs);
   expect(() => spikes.apply()).toThrow("not all read");
 });
 
-test("the spikes do not depend on batches, failed commits, restarts and what is remembered", () => {
+test("spikes do not depend on batches, failed commits, restarts and what is cached", () => {
   const projects = ["p", "q", "r", "s"];
   const bursts = fc.array(
     fc.record({
@@ -198,9 +198,9 @@ test("the spikes do not depend on batches, failed commits, restarts and what is 
       events: fc.oneof(fc.nat(5), fc.integer({ min: 400, max: 1_500 }), fc.constant(7_000)),
       distinctId: fc.constantFrom("a", "b", "project"),
       isDuplicate: fc.nat(9).map((one) => one === 0),
-      // While the number of partitions is changed, gateways write a project's events into two.
+      // While the number of partitions changes, gateways write a project's events into two.
       isElsewhere: fc.nat(4).map((one) => one === 0),
-      // Where the burst is cut, in thousandths, and what happens there.
+      // Where the burst is split, in thousandths, and what happens there.
       cut: fc.nat(1_000),
       next: fc.constantFrom("nothing", "nothing", "commit", "commit", "discard", "restart"),
     }),
@@ -218,7 +218,7 @@ test("the spikes do not depend on batches, failed commits, restarts and what is 
           return { one, cut: Math.floor((rest.events * cut) / 1_000), next };
         },
       );
-      // All have their first hour behind them.
+      // All of them are past their first hour.
       for (const [project, projectId] of projects.entries())
         stored.unshift({
           one: burst({ projectId, partition: project % 2 }),
@@ -233,7 +233,7 @@ test("the spikes do not depend on batches, failed commits, restarts and what is 
       const kept = new Kept();
       const options = { prefix: "penstock", projectsMax: 2 };
       let spikes = new Spikes(options);
-      // Places: a burst, and how much of it is counted.
+      // Positions: a burst, and how much of it is counted.
       let place = { burst: 0, from: 0 };
       let committed = place;
       let inFlight: { changes: ReturnType<Spikes["changes"]>; place: typeof place } | undefined;
@@ -251,7 +251,7 @@ test("the spikes do not depend on batches, failed commits, restarts and what is 
         const isWhole = to === here.one.events;
         place = isWhole ? { burst: place.burst + 1, from: 0 } : { burst: place.burst, from: to };
         if (here.next === "commit") {
-          // What is missing may be read while the batch before is still being committed.
+          // Missing rows may be read while the previous batch is still being committed.
           kept.load(spikes);
           settle();
           inFlight = { changes: kept.endBatch(spikes), place };

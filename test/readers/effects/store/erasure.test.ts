@@ -1,5 +1,5 @@
-// Persons that are removed from a database: nothing of them is left, the rest works, and a writer
-// that is at work does not bring them back.
+// Persons removed from a database: nothing of them remains, the rest works, and an active writer
+// does not restore them.
 
 import { afterAll, describe, expect, test } from "vitest";
 import { ProjectActivity } from "../../../../src/readers/effects/spikes/project-activity.ts";
@@ -17,7 +17,7 @@ afterAll(async () => {
 
 const projectId = "demo";
 
-/** Spike detection in a minute in which so many events made one id hot. */
+/** Spike detection in a minute in which this many events made one id hot. */
 function activityOf(id: string): string {
   const activity = new ProjectActivity(projectId, () => {});
   for (let events = 0; events < 2_000; events++) activity.count(1, id, 7);
@@ -30,7 +30,7 @@ function spikeRow(subject: string): SpikeRow {
 }
 
 describe.each(databases)("in $kind", (of) => {
-  test("one person goes whole, and comes back as a new one", async () => {
+  test("removes one person whole, who returns as a new one", async () => {
     const place = await of.newDatabase();
     const store = await openedStore(place);
     const members = [
@@ -66,15 +66,15 @@ describe.each(databases)("in $kind", (of) => {
       }),
     );
     const erasure = await erasureAt(place);
-    expect(await erasure.idsOf(projectId, ["older", "nobody"])).toEqual(["ada", "anon", "older"]);
-    const { remains, ...erased } = await erasure.erase(projectId, ["older", "nobody"]);
+    expect(await erasure.idsOf(projectId, ["older", "unknown"])).toEqual(["ada", "anon", "older"]);
+    const { remains, ...erased } = await erasure.erase(projectId, ["older", "unknown"]);
     expect(erased).toEqual({
       ...{ ids: ["ada", "anon", "older"], persons: 1, links: 1, groupMembers: 1 },
       ...{ spikes: 1, rejected: 2, announcements: 1 },
     });
     expect(remains.length).toBeGreaterThan(0);
 
-    // A writer that knows the last commit of before cannot write.
+    // A writer that has the earlier last commit cannot write.
     const late = commitOf(1, { members: [personRow("anon", { projectId })] });
     await expect(store.commit(late)).rejects.toThrow(FencedError);
     expect(await store.members(projectId, ["ada", "anon", "older"])).toEqual([]);
@@ -110,7 +110,7 @@ describe.each(databases)("in $kind", (of) => {
     "ü",
     "😀".slice(0, 1).toWellFormed(),
     "more than 100 group types",
-  ])("an erasure of %j leaves the rejections of other ids", async (id) => {
+  ])("keeps the rejections of other ids when it erases %j", async (id) => {
     const place = await of.newDatabase();
     const store = await openedStore(place);
     const others = ["t1", "at", "100%", "a_b", "11", "A", "\\\\", 'a"b', "o'neill", "müller", "😀"];
@@ -133,7 +133,7 @@ describe.each(databases)("in $kind", (of) => {
     await store.close();
   });
 
-  test("what a project has of large properties is less by those of the person", async () => {
+  test("reduces a project's large properties by those of the person", async () => {
     const place = await of.newDatabase();
     const store = await openedStore(place);
     const large = (id: string, propertyBytes: number) => {
@@ -148,7 +148,7 @@ describe.each(databases)("in $kind", (of) => {
     await store.close();
   });
 
-  test("nobody is erased where the database is not there, and nothing is made", async () => {
+  test("erases and creates nothing if the database does not exist", async () => {
     const place =
       of.kind === "SQLite"
         ? ({ kind: "sqlite", file: "/nowhere/none.sqlite" } as const)

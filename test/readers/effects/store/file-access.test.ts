@@ -1,4 +1,4 @@
-// A file that is not there is told from one that may not be looked at.
+// A missing file is distinguished from one that may not be accessed.
 
 import { writeFileSync } from "node:fs";
 import path from "node:path";
@@ -9,7 +9,7 @@ import {
 } from "../../../../src/readers/effects/store/sqlite/file-access.ts";
 import { temporaryFolder } from "../../../kit/processes.ts";
 
-test("what is behind something that cannot be looked into is not absent", () => {
+test("does not report a file in an inaccessible folder as missing", () => {
   const folder = temporaryFolder();
   const file = path.join(folder, "file");
   writeFileSync(file, "");
@@ -17,7 +17,7 @@ test("what is behind something that cannot be looked into is not absent", () => 
   expect(() => mustBeReadable(path.join(folder, "none"))).toThrow("there is no such file");
   expect(isAbsent(file)).toBe(false);
   expect(() => mustBeReadable(file)).not.toThrow();
-  // Root may read everything, so the folder that cannot be looked into is a file.
+  // Root may read everything, so the inaccessible folder is a file.
   const behind = path.join(file, "effects.sqlite");
   expect(isAbsent(behind)).toBe(false);
   expect(() => mustBeReadable(behind)).toThrow(/it cannot be read .*: run this as the user/);

@@ -1,4 +1,4 @@
-// Texts that a store could trip over. None has a NUL: those are gone before a store is reached.
+// Texts that could break a store. None has a NUL, which is removed before a store is reached.
 
 export const hostileTexts: readonly string[] = [
   "'); DROP TABLE members; --",

@@ -1,4 +1,4 @@
-// A database whose name is a link: everything beside it lies beside the file that is meant.
+// A database whose name is a link: the files that belong to it are next to the target.
 
 import { mkdirSync, realpathSync, symlinkSync } from "node:fs";
 import path from "node:path";
@@ -9,7 +9,7 @@ import { temporaryFolder } from "../../../kit/processes.ts";
 
 const placeOf = (file: string) => storePlace({ effectsUrl: `sqlite:${file}`, dataDir: "." });
 
-test("a name that is a link stands for what it leads to, which may be made yet", async () => {
+test("resolves a link to its target, which may not exist yet", async () => {
   const folder = realpathSync(temporaryFolder());
   mkdirSync(path.join(folder, "volume"));
   const file = path.join(folder, "volume", "effects.sqlite");
@@ -19,7 +19,7 @@ test("a name that is a link stands for what it leads to, which may be made yet",
   expect(placeOf(second)).toEqual({ kind: "sqlite", file });
   const store = new SqliteStore({ file });
   await store.open();
-  // By whichever name, one lock keeps it to one writer.
+  // One lock limits it to one writer, whichever name is used.
   const place = placeOf(second) as { readonly file: string };
   const other = new SqliteStore(place);
   await expect(other.open()).rejects.toThrow("writes to it: end that one");
@@ -27,7 +27,7 @@ test("a name that is a link stands for what it leads to, which may be made yet",
   expect(placeOf(file)).toEqual({ kind: "sqlite", file });
 });
 
-test("links in a circle are left to whoever opens them", () => {
+test("leaves links in a circle to the caller that opens them", () => {
   const folder = temporaryFolder();
   const [one, two] = [path.join(folder, "one"), path.join(folder, "two")];
   symlinkSync(one, two);

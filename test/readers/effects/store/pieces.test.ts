@@ -34,7 +34,7 @@ test("a commit's pieces have all its rows once, positions in the last one", () =
   expect(pieces.at(-1)?.positions).toHaveLength(1);
 });
 
-test("rows with large properties go in smaller pieces, and a part of a commit stays one", () => {
+test("rows with large properties are in smaller pieces, and a part of a commit stays one", () => {
   const properties = propertiesOf({ text: JSON.stringify("x".repeat(500_000)) });
   const members = ids(9).map((id) => personRow(id, { properties }));
   const pieces = [...piecesOf({ ...commitOf(0, { members }), isPart: true }, 1_000)];

@@ -1,4 +1,4 @@
-// The kit's PostgreSQL server, before a store is tested on it.
+// Tests of the kit's PostgreSQL server itself.
 
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -21,7 +21,7 @@ async function query(text: string): Promise<unknown[]> {
   }
 }
 
-test("what is committed is there after kill -9 and a restart on the same port", async () => {
+test("keeps what is committed after kill -9 and a restart on the same port", async () => {
   await query("CREATE TABLE kept (n int)");
   await query("INSERT INTO kept VALUES (1)");
   const before = server.pid;
@@ -32,7 +32,7 @@ test("what is committed is there after kill -9 and a restart on the same port", 
   expect(await query("SELECT n FROM kept")).toEqual([{ n: 1 }]);
 });
 
-test("an older copy of the data takes the place of what came after", async () => {
+test("restores an older copy of the data over newer data", async () => {
   await query("CREATE TABLE times (n int)");
   const copy = await server.copyData();
   await query("INSERT INTO times VALUES (2)");
@@ -41,7 +41,7 @@ test("an older copy of the data takes the place of what came after", async () =>
   expect(await query("SELECT n FROM times")).toEqual([]);
 });
 
-test("frozen, it answers nobody; thawed, it goes on", async () => {
+test("answers no client while frozen, and continues when thawed", async () => {
   const client = new Client({ connectionString: server.url });
   await client.connect();
   server.freeze();
@@ -57,7 +57,7 @@ test("frozen, it answers nobody; thawed, it goes on", async () => {
   await client.end();
 });
 
-test("a test process that is killed leaves neither server nor folder behind", async () => {
+test("leaves neither server nor folder when the test process is killed", async () => {
   const kit = path.resolve(import.meta.dirname, "../../../kit/postgres.ts");
   const program = `
     const { startPostgres } = await import(${JSON.stringify(kit)});

@@ -1,5 +1,5 @@
-// How the store reaches PostgreSQL: TLS, and what is said when it fails. The
-// password is in none of it.
+// How the store connects to PostgreSQL: TLS, and the error messages, which never contain the
+// password.
 
 import { expect, onTestFinished, test } from "vitest";
 import { StoreError } from "../../../../src/platform/base/store-error.ts";
@@ -12,10 +12,10 @@ import { newDatabase } from "./postgres-rig.ts";
 import { all, commitOf, personRow, project, propertiesOf } from "./row-kit.ts";
 
 const authority = await createAuthority();
-const stranger = await createAuthority("somebody else");
+const stranger = await createAuthority("another authority");
 const server = await postgresForFile({ tls: await authority.server() });
 
-/** What opening a store says; undefined: it opens. */
+/** The error of opening a store; undefined: it opens. */
 async function faultOf(url: string): Promise<string | undefined> {
   let store: PostgresStore | undefined;
   try {
@@ -32,7 +32,7 @@ async function faultOf(url: string): Promise<string | undefined> {
   }
 }
 
-test("what keeps the store from opening is said with where and what to do", async () => {
+test("reports what keeps the store from opening, with the place and the fix", async () => {
   const { url, port, user } = server;
   const wrong = `postgres://${user}:wrong@127.0.0.1:${port}/postgres`;
   expect(await faultOf(wrong)).toContain("wrong user or password");
@@ -46,7 +46,7 @@ test("what keeps the store from opening is said with where and what to do", asyn
   );
 });
 
-test("a reader of a database without tables says who makes them", async () => {
+test("reports what creates the tables of a database without them", async () => {
   const reader = new PostgresReader({ url: await newDatabase(server) });
   await expect(reader.totals()).rejects.toThrow("`penstock effects` creates them when it starts");
   await expect(all(reader.dump())).rejects.toThrow("the tables do not exist");
@@ -70,7 +70,7 @@ test.each([
   else expect(said).toContain(fault);
 });
 
-test("TLS is used where the server has it, and done without where it has not", async () => {
+test("uses TLS if the server supports it, and no TLS otherwise", async () => {
   const url = await newDatabase(server);
   const encrypted = `SELECT bool_and(ssl) AS ssl, count(*)::int AS n FROM pg_stat_ssl
     JOIN pg_stat_activity USING (pid) WHERE application_name LIKE 'penstock effects%'`;
@@ -89,7 +89,7 @@ test("TLS is used where the server has it, and done without where it has not", a
   await server.restart();
 });
 
-test("tables are made for people to query: times, JSON, ids that answer for ever", async () => {
+test("creates tables that people can query: times, JSON, permanent ids", async () => {
   const url = await newDatabase(server);
   const store = new PostgresStore({ url });
   await store.open();
@@ -115,7 +115,7 @@ test("tables are made for people to query: times, JSON, ids that answer for ever
   expect(odd).toEqual([]);
 });
 
-test("a database from before large properties were counted has them counted", async () => {
+test("counts large properties of a database from before they were counted", async () => {
   const url = await newDatabase(server);
   const before = new PostgresStore({ url });
   await before.open();
@@ -133,7 +133,7 @@ test("a database from before large properties were counted has them counted", as
   expect(await store.largeProperties()).toEqual([{ projectId: project, bytes: 70_000 }]);
 });
 
-test("a database of a newer release is left alone", async () => {
+test("leaves a database of a newer release alone", async () => {
   const url = await newDatabase(server);
   expect(await faultOf(url)).toBeUndefined();
   await asked(url, "UPDATE penstock_effects.schema_version SET version = 99");

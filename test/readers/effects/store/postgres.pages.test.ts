@@ -1,10 +1,10 @@
-// Where a page ends, which the query for its rows cannot tell by itself.
+// Where a page ends, which the query for its rows cannot determine.
 
 import { expect, test } from "vitest";
 import type { PageOf } from "../../../../src/readers/effects/store/port.ts";
 import { cutPage } from "../../../../src/readers/effects/store/postgres/pages.ts";
 
-/** A page of rows named a, b, c, … that come to so many bytes each. */
+/** A page of rows named a, b, c, …, each of this many bytes. */
 async function pageOf(
   sizes: readonly number[],
   bounds: { limit: number; bytesMax: number },
@@ -18,25 +18,25 @@ async function pageOf(
   return { page, read };
 }
 
-test("all rows, where there are no more than the limit", async () => {
+test("returns all rows if there are no more than the limit", async () => {
   const { page } = await pageOf([1, 1], { limit: 2, bytesMax: 100 });
   expect(page).toEqual({ results: ["a", "b"], next: undefined });
 });
 
-test("one more than the limit is not read, and the last that is shown says how it goes on", async () => {
+test("does not return the row beyond the limit, and the last one returned leads to the next page", async () => {
   const { page, read } = await pageOf([1, 1, 1], { limit: 2, bytesMax: 100 });
   expect(page).toEqual({ results: ["a", "b"], next: "key-b" });
   expect(read).toBe(2);
 });
 
-test("a page ends before its bytes come to more than the most", async () => {
+test("ends a page before its bytes exceed the maximum", async () => {
   expect((await pageOf([4, 6, 1], { limit: 9, bytesMax: 10 })).page).toEqual({
     results: ["a", "b"],
     next: "key-b",
   });
 });
 
-test("a first row that is too much by itself is there all the same", async () => {
+test("returns a first row that exceeds the maximum by itself", async () => {
   expect((await pageOf([11, 1], { limit: 9, bytesMax: 10 })).page).toEqual({
     results: ["a"],
     next: "key-a",
@@ -44,7 +44,7 @@ test("a first row that is too much by itself is there all the same", async () =>
   expect((await pageOf([11], { limit: 9, bytesMax: 10 })).page.next).toBeUndefined();
 });
 
-test("no rows are a page without next", async () => {
+test("returns a page without next for no rows", async () => {
   expect((await pageOf([], { limit: 9, bytesMax: 10 })).page).toEqual({
     results: [],
     next: undefined,

@@ -1,5 +1,5 @@
-// SQLite and PostgreSQL, given the same commits, give the same dump byte for byte, the same
-// answers, and the same rows back to the writer.
+// After the same commits, SQLite and PostgreSQL give the same dump byte for byte, the same answers,
+// and the same rows to the writer.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -14,7 +14,7 @@ import { all, project } from "./row-kit.ts";
 
 const server = await postgresForFile();
 
-/** What a store says of a project, beside its dump. */
+/** The store's answers about a project, in addition to its dump. */
 async function answersOf(store: EffectsStore, ids: readonly string[]): Promise<unknown> {
   const { reader } = store;
   const persons = [];

@@ -1,5 +1,5 @@
-// The store on PostgreSQL, and what is its own: the server's restarts, its lock, and an older copy
-// of its data.
+// The store on PostgreSQL, with what is specific to it: the server's restarts, its lock, and an
+// older copy of its data.
 
 import { type AddressInfo, createConnection, createServer, type Socket } from "node:net";
 import { Client } from "pg";
@@ -18,7 +18,7 @@ import { storeSuite } from "./store-suite.ts";
 const server = await postgresForFile({ durable: true });
 const suiteUrl = await newDatabase(server);
 
-/** One database for all, because to empty it takes less than to make one. */
+/** One database for all, because emptying it is faster than creating one. */
 async function openStore(): Promise<StoreRig> {
   const url = suiteUrl;
   const stores: PostgresStore[] = [];
@@ -57,7 +57,7 @@ async function newStore(): Promise<{ url: string; store: PostgresStore; other: P
 const annCommit = commitOf(0, { members: [personRow("ann")], positions: [positionRow(1)] });
 const bobCommit = commitOf(1, { members: [personRow("bob")], positions: [positionRow(2)] });
 
-/** Waits until a writer's connection waits for this. */
+/** Waits until a writer's connection waits for this event. */
 async function untilWaiting(url: string, event: string): Promise<void> {
   const sql = `SELECT count(*)::int AS waiting FROM pg_stat_activity
     WHERE application_name LIKE 'penstock effects %' AND '${event}' IN (wait_event_type, wait_event)`;
@@ -82,7 +82,7 @@ async function halfWay(
 }
 
 // First of these, because each test leaves a database, and all of them are copied.
-test("restored from an older copy, the last commit is the older one", async () => {
+test("has the older last commit after a restore from an older copy", async () => {
   const { store } = await newStore();
   await store.commit(annCommit);
   const copy = await server.copyData();
@@ -99,7 +99,7 @@ test("restored from an older copy, the last commit is the older one", async () =
 });
 
 test.each(["stop", "kill"] as const)(
-  "%s of the server mid-transaction: the commit is rejected, and the next one goes on",
+  "rejects the commit after %s of the server mid-transaction, and the next one works",
   async (how) => {
     const { url, store } = await newStore();
     await store.commit(annCommit);
@@ -116,15 +116,15 @@ test.each(["stop", "kill"] as const)(
   },
 );
 
-test("killed when the commit is on disk and nobody was told: the last commit says so", async () => {
+test("finds the last commit if the server was killed after writing it and before answering", async () => {
   const { url, store } = await newStore();
   await store.commit(annCommit);
-  // A commit then waits for a standby that is not there, with all of it written.
-  await asked(server.url, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+  // A commit then waits for a missing standby after it is fully written.
+  await asked(server.url, "ALTER SYSTEM SET synchronous_standby_names = 'missing'");
   await asked(server.url, "SELECT pg_reload_conf()");
   await expect
     .poll(async () => (await asked(url, "SHOW synchronous_standby_names"))[0])
-    .toEqual({ synchronous_standby_names: "nobody" });
+    .toEqual({ synchronous_standby_names: "missing" });
   const outcome = store.commit(bobCommit).catch((error: unknown) => error);
   await untilWaiting(url, "SyncRep");
   await server.kill();
@@ -136,7 +136,7 @@ test("killed when the commit is on disk and nobody was told: the last commit say
   expect((await store.reader.totals()).persons).toBe(2);
 });
 
-test("a writer whose connection was lost finds the lock taken, and then itself fenced", async () => {
+test("finds the lock taken after a writer's connection was lost, and then itself fenced", async () => {
   const { url, store, other } = await newStore();
   await store.commit(annCommit);
   const opened = other.open();
@@ -154,7 +154,7 @@ test("a writer whose connection was lost finds the lock taken, and then itself f
   expect(await store.members(project, ["bob", "eve"])).toEqual([personRow("eve")]);
 });
 
-test("an earlier connection that the server still has is ended, and commits no more", async () => {
+test("ends an earlier connection that the server still has, which commits no more", async () => {
   const direct = await newDatabase(server);
   const relay = await startRelay(server.port);
   const store = new PostgresStore({ url: direct.replace(`:${server.port}/`, `:${relay.port}/`) });
@@ -173,7 +173,7 @@ test("an earlier connection that the server still has is ended, and commits no m
   expect(await store.members(project, ["bob"])).toEqual([personRow("bob")]);
 });
 
-test("a store is closed though the server does not answer, and lets go of its lock", async () => {
+test("closes a store although the server does not answer, and releases its lock", async () => {
   const { url, store, other } = await newStore();
   await store.commit(annCommit);
   await store.reader.totals();
@@ -185,7 +185,7 @@ test("a store is closed though the server does not answer, and lets go of its lo
   await expect.poll(() => other.open().then(() => "open", String)).toBe("open");
 });
 
-test("a connection that is lost within a read costs that read alone", async () => {
+test("loses only the read during which a connection is lost", async () => {
   const direct = await newDatabase(server);
   const relay = await startRelay(server.port);
   const store = new PostgresStore({ url: direct.replace(`:${server.port}/`, `:${relay.port}/`) });
@@ -202,7 +202,7 @@ test("a connection that is lost within a read costs that read alone", async () =
   expect(await store.reader.applied()).toMatchObject([{ sequence: 1 }]);
 });
 
-/** A network that can lose the client's end of a connection, of which the server knows nothing. */
+/** A network that can drop the client's end of a connection without the server noticing. */
 async function startRelay(target: number): Promise<{ port: number; cut(): void }> {
   const clients = new Set<Socket>();
   const relay = createServer((client) => {
@@ -223,7 +223,7 @@ async function startRelay(target: number): Promise<{ port: number; cut(): void }
   };
 }
 
-test("rows are looked up one by one, however many the project has", async () => {
+test("looks rows up one by one, however many the project has", async () => {
   const { url, store } = await newStore();
   await asked(
     url,
@@ -234,7 +234,7 @@ test("rows are looked up one by one, however many the project has", async () => 
   expect(await store.members(project, ids)).toEqual([]);
   const members = ids.map((id) => mergedRow(id, "ann"));
   await store.commit(commitOf(0, { members: [personRow("ann"), ...members] }));
-  // The counts of a session are there when it has ended.
+  // A session reports its counts when it has ended.
   await store.close();
   const sql = `SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) AS rows
     FROM pg_stat_user_tables WHERE relname = 'members'`;
@@ -242,7 +242,7 @@ test("rows are looked up one by one, however many the project has", async () => 
   expect(Number(counted?.["rows"])).toBeLessThan(5_000);
 });
 
-test("a page that few people fill measures few of them, and pages go through all", async () => {
+test("measures few people for a page that few fill, and pages cover all", async () => {
   const { url, store } = await newStore();
   const members = Array.from({ length: 1_000 }, (_, index) => personRow(`id-${index}`));
   await store.commit(commitOf(0, { members }));

@@ -1,5 +1,5 @@
-// Random histories as commits that a writer could make: people who are seen, change and are merged,
-// and beside them all other rows. For comparing stores.
+// Random histories as commits that a writer could make: people who are seen, changed and merged,
+// and all other rows. For comparing stores.
 
 import fc from "fast-check";
 import type { Commit, MemberRow, PersonState } from "../../../../src/readers/effects/types.ts";
@@ -46,7 +46,7 @@ export const history: fc.Arbitrary<readonly Step[]> = fc.array(
   { minLength: 60, maxLength: 150 },
 );
 
-/** The commits of a history, from the first one of an empty store on. */
+/** The commits of a history, starting with an empty store. */
 export function commitsOf(steps: readonly Step[]): Commit[] {
   const people = new Map<string, MemberRow>();
   const commits: Commit[] = [];
@@ -62,7 +62,7 @@ export function commitsOf(steps: readonly Step[]): Commit[] {
   return commits;
 }
 
-/** Answers the ids whose rows are other ones now. */
+/** Returns the ids whose rows have changed. */
 function change(people: Map<string, MemberRow>, { what, a, b, n, json }: Step): string[] {
   const touched = [a, ...(what === "merge" ? [b] : [])].filter((id) => !people.has(id));
   for (const id of touched) people.set(id, personRow(id, { n }));
@@ -104,7 +104,7 @@ function replace(
   return row.distinctId;
 }
 
-/** An id that nobody has seen is its own. */
+/** An id that was never seen is its own. */
 function rootOf(people: ReadonlyMap<string, MemberRow>, id: string): MemberRow {
   let row = people.get(id) ?? personRow(id);
   while (row.mergedInto !== undefined) row = people.get(row.mergedInto)!;
@@ -123,7 +123,7 @@ function emptyParts() {
   };
 }
 
-/** What a step leaves beside people's rows. */
+/** The other rows that a step writes. */
 function note(parts: ReturnType<typeof emptyParts>, step: Step, at: number): void {
   const { what, a, b, n, json } = step;
   const day = `2026-11-${String(10 + (n % 9))}`;

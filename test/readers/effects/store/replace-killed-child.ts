@@ -1,13 +1,13 @@
-// Replaces a database by another, and is killed (SIGKILL) before so many of the calls that change
-// files: `node replace-killed-child.ts <nth> <links> <file> <anew>`.
+// Replaces a database by another, and is killed (SIGKILL) before the nth call that changes files:
+// `node replace-killed-child.ts <nth> <links> <file> <newFile>`.
 
 import fs from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 
-const [nth, links, file = "", anew = ""] = process.argv.slice(2);
+const [nth, links, file = "", newFile = ""] = process.argv.slice(2);
 let left = Number(nth);
 
-/** The process ends in the call in which its turn is. */
+/** The process ends in the nth call. */
 function count(): void {
   if (--left === 0) process.kill(process.pid, "SIGKILL");
 }
@@ -31,7 +31,7 @@ Object.assign(fs, {
     count();
     rmSync(...args);
   },
-  // In the middle of it too.
+  // Also in the middle of the call.
   copyFileSync: (...args: Parameters<typeof copyFileSync>) => {
     count();
     copyFileSync(...args);
@@ -45,4 +45,4 @@ syncBuiltinESMExports();
 const { replaceDatabase } = await import(
   "../../../../src/readers/effects/store/sqlite/replace-file.ts"
 );
-replaceDatabase({ file, anew });
+replaceDatabase({ file, anew: newFile });

@@ -1,4 +1,4 @@
-// Rows and commits for the tests of the stores. What a test does not name has a plain value.
+// Rows and commits for the tests of the stores. Fields that a test does not set have plain values.
 
 import { personUuid } from "../../../../src/readers/effects/people/person-uuid.ts";
 import {
@@ -59,7 +59,7 @@ export function stampOf(n: number): Stamp {
   return { timeMs: noon + n, rank: rankOf(placeOf(n)) };
 }
 
-/** Of `$set`s at stamp 1: names and JSON texts. */
+/** Properties written by `$set` at stamp 1: names and JSON texts. */
 export function propertiesOf(values: Readonly<Record<string, string>>): PropertyColumns {
   return toColumns(
     new Map(
@@ -71,18 +71,18 @@ export function propertiesOf(values: Readonly<Record<string, string>>): Property
   );
 }
 
-/** Of a name in both, the other's. */
+/** For a name in both, the second value is used. */
 export function joined(one: PropertyColumns, other: PropertyColumns): PropertyColumns {
   return toColumns(new Map([...fromColumns(one)!, ...fromColumns(other)!]));
 }
 
 interface PersonOptions extends Partial<PersonState> {
   readonly projectId?: string;
-  /** Which frame has shown the id first. */
+  /** The number of the frame in which the id was first seen. */
   readonly n?: number;
 }
 
-/** A person, who is of one id unless it is said otherwise. */
+/** A person, who has one id unless stated otherwise. */
 export function personRow(distinctId: string, options: PersonOptions = {}): MemberRow {
   const { projectId = project, n = 1, ...rest } = options;
   const uuid = personUuid(projectId, distinctId);

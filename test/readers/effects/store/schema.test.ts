@@ -1,4 +1,4 @@
-// The stored schema of both databases: an interface that people query. It is compared with a
+// The stored schema of both databases is an interface that people query. It is compared with a
 // recorded one, both after a new start and after the upgrade of a database of version 1.
 
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -18,7 +18,7 @@ function recorded(name: string): string {
   return readFileSync(path.join(import.meta.dirname, name), "utf8");
 }
 
-/** Makes a current database what it was at version 1. */
+/** Reverts a current database to version 1. */
 const backToVersion1 = [
   "DROP TABLE large_properties",
   "DROP TABLE installation",
@@ -90,7 +90,7 @@ test("a new PostgreSQL database and an upgraded one have the recorded schema", a
   expect(await postgresSchema(url)).toBe(recorded("schema.postgres.txt"));
 });
 
-test("a column that a table gets later is not in the upgrades from released versions", async () => {
+test("upgrades from released versions do not contain columns that a table gets later", async () => {
   const tables = "../../../../src/readers/effects/store/rows/tables.ts";
   vi.doMock(tables, async (original) => {
     const all = Object.entries(await original<Record<string, unknown>>());

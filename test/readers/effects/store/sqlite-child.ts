@@ -1,4 +1,4 @@
-// A process of its own on a database file: `node sqlite-child.ts <role> <file>`. Each line that it
+// A separate process on a database file: `node sqlite-child.ts <role> <file>`. Each line that it
 // prints is JSON.
 
 import { SqliteReader } from "../../../../src/readers/effects/store/sqlite/reader.ts";
@@ -15,7 +15,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
 }
 
-/** Commits two new persons at a time, and says each commit's number once it is there. */
+/** Commits two new persons at a time, and prints each commit's number once it is done. */
 async function writeForEver(): Promise<void> {
   const store = new SqliteStore({ file });
   await store.open();
@@ -48,7 +48,7 @@ async function read(): Promise<void> {
   await reader.close();
 }
 
-/** A commit that the limit on the file's size is too small for, and one that it has room for. */
+/** A commit that exceeds the limit on the file's size, and one that fits. */
 async function writeTooMuch(): Promise<void> {
   const store = new SqliteStore({ file });
   await store.open();
@@ -65,8 +65,8 @@ async function writeTooMuch(): Promise<void> {
 }
 
 /**
- * Ids lie in the index in no order, so a statement of a few of them changes so many pages that what
- * it has to undo is not kept in memory.
+ * Ids are in random order in the index, so a statement with a few of them changes too many pages
+ * for its undo data to fit in memory.
  */
 async function writeMany(): Promise<void> {
   const store = new SqliteStore({ file });

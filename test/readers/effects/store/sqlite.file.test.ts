@@ -1,4 +1,4 @@
-// The file that the store on SQLite is: its lock, its faults, and processes beside one another.
+// The file of the store on SQLite: its lock, its errors, and concurrent processes.
 
 import { execFileSync, spawn } from "node:child_process";
 import {
@@ -37,7 +37,7 @@ async function newStore(file = newFile()): Promise<SqliteStore> {
   return store;
 }
 
-/** What a process of this role prints, and how it ends. */
+/** The output of a process of this role, and how it ends. */
 function inProcess(role: string, file: string): unknown[] {
   const printed = execFileSync(process.execPath, [child, role, file], { encoding: "utf8" });
   return printed
@@ -46,10 +46,10 @@ function inProcess(role: string, file: string): unknown[] {
     .map((line) => JSON.parse(line) as unknown);
 }
 
-/** All folders that SQLite would take for temporary files may be read only, but for this one. */
+/** Makes all folders that SQLite would use for temporary files read-only, except this one. */
 function inOneFolder(folder: string, command: readonly string[]): string[] {
   const unshare = ["unshare", ...(process.getuid?.() === 0 ? [] : ["-Ur"]), "--mount"];
-  // What is below them stays to be read: this project may be.
+  // Subfolders must stay readable: this project may be there.
   const script = `set -e; folder=$1; shift
     for temporary in /var/tmp /tmp; do mount --bind $temporary $temporary; done
     mount --bind "$folder" "$folder"
@@ -58,7 +58,7 @@ function inOneFolder(folder: string, command: readonly string[]): string[] {
   return [...unshare, "sh", "-c", script, "sh", folder, ...command];
 }
 
-test("another process may read beside the writer, and after it", async () => {
+test("another process may read during and after the writer's run", async () => {
   const file = newFile();
   const store = await newStore(file);
   const ann = personRow("ann", { properties: propertiesOf({ plan: '"pro"' }) });
@@ -72,7 +72,7 @@ test("another process may read beside the writer, and after it", async () => {
   expect(inProcess("read", file)).toEqual(seen);
 });
 
-test("another process may not write beside the writer, and is told so", async () => {
+test("another process may not write alongside the writer, and gets an error", async () => {
   const file = newFile();
   const store = await newStore(file);
   const refused = `StoreError: open ${file}: another \`penstock effects\` writes to it: end that process, or use another PENSTOCK_EFFECTS_URL`;
@@ -81,7 +81,7 @@ test("another process may not write beside the writer, and is told so", async ()
   expect(inProcess("open", file)).toEqual(["opened"]);
 });
 
-test("a lock whose file was removed keeps nobody off, and is known to be none", async () => {
+test("a lock whose file was removed blocks no process, and is recognised as invalid", async () => {
   const file = newFile();
   const store = await newStore(file);
   expect(await store.holdsLock()).toBe(true);
@@ -91,7 +91,7 @@ test("a lock whose file was removed keeps nobody off, and is known to be none", 
   expect(await store.holdsLock()).toBe(false);
 });
 
-test("after a kill -9 every commit is there in whole, and the lock is free", async () => {
+test("every commit is complete after a kill -9, and the lock is free", async () => {
   const file = newFile();
   const writer = spawn(process.execPath, [child, "writeForEver", file], {
     stdio: ["ignore", "pipe", "inherit"],
@@ -111,7 +111,7 @@ test("after a kill -9 every commit is there in whole, and the lock is free", asy
   expect((await store.reader.totals()).persons).toBe(2 * commits);
 });
 
-test("a commit that there is no room for leaves nothing, and the next one works", () => {
+test("a commit that does not fit leaves nothing, and the next one works", () => {
   const file = newFile();
   const command = `ulimit -f 2048; exec "$0" "$@"`;
   const args = ["-c", command, process.execPath, child, "writeTooMuch", file];
@@ -120,7 +120,7 @@ test("a commit that there is no room for leaves nothing, and the next one works"
   expect(JSON.parse(totals ?? "")).toMatchObject({ persons: 1 });
 });
 
-test("a large database is written where no folder but its own may be", () => {
+test("a large database is written if only its own folder is writable", () => {
   const file = newFile();
   const command = inOneFolder(path.dirname(file), [process.execPath, child, "writeMany", file]);
   const { TMPDIR: _, SQLITE_TMPDIR: __, ...env } = process.env;
@@ -128,7 +128,7 @@ test("a large database is written where no folder but its own may be", () => {
   expect(JSON.parse(printed)).toMatchObject({ persons: 20_200 });
 });
 
-test("a writer whose thread has ended opens again by itself, with its lock", async () => {
+test("a writer whose thread has ended reopens by itself, with its lock", async () => {
   const threads: Worker[] = [];
   const note = (thread: Worker) => void threads.push(thread);
   process.on("worker", note);
@@ -147,7 +147,7 @@ test("a writer whose thread has ended opens again by itself, with its lock", asy
   expect(inProcess("open", file)[0]).toContain("another `penstock effects` writes to it");
 });
 
-test("its files are their owner's alone, and keep a mode that they were given", async () => {
+test("its files are accessible only to their owner, and keep a mode that was set", async () => {
   const file = newFile();
   const store = await newStore(file);
   await store.commit(commitOf(0, {}));
@@ -163,7 +163,7 @@ test("its files are their owner's alone, and keep a mode that they were given", 
   expect(modes(names)).toEqual(new Set([0o640]));
 });
 
-test("a reader of a file that is not there is told who makes it", async () => {
+test("a reader of a missing file gets an error that names what creates it", async () => {
   const reader = new SqliteReader({ file: "/nowhere/effects.sqlite" });
   onTestFinished(() => reader.close());
   await expect(reader.totals()).rejects.toThrow(
@@ -171,7 +171,7 @@ test("a reader of a file that is not there is told who makes it", async () => {
   );
 });
 
-test("a folder that is not there, and a file that is no database, are named", async () => {
+test("a missing folder, and a file that is not a database, are named", async () => {
   const missing = new SqliteStore({ file: "/nowhere/effects.sqlite" });
   onTestFinished(() => missing.close());
   await expect(missing.open()).rejects.toThrow(
@@ -185,7 +185,7 @@ test("a folder that is not there, and a file that is no database, are named", as
   expect(readFileSync(file, "utf8")).toBe("name,age\n".repeat(1_000));
 });
 
-test("a damaged file is called damaged", async () => {
+test("a damaged file is reported as damaged", async () => {
   const file = newFile();
   const store = await newStore(file);
   const members = Array.from({ length: 2_000 }, (_, n) => personRow(`id-${n}`));
@@ -197,7 +197,7 @@ test("a damaged file is called damaged", async () => {
   await expect(all(reader.dump())).rejects.toThrow("the file is damaged: restore a copy of it");
 });
 
-test("a database from before large properties were counted has them counted", async () => {
+test("a database from before large properties were counted gets them counted", async () => {
   const file = newFile();
   const store = await newStore(file);
   const large = (id: string, propertyBytes: number) => {
@@ -230,7 +230,7 @@ test("tables of a newer release are left alone", async () => {
   await expect(store.reader.totals()).rejects.toThrow("use a newer release");
 });
 
-test("the views show whose an id and a uuid are, and times as text", async () => {
+test("the views show the person of an id and a uuid, and times as text", async () => {
   const file = newFile();
   const store = await newStore(file);
   const anon = personUuid(project, "anon");

@@ -1,4 +1,4 @@
-// A database that takes the place of another: one of both is there at any time.
+// A database replaces another: one of the two exists at any time.
 
 import { spawnSync } from "node:child_process";
 import {
@@ -60,7 +60,7 @@ async function numberOf(file: string): Promise<number> {
   return number;
 }
 
-test("the new one has the name, and the old one another, beside those that were kept before", async () => {
+test("gives the new one the name, and the old one another, alongside those retained before", async () => {
   const { file, anew, kept } = newNames();
   await make(kept, 1);
   await make(file, 2);
@@ -71,7 +71,7 @@ test("the new one has the name, and the old one another, beside those that were 
   expect(existsSync(anew)).toBe(false);
 });
 
-test("a name of the database itself, which a process left that was killed, is not kept", async () => {
+test("removes a temporary name of the database itself that a killed process left", async () => {
   const { file, anew, kept } = newNames();
   await make(file, 2);
   await make(anew, 3);
@@ -81,7 +81,7 @@ test("a name of the database itself, which a process left that was killed, is no
 });
 
 test.each(["with links", "without links"])(
-  "killed at any point %s, one of both has the name in whole, and it can be done again",
+  "leaves one of the two whole after a kill at any point %s, and can be repeated",
   async (links) => {
     const { file, anew, kept } = newNames();
     const before = { file: `${file}.template`, anew: `${anew}.template` };
@@ -98,7 +98,7 @@ test.each(["with links", "without links"])(
       ends.push(status ?? signal);
       const isReplaced = !existsSync(anew);
       expect(await numberOf(file)).toBe(isReplaced ? 3 : 2);
-      // Where copying takes the place of links, one that was made before the end is kept as well.
+      // If copies are used instead of links, one made before the end is retained as well.
       const last = isReplaced ? kept : replaceDatabase({ file, anew });
       const numbers = [await numberOf(file), await numberOf(kept), await numberOf(last)];
       expect(numbers).toEqual([3, 2, 2]);
@@ -109,7 +109,7 @@ test.each(["with links", "without links"])(
 );
 
 const isRoot = process.getuid?.() === 0;
-test("whoever makes the new one, it has owner and mode of the old one", async () => {
+test("gives the new one the owner and mode of the old one, even if another user creates it", async () => {
   const { file, anew } = newNames();
   await make(file, 2);
   const lock = `${file}.writer-lock`;
@@ -128,11 +128,11 @@ test("whoever makes the new one, it has owner and mode of the old one", async ()
   expect([statSync(lock).uid, statSync(lock).gid]).toEqual(owner);
 });
 
-test("what lies beside the database and leads elsewhere is not followed", async () => {
+test("does not follow links next to the database that lead elsewhere", async () => {
   const { file, anew, kept } = newNames();
   await make(file, 2);
   await make(anew, 3);
-  const other = path.join(path.dirname(file), "somebody-elses");
+  const other = path.join(path.dirname(file), "foreign");
   const was = "not to be written";
   writeFileSync(other, was, { mode: 0o640 });
   const { uid, gid } = statSync(other);
@@ -157,14 +157,14 @@ test("what lies beside the database and leads elsewhere is not followed", async 
   expect(lstatSync(kept).isFile()).toBe(true);
 });
 
-test("where the new one cannot take the name, the old one has it", async () => {
+test("keeps the name with the old one if the new one cannot take it", async () => {
   const { file, anew } = newNames();
   await make(file, 2);
   expect(() => replaceDatabase({ file, anew })).toThrow(StoreError);
   expect(await numberOf(file)).toBe(2);
 });
 
-test("who asks for people now and then is not in the way, and asks the new one afterwards", async () => {
+test("does not disturb readers that query occasionally, which get the new one afterwards", async () => {
   const { file, anew } = newNames();
   await make(file, 2);
   await make(anew, 3);
@@ -179,7 +179,7 @@ test("who asks for people now and then is not in the way, and asks the new one a
   expect(after.version).toMatch(/:3$/);
 });
 
-test("one that is being read keeps its name and its log", async () => {
+test("keeps the name and log of a database that is being read", async () => {
   const { file, anew } = newNames();
   await make(anew, 3);
   const store = new SqliteStore({ file });

@@ -1,4 +1,5 @@
-// The store on SQLite, and what is its own: the file, its lock, and readers of other processes.
+// The store on SQLite, with what is specific to it: the file, its lock, and readers of other
+// processes.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -1,5 +1,5 @@
-// The suite that every store runs: what is written comes back, whole or not at all, the same from
-// each of them.
+// The suite that every store runs: written rows are read back, whole or not at all, and identically
+// from each store.
 
 import { afterEach, beforeEach, describe } from "vitest";
 import type { StoreRig } from "./store-rig.ts";

@@ -1,4 +1,4 @@
-// For every store: usage, spikes, what went wrong, and how far the streams are applied.
+// For every store: usage, spikes, incidents and rejections, and the applied positions of streams.
 
 import { expect, test } from "vitest";
 import {
@@ -20,7 +20,7 @@ import {
 import type { StoreRig } from "./store-rig.ts";
 
 export function countTests(now: { readonly rig: StoreRig }): void {
-  test("a database is one installation's, and one without a note that of its streams", async () => {
+  test("belongs to one installation; a database without a note belongs to that of its streams", async () => {
     const { store } = now.rig;
     const { reader } = store;
     await store.commit(commitOf(0, { positions: [positionRow(1)] }));
@@ -35,13 +35,13 @@ export function countTests(now: { readonly rig: StoreRig }): void {
     expect(await reader.installation()).toBeUndefined();
     await takeForInstallation(store, { prefix, shown });
     expect(await reader.installation()).toBe(prefix);
-    // As somebody has renamed it: the note decides, and is written once.
+    // As if the prefix was renamed: the note decides, and is written once.
     await store.bindTo(other);
     await refused();
     await requireInstallation(reader, { prefix, shown });
   });
 
-  test("usage is added to what is there, apart by day, lane and class", async () => {
+  test("adds usage to existing sums, separately by day, lane and class", async () => {
     const base = { projectId: project, day: "2026-11-22", lane: "live", class: "alias" } as const;
     const usage = [
       { ...base, events: 2, duplicates: 1 },
@@ -67,7 +67,7 @@ export function countTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.reader.usage(project, wholeYear)).toHaveLength(4);
   });
 
-  test("what a project has of large properties is as it was written last", async () => {
+  test("stores the last written total of a project's large properties", async () => {
     const { store } = now.rig;
     expect(await store.largeProperties()).toEqual([]);
     const other = { projectId: "proj_b", bytes: 5_000_000_000 };
@@ -78,7 +78,7 @@ export function countTests(now: { readonly rig: StoreRig }): void {
     expect(new Set(rows)).toEqual(new Set([{ ...row, bytes: 0 }, other]));
   });
 
-  test("the projects of which something is applied are told once each, sorted", async () => {
+  test("lists each project with applied events once, sorted", async () => {
     expect(await now.rig.store.reader.projects()).toEqual([]);
     const base = { lane: "live", class: "alias", events: 1, duplicates: 0 } as const;
     const usage = ["shop", "Zoo", "app", "shop"].map((projectId, n) => ({
@@ -88,7 +88,7 @@ export function countTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.reader.projects()).toEqual(["Zoo", "app", "shop"]);
   });
 
-  test("sketches, spikes and the memory of spikes replace what is there", async () => {
+  test("replaces sketches, spikes and spike memory", async () => {
     const registers = Uint8Array.from({ length: 16_384 }, (_, n) => n % 64);
     const active = { projectId: project, day: "2026-11-22", registers, estimate: 12.5 };
     const spike = {
@@ -139,7 +139,7 @@ export function countTests(now: { readonly rig: StoreRig }): void {
     ]);
   });
 
-  test("what was rejected and what went wrong is listed, newest first", async () => {
+  test("lists rejections and incidents, newest first", async () => {
     const rejected = [
       rejectedRow(1),
       rejectedRow(1, { reason: "name_too_long" }),
@@ -168,13 +168,13 @@ function entry(sequence: number, messageId: string): TrailEntry {
 }
 
 export function progressTests(now: { readonly rig: StoreRig }): void {
-  test("a position replaces the one of its stream, trail and all", async () => {
+  test("replaces the position of a stream, including its trail", async () => {
     const trail = [3, 5, 8].map((sequence) => entry(sequence, `m-${sequence}`));
     const other = positionRow(4, { stream: "PENSTOCK_HISTORICAL_0", lane: "historical" });
     const trails: Position["trail"][] = [
       trail,
       [...trail.slice(1), entry(9, "m-9")],
-      // The stream has lost its tail and given the numbers out again.
+      // The stream has lost its tail and reused the numbers.
       [trail[1]!, entry(8, "new-8")],
       [],
     ];
@@ -191,7 +191,7 @@ export function progressTests(now: { readonly rig: StoreRig }): void {
     );
   });
 
-  test("of each project the newest rejections are kept, and all are counted", async () => {
+  test("keeps the newest rejections of each project, and counts all", async () => {
     const rows = (from: number, count: number): RejectedRow[] =>
       Array.from({ length: count }, (_, n) => rejectedRow(from + n));
     const { store } = now.rig;
@@ -212,7 +212,7 @@ export function progressTests(now: { readonly rig: StoreRig }): void {
     ]);
   });
 
-  test("where rejections were deleted by hand, new ones are kept, and the count goes on", async () => {
+  test("stores new rejections after some were deleted by hand, and continues the count", async () => {
     const rows = (from: number, count: number): RejectedRow[] =>
       Array.from({ length: count }, (_, n) => rejectedRow(from + n));
     const { store } = now.rig;
@@ -224,7 +224,7 @@ export function progressTests(now: { readonly rig: StoreRig }): void {
     expect(await store.reader.totals()).toMatchObject({ rejected: 10_103 });
   });
 
-  test("the outbox gives the oldest, until they are published", async () => {
+  test("returns the oldest rows of the outbox until they are published", async () => {
     const outbox = ["z", "a", "m"].map((messageId) => ({
       ...{ messageId, subject: "penstock.spike.proj_a" },
       json: '{"a":1}',

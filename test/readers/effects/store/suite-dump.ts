@@ -20,7 +20,7 @@ import {
 import type { StoreRig } from "./store-rig.ts";
 
 export function dumpTests(now: { readonly rig: StoreRig }): void {
-  test("the dump is sorted by bytes, and is the same however commits fell", async () => {
+  test("the dump is sorted by bytes, and is the same however commits were split", async () => {
     const survivor = personRow("bob", {
       firstId: "Zoe",
       firstUuid: personUuid(project, "Zoe"),

@@ -15,7 +15,7 @@ import {
 import type { StoreRig } from "./store-rig.ts";
 
 export function groupTests(now: { readonly rig: StoreRig }): void {
-  test("groups come back as they were written, and as they are rewritten", async () => {
+  test("reads groups back as they were written and rewritten", async () => {
     const acme = groupRow("acme", { properties: propertiesOf({ seats: "10" }), propertyBytes: 39 });
     const other = groupRow("acme", { type: "team", version: 3 });
     await now.rig.store.commit(commitOf(0, { groups: [acme, other] }));
@@ -36,7 +36,7 @@ export function groupTests(now: { readonly rig: StoreRig }): void {
     expect((await now.rig.store.reader.totals()).groups).toBe(2);
   });
 
-  test("types are kept once each, by project", async () => {
+  test("stores types once each, by project", async () => {
     const types = [
       { projectId: project, type: "team" },
       { projectId: project, type: "Company" },
@@ -49,7 +49,7 @@ export function groupTests(now: { readonly rig: StoreRig }): void {
     expect(kept).toEqual([{ projectId: "proj_b", type: "team" }]);
   });
 
-  test("a group's member keeps the time at which it was first seen", async () => {
+  test("keeps the time at which a group's member was first seen", async () => {
     const member = { projectId: project, type: "company", key: "acme", distinctId: "ann" };
     for (const [after, time] of [noon, noon + 5, noon - 5].entries())
       await now.rig.store.commit(
@@ -61,7 +61,7 @@ export function groupTests(now: { readonly rig: StoreRig }): void {
 }
 
 export function pagingTests(now: { readonly rig: StoreRig }): void {
-  test("pages of persons give each person once, however many fit", async () => {
+  test("returns each person once over pages of any size", async () => {
     const ids = Array.from({ length: 23 }, (_, n) => `id-${n}`);
     const merged = Array.from({ length: 9 }, (_, n) => mergedRow(`was-${n}`, `id-${n}`));
     const members = ids.map((id, n) => personRow(id, { idsTotal: n < 9 ? 2 : 1 }));
@@ -84,7 +84,7 @@ export function pagingTests(now: { readonly rig: StoreRig }): void {
     }
   });
 
-  test("a page ends before its properties are too many, but has one result", async () => {
+  test("ends a page before its properties are too many, but after at least one result", async () => {
     const properties = propertiesOf({ text: JSON.stringify("x".repeat(1_000)) });
     const keys = ["a", "b", "c"];
     await now.rig.store.commit(
@@ -108,7 +108,7 @@ export function pagingTests(now: { readonly rig: StoreRig }): void {
     }
   });
 
-  test("a page of persons ends before their ids are too many", async () => {
+  test("ends a page of persons before their ids are too many", async () => {
     const members = ["a", "b", "c"].map((id) => personRow(id, { idsTotal: 4_000 }));
     await now.rig.store.commit(commitOf(0, { members }));
     const { results, next } = await now.rig.store.reader.persons(project, page);
@@ -116,7 +116,7 @@ export function pagingTests(now: { readonly rig: StoreRig }): void {
     expect(next).toBeDefined();
   });
 
-  test("groups of a type are listed in the order of their keys' bytes", async () => {
+  test("lists groups of a type in the order of their keys' bytes", async () => {
     const keys = ["B", "a", "é", "\u{ffee}", "😀"];
     const groups = [...keys.map((key) => groupRow(key)), groupRow("a", { type: "team" })];
     await now.rig.store.commit(commitOf(0, { groups: groups.reverse() }));

@@ -1,4 +1,4 @@
-// For every store: people, their ids, uuids and links, and texts that it could trip over.
+// For every store: people, their ids, uuids and links, and texts that could break it.
 
 import { expect, test } from "vitest";
 import { TooLargeError } from "../../../../src/platform/base/store-error.ts";
@@ -22,7 +22,7 @@ import {
 import type { StoreRig } from "./store-rig.ts";
 
 export function peopleTests(now: { readonly rig: StoreRig }): void {
-  test("a person comes back as it was written, and as it is rewritten", async () => {
+  test("reads a person back as it was written and rewritten", async () => {
     const full = personRow("ann", {
       firstId: "anon",
       firstStamp: stampOf(0),
@@ -52,11 +52,11 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.members(project, ["ann"])).toEqual([full]);
     const poorer = personRow("ann", { version: 8 });
     await now.rig.store.commit(commitOf(1, { members: [poorer] }));
-    expect(await now.rig.store.members(project, ["ann", "nobody"])).toEqual([poorer]);
+    expect(await now.rig.store.members(project, ["ann", "unknown"])).toEqual([poorer]);
     expect((await now.rig.store.reader.totals()).persons).toBe(2);
   });
 
-  test("asking for an id answers all rows on the way to its person, once each", async () => {
+  test("returns for an id all rows on the path to its person, once each", async () => {
     const rows = [
       personRow("root", { idsTotal: 4 }),
       mergedRow("middle", "root"),
@@ -65,12 +65,12 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
       personRow("other"),
     ];
     await now.rig.store.commit(commitOf(0, { members: rows }));
-    const found = await now.rig.store.members(project, ["leaf", "twig", "nobody"]);
+    const found = await now.rig.store.members(project, ["leaf", "twig", "unknown"]);
     expect(byId(found)).toEqual(byId(rows.slice(0, 4)));
     expect(await now.rig.store.members("proj_b", ["leaf"])).toEqual([]);
   });
 
-  test("rows whose properties are too much together are not looked up together", async () => {
+  test("does not look up rows together whose properties are too much in total", async () => {
     const large = { propertyBytes: 20 * 1_048_576, properties: propertiesOf({ n: "1" }) };
     const rows = ["ann", "bob"].map((id) => personRow(id, large));
     const groups = ["a", "b"].map((key) => groupRow(key, large));
@@ -83,7 +83,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     expect(await store.groups(names.slice(1))).toEqual([groups[1]]);
   });
 
-  test("a merged person answers under every id and every uuid it was shown under", async () => {
+  test("finds a merged person under every id and every uuid it had", async () => {
     const anon = { id: "anon", uuid: personUuid(project, "anon") };
     const ann = { id: "ann", uuid: personUuid(project, "ann") };
     const old = { id: "old", uuid: personUuid(project, "old") };
@@ -123,12 +123,12 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
       expect(await now.rig.store.reader.personByUuid(project, uuid)).toEqual(person);
     }
     expect(await now.rig.store.reader.personByUuid("proj_b", anon.uuid)).toBeUndefined();
-    expect(await now.rig.store.reader.personByDistinctId(project, "nobody")).toBeUndefined();
+    expect(await now.rig.store.reader.personByDistinctId(project, "unknown")).toBeUndefined();
     expect(await now.rig.store.reader.personByUuid(project, "no uuid ' at all")).toBeUndefined();
     expect((await now.rig.store.reader.totals()).persons).toBe(2);
   });
 
-  test("of a person's 150 ids the first 100 are shown", async () => {
+  test("returns the first 100 of a person's 150 ids", async () => {
     const ids = Array.from({ length: 150 }, (_, n) => `id-${n}`);
     const merged = ids.slice(1).map((id, n) => mergedRow(id, ids[n >> 1]!, { n: n + 1 }));
     const members = [personRow("id-0", { n: 0, idsTotal: 150 }), ...merged];
@@ -139,7 +139,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     expect(person?.mergedFrom).toEqual(ids.slice(1, 101).map((id) => personUuid(project, id)));
   });
 
-  test("a row that another one points to, and that is not there, is called damage", async () => {
+  test("reports a missing row that another one points to as damage", async () => {
     const members = [personRow("ann", { idsTotal: 2 }), mergedRow("anon", "ann")];
     await now.rig.store.commit(commitOf(0, { members }));
     await now.rig.deleteAll("members WHERE distinct_id = 'ann'");
@@ -148,7 +148,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     );
   });
 
-  test("ids that an edit has merged in a circle are nobody's, and nobody waits for them", async () => {
+  test("returns nothing for ids that an edit has merged in a circle, and does not hang", async () => {
     const { store } = now.rig;
     const members = [mergedRow("one", "two"), mergedRow("two", "one"), personRow("ann")];
     await store.commit(commitOf(0, { members }));
@@ -157,7 +157,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
     expect(await store.reader.personByDistinctId(project, "ann")).toBeDefined();
   });
 
-  test("the links of all of a person's ids are listed once each, oldest first", async () => {
+  test("lists the links of all of a person's ids once each, oldest first", async () => {
     const links = [
       linkRow(1, "anon", "ann"),
       linkRow(2, "ann", "old", { kind: "alias", outcome: "already_one" }),
@@ -170,7 +170,7 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
       mergedRow("old", "anon"),
       personRow("bob"),
     ];
-    // The same link again, with the same outcome, says nothing new.
+    // The same link again, with the same outcome, adds nothing.
     const again = [linkRow(5, "anon", "ann"), linkRow(6, "anon", "ann", { kind: "alias" })];
     links.push(again[1]!);
     await now.rig.store.commit(commitOf(0, { members, links: [...links].reverse() }));
@@ -185,13 +185,13 @@ export function peopleTests(now: { readonly rig: StoreRig }): void {
       shown.slice(2, 4),
     );
     expect(
-      await now.rig.store.reader.links(project, personUuid(project, "nobody")),
+      await now.rig.store.reader.links(project, personUuid(project, "unknown")),
     ).toBeUndefined();
   });
 }
 
 export function hostileTests(now: { readonly rig: StoreRig }): void {
-  test("hostile texts come back as they were", async () => {
+  test("reads hostile texts back unchanged", async () => {
     const properties = propertiesOf(
       Object.fromEntries([
         ...hostileTexts.map((text) => [`name ${text}`, JSON.stringify(text)]),

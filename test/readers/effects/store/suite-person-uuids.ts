@@ -1,4 +1,5 @@
-// For every store: whose many ids are, and how far streams are applied, as a sink asks it.
+// For every store: the persons of many ids, and the applied positions of streams, as a sink reads
+// them.
 
 import { expect, test } from "vitest";
 import { personUuid } from "../../../../src/readers/effects/people/person-uuid.ts";
@@ -6,7 +7,7 @@ import { commitOf, mergedRow, personRow, positionRow, project } from "./row-kit.
 import type { StoreRig } from "./store-rig.ts";
 
 export function personUuidTests(now: { readonly rig: StoreRig }): void {
-  test("many ids of several projects are answered in order, over all pointers", async () => {
+  test("returns the persons of many ids of several projects in order, through all pointers", async () => {
     const firstUuid = personUuid(project, "leaf");
     const members = [
       personRow("root", { idsTotal: 3, firstId: "leaf", firstUuid }),
@@ -17,9 +18,9 @@ export function personUuidTests(now: { readonly rig: StoreRig }): void {
     ];
     const { store } = now.rig;
     await store.commit(commitOf(0, { members }));
-    const many = Array.from({ length: 3_000 }, (_, n) => `nobody "${n}" \\ é`);
+    const many = Array.from({ length: 3_000 }, (_, n) => `unknown "${n}" \\ é`);
     const { answer } = await store.reader.personUuids([
-      { projectId: project, distinctIds: ["leaf", "nobody", "alone", "root", "middle"] },
+      { projectId: project, distinctIds: ["leaf", "unknown", "alone", "root", "middle"] },
       { projectId: "proj_b", distinctIds: ["leaf", "alone"] },
       { projectId: "proj_c", distinctIds: many },
     ]);
@@ -31,7 +32,7 @@ export function personUuidTests(now: { readonly rig: StoreRig }): void {
     expect((await store.reader.personUuids([])).answer).toEqual([]);
   });
 
-  test("a row that names one that is gone is damage, and not nobody", async () => {
+  test("reports a row that points to a missing one as damage, not as no person", async () => {
     const { store } = now.rig;
     const members = [personRow("root"), mergedRow("leaf", "root")];
     await store.commit(commitOf(0, { members }));
@@ -40,7 +41,7 @@ export function personUuidTests(now: { readonly rig: StoreRig }): void {
     await expect(store.reader.personUuids(ids)).rejects.toThrow("damaged");
   });
 
-  test("how far streams are, with the message of a number, and the same version until a commit", async () => {
+  test("returns positions with the message id, and the same version until a commit", async () => {
     const { store } = now.rig;
     const past = "PENSTOCK_HISTORICAL_0";
     const positions = [

@@ -1,4 +1,4 @@
-// For every store: a commit is there in whole or not at all, and there is one writer.
+// For every store: a commit is stored whole or not at all, and there is one writer.
 
 import { expect, test } from "vitest";
 import { StoreError } from "../../../../src/platform/base/store-error.ts";
@@ -19,14 +19,14 @@ import {
 import type { StoreRig } from "./store-rig.ts";
 
 export function transactionTests(now: { readonly rig: StoreRig }): void {
-  test("commits are counted, from 0", async () => {
+  test("counts commits from 0", async () => {
     expect(await now.rig.store.lastCommit()).toBe(0);
     await now.rig.store.commit(commitOf(0, {}));
     await now.rig.store.commit(commitOf(1, {}));
     expect(await now.rig.store.lastCommit()).toBe(2);
   });
 
-  test("a commit after another writer's is fenced, and writes nothing", async () => {
+  test("fences a commit after another writer's, and writes nothing", async () => {
     await now.rig.store.commit(commitOf(0, { members: [personRow("ann")] }));
     const late = now.rig.store.commit(commitOf(0, { members: [personRow("bob")] }));
     await expect(late).rejects.toBeInstanceOf(FencedError);
@@ -34,7 +34,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.lastCommit()).toBe(1);
   });
 
-  test("a commit that goes in several pieces is there in whole or not at all", async () => {
+  test("stores a commit in several pieces whole or not at all", async () => {
     const { store } = now.rig;
     const members = Array.from({ length: 4_500 }, (_, n) => personRow(`id-${n}`));
     const broken = rejectedRow(1, { detail: null as never });
@@ -48,11 +48,11 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await store.positions()).toEqual([positionRow(1)]);
   });
 
-  test("rows that are asked for while a commit in parts ends are those behind it", async () => {
+  test("returns rows after the commit if they are requested while a commit in parts ends", async () => {
     const { store } = now.rig;
     const [early, late] = [personRow("early"), personRow("late")];
     const names = { projectId: project, type: "company", key: "acme" };
-    // The threads and connections are there.
+    // The threads and connections exist now.
     expect(await store.members(project, ["early"])).toEqual([]);
     await store.positions();
     const part = { number: 1, isPart: true, groups: [groupRow("acme")], members: [early] };
@@ -73,7 +73,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(found[2].map(({ type }) => type)).toEqual(["company"]);
   });
 
-  test("a commit follows only the one whose number it names, not as many commits", async () => {
+  test("accepts a commit only after the one whose number it names, not after as many commits", async () => {
     await now.rig.store.commit(commitOf(0, { number: 2 ** 47 }));
     expect(await now.rig.store.lastCommit()).toBe(2 ** 47);
     const counted = now.rig.store.commit(commitOf(1, { members: [personRow("bob")] }));
@@ -82,7 +82,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.members(project, ["ann", "bob"])).toEqual([personRow("ann")]);
   });
 
-  test("a second writer is told so at once, and may open once the first has closed", async () => {
+  test("reports a second writer at once, which may open once the first has closed", async () => {
     const second = now.rig.another();
     await expect(second.open()).rejects.toBeInstanceOf(StoreError);
     await expect(second.open()).rejects.toThrow("another `penstock effects`");
@@ -94,19 +94,19 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await second.members(project, ["ann"])).toEqual([personRow("ann")]);
   });
 
-  test("a reader beside them tells whether there is a writer, and keeps none away", async () => {
+  test("lets a reader check whether there is a writer, and blocks none", async () => {
     const { store } = now.rig;
     expect(await store.reader.hasWriter()).toBe(true);
     await store.commit(commitOf(0, {}));
-    const { reader: beside } = now.rig.another();
-    expect(await beside.hasWriter()).toBe(true);
+    const { reader: other } = now.rig.another();
+    expect(await other.hasWriter()).toBe(true);
     await store.close();
-    await expect.poll(() => beside.hasWriter()).toBe(false);
+    await expect.poll(() => other.hasWriter()).toBe(false);
     await now.rig.another().open();
-    expect(await beside.hasWriter()).toBe(true);
+    expect(await other.hasWriter()).toBe(true);
   });
 
-  test("of a commit that fails half way nothing is there, and the next one works", async () => {
+  test("stores nothing of a commit that fails half way, and the next one works", async () => {
     const usage = {
       projectId: project,
       day: "2026-11-22",
@@ -132,7 +132,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect(await now.rig.store.reader.usage(project, wholeYear)).toHaveLength(1);
   });
 
-  test("a commit may be written in parts, which only look-ups see until all of it is there", async () => {
+  test("lets a commit be written in parts that only look-ups see until it is complete", async () => {
     const { store } = now.rig;
     await store.commit(commitOf(0, { members: [personRow("ann")] }));
     const groupTypes = [{ projectId: project, type: "company" }];
@@ -145,7 +145,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     const { type, key } = groupRow("acme");
     expect(await store.groups([{ projectId: project, type, key }])).toEqual([groupRow("acme")]);
     expect(await store.groupTypes([project])).toEqual(groupTypes);
-    // What is published meanwhile is noted in the same transaction.
+    // Publications meanwhile are recorded in the same transaction.
     await store.published(["m"]);
     expect(await store.outbox(10, 0)).toEqual([]);
     expect(await store.reader.personByDistinctId(project, "bob")).toBeUndefined();
@@ -154,7 +154,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     expect([await store.lastCommit(), await store.positions()]).toEqual([2, [positionRow(5)]]);
   });
 
-  test("parts of a commit that does not come to its end are not there", async () => {
+  test("stores no parts of a commit that does not complete", async () => {
     const { store } = now.rig;
     const part = (number: number, id: string) =>
       store.commit(commitOf(0, { number, isPart: true, members: [personRow(id)] }));
@@ -171,15 +171,15 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     await expect(store.commit(bad)).rejects.toThrow();
     const found = await store.members(project, ["ann", "bob", "carl", "dora"]);
     expect(found).toEqual([personRow("bob")]);
-    const anew = now.rig.another();
+    const reopened = now.rig.another();
     await store.commit(commitOf(9, { number: 11, isPart: true, members: [personRow("eve")] }));
     await store.close();
-    await anew.open();
-    expect(await anew.lastCommit()).toBe(9);
-    expect(await anew.members(project, ["eve"])).toEqual([]);
+    await reopened.open();
+    expect(await reopened.lastCommit()).toBe(9);
+    expect(await reopened.members(project, ["eve"])).toEqual([]);
   });
 
-  test("rows are looked up of one moment while a commit is on its way", async () => {
+  test("looks rows up at one moment while a commit is pending", async () => {
     await now.rig.store.commit(commitOf(0, { members: [personRow("id-0")] }));
     for (let n = 1; n <= 20; n++) {
       const members = [
@@ -196,7 +196,7 @@ export function transactionTests(now: { readonly rig: StoreRig }): void {
     }
   });
 
-  test("a reader never sees half a merge", async () => {
+  test("never shows a reader half a merge", async () => {
     const ids = Array.from({ length: 40 }, (_, n) => `id-${n}`);
     await now.rig.store.commit(commitOf(0, { members: ids.map((id, n) => personRow(id, { n })) }));
     let done = false;

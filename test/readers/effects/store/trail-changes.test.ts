@@ -1,5 +1,5 @@
-// A trail is stored by its difference to the one before, so the difference has to make the one out
-// of the other.
+// A trail is stored as its difference from the previous one, so applying the difference must give
+// the later trail.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -18,7 +18,7 @@ const trail: fc.Arbitrary<TrailEntry[]> = fc
   .map((some) => some.sort((one, other) => one.sequence - other.sequence))
   .map((some) => some.map(({ sequence, copy }) => entry(sequence, `${copy}-${sequence}`)));
 
-test("what goes and what comes make the later trail out of the earlier one", () => {
+test("removals and additions turn the earlier trail into the later one", () => {
   fc.assert(
     fc.property(trail, trail, (before, after) => {
       const { removed, added } = trailChanges(before, after);

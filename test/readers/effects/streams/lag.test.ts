@@ -17,7 +17,7 @@ function frame(messageId: string): TestFrame {
   return { lane: "live", projectId: "p", messageId, events };
 }
 
-test("all of a stream that was made anew is behind, whatever sequence was applied of the old one", async () => {
+test("counts all of a recreated stream as lag, whatever sequence was applied of the old one", async () => {
   const nats = await startNatsServer({ syncInterval: "2m" });
   onTestFinished(() => nats.remove());
   const connection = await connect({ servers: nats.url });
@@ -43,11 +43,11 @@ test("all of a stream that was made anew is behind, whatever sequence was applie
     trail: [{ sequence: 1_000, messageId: "z", storedAtMs: 1_000 }],
   };
   expect(await status({ ...position, ...old })).toEqual({ epoch: 2, messages: 2, isLate: true });
-  // A copy that still has all that was applied.
+  // A copy that still has everything that was applied.
   expect(await status({ ...position, created: old.created })).toMatchObject({ messages: 0 });
 });
 
-test("several streams are behind by all their messages, and for as long as the oldest of them", () => {
+test("sums the lag of several streams in messages, and takes the oldest in time", () => {
   const lags = [
     { messages: 3, seconds: 2 },
     { messages: 0, seconds: 0 },

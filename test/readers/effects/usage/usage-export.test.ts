@@ -14,7 +14,7 @@ const options = {
   revision: 1,
 };
 
-test("each closed day, lane and class is a line of CloudEvents with a key of its own", () => {
+test("exports each closed day, lane and class as a CloudEvents line with its own key", () => {
   const lines = usageExport(days, options).map((line) => JSON.parse(line) as unknown);
   expect(lines).toMatchObject([
     {
@@ -33,7 +33,7 @@ test("each closed day, lane and class is a line of CloudEvents with a key of its
   ]);
 });
 
-test("the same days give the same lines in any order, and another revision other keys", () => {
+test("exports the same days as the same lines in any order, and another revision with other keys", () => {
   expect(usageExport(days.toReversed(), options)).toEqual(usageExport(days, options));
   const again = usageExport(days, { ...options, revision: 2 });
   expect(again[0]).toContain('"id":"shop/2026-11-21/historical/alias/2"');

@@ -9,7 +9,7 @@ import { storedFrame, storedLine } from "../line-kit.ts";
 const dayMs = 24 * 3_600_000;
 const startMs = Date.UTC(2026, 10, 22);
 
-/** What a database would have of usage: sums, and the newest sketches. */
+/** The usage as a database would hold it: sums, and the newest sketches. */
 class Kept {
   readonly sums = new Map<string, [events: number, duplicates: number]>();
   readonly sketches = new Map<string, ActiveIdsRow>();
@@ -51,7 +51,7 @@ function counted(...lines: (Partial<StoredLine> & { isDuplicate?: boolean })[]):
   return kept;
 }
 
-test("events and duplicates are counted by project, UTC day, lane and class", () => {
+test("counts events and duplicates by project, UTC day, lane and class", () => {
   const historical = storedFrame({ lane: "historical" });
   const kept = counted(
     {},
@@ -73,7 +73,7 @@ test("events and duplicates are counted by project, UTC day, lane and class", ()
   });
 });
 
-test("active are the ids of live events with a person that are no duplicates", () => {
+test("counts as active the ids of live events with a person, without duplicates", () => {
   const kept = counted(
     { distinctId: "a" },
     { distinctId: "a" },
@@ -87,7 +87,7 @@ test("active are the ids of live events with a person that are no duplicates", (
   ]);
 });
 
-test("a day whose ids were all seen is not written again", () => {
+test("does not write a day again whose ids were all seen", () => {
   const kept = new Kept();
   const usage = new Usage();
   usage.count(storedLine({ distinctId: "a" }), false);
@@ -99,7 +99,7 @@ test("a day whose ids were all seen is not written again", () => {
   expect(kept.endBatch(usage).activeIds).toEqual([]);
 });
 
-test("the sums do not depend on batches, failed commits, restarts and how much is remembered", () => {
+test("gives sums that do not depend on batches, failed commits, restarts and how much is cached", () => {
   const classes: UsageClass[] = ["identified", "anonymous", "identify"];
   const lines = fc.array(
     fc.record({
@@ -161,7 +161,7 @@ test("the sums do not depend on batches, failed commits, restarts and how much i
   );
 });
 
-test("what is given out is not changed by what is counted later", () => {
+test("does not change returned sums by later counts", () => {
   const usage = new Usage();
   for (let at = 0; at < 1_000; at++) usage.count(storedLine({ distinctId: String(at) }), false);
   usage.apply();

@@ -58,7 +58,7 @@ function frameOf(some: readonly Pick<TestEvent, "distinctId" | "set">[]): Stream
   return { kind: "frame", frame, events: some.length, isReread: false, release: () => {} };
 }
 
-/** How many frames it takes until nothing more should be applied. */
+/** The number of frames until the applier is full. */
 async function framesUntilFull(applier: Applier, next: () => StreamItem): Promise<number> {
   for (let count = 1; count <= 1_000; count++) {
     await applier.apply([next()]);
@@ -67,7 +67,7 @@ async function framesUntilFull(applier: Applier, next: () => StreamItem): Promis
   throw new Error("it is never full");
 }
 
-test("large properties fill a batch by their bytes", async () => {
+test("counts large properties of a batch by their bytes", async () => {
   const text = "x".repeat(100_000);
   const next = () =>
     frameOf(
@@ -77,7 +77,7 @@ test("large properties fill a batch by their bytes", async () => {
   expect(count).toBeLessThanOrEqual((64 * mebibyte) / 1_000_000 + 1);
 });
 
-test("a person that changes counts with all that it has", async () => {
+test("counts a changed person with all its properties", async () => {
   const applier = newApplier();
   const large = { text: "x".repeat(500_000) };
   for (let person = 0; person < 150; person++)
@@ -91,7 +91,7 @@ test("a person that changes counts with all that it has", async () => {
   expect(await framesUntilFull(applier, next)).toBeLessThan(150);
 });
 
-test("people fill it by their number, and many events of a few do not", async () => {
+test("counts people by their number, not the events of a few", async () => {
   const applier = newApplier();
   const few = () =>
     frameOf(Array.from({ length: 1_000 }, (_, at) => ({ distinctId: `${at % 5}`, set: { at } })));
@@ -102,7 +102,7 @@ test("people fill it by their number, and many events of a few do not", async ()
   expect(await framesUntilFull(applier, many)).toBe(20);
 });
 
-test("others have their turns while one large frame is applied", async () => {
+test("yields to others while one large frame is applied", async () => {
   const events = Array.from({ length: 30_000 }, (_, at) => ({ distinctId: `${at}`, set: { at } }));
   const frame = frameOf(events);
   let turns = 0;
@@ -118,7 +118,7 @@ test("others have their turns while one large frame is applied", async () => {
   expect(turns).toBeGreaterThan(5);
 });
 
-test("of people with large properties a few are read at a time, and written before there are many", async () => {
+test("reads only a few people with large properties at a time, and writes them before there are many", async () => {
   const text = JSON.stringify("x".repeat(400_000));
   const stamp = { timeMs: 1, rank: "" };
   const asked: number[] = [];
@@ -144,7 +144,7 @@ test("of people with large properties a few are read at a time, and written befo
   const written = [...parts, rest].flatMap((changes) => changes.members);
   expect(new Set(written.map(({ distinctId }) => distinctId)).size).toBe(400);
   expect(Math.max(...parts.map((changes) => changes.members.length))).toBeLessThan(200);
-  // What is counted, and how far it is, come at the end of the same transaction.
+  // The counts and the positions are written at the end of the same transaction.
   expect(parts.flatMap(({ positions, usage }) => [positions, usage].flat())).toEqual([]);
   expect(rest.usage).toMatchObject([{ events: 400 }]);
   expect(rest.frames).toEqual({ live: 1, historical: 0 });

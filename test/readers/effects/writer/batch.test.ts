@@ -1,9 +1,9 @@
-// When a batch has had enough.
+// When a batch is full.
 
 import { expect, test } from "vitest";
 import { Batch } from "../../../../src/readers/effects/writer/transaction.ts";
 
-test("a batch has room for so many events, for twice as many beside another one", () => {
+test("has room for a number of events, and twice as many while another is pending", () => {
   const batch = new Batch();
   batch.events = 9;
   expect(batch.hasRoom(10, false)).toBe(true);
@@ -14,7 +14,7 @@ test("a batch has room for so many events, for twice as many beside another one"
   expect(batch.hasRoom(10, true)).toBe(false);
 });
 
-test("a batch of which parts are written ends, however few events it has", () => {
+test("ends when parts of it are written, however few events it has", () => {
   const batch = new Batch();
   expect(batch.hasRoom(10, true)).toBe(true);
   batch.hasParts = true;

@@ -1,5 +1,5 @@
-// The same streams applied to both databases: what is hostile in them costs nothing beside it, and
-// people, groups and usage are answered over HTTP the same, character by character.
+// The same streams applied to both databases: hostile events affect nothing else, and people,
+// groups and usage are returned over HTTP identically, character by character.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -56,7 +56,7 @@ interface Running {
   readonly url: string;
 }
 
-/** A writer on a new database; both go with the test. */
+/** A writer on a new database; both are removed after the test. */
 async function startOn(of: EffectsDatabases): Promise<Running> {
   const place = await of.newDatabase();
   const store = await openedStore(place);
@@ -72,7 +72,7 @@ async function startOn(of: EffectsDatabases): Promise<Running> {
   return { store, url: urlOf(place) };
 }
 
-/** What comes of the frames in each of them, SQLite first. */
+/** The results of the frames in both databases, SQLite first. */
 async function appliedOnBoth(frames: readonly TestFrame[]): Promise<readonly Running[]> {
   await storeFrames(connection, frames);
   const running = await Promise.all(databases.map(startOn));
@@ -80,7 +80,7 @@ async function appliedOnBoth(frames: readonly TestFrame[]): Promise<readonly Run
   return running;
 }
 
-/** The line of an event, with pieces of it replaced by text that JSON.stringify would not write. */
+/** The line of an event, with parts replaced by text that JSON.stringify would not write. */
 function lineWith(pieces: Readonly<Record<string, string>>, more: Partial<TestEvent>): string {
   let line = storedLine(event(more), "shop", "live");
   for (const [from, to] of Object.entries(pieces)) line = line.replace(`"${from}"`, () => to);
@@ -93,7 +93,7 @@ const group = (type: string, key: string, set: object = {}): Partial<TestEvent> 
   const properties = { $group_type: type, $group_key: key, $group_set: set };
   return { event: "$groupidentify", kind: "group_identify", properties };
 };
-/** Each stands between two lines that are well. The reason why it is rejected, if it is. */
+/** Lines that are each sent between two valid ones, with the reason if the line is rejected. */
 const poison: readonly (readonly [string | Buffer, string | undefined])[] = [
   ["{", "not_json"],
   [Buffer.from([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]), "not_json"],
@@ -125,7 +125,7 @@ const poison: readonly (readonly [string | Buffer, string | undefined])[] = [
   [lineWith({}, { properties: { $groups: { "nul\0type": "nul\0key" } } }), undefined],
 ];
 
-test("poison costs itself alone, on both alike: nothing is rounded, and what is rejected is told", async () => {
+test("rejects only the invalid parts, identically in both databases, and rounds nothing", async () => {
   const lines = poison.flatMap(([line], nth) => {
     const well = event({ distinctId: `well-${nth}` });
     return [line, "\n", storedLine(well, "shop", "live"), "\n"];
@@ -157,7 +157,7 @@ test("poison costs itself alone, on both alike: nothing is rounded, and what is 
     });
     expect(known?.propertiesJson).toBe('{"a\ufffd":"b\ufffd"}');
   }
-  // The views for people take what is stored for JSON, too.
+  // The views for people also read the stored text as JSON.
   const rows = await asked(
     postgres!.url,
     `SELECT properties->>'b' AS b, properties->>'c' AS c FROM penstock_effects.persons
@@ -172,7 +172,7 @@ describe("over HTTP", () => {
     return { distinctId: id, event: "$identify", kind: "identify", properties };
   };
 
-  test("both answer the same to whatever is asked", async () => {
+  test("both return the same for every request", async () => {
     const running = await appliedOnBoth([
       frame([
         event({ distinctId: "ada", set: { plan: "pro", n: 1.5 } }),
@@ -181,7 +181,7 @@ describe("over HTTP", () => {
         event({ distinctId: "cyd", properties: { $groups: { company: "acme" } } }),
         event(group("company", "acme", { seats: 10 })),
         event(group("company", "x".repeat(300), { seats: 11 })),
-        event({ distinctId: "nobody", personProfile: false }),
+        event({ distinctId: "unknown", personProfile: false }),
       ]),
       frame([event({ distinctId: "old" })], { lane: "historical" }),
     ]);
@@ -200,7 +200,7 @@ describe("over HTTP", () => {
     for (const path of [
       ...["persons?distinct_id=ada", `persons?distinct_id=anon&${waits}`, "persons?limit=2"],
       ...[`persons/${uuid}`, `persons/${merged_from[0]}`, `persons/${uuid}/links`, "persons"],
-      ...["persons?distinct_id=Zo%C3%AB%20%F0%9F%A6%8A", "persons?distinct_id=nobody"],
+      ...["persons?distinct_id=Zo%C3%AB%20%F0%9F%A6%8A", "persons?distinct_id=unknown"],
       ...["persons?distinct_id=%00", "persons?after=%00", "persons?after=0", "persons?limit=0"],
       ...["groups?type=company&key=acme", "groups?type=company", "groups?type=company&limit=1"],
       ...["groups?type=%00&key=%00", "groups?type=%00", "groups?type=company&after=%00"],
@@ -219,13 +219,13 @@ describe("over HTTP", () => {
       ...["groups?type=company&after=%00", "groups", "spikes?after=%00"],
     ]);
     expect(of(404)).toEqual([
-      ...["persons?distinct_id=nobody", "persons?distinct_id=%00"],
+      ...["persons?distinct_id=unknown", "persons?distinct_id=%00"],
       "groups?type=%00&key=%00",
     ]);
     expect(of(200).length).toBe(Object.keys(statuses).length - 9);
   });
 
-  test("while links storm, no answer has half a merge, and each sees what it waits for", async () => {
+  test("no answer has half a merge during a burst of links, and each includes what it waits for", async () => {
     const running = await Promise.all(databases.map(startOn));
     const count = 30;
     const own = Array.from({ length: count }, (_, n) =>

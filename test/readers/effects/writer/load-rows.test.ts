@@ -9,7 +9,7 @@ import { personRow } from "../store/row-kit.ts";
 
 const mebibyte = 1_048_576;
 
-/** Gives a row for each id, whose properties count so many bytes. */
+/** Returns a row for each id, whose properties have this many bytes. */
 function storeOf(propertyBytes: number) {
   const asked: string[] = [];
   const members = async (projectId: string, ids: readonly string[]): Promise<MemberRow[]> => {
@@ -29,14 +29,14 @@ function missingOf(projects: number, idsEach: number): Missing {
   return { members, groups: [], groupTypes: [] };
 }
 
-test("all rows of all projects come", async () => {
+test("loads all rows of all projects", async () => {
   const { store, asked } = storeOf(1_000);
   const { members } = await loadRows(store, missingOf(50, 3));
   expect(members).toHaveLength(150);
   expect(new Set(asked).size).toBe(50);
 });
 
-test("of many projects, what is too much together is refused before it is read", async () => {
+test("rejects rows of many projects that are too much in total before reading them", async () => {
   const { store, asked } = storeOf(mebibyte / 2);
   await expect(loadRows(store, missingOf(33, 60))).rejects.toThrow(TooLargeError);
   expect(asked.length).toBeLessThanOrEqual(5);

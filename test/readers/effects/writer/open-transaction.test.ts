@@ -1,10 +1,10 @@
-// What the outbox notes waits for the end of the writer's transaction.
+// Changes of the outbox wait for the end of the writer's transaction.
 
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { OpenTransaction, outsideOf } from "../../../../src/readers/effects/writer/transaction.ts";
 
-test("rows leave the outbox while no transaction is open, and are read at any time", async () => {
+test("removes rows from the outbox only while no transaction is open, and reads them at any time", async () => {
   const done: string[] = [];
   const transaction = new OpenTransaction();
   const outbox = outsideOf(transaction, {

@@ -37,7 +37,7 @@ async function parts() {
   return { connection, manager, store };
 }
 
-test("what the outbox has is published under its id, kept by a stream or not, and then removed", async () => {
+test("publishes the outbox's rows under their ids, whether a stream stores them or not, and removes them", async () => {
   const { connection, manager, store } = await parts();
   await manager.streams.add({ name: "KEPT", subjects: ["penstock.spike.kept"] });
   const heard: Msg[] = [];
@@ -50,7 +50,7 @@ test("what the outbox has is published under its id, kept by a stream or not, an
   await store.commit({ after: 0, number: 1, ...commit });
   const publisher = new OutboxPublisher({ connection, store, log: silent });
   await expect.poll(() => store.outbox(10, 0)).toEqual([]);
-  // The same again, as after a crash between publishing and removing: the stream keeps one.
+  // The same again, as after a crash between publishing and removing: the stream stores one.
   await store.commit({ after: 1, number: 2, ...commit });
   publisher.ask();
   await expect.poll(() => store.outbox(10, 0)).toEqual([]);
@@ -60,7 +60,7 @@ test("what the outbox has is published under its id, kept by a stream or not, an
   expect((await manager.streams.info("KEPT")).state.messages).toBe(1);
 });
 
-test("what a stream refuses holds up nothing else, is tried again, and is bounded", async () => {
+test("does not block other rows for one that a stream refuses, retries it, and limits them", async () => {
   const { connection, manager, store } = await parts();
   const full = { name: "FULL", subjects: ["penstock.spike.full"], discard: DiscardPolicy.New };
   await manager.streams.add({ ...full, max_msgs: 1 });
@@ -82,7 +82,7 @@ test("what a stream refuses holds up nothing else, is tried again, and is bounde
   await expect.poll(() => messagesOf("KEPT")).toBe(1);
   expect(said).toContainEqual({ dropped: 11, rowsMax: 120 });
   await expect.poll(async () => (await store.outbox(200, 0)).length).toBe(119);
-  // What comes meanwhile goes out, and those refused are left alone until it is their time.
+  // New rows are published, and refused ones wait until they are due.
   const before = sent;
   await store.commit({ ...emptyCommit, after: 1, number: 2, outbox: [row("kept", 1)] });
   publisher.ask();

@@ -13,7 +13,7 @@ function begun(): StreamInMemory {
   return stream;
 }
 
-/** Applies a frame of one event; says whether it was a duplicate. */
+/** Applies a frame of one event; returns whether it was a duplicate. */
 function apply(stream: StreamInMemory, sequence: number, uuid: number): boolean {
   const frame = storedFrame({ sequence, messageId: `m${sequence}` });
   stream.beginFrame();
@@ -22,7 +22,7 @@ function apply(stream: StreamInMemory, sequence: number, uuid: number): boolean 
   return isDuplicate;
 }
 
-test("after a failed commit it knows the duplicates of what is committed, and no others", () => {
+test("recognises after a failed commit the duplicates of committed events, and no others", () => {
   const stream = begun();
   apply(stream, 1, 10);
   const committed = stream.position();
@@ -35,17 +35,17 @@ test("after a failed commit it knows the duplicates of what is committed, and no
   expect([20, 30, 10].map((uuid, at) => apply(stream, 2 + at, uuid))).toEqual([false, false, true]);
 });
 
-test("where the store has another position, it begins anew", () => {
+test("starts over if the store has another position", () => {
   const stream = begun();
   apply(stream, 1, 10);
   stream.position();
   stream.committed();
   apply(stream, 2, 20);
-  // This one was committed after all, but nobody said so.
+  // This one was committed after all, but the answer was lost.
   expect(stream.returnTo(stream.position())).toBe(false);
 });
 
-test("what has not read all again has no memory to keep", () => {
+test("has no memory to store before everything was read again", () => {
   const stream = begun();
   apply(stream, 1, 10);
   const position = stream.position();

@@ -1,5 +1,4 @@
-// What comes of the events, however they fall together: batches, lanes, order, partitions, and a
-// rebuild.
+// The effects of events in any grouping: batches, lanes, order, partitions, and a rebuild.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, onTestFinished, test } from "vitest";
@@ -15,7 +14,7 @@ import { deleteStreams, type WriterRig } from "./writer-kit.ts";
 export function batchTests(rig: WriterRig): void {
   const { connection, nats, testWithSqlite } = rig;
 
-  test("what is stored is applied and committed, and a position can be waited for", async () => {
+  test("applies and commits stored events, and lets a caller wait for a position", async () => {
     const store = await rig.openStore();
     const writer = rig.startWriter({ store });
     const event = { uuid: "00000000-0000-4000-8000-000000000001", distinctId: "anna" };
@@ -76,7 +75,7 @@ export function batchTests(rig: WriterRig): void {
     await expect.poll(() => said).toContainEqual({ message: "a spike began", isThere: true });
   });
 
-  testWithSqlite("what comes while a commit is on its way is written with one more", async () => {
+  testWithSqlite("writes what arrives during a commit with one more", async () => {
     const store = await rig.openStore();
     const commit = store.commit.bind(store);
     const begun = Promise.withResolvers<void>();
@@ -99,7 +98,7 @@ export function batchTests(rig: WriterRig): void {
   });
 
   testWithSqlite(
-    "how long it is behind goes by the oldest message of thousands that are not applied",
+    "measures the lag by the oldest message of thousands that are not applied",
     async () => {
       const store = await rig.openStore();
       const commit = store.commit.bind(store);
@@ -137,11 +136,11 @@ export function batchTests(rig: WriterRig): void {
   );
 
   testWithSqlite(
-    "what comes soon after a commit waits for more, until somebody waits for it, or the end",
+    "waits for more soon after a commit, until a caller waits for it, or the end",
     async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store, commitEveryMs: 3_600_000 });
-      // Streams that are new are committed first.
+      // New streams are committed first.
       await expect.poll(() => writer.commits).toBeGreaterThan(0);
       const frames = Array.from({ length: 9 }, (_, nth) => setFrame({ nth }, ["anna"], nth));
       await storeFrames(connection, frames.slice(0, 6));
@@ -163,7 +162,7 @@ export function batchTests(rig: WriterRig): void {
     },
   );
 
-  test("the size of batches and the interleaving of lanes change nothing", async () => {
+  test("gives the same result for any batch size and interleaving of lanes", async () => {
     await storeFrames(connection, randomFrames(numbersFrom(7), { count: 60 }));
     const whole = await rig.undisturbed();
     expect(whole.length).toBeGreaterThan(60);
@@ -171,7 +170,7 @@ export function batchTests(rig: WriterRig): void {
       expect(apart(whole, await rig.undisturbed(settings))).toEqual([]);
   });
 
-  test("what is applied behind a transaction in parts has all that the parts wrote", async () => {
+  test("applies what follows a transaction in parts with everything the parts wrote", async () => {
     const fat = Array.from({ length: 20 }, (_, nth) => `fat-${nth}`);
     const small = Array.from({ length: 2_500 }, (_, nth) => `small-${nth}`);
     const blob = "x".repeat(100_000);
@@ -195,7 +194,7 @@ export function batchTests(rig: WriterRig): void {
   });
 
   testWithSqlite(
-    "frames in another order, and one lane after the other, come to the same",
+    "gives the same result for frames in another order, and one lane after the other",
     async () => {
       const lanes = ["live", "historical"] as const;
       const frames = randomFrames(numbersFrom(4), {
@@ -224,7 +223,7 @@ export function batchTests(rig: WriterRig): void {
     },
   );
 
-  test("a writer that ends goes on where it was, also with more partitions than before", async () => {
+  test("continues at its position after a restart, even with more partitions", async () => {
     const random = numbersFrom(3);
     const store = await rig.openStore();
     for (const partitions of [1, 4, 4]) {
@@ -241,7 +240,7 @@ export function batchTests(rig: WriterRig): void {
   });
 
   testWithSqlite(
-    "a rebuild has the same duplicates, also where their memory was full",
+    "finds the same duplicates in a rebuild, even if their memory was full",
     async () => {
       const partitions = 2;
       await makeStreams(connection, partitions);
@@ -250,7 +249,7 @@ export function batchTests(rig: WriterRig): void {
       const writer = rig.startWriter({ store, ...full });
       const frames = Array.from({ length: 80 }, (_, nth): TestFrame => {
         const partition = nth % partitions;
-        // Each uuid comes again 2,000 events of its stream later.
+        // Each uuid repeats 2,000 events of its stream later.
         const events = Array.from({ length: 100 }, (_, at) => {
           const uuid = `${(1e9 + ((50 * (nth - partition) + at) % 2_000)).toString(16).padStart(12, "0")}`;
           const base = { uuid: `00000000-0000-4000-8000-${uuid}`, distinctId: "anna" };
@@ -272,7 +271,7 @@ export function batchTests(rig: WriterRig): void {
   );
 
   testWithSqlite(
-    "a rebuild whose lanes take other turns differs by the links that exclude each other alone",
+    "differs in a rebuild with other turns of the lanes only by the links that exclude each other",
     async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store, batchEventsMax: 15 });
@@ -293,7 +292,7 @@ export function batchTests(rig: WriterRig): void {
   );
 
   testWithSqlite(
-    "of two links that exclude each other, a rebuild may refuse the other one",
+    "may refuse the other of two links that exclude each other in a rebuild",
     async () => {
       await makeStreams(connection, 2);
       const store = await rig.openStore();
@@ -320,7 +319,7 @@ export function batchTests(rig: WriterRig): void {
       const comparing = { connection, prefix: "penstock", reader: store.reader };
       const same = await verify({ ...comparing, into: await rig.openStore() });
       expect(same).toMatchObject({ messages: 17, missing: 0, differences: [] });
-      // What has nothing to do with these links is compared as ever.
+      // Everything unrelated to these links is compared as usual.
       const [row] = await store.members("shop", ["zoe"]);
       const members = [{ ...row!, person: { ...row!.person!, known: true, version: 9 } }];
       await store.commit(commitOf(await store.lastCommit(), { members }));
@@ -333,7 +332,9 @@ export function batchTests(rig: WriterRig): void {
   );
 }
 
-/** Which link of several merges, and which says that it was done already, goes by order. */
+/**
+ * The order determines which of several links merges, and which reports that it was done already.
+ */
 function withoutOrderOfLinks(line: string): string {
   return line.replace(/"outcome":"(merged|already_one)"/, '"outcome":"one"');
 }

@@ -1,6 +1,6 @@
-// What happens to the database and to its writers: commits that fail, two writers, a writer that
-// stands still while another works, a server that dies, an older copy. The dump is that of an
-// undisturbed run. Writers that are killed are a scenario of test/faults.
+// Failures of the database and its writers: commits that fail, two writers, a frozen writer while
+// another works, a server that dies, an older copy. The dump is that of an undisturbed run. Killed
+// writers are a scenario of test/faults.
 
 import { expect, test } from "vitest";
 import type { StorePlace } from "../../../../src/readers/effects/store/open.ts";
@@ -18,7 +18,7 @@ import { commitOf } from "../store/row-kit.ts";
 import type { WriterRig } from "./writer-kit.ts";
 import { writerProcess } from "./writer-process.ts";
 
-/** Something happens before some of its commits. */
+/** A database in which something happens before some of the commits. */
 function disturb(
   store: EffectsStore,
   before: (commit: Commit, undisturbed: EffectsStore["commit"]) => Promise<void>,
@@ -30,7 +30,10 @@ function disturb(
   };
 }
 
-/** Of the questions of a batch, several fail at a time: nobody may wait for one of them alone. */
+/**
+ * Several of a batch's requests fail at a time, so that waiting for one of them alone is not
+ * enough.
+ */
 function failTogether(store: EffectsStore): void {
   const members = store.members.bind(store);
   const activeIds = store.activeIds.bind(store);
@@ -48,8 +51,8 @@ function failTogether(store: EffectsStore): void {
 }
 
 /**
- * A frame of so many links that its rows are written in parts. Applied again over what came of it,
- * each link that was refused would be one that was made before, and name the main id.
+ * A frame with enough links for its rows to be written in parts. If it were applied again over its
+ * own results, each refused link would appear as made before, and name the main id.
  */
 function manyLinks(lane: TestFrame["lane"]): TestFrame {
   const identify = { event: "$identify", kind: "identify" } as const;
@@ -84,7 +87,7 @@ function manyLinks(lane: TestFrame["lane"]): TestFrame {
 export function failureTests(rig: WriterRig): void {
   const { connection, databases, nats } = rig;
 
-  /** Whoever had the lock may be quick to take it again. */
+  /** The previous holder of the lock may quickly take it again. */
   async function openInItsPlace(place: StorePlace): Promise<EffectsStore> {
     for (let tries = 1; ; tries++) {
       await databases.breakLock(place);
@@ -97,7 +100,7 @@ export function failureTests(rig: WriterRig): void {
   }
 
   // First of these, because each test leaves a database, and all of a server's are copied.
-  test("a database that is put back to an older copy is applied to from there", async () => {
+  test("continues from an older copy that the database was restored to", async () => {
     const place = await databases.newDatabase();
     const random = numbersFrom(14);
     const applyMore = async (): Promise<void> => {
@@ -118,7 +121,7 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(await rig.undisturbed(), await dumpOf(reader))).toEqual([]);
   });
 
-  test("commits and questions that fail are made up for, also commits that were written", async () => {
+  test("makes up for failed commits and requests, even for commits that were written", async () => {
     let nth = 0;
     const store = await rig.openStore();
     failTogether(store);
@@ -138,7 +141,7 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(await rig.undisturbed(), await dumpOf(store.reader))).toEqual([]);
   });
 
-  test("a frame whose rows are written in parts is there in whole or not at all", async () => {
+  test("stores a frame whose rows are written in parts whole or not at all", async () => {
     await storeFrames(connection, [manyLinks("live"), manyLinks("historical")]);
     const small = { changedBytesMax: 50_000, people: { cacheBytesMax: 0 } };
     let writes = 0;
@@ -167,9 +170,9 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(whole, await rig.undisturbed({}, place))).toEqual([]);
   });
 
-  test("where commits fail again and again, the next ones are smaller", async () => {
+  test("makes the next commits smaller if commits fail repeatedly", async () => {
     const store = await rig.openStore();
-    // As where a server, or a proxy before it, ends transactions that take long.
+    // As with a server or proxy that ends long transactions.
     disturb(store, async ({ members }) => {
       if (members.length > 15) throw new Error("the connection was lost");
     });
@@ -187,7 +190,7 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(await rig.undisturbed(), await dumpOf(store.reader))).toEqual([]);
   });
 
-  test("with its lock in hand, a writer goes on from a database that was put back", async () => {
+  test("continues from a restored database while it holds the lock", async () => {
     let nth = 0;
     const store = await rig.openStore();
     disturb(store, async (commit, undisturbed) => {
@@ -202,7 +205,7 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(await rig.undisturbed(), await dumpOf(store.reader))).toEqual([]);
   });
 
-  test("a writer whose every commit comes behind another's stops, and says so", async () => {
+  test("stops a writer whose every commit follows another's, and reports it", async () => {
     let number = 0;
     const store = await rig.openStore();
     disturb(store, async ({ after }, undisturbed) => {
@@ -215,7 +218,7 @@ export function failureTests(rig: WriterRig): void {
     expect(number).toBe(2);
   });
 
-  test("of two writers whose lock is broken one goes on, and nothing is applied twice", async () => {
+  test("lets one of two writers whose lock is broken continue, and applies nothing twice", async () => {
     const place = await databases.newDatabase();
     await storeFrames(connection, randomFrames(numbersFrom(13), { count: 60 }));
     const first = rig.startWriter({ store: await rig.openStore(place), batchEventsMax: 5 });
@@ -227,7 +230,7 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(await rig.undisturbed(), await dumpOf(store.reader))).toEqual([]);
   });
 
-  test("a frozen writer keeps others off; once it has lost its lock, it does no harm", async () => {
+  test("blocks other writers while frozen; once it has lost its lock, it does no harm", async () => {
     const place = await databases.newDatabase();
     const random = numbersFrom(1);
     await storeFrames(connection, randomFrames(random, { count: 10 }));
@@ -242,7 +245,7 @@ export function failureTests(rig: WriterRig): void {
     const store = await openInItsPlace(place);
     const second = rig.startWriter({ store });
     await untilApplied(store.reader, connection);
-    // With a file its next commit is refused. With a server its connection is gone, and its lock.
+    // With a file its next commit is refused. With a server its connection and its lock are lost.
     const noticed = frozen.said(/^ended: FencedError|^warned: .*PostgreSQL/);
     frozen.child.kill("SIGCONT");
     await storeFrames(connection, randomFrames(random, { count: 10 }));
@@ -254,7 +257,7 @@ export function failureTests(rig: WriterRig): void {
 
   const server = databases.postgres;
   if (server === undefined) return;
-  test("where a transaction takes too long, the next ones are smaller, and it says so", async () => {
+  test("makes the next transactions smaller if one takes too long, and reports it", async () => {
     const place = await databases.newDatabase();
     const store = await rig.openStore(place);
     // As the server ends a statement that takes too long.
@@ -291,7 +294,7 @@ export function failureTests(rig: WriterRig): void {
     expect(apart(await rig.undisturbed(), await dumpOf(store.reader))).toEqual([]);
   });
 
-  test("a server that dies within transactions, again and again, costs nothing", async () => {
+  test("loses nothing when a server dies repeatedly within transactions", async () => {
     const store = await rig.openStore();
     const writer = rig.startWriter({ store, batchEventsMax: 8 });
     const frames = randomFrames(numbersFrom(15), { count: 60 });

@@ -1,5 +1,5 @@
-// What happens to streams: made anew, put back to an older copy, and messages that leave them
-// before they were read. The effects are those of all messages that were ever read, once.
+// Streams that are recreated or restored to an older copy, and messages that leave them before they
+// were read. The effects are those of all messages that were ever read, once.
 
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -38,7 +38,7 @@ export function streamTests(rig: WriterRig): void {
     return Object.fromEntries(applied.map(({ stream, epoch }) => [stream, epoch]));
   }
 
-  /** What comes of these in streams of their own, where nothing happens. */
+  /** The effects of these frames in separate streams, undisturbed. */
   async function apartFromWhole(store: EffectsStore, frames: TestFrame[]): Promise<string[]> {
     const dump = await dumpOf(store.reader);
     await deleteStreams(connection, nats);
@@ -49,7 +49,7 @@ export function streamTests(rig: WriterRig): void {
     return apart(await rig.undisturbed(), without);
   }
 
-  /** Copies what nats-server has stored; what is returned puts it back. */
+  /** Copies nats-server's store; the returned function restores it. */
   async function copyOfStreams(): Promise<() => Promise<void>> {
     const copy = goneAfterTest(mkdtempSync(path.join(tmpdir(), "penstock-test-copy-")));
     await nats.stop();
@@ -67,7 +67,7 @@ export function streamTests(rig: WriterRig): void {
     return randomFrames(random, { count: 2 * count }).filter(({ lane }) => lane === "live");
   }
 
-  test("effects of a stream that was made anew stay, and its new events are applied", async () => {
+  test("keeps the effects of a recreated stream, and applies its new events", async () => {
     const store = await rig.openStore();
     const random = numbersFrom(12);
     const writer = rig.startWriter({ store });
@@ -83,7 +83,7 @@ export function streamTests(rig: WriterRig): void {
     expect(await apartFromWhole(store, [...before, ...after])).toEqual([]);
   });
 
-  test("after an older copy of the streams, nothing is applied twice, nor left out", async () => {
+  test("applies nothing twice and omits nothing after an older copy of the streams", async () => {
     const lostCount = 10;
     const store = await rig.openStore();
     const random = numbersFrom(8);
@@ -106,7 +106,7 @@ export function streamTests(rig: WriterRig): void {
     await writer.close();
     const kinds = (await store.reader.incidents(10)).map(({ kind }) => kind);
     expect(new Set(kinds)).toEqual(new Set(["tail_lost"]));
-    // A rebuild cannot have the effects of what is lost, and says so.
+    // A rebuild cannot have the effects of lost messages, and reports that.
     const applied = await appliedOf(store.reader);
     const rebuilding = { connection, prefix: "penstock", applied };
     const into = await rig.openStore();
@@ -119,7 +119,7 @@ export function streamTests(rig: WriterRig): void {
   });
 
   testWithSqlite(
-    "an older copy that is read once more, as told, is not counted again",
+    "does not count an older copy again that is read once more on request",
     async () => {
       const store = await rig.openStore();
       const random = numbersFrom(18);
@@ -140,7 +140,7 @@ export function streamTests(rig: WriterRig): void {
       const unknown = [live, "place_unknown", expect.any(Number)];
       await expect.poll(() => incidentsOf(store)).toContainEqual(unknown);
       await stopped.close();
-      // It goes on counting where the next process begins in between.
+      // It keeps counting if the next process starts in between.
       const accepting = rig.startWriter({ store, acceptExpired: true, batchEventsMax: 5 });
       await expect.poll(async () => (await epochsOf(store))[live]).toBe(2);
       await accepting.close();
@@ -154,7 +154,7 @@ export function streamTests(rig: WriterRig): void {
   );
 
   testWithSqlite(
-    "all is counted of a stream that is made anew in place of an older copy",
+    "counts all of a stream that is recreated instead of restored",
     async () => {
       const store = await rig.openStore();
       const random = numbersFrom(19);
@@ -183,9 +183,9 @@ export function streamTests(rig: WriterRig): void {
       }
       await deleteStreams(connection, nats);
       await makeStreams(connection);
-      const anew = rig.startWriter({ store });
+      const restarted = rig.startWriter({ store });
       await expect.poll(async () => (await epochsOf(store))[live]).toBe(2);
-      await anew.close();
+      await restarted.close();
       await storeFrames(connection, later);
       const last = rig.startWriter({ store });
       await untilApplied(store.reader, connection);
@@ -195,7 +195,7 @@ export function streamTests(rig: WriterRig): void {
     },
   );
 
-  test("messages that left by age or limit unread stop it, until somebody accepts that", async () => {
+  test("stops at messages that left unread by age or limit, until an operator accepts that", async () => {
     const store = await rig.openStore();
     const random = numbersFrom(9);
     const writer = rig.startWriter({ store });
@@ -221,7 +221,7 @@ export function streamTests(rig: WriterRig): void {
     expect(await apartFromWhole(store, [...before, unread.at(-1)!])).toEqual([]);
   });
 
-  test("a rebuild takes over announcements that are not published yet, and no others", async () => {
+  test("takes over unpublished announcements in a rebuild, and no others", async () => {
     const store = await rig.openStore();
     const writer = rig.startWriter({ store });
     await storeFrames(connection, liveFrames(numbersFrom(19), 5));
@@ -237,7 +237,7 @@ export function streamTests(rig: WriterRig): void {
 
   // How it reads the streams does not depend on the database.
   if (databases.kind === "SQLite") {
-    test("a rebuild counts what is gone from the middle, before and while it reads", async () => {
+    test("counts messages missing from the middle in a rebuild, before and while it reads", async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store });
       const random = numbersFrom(13);
@@ -276,7 +276,7 @@ export function streamTests(rig: WriterRig): void {
       expect(accepted).toEqual({ messages: total - 2, missing: 2 });
     });
 
-    test("what was deleted is missed, whether or not it had been applied", async () => {
+    test("reports deleted messages as missing, whether or not they had been applied", async () => {
       await storeFrames(connection, liveFrames(numbersFrom(17), 12));
       const manager = await jetstreamManager(connection);
       for (const sequence of [3, 4, 7]) await manager.streams.deleteMessage(live, sequence);
@@ -294,7 +294,7 @@ export function streamTests(rig: WriterRig): void {
       expect(await verify(more)).toMatchObject({ messages: 13, missing: 4 });
     });
 
-    test("it is not ready until NATS has said which streams there are", async () => {
+    test("is not ready until NATS has listed the streams", async () => {
       const refusing = await startNatsServer({
         extraConfig: `authorization { users: [{ user: effects, password: secret, permissions: {
           publish: { deny: "$JS.API.STREAM.NAMES" } } }] }`,
@@ -310,7 +310,7 @@ export function streamTests(rig: WriterRig): void {
       await writer.close();
     });
 
-    test("a rebuild ends at once when it is interrupted, and when nothing moves", async () => {
+    test("ends a rebuild at once when it is interrupted, and when nothing moves", async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store });
       await storeFrames(connection, randomFrames(numbersFrom(23), { count: 20 }));
@@ -330,7 +330,7 @@ export function streamTests(rig: WriterRig): void {
       const into = await rig.openStore();
       const stuck = {
         ...countedStore(into, { part() {}, committed() {}, failed() {}, undone() {} }),
-        // From then on a minute has passed: on a busy host, what moves may take a second.
+        // From then on a minute has passed: on a busy host, progress may take a second.
         commit: () => {
           const now = performance.now.bind(performance);
           const spy = vi.spyOn(performance, "now").mockImplementation(() => now() + 60_000);
@@ -345,7 +345,7 @@ export function streamTests(rig: WriterRig): void {
       await expect(rebuild({ ...common, into: full })).rejects.toThrow("the disk is full");
     });
 
-    test("with many large frames in two partitions, a rebuild ends", async () => {
+    test("completes a rebuild with many large frames in two partitions", async () => {
       await makeStreams(connection, 2);
       const store = await rig.openStore();
       const writer = rig.startWriter({ store });
@@ -373,14 +373,14 @@ export function streamTests(rig: WriterRig): void {
       expect(verified).toEqual({ messages: 24, missing: 0, differences: [], explained: [] });
     });
 
-    test("a rebuild goes on when NATS is back, and says so where it stays away", async () => {
+    test("continues a rebuild when NATS returns, and reports if NATS stays away", async () => {
       const store = await rig.openStore();
       const writer = rig.startWriter({ store });
       await storeFrames(connection, randomFrames(numbersFrom(11), { count: 40 }));
       await untilApplied(store.reader, connection);
       await writer.close();
       const applied = await appliedOf(store.reader);
-      // So little in hand that not all has come when the first batch is committed.
+      // So little in hand that not everything has arrived when the first batch is committed.
       const few = { batchEventsMax: 10, bytesMax: 1 };
       const common = { connection, prefix: "penstock", applied, ...few };
       let stopped: Promise<void> | undefined;
@@ -407,7 +407,7 @@ export function streamTests(rig: WriterRig): void {
     });
   }
 
-  test("a database is compared with the streams, line by line", async () => {
+  test("compares a database with the streams, line by line", async () => {
     const store = await rig.openStore();
     const writer = rig.startWriter({ store });
     await storeFrames(connection, randomFrames(numbersFrom(10), { count: 30 }));

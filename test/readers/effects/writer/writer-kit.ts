@@ -1,5 +1,5 @@
-// What the tests of the writer share: databases of both kinds, each with one of the nats-servers
-// that are supported, writers on them, and the dump of an undisturbed run.
+// Shared by the tests of the writer: databases of both kinds, each with one of the supported
+// nats-servers, writers on them, and the dump of an undisturbed run.
 
 import { rmSync } from "node:fs";
 import { jetstreamManager } from "@nats-io/jetstream";
@@ -37,20 +37,20 @@ export interface WriterRig {
   readonly databases: EffectsDatabases;
   readonly nats: TestNatsServer;
   readonly connection: NatsConnection;
-  /** In a database of its own if none is named; closed with the test. */
+  /** Uses a new database if none is given; closed with the test. */
   openStore(place?: StorePlace): Promise<EffectsStore>;
   openReader(place: StorePlace): Promise<OpenReader>;
   startWriter(settings: WriterSettings): EffectsWriter;
-  /** A test of what depends on no database: it runs with SQLite alone. */
+  /** A test that does not depend on the database runs only with SQLite. */
   testWithSqlite(name: string, body: () => Promise<void>): void;
-  /** What comes of the streams in one process that nothing disturbs. */
+  /** The effects of the streams in one undisturbed process. */
   undisturbed(settings?: Partial<WriterSettings>, place?: StorePlace): Promise<string[]>;
 }
 
 type WriterSettings = Omit<EffectsWriterOptions, "connection" | "prefix" | "log"> &
   Partial<Pick<EffectsWriterOptions, "log" | "connection">>;
 
-/** SQLite with the newest nats-server at hand, PostgreSQL with the oldest that is supported. */
+/** SQLite with the newest available nats-server, PostgreSQL with the oldest supported one. */
 const servers: Readonly<Record<DatabaseKind, () => string>> = {
   SQLite: findNatsServer,
   PostgreSQL: oldestNatsServer,
@@ -115,7 +115,7 @@ function rigOf(parts: Pick<WriterRig, "nats" | "databases" | "connection">): Wri
   };
 }
 
-/** Deletes all streams of the server, so that they can be made anew. */
+/** Deletes all streams of the server, so that they can be recreated. */
 export async function deleteStreams(
   connection: NatsConnection,
   nats: Pick<TestNatsServer, "storeDir">,
@@ -127,7 +127,7 @@ export async function deleteStreams(
   await untilStreamsGone(nats, names);
 }
 
-/** Gone when the test ends. */
+/** Removed when the test ends. */
 export function goneAfterTest(folder: string): string {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
   return folder;

@@ -1,4 +1,4 @@
-// Where a ClickHouse is, as its URL says it.
+// The address of a ClickHouse server, from its URL.
 
 import { expect, test } from "vitest";
 import { readAddress } from "../../../../src/readers/sinks/clickhouse/address.ts";
@@ -14,7 +14,7 @@ test.each([
   expect(readAddress(text)).toMatchObject({ shown, path });
 });
 
-test("user and password are headers, decoded, and the rest are settings", () => {
+test("sends user and password decoded as headers, and the rest as settings", () => {
   const address = readAddress("https://me%40x:p%3Ass@[::1]/?insert_quorum=2&async_insert=0");
   expect(address).toMatchObject({
     host: "::1",
@@ -23,7 +23,7 @@ test("user and password are headers, decoded, and the rest are settings", () => 
   });
 });
 
-test("a password that no header takes is told without it", () => {
+test("reports an invalid password without showing it", () => {
   const read = (): unknown => readAddress("https://me:geh%C3%B6im@ch");
   expect(read).toThrow(/must be visible ASCII/);
   expect(read).not.toThrow(/geh/);

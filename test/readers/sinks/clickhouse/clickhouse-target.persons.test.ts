@@ -1,4 +1,4 @@
-// A sink that writes events with the uuid of their person into ClickHouse, where this host can have
+// A sink that writes events with the uuid of their person into ClickHouse, if this host can run
 // one.
 
 import { connect } from "@nats-io/transport-node";
@@ -19,7 +19,7 @@ const connection = await connect({ servers: nats.url });
 afterAll(() => connection.close());
 const within = { timeout: 30_000 };
 
-test("the column is printed for who asks for persons, and for no other", () => {
+test("prints the column only for a sink with persons", () => {
   const column = /ALTER TABLE warehouse.events ADD COLUMN IF NOT EXISTS person_uuid Nullable/;
   expect(ddl("warehouse", modernForm, { withPerson: true })).toMatch(column);
   expect(ddl("warehouse", modernForm, { withPerson: false })).not.toMatch(/person_uuid/);
@@ -28,7 +28,7 @@ test("the column is printed for who asks for persons, and for no other", () => {
 });
 
 describe.each(clickHouses)("ClickHouse", ({ url }) => {
-  test("a table that was made without the column gets it, and the person of each event", async () => {
+  test("adds the column to a table created without it, with the person of each event", async () => {
     await makeStreams(connection);
     const random = numbersFrom(1);
     const before = randomFrames(random, { count: 10, linkedLanes: [] });

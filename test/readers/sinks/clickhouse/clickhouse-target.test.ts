@@ -1,4 +1,4 @@
-// A sink with ClickHouse as its target, both real, where this host can have a ClickHouse.
+// A sink with ClickHouse as its target, both real, if this host can run ClickHouse.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -61,7 +61,7 @@ function frameOf(text: string): TestFrame {
   return { lane: "live", projectId: "shop", messageId: uuid(), events: [], text };
 }
 
-test("the tables for servers of today keep milliseconds and what is acknowledged, older ones seconds", () => {
+test("uses milliseconds and durable acknowledgements in tables for current servers, and seconds for older ones", () => {
   const modern = ddl("warehouse", modernForm, { withPerson: false });
   expect(modern).toMatch(/timestamp DateTime64\(3, 'UTC'\),\n/);
   expect(modern).toMatch(/fsync_after_insert = 1/);
@@ -102,7 +102,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     await expect.poll(() => positionsAt(url).catch(() => ({})), within).toEqual(last);
   }
 
-  test("every event of every stream is there once, with all that its record has", async () => {
+  test("writes every event of every stream once, with its whole record", async () => {
     const frames = randomFrames(numbersFrom(1), { count: 60, partitions: 2 });
     const warned: unknown[] = [];
     startSink(connection, new ClickHouseTarget({ url, database }), {
@@ -114,7 +114,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(await eventsAt(url)).toEqual(eventsIn(frames));
   });
 
-  test("a record's fields are columns, odd spellings among them", async () => {
+  test("writes a record's fields as columns, including odd spellings", async () => {
     const properties = '{"a":  1e3,"b":"\\u00e9 \\" \\\\","c":[null,12345678901234567890.12345]}';
     const first = `{"uuid":"${uuid()}","project_id":"shop","event":"a \\"name\\" é","distinct_id":"id\\n1\\u0000","timestamp":"2026-11-22T03:04:05.678Z","timestamp_sent":"0001-11-22T03:00:00.001Z","received_at":"2026-11-22T03:04:06.678Z","sent_at":"2026-11-22T03:04:05.000Z","ip":"1.2.3.4","kind":"pageview","person_profile":false,"historical":true,"properties":${properties},"$set":{"x":1},"$set_once":{"y":{}},"$unset":["z"]}`;
     const second = `{ "distinct_id":"d", "uuid":"${uuid().toUpperCase()}", "batch":[1], "properties":{"event":"no"}, "event":"odd", "project_id":"shop", "timestamp":"2026-11-23T23:59:59.999Z" }`;
@@ -132,7 +132,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
         ...{ timestamp: at("2026-11-22 03:04:05", "678"), sent_at: at("2026-11-22 03:04:05") },
         received_at: at("2026-11-22 03:04:06", "678"),
         ...{ ip: "1.2.3.4", kind: "pageview", person_profile: 0, historical: 1, properties },
-        // Old servers show the first day that they know as none.
+        // Old servers show the first day they support for an empty date.
         ...{ day: hasMilliseconds ? "1970-01-01" : "0000-00-00" },
         ...{ timestamp_sent: hasMilliseconds ? "1900-01-01 00:00:00.000" : "0000-00-00 00:00:00" },
         ...{ set: '{"x":1}', set_once: '{"y":{}}', unset: '["z"]' },
@@ -149,12 +149,12 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     ]);
   });
 
-  test("what is no record, and what ClickHouse does not take, is put aside and stops nothing", async () => {
+  test("rejects what is not a record, and what ClickHouse does not accept, and stops for neither", async () => {
     const good = Array.from({ length: 20 }, () => line({}));
     const lines = [
       ...good.slice(0, 7),
       "broken",
-      // Half a surrogate pair, which ClickHouse reads no name from.
+      // Half a surrogate pair, which ClickHouse cannot read as a name.
       line({ event: "half" }).replace('"half"', '"\\ud800"'),
       ...good.slice(7),
       line({ timeMs: Date.UTC(9999, 0) }),
@@ -181,7 +181,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(counts).toMatchObject({ events: good.length, duplicates: 0 });
   });
 
-  test("times that ClickHouse does not have are no sign of a wrong table, however many", async () => {
+  test("does not take times outside ClickHouse's range as a sign of a wrong table, however many", async () => {
     const lines = Array.from({ length: 120 }, () => line({ timeMs: Date.UTC(9999, 0) }));
     const half = line({ event: "half" }).replace('"half"', '"\\ud800"');
     await storeFrames(connection, [frameOf(`${[...lines, half, line({})].join("\n")}\n`)]);
@@ -190,7 +190,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(counts).toMatchObject({ events: 1, duplicates: 0 });
   });
 
-  test("more than a hundred refused events stop no others, also of a table that has no rows", async () => {
+  test("continues after more than a hundred rejected events, even with an empty table", async () => {
     const half = () => line({ event: "half" }).replace('"half"', '"\\ud800"');
     const bad = (count: number) => Array.from({ length: count }, half);
     await storeFrames(connection, [frameOf(`${bad(120).join("\n")}\n`)]);
@@ -203,7 +203,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect((await eventsAt(url)).length).toBe(2);
   });
 
-  test("of an event that comes again the first that ClickHouse takes is written", async () => {
+  test("writes the first of repeated events that ClickHouse accepts", async () => {
     const one = uuid();
     const half = line({ uuid: one, event: "half" }).replace('"half"', '"\\ud800"');
     const late = line({ uuid: one, event: "first", timeMs: Date.UTC(9999, 0) });
@@ -222,13 +222,13 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(counts).toMatchObject({ events: 3, duplicates: 1 });
   });
 
-  test("one that is refused is put aside before another of its uuid is written", async () => {
+  test("rejects one event before it writes another of its uuid", async () => {
     const one = uuid();
     const half = line({ uuid: one }).replace('"d"', '"\\ud800"');
     await storeFrames(connection, [frameOf(`${line({})}\n`)]);
     startSink(connection, new ClickHouseTarget({ url, database }));
     await untilWritten();
-    // The batch is interrupted where it writes there. The table is made anew at the next try.
+    // The batch is interrupted where it writes there. The table is recreated at the next try.
     await asked(url, `DROP TABLE ${database}.rejected`);
     await storeFrames(connection, [frameOf(`${half}\n${line({ uuid: one })}\n`)]);
     await untilWritten();
@@ -237,7 +237,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(await eventsAt(url)).toHaveLength(2);
   });
 
-  test("rows that a batch has left without its position are not written again", async () => {
+  test("does not write rows again that a batch wrote without its position", async () => {
     const frames = randomFrames(numbersFrom(2), { count: 60, partitions: 2 });
     await storeFrames(connection, frames);
     const first = new ClickHouseTarget({ url, database });
@@ -245,12 +245,12 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     await untilWritten();
     await writer.close();
     await first.close();
-    // The same as if the sink had died before each of its positions.
+    // As if the sink had died before each of its positions.
     await asked(url, `TRUNCATE TABLE ${database}.positions`);
     await storeFrames(connection, randomFrames(numbersFrom(3), { count: 5, partitions: 2 }));
     const again = startSink(connection, new ClickHouseTarget({ url, database }));
     await untilWritten();
-    // Of an event that was sent twice, the server may have merged the two rows to one.
+    // The server may have merged the two rows of an event that was sent twice.
     await expect
       .poll(() => again.counts.duplicates, within)
       .toBeGreaterThanOrEqual(eventsIn(frames).length);
@@ -258,7 +258,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(await asked(url, twice)).toEqual([{ n: "0" }]);
   });
 
-  test("nor are those of a message that an erasure has written anew meanwhile", async () => {
+  test("does not write those of a message again that an erasure has rewritten meanwhile", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOfEvents(["ada", "bob", "eve"].map((id) => eventOf(id)))]);
     const first = new ClickHouseTarget({ url, database });
@@ -274,7 +274,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(await eventsAt(url)).toHaveLength(3);
   });
 
-  test("of two sinks one stands by, and takes over when the other is gone", async () => {
+  test("lets one of two sinks stand by, which takes over when the other is gone", async () => {
     const targets = [1, 2].map(() => new ClickHouseTarget({ url, database }));
     const [first, second] = targets.map((target) => startSink(connection, target));
     const states = () => [first, second].map((sink) => sink?.writer.status(Date.now()).state);
@@ -291,7 +291,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(await eventsAt(url)).toEqual(eventsIn(frames));
   });
 
-  test("a server that dies, and one that stands still, are waited for", async () => {
+  test("waits for a server that dies, and for one that is frozen", async () => {
     const frames = randomFrames(numbersFrom(5), { count: 40, partitions: 2 });
     const { counts } = startSink(connection, new ClickHouseTarget({ url, database }));
     await storeFrames(connection, frames.slice(0, 20));
@@ -305,7 +305,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(await eventsAt(url)).toEqual(eventsIn(frames));
   });
 
-  test("a server without memory for a batch is waited for, and says so without what a row has", async () => {
+  test("waits for a server without memory for a batch, and reports it without row content", async () => {
     await clickhouse.restart({ settings: { max_memory_usage: "2000000" } });
     const reasons: string[] = [];
     const { writer } = startSink(connection, new ClickHouseTarget({ url, database }), {
@@ -324,7 +324,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect((await eventsAt(url)).length).toBe(1);
   });
 
-  test("a wrong password is told without it, and so is a table that lacks a column", async () => {
+  test("reports a wrong password without showing it, and a table that lacks a column", async () => {
     const wrong = new ClickHouseTarget({
       url: url.replace(clickhouse.password, "hunter2"),
       database,
@@ -342,7 +342,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     for (const one of [wrong, target, strict]) await one.close();
   });
 
-  test("an answer that turns into an exception after its 200 is one", async () => {
+  test("treats an answer that turns into an exception after its 200 as one", async () => {
     const { origin, username, password } = new URL(url);
     const sql = "SELECT throwIf(number = 900000), number FROM numbers(1000000)";
     const answer = await fetch(`${origin}/?max_block_size=1000`, {

@@ -1,4 +1,4 @@
-// An address with https where the server speaks HTTP alone.
+// An https address of a server that speaks only HTTP.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { readAddress } from "../../../../src/readers/sinks/clickhouse/address.ts";
 import { ClickHouseClient } from "../../../../src/readers/sinks/clickhouse/client.ts";
 
-test("it is told that the port speaks no TLS, in words of its own", async () => {
+test("reports that the port speaks no TLS in its own message", async () => {
   const server = createServer();
   onTestFinished(() => void server.close());
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -1,4 +1,4 @@
-// What the tests of Parquet files share: folders, and targets that are gone with the test.
+// Shared by the tests of Parquet files: folders, and targets that are removed with the test.
 
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -11,13 +11,13 @@ import {
 import { silent } from "../../../kit/processes.ts";
 import { eventsAt } from "../../../kit/sink-events.ts";
 
-/** Each as often as it is in files, as `eventsIn` has them. */
+/** Each event as often as it is in files, as `eventsIn` reads them. */
 export async function eventsOfParquet(folder: string): Promise<string[]> {
   if (!existsSync(path.join(folder, "events"))) return [];
   return await eventsAt(`parquet:${folder}`);
 }
 
-/** One that is not there yet. */
+/** A folder that does not exist yet. */
 export function newFolder(): string {
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-parquet-"));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,5 +1,5 @@
-// What a sink into Parquet files does when its folder is not what it was, another one has it, or
-// files cannot be made.
+// A sink into Parquet files when its folder has changed, when another process uses it, or when
+// files cannot be created.
 
 import {
   cpSync,
@@ -36,7 +36,7 @@ beforeEach(async () => {
   await makeStreams(connection);
 });
 
-/** Frames in which no event is there twice, stored. */
+/** Stored frames without repeated events. */
 async function stored(): Promise<TestFrame[]> {
   const seen = new Set<string>();
   const frames = randomFrames(random, { count: 20 }).map((frame) => ({
@@ -47,10 +47,10 @@ async function stored(): Promise<TestFrame[]> {
   return frames;
 }
 
-/** Of the events that are in files, each as often as it is there. */
+/** The events in files, each as often as it is there. */
 const events = (folder: string) => () => eventsOfParquet(folder).catch(() => []);
 
-test("of two sinks on one folder one writes, and the other takes over when that one is gone", async () => {
+test("lets one of two sinks on one folder write, and the other take over when that one is gone", async () => {
   const folder = newFolder();
   const target = parquetTarget(folder, { segmentAgeMsMax: 20 });
   const first = startSink(connection, target);
@@ -69,7 +69,7 @@ test("of two sinks on one folder one writes, and the other takes over when that 
   await expect.poll(events(folder), within).toEqual(eventsIn([...frames, ...more]));
 });
 
-test("a folder that is moved away is not made anew, and put back it is written on", async () => {
+test("does not recreate a folder that is moved away, and continues when it is restored", async () => {
   const folder = newFolder();
   const { writer } = startSink(connection, parquetTarget(folder, { segmentAgeMsMax: 20 }));
   const frames = await stored();
@@ -81,7 +81,7 @@ test("a folder that is moved away is not made anew, and put back it is written o
     .poll(reasons, within)
     .toMatch(/is another folder than before: restore the previous one/);
   expect(existsSync(folder)).toBe(false);
-  // Nor is another one taken for it.
+  // Nor is another one used instead.
   mkdirSync(folder);
   await expect.poll(reasons, within).toMatch(/is another folder than before/);
   rmSync(folder, { recursive: true });
@@ -90,7 +90,7 @@ test("a folder that is moved away is not made anew, and put back it is written o
   expect(reasons()).toBe("");
 });
 
-test("a folder whose first file could not be written is made once it can be", async () => {
+test("creates a folder whose first file could not be written once it can be", async () => {
   const folder = newFolder();
   const inTheWay = path.join(folder, "_penstock/folder.json.new");
   mkdirSync(inTheWay, { recursive: true });
@@ -102,7 +102,7 @@ test("a folder whose first file could not be written is made once it can be", as
   await target.close();
 });
 
-test("events without the book-keeping are not written to", async () => {
+test("does not write to events without the bookkeeping", async () => {
   const folder = newFolder();
   mkdirSync(path.join(folder, "events"), { recursive: true });
   const { writer } = startSink(connection, parquetTarget(folder));
@@ -111,7 +111,7 @@ test("events without the book-keeping are not written to", async () => {
     .toMatch(/has events, but no _penstock, which has their positions/);
 });
 
-test("while files cannot be made, events wait, and none is lost or there twice", async () => {
+test("holds events while files cannot be created, and loses and duplicates none", async () => {
   const folder = newFolder();
   const target = parquetTarget(folder, { segmentAgeMsMax: 20 });
   const { writer } = startSink(connection, target);
@@ -119,7 +119,7 @@ test("while files cannot be made, events wait, and none is lost or there twice",
   await expect
     .poll(() => existsSync(path.join(folder, "_penstock/folder.json")), within)
     .toBe(true);
-  // A file stands where a folder is to be.
+  // A file is in the place of a folder.
   writeFileSync(path.join(folder, "events"), "");
   const frames = await stored();
   await expect.poll(reasons, within).toMatch(/Parquet files in .*warehouse/);
@@ -170,7 +170,7 @@ async function twoCommits() {
   return { folder, files, before, back };
 }
 
-test("killed before its manifest is written, a segment is read again", async () => {
+test("reads a segment again after a kill before its manifest is written", async () => {
   const { folder, before, back } = await twoCommits();
   back(2);
   writeFileSync(path.join(folder, "_penstock/manifest.json"), JSON.stringify(before));
@@ -183,7 +183,7 @@ test("killed before its manifest is written, a segment is read again", async () 
   expect(await uuidsIn(folder)).toEqual([1, 2].map(uuidOf));
 });
 
-test.each([1, 2])("killed with %i files not in their places, they are brought there", async (n) => {
+test.each([1, 2])("moves %i files into place after a kill", async (n) => {
   const { folder, back } = await twoCommits();
   back(n);
   const target = parquetTarget(folder);
@@ -193,7 +193,7 @@ test.each([1, 2])("killed with %i files not in their places, they are brought th
   expect(existsSync(path.join(folder, "_penstock/making"))).toBe(false);
 });
 
-test("a file that was removed from its place does not come back", async () => {
+test("does not restore a file that was removed from its place", async () => {
   const { folder, files } = await twoCommits();
   for (const { place } of files) rmSync(path.join(folder, place));
   const target = parquetTarget(folder);
@@ -205,7 +205,7 @@ test("a file that was removed from its place does not come back", async () => {
 test.each([
   ["before its manifest", "_penstock/manifest.json.new"],
   ["after its manifest", "events/project_id=shop/day=2026-11-23"],
-])("a segment whose commit failed %s takes no batch until it is committed", async (_, name) => {
+])("adds no batch to a segment whose commit failed %s until it is committed", async (_, name) => {
   const folder = newFolder();
   const target = parquetTarget(folder, { segmentBytesMax: 1 });
   await target.open();
@@ -225,7 +225,7 @@ test.each([
   expect(await uuidsIn(folder)).toEqual([1, 2].map(uuidOf));
 });
 
-test("a batch that moves positions alone is committed too, and makes no file", async () => {
+test("commits a batch that only moves positions, without a file", async () => {
   const folder = newFolder();
   const target = parquetTarget(folder, { segmentAgeMsMax: 10 });
   await target.open();
@@ -235,7 +235,7 @@ test("a batch that moves positions alone is committed too, and makes no file", a
   await target.close();
 });
 
-test("what is not committed counts as unread, by its stream", async () => {
+test("counts what is not committed as unread, by stream", async () => {
   const folder = newFolder();
   const target = parquetTarget(folder, { segmentAgeMsMax: 2_000 });
   const { writer, counts } = startSink(connection, target);
@@ -248,7 +248,7 @@ test("what is not committed counts as unread, by its stream", async () => {
   expect(read().sort()).toEqual(sequencesOf(target.committed).sort());
 });
 
-test("a manifest that is damaged stops the sink, and names the file", async () => {
+test("stops at a damaged manifest, and names the file", async () => {
   const { folder } = await twoCommits();
   truncateSync(path.join(folder, "_penstock/manifest.json"), 20);
   const target = parquetTarget(folder);
@@ -256,7 +256,7 @@ test("a manifest that is damaged stops the sink, and names the file", async () =
   await target.close();
 });
 
-test("a folder of release 0.1 goes on: its commit is completed, and what has none is read again", async () => {
+test("continues a folder of release 0.1: completes its commit, and reads the rest again", async () => {
   const folder = newFolder();
   cpSync(path.join(import.meta.dirname, "folder-0.1"), folder, { recursive: true });
   const target = parquetTarget(folder);

@@ -15,7 +15,7 @@ const nats = await natsServerForFile();
 const connection = await connect({ servers: nats.url });
 afterAll(() => connection.close());
 
-test("a file has the person of each event, or null, as the column always has without persons", async () => {
+test("writes the person of each event, or null, as the column always is without persons", async () => {
   await makeStreams(connection);
   const frames = randomFrames(numbersFrom(1), { count: 40, linkedLanes: [] });
   await storeFrames(connection, frames);

@@ -38,7 +38,7 @@ async function untilWritten(folder: string): Promise<void> {
   await expect.poll(() => positionsOfParquet(folder).catch(() => ({})), within).toEqual(last);
 }
 
-test("every event of every stream is in a file of its project and day", async () => {
+test("writes every event of every stream to a file of its project and day", async () => {
   const folder = newFolder();
   const target = parquetTarget(folder, { segmentBytesMax: 8_192, segmentAgeMsMax: 20 });
   const frames = randomFrames(numbersFrom(1), { count: 60, partitions: 2 });
@@ -65,7 +65,7 @@ test("every event of every stream is in a file of its project and day", async ()
   expect(own.sort()).toEqual(["folder.json", "holder.json", "lock", "manifest.json", "rows"]);
 });
 
-test("a record's fields are columns, with its JSON as it was sent", async () => {
+test("writes a record's fields as columns, with its JSON as it was sent", async () => {
   const folder = newFolder();
   const properties =
     '{"a":  1e400000,\r"b":"\\u00e9 \\" \\\\ \\u0000 \\ud800","c":[null,12345678901234567890.12345]}';
@@ -156,7 +156,7 @@ streamTests(connection, async () => {
   };
 });
 
-test("what is no record is put aside, in files of its own, and stops nothing", async () => {
+test("writes what is not a record to separate files, and does not stop for it", async () => {
   const folder = newFolder();
   const line = (distinctId: string): string =>
     storedLine({ uuid: uuid(), distinctId, receivedAtMs }, "shop", "live");
@@ -191,7 +191,7 @@ test("what is no record is put aside, in files of its own, and stops nothing", a
   expect(counts).toMatchObject({ events: 2, rejected: 5, duplicates: 0 });
 });
 
-test("in a copy of the folder a sink goes on from the last commit", async () => {
+test("continues from the last commit in a copy of the folder", async () => {
   const folder = newFolder();
   const copy = newFolder();
   const random = numbersFrom(4);
@@ -214,7 +214,7 @@ test("in a copy of the folder a sink goes on from the last commit", async () => 
   expect([...new Set(found)]).toEqual(eventsIn([...frames, ...more]));
 });
 
-test("events of many projects are in a file each", async () => {
+test("writes events of many projects to a file each", async () => {
   const folder = newFolder();
   const projects = Array.from({ length: 60 }, (_, index) => `p${index}`);
   await storeFrames(
@@ -235,7 +235,7 @@ test("events of many projects are in a file each", async () => {
   );
 });
 
-test("a folder whose name looks like a pattern has its own events, and no neighbour's", async () => {
+test("reads only the events of a folder whose name looks like a pattern", async () => {
   const above = newFolder();
   const names = ["w*y", "way", "w?y", "[w]ay"];
   await storeFrames(connection, randomFrames(numbersFrom(2), { count: 20, partitions: 2 }));
@@ -247,7 +247,7 @@ test("a folder whose name looks like a pattern has its own events, and no neighb
     await untilWritten(folder);
     await writer.close();
     await target.close();
-    // DuckDB of the test takes the name for a pattern, too.
+    // The test's DuckDB also reads the name as a pattern.
     const plain = path.join(newFolder(), "plain");
     cpSync(folder, plain, { recursive: true });
     written.push(await eventsOfParquet(plain));

@@ -1,4 +1,4 @@
-// How events lie in a segment before they are made into files.
+// The layout of events in a segment before they become files.
 
 import { expect, test } from "vitest";
 import { rowsFileBytes, rowsOf } from "../../../../src/readers/sinks/parquet/rows.ts";
@@ -12,7 +12,7 @@ function event(projectId: string, properties: Uint8Array): SinkRecord {
   return sinkRecord({ storedAtMs, projectId, properties });
 }
 
-test("rows of a project and day stand together, whatever is between them", () => {
+test("keeps rows of a project and day together, whatever is between them", () => {
   const events = ["a", "b", "a"].map((project) => event(project, json(1)));
   const { runs, bytes } = rowsOf({ events, rejected: [], incidents: [] }, 0);
   expect(runs.map(({ folder, rows }) => [folder, rows])).toEqual([
@@ -22,7 +22,7 @@ test("rows of a project and day stand together, whatever is between them", () =>
   expect(runs.reduce((sum, run) => sum + run.bytes, 0)).toBe(bytes.length);
 });
 
-test("long rows are in runs that DuckDB can take as a whole, cut between rows", () => {
+test("splits long rows between rows into runs that DuckDB can read as a whole", () => {
   const long = json(1_000_000);
   const events = Array.from({ length: 40 }, () => event("a", long));
   const { runs, bytes, rowBytesMax } = rowsOf({ events, rejected: [], incidents: [] }, 0);
@@ -32,7 +32,7 @@ test("long rows are in runs that DuckDB can take as a whole, cut between rows", 
   expect(bytes.length).toBe(40 * rowBytesMax);
 });
 
-test("each row has its own times, address, kind and flags, whatever those before it have", () => {
+test("gives each row its own times, address, kind and flags, whatever those before it have", () => {
   const base = event("a", json(1));
   const changes: Partial<SinkRecord>[] = [
     ...[{}, { receivedAtMs: 1 }, { timestampSentMs: 2 }, { sentAtMs: 3 }, { ip: "127.0.0.1" }],

@@ -1,4 +1,4 @@
-// What a sink remembers of the events that it has written.
+// The events that a sink remembers as written.
 
 import { expect, test } from "vitest";
 import { SeenEvents } from "../../../../src/readers/sinks/parquet/seen-events.ts";
@@ -9,7 +9,7 @@ const inProject = (uuid: string, projectId = "shop", event = "e", distinctId = "
   ...{ uuid, projectId, event, distinctId },
 });
 
-test("an event is new once, in each project, whichever digit tells it from others", () => {
+test("treats an event as new once in each project, whichever digit differs", () => {
   const seen = new SeenEvents();
   const first = "00000000-0000-4000-8000-000000000000";
   expect(seen.add(inProject(first))).toBe(true);
@@ -23,7 +23,7 @@ test("an event is new once, in each project, whichever digit tells it from other
   }
 });
 
-test("two events under one uuid are two", () => {
+test("treats two events under one uuid as two", () => {
   const seen = new SeenEvents();
   const names = ["", "a", "b", "ab", "ä", "aa"];
   const all = names.flatMap((event) => names.map((id) => inProject(uuidOf(1), "shop", event, id)));
@@ -31,7 +31,7 @@ test("two events under one uuid are two", () => {
   expect(all.map((event) => seen.add(event))).toEqual(all.map(() => false));
 });
 
-test("a million events are remembered, and those before two million are not", () => {
+test("remembers a million events, and forgets those before two million", () => {
   const seen = new SeenEvents();
   const million = 2 ** 20;
   let count = 0;
@@ -41,7 +41,7 @@ test("a million events are remembered, and those before two million are not", ()
   expect(seen.add(inProject(uuidOf(0)))).toBe(true);
 });
 
-test("what was forgotten is new", () => {
+test("treats forgotten events as new", () => {
   const seen = new SeenEvents();
   seen.add(inProject(uuidOf(1)));
   seen.forget();

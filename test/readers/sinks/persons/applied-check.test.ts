@@ -1,4 +1,4 @@
-// Whether the effects have applied what is to be written, by what both know of a stream.
+// Whether the effects have applied what will be written, judged by what both know of a stream.
 
 import { expect, test } from "vitest";
 import {
@@ -19,23 +19,23 @@ test.each<[string, Partial<AppliedTo> | undefined, boolean | undefined]>([
   ["not there yet", { sequence: 6, messageId: undefined }, false],
   ["nothing of it", undefined, false],
   ["another message under that number", { sequence: 9, messageId: "m-x" }, true],
-  ["a frame that is without somebody's events since", { messageId: "rewrite/x/7/y" }, undefined],
-  ["made anew under their eyes", { created: late, epoch: 2, sequence: 1 }, undefined],
+  ["a frame rewritten by an erasure since", { messageId: "rewrite/x/7/y" }, undefined],
+  ["recreated while they were running", { created: late, epoch: 2, sequence: 1 }, undefined],
   ["another NATS, or not seen here yet", { created: late, epoch: 1 }, true],
 ])("%s", (_, found, isOther) => {
   const missing = notApplied([needed], found === undefined ? [] : [{ ...applied, ...found }]);
   expect(missing?.isOther).toBe(isOther);
 });
 
-test("a stream that they have not seen to be made anew is waited for, whatever its numbers", () => {
-  const anew = { ...needed, created: late, sequence: 1 };
-  expect(notApplied([anew], [{ ...applied, sequence: 9 }])).toEqual({
+test("waits for a recreated stream that they have not seen, whatever its numbers", () => {
+  const recreated = { ...needed, created: late, sequence: 1 };
+  expect(notApplied([recreated], [{ ...applied, sequence: 9 }])).toEqual({
     isOther: true,
     why: `they have applied the stream S that was created at ${early}, and this one was created at ${late}`,
   });
 });
 
-test("one stream of several that is not there is told", () => {
+test("reports the one missing stream of several", () => {
   const other = { ...needed, stream: "T" };
   expect(notApplied([needed, other], [applied])?.why).toBe("they have applied nothing of T yet");
 });

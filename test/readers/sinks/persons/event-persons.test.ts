@@ -1,4 +1,4 @@
-// A sink that gives events their persons, into PostgreSQL, beside effects on either database.
+// A sink that adds persons to events, into PostgreSQL, alongside effects on either database.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
@@ -44,7 +44,7 @@ function tests(rig: WriterRig): void {
     return { ...startSink(connection, target, { persons, log }), persons, target, warned };
   }
 
-  /** Each event's uuid as it is in the target, and as the effects say it in the end. */
+  /** Each event's uuid as written to the target, and as the effects give it at the end. */
   async function personsAt(url: string, place: StorePlace) {
     const rows = await asked(
       url,
@@ -72,7 +72,7 @@ function tests(rig: WriterRig): void {
     await expect.poll(there, within).toBe(sequence);
   }
 
-  test("every event has the uuid of its person, merges and all, or null where it has none", async () => {
+  test("writes the uuid of every event's person, including merges, or null if it has none", async () => {
     const [url, place] = [await newDatabase(postgres), await databases.newDatabase()];
     const frames = randomFrames(numbersFrom(1), { count: 80 });
     const live = frames.filter(({ lane }) => lane === "live");
@@ -92,7 +92,7 @@ function tests(rig: WriterRig): void {
     expect(persons.waitSeconds).toBe(0);
   });
 
-  test("while the effects are behind or away it writes nothing, says why, and then all of it", async () => {
+  test("writes nothing while the effects lag or are away, reports why, and then writes everything", async () => {
     const [url, place] = [await newDatabase(postgres), await databases.newDatabase()];
     const random = numbersFrom(2);
     const first = randomFrames(random, { count: 20, linkedLanes: [] });
@@ -118,7 +118,7 @@ function tests(rig: WriterRig): void {
     expect(written).toEqual(wanted);
   });
 
-  test("it ends while it waits, and the next one writes what it had in hand", async () => {
+  test("ends while it waits, and the next one writes what it had in hand", async () => {
     const [url, place] = [await newDatabase(postgres), await databases.newDatabase()];
     const frames = randomFrames(numbersFrom(3), { count: 20 });
     await storeFrames(connection, frames);
@@ -132,7 +132,7 @@ function tests(rig: WriterRig): void {
     await expect.poll(() => eventsAt(url), within).toEqual(eventsIn(frames));
   });
 
-  test("what was erased after the effects had applied it keeps no event of others waiting", async () => {
+  test("does not block other events for one erased after the effects had applied it", async () => {
     const [url, place] = [await newDatabase(postgres), await databases.newDatabase()];
     await addProjects(connection);
     const frame = frameOf([eventOf("bob"), eventOf("person-to-erase")]);
@@ -146,7 +146,7 @@ function tests(rig: WriterRig): void {
     await expect.poll(() => rows().catch(() => []), within).toEqual([bob]);
   });
 
-  test("a stream that was made anew while the effects were down waits for them to see it", async () => {
+  test("waits until the effects see a stream that was recreated while they were down", async () => {
     const [url, place] = [await newDatabase(postgres), await databases.newDatabase()];
     const random = numbersFrom(4);
     const options = { count: 20, linkedLanes: [] };
@@ -173,7 +173,7 @@ function tests(rig: WriterRig): void {
   });
 }
 
-test("a table that was made without the column gets it, and a sink without persons leaves it", async () => {
+test("adds the column to a table created without it, and a sink without persons leaves it", async () => {
   const url = await newDatabase(postgres);
   const batchOf = (sequence: number) => ({
     before: new Map(

@@ -1,4 +1,4 @@
-// What the tests of targets share: effects that apply the streams to a SQLite database, and persons
+// Shared by the tests of targets: effects that apply the streams to a SQLite database, and persons
 // from there.
 
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -11,7 +11,7 @@ import { silent } from "../../../kit/processes.ts";
 
 interface PersonsRig {
   readonly persons: EventPersons;
-  /** Sorted lines of uuid and person, as the effects have them. Rows of a target. */
+  /** Sorted lines of uuid and person, from the effects. Rows of a target. */
   wantedOf(rows: readonly Record<string, unknown>[]): Promise<string[]>;
 }
 
@@ -44,7 +44,7 @@ export async function personsOn(connection: NatsConnection): Promise<PersonsRig>
   };
 }
 
-/** As `wantedOf`, of what is in the target. */
+/** Like `wantedOf`, from the target. */
 export function personsIn(rows: readonly Record<string, unknown>[]): string[] {
   return rows.map(({ uuid, person_uuid: person }) => `${uuid} ${person}`).sort();
 }

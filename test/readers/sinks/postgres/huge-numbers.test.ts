@@ -1,4 +1,4 @@
-// Which numbers jsonb would write out with thousands of digits.
+// Numbers that jsonb would write with thousands of digits.
 
 import { expect, test } from "vitest";
 import { hasHugeNumber } from "../../../../src/readers/sinks/postgres/huge-numbers.ts";

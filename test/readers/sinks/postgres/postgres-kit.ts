@@ -1,4 +1,4 @@
-// What the tests of the target share that need no streams: events of one stream, and their batches.
+// Shared by the tests of the target without streams: events of one stream, and their batches.
 
 import type { SinkRecord } from "../../../../src/readers/sinks/sink-records.ts";
 import type { SinkBatch } from "../../../../src/readers/sinks/sink-target.ts";
@@ -15,7 +15,7 @@ export function sinkRecordOf(sequence: number, properties: object, storedAtMs: n
   });
 }
 
-/** Of one stream, behind the last one that `sequence` says. */
+/** Events of one stream, after the position in `sequence`. */
 export function batchOf(events: readonly SinkRecord[], after: number): SinkBatch {
   const sequence = events.at(-1)?.sequence ?? after;
   const name = { stream, lane: "live", partition: 0, epoch: 1, created: "now" } as const;

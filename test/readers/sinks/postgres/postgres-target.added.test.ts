@@ -1,4 +1,4 @@
-// What users add to the table of events: it may refuse an event, and stops nothing.
+// Additions of users to the table of events may reject an event, and stop nothing.
 
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { PostgresTarget } from "../../../../src/readers/sinks/postgres/postgres-target.ts";
@@ -8,7 +8,10 @@ import { rejectedAt, sinkSchema as schema } from "../../../kit/sink-events.ts";
 import { newDatabase } from "../../effects/store/postgres-rig.ts";
 import { batchOf, sinkRecordOf, stream } from "./postgres-kit.ts";
 
-/** The fewest locks that a server can be given: all its sessions together have some hundred. */
+/**
+ * The fewest locks that a server can be configured with: some hundred for all its sessions
+ * together.
+ */
 const postgres = await startPostgres({ settings: { max_locks_per_transaction: "10" } });
 afterAll(() => postgres.remove());
 
@@ -23,7 +26,9 @@ async function opened(url: string): Promise<PostgresTarget> {
 
 const table = `${schema}.events`;
 
-/** What makes a trigger that refuses what is free. `raise`: statements in PL/pgSQL. */
+/**
+ * The SQL for a trigger that rejects events with the price "free". `raise`: statements in PL/pgSQL.
+ */
 function triggerOf(raise: string, kind = "TRIGGER", when = "BEFORE INSERT"): string {
   const late = kind === "TRIGGER" ? "" : "DEFERRABLE INITIALLY DEFERRED";
   return `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
@@ -55,7 +60,7 @@ test.each([
     ALTER TABLE ${table} ADD price text GENERATED ALWAYS AS (properties->>'price') STORED,
       ADD FOREIGN KEY (price) REFERENCES ${schema}.prices DEFERRABLE INITIALLY DEFERRED`,
   ],
-])("%s refuses two events of forty, on this day and the next", async (_, added) => {
+])("rejects two events of forty for %s, on this day and the next", async (_, added) => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   const todayMs = Date.UTC(2026, 10, 22, 12);
@@ -79,7 +84,7 @@ test.each([
     `CREATE DOMAIN place AS text NOT NULL; ALTER TABLE ${table} ALTER ip TYPE place`,
   ],
   ["a type of short texts", `ALTER TABLE ${table} ALTER event TYPE varchar(20)`],
-])("what %s does not take is put aside by itself", async (_, added) => {
+])("rejects only what %s does not accept", async (_, added) => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, added);
@@ -91,7 +96,7 @@ test.each([
   expect(outcome).toEqual({ written: 1, duplicates: 0, refused: 1 });
 });
 
-test("of events with one uuid the first that the table takes is written", async () => {
+test("writes the first event of a uuid that the table accepts", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free')`);
@@ -113,7 +118,7 @@ test("of events with one uuid the first that the table takes is written", async 
   expect(await rejectedAt(url)).toEqual({ count: 4, places: 4 });
 });
 
-test("an event that is sent again and again, and refused each time, is no sign of a wrong table", async () => {
+test("does not take a repeatedly sent and rejected event as a sign of a wrong table", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free')`);
@@ -127,7 +132,7 @@ test("an event that is sent again and again, and refused each time, is no sign o
   expect(outcome).toEqual({ written: 0, duplicates: 0, refused: 120 });
 });
 
-test("some hundred refused events of one batch use up none of the server's locks", async () => {
+test("uses up none of the server's locks for some hundred rejected events of one batch", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, `ALTER TABLE ${table} ADD CHECK (properties->>'price' <> 'free')`);
@@ -138,7 +143,7 @@ test("some hundred refused events of one batch use up none of the server's locks
   expect(outcome).toEqual({ written: 500, duplicates: 0, refused: 500 });
 });
 
-test("a trigger that is broken puts nothing aside", async () => {
+test("rejects nothing for a broken trigger", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, triggerOf("INSERT INTO nowhere VALUES (1)"));
@@ -149,7 +154,7 @@ test("a trigger that is broken puts nothing aside", async () => {
   expect(await target.write(batch)).toMatchObject({ written: 1, refused: 0 });
 });
 
-test("where the part of a day was dropped under it, nothing is put aside", async () => {
+test("rejects nothing if the partition of a day was dropped meanwhile", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   const todayMs = Date.UTC(2026, 10, 22, 12);
@@ -166,9 +171,9 @@ const month = `PARTITION OF ${table} FOR VALUES FROM ('2026-11-01') TO ('2026-12
 test.each([
   ["moved to another schema", "CREATE SCHEMA archive; ALTER TABLE part SET SCHEMA archive"],
   ["renamed", "ALTER TABLE part RENAME TO mine"],
-  ["detached, and kept", `ALTER TABLE ${table} DETACH PARTITION part`],
+  ["detached, and retained", `ALTER TABLE ${table} DETACH PARTITION part`],
   [
-    "detached again and again",
+    "detached repeatedly",
     `ALTER TABLE ${table} DETACH PARTITION part; CREATE TABLE part_2 (LIKE part)`,
   ],
   ["one of the user's by month", `DROP TABLE part; CREATE TABLE ${schema}.november ${month}`],
@@ -177,7 +182,7 @@ test.each([
     `ALTER TABLE ${table} DETACH PARTITION part; CREATE TABLE ${schema}.rest PARTITION OF ${table} DEFAULT;
     INSERT INTO ${table} SELECT * FROM part`,
   ],
-])("where the part of a day is %s, later events of that day are written", async (_, sql) => {
+])("writes later events of a day whose partition is %s", async (_, sql) => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   const todayMs = Date.UTC(2026, 10, 22, 12);
@@ -197,7 +202,7 @@ test.each([
   expect(row).toEqual({ n: 3 });
 });
 
-test("a project that no text of PostgreSQL can name is put aside, too", async () => {
+test("rejects a project that no text of PostgreSQL can hold", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   const line = { stream, sequence: 1, line: 0, storedAtMs: 0, projectId: "a\0b" };

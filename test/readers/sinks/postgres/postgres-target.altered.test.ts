@@ -1,5 +1,5 @@
-// A table of events that was altered: a column of a wrong type stops the sink, which reports it. A
-// constraint stops nothing, however many events it refuses.
+// A table of events that was altered. The sink stops at a column of a wrong type, and reports it.
+// It never stops at a constraint, however many events that rejects.
 
 import { expect, onTestFinished, test } from "vitest";
 import { PostgresTarget } from "../../../../src/readers/sinks/postgres/postgres-target.ts";
@@ -34,7 +34,7 @@ test.each([
   ["person_profile", "integer", "boolean"],
   ["timestamp", "date", "timestamptz"],
   ["person_uuid", "text", "uuid"],
-])("of a column %s that is %s nothing is put aside", async (column, type, wanted) => {
+])("rejects nothing for a column %s that is %s", async (column, type, wanted) => {
   const url = await newDatabase(postgres);
   const target = await opened(url, true);
   await asked(
@@ -49,7 +49,7 @@ test.each([
   expect(await asked(url, `SELECT sequence FROM ${schema}.positions`)).toEqual([]);
 });
 
-test("a column of the type name, which cuts texts off, is a wrong one", async () => {
+test("treats a column of the type name, which truncates texts, as wrong", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(url, `ALTER TABLE ${table} ALTER event TYPE name`);
@@ -59,7 +59,7 @@ test("a column of the type name, which cuts texts off, is a wrong one", async ()
   expect(await rejectedAt(url)).toEqual({ count: 0, places: 0 });
 });
 
-test("columns of another kind of string, of an enum, a domain or a timestamp are written", async () => {
+test("writes columns of another string type, an enum, a domain or a timestamp", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(
@@ -91,7 +91,7 @@ test("columns of another kind of string, of an enum, a domain or a timestamp are
   expect(kinds).toEqual([{ n: 5 }]);
 });
 
-test("a constraint that stored rows break, too, stops nothing, however many events it refuses", async () => {
+test("does not stop for a constraint that stored rows also violate, however many events it rejects", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await target.write(batchOf([sinkRecordOf(1, { price: "free" }, todayMs)], 0));
@@ -106,7 +106,7 @@ test("a constraint that stored rows break, too, stops nothing, however many even
   expect(await target.write(good)).toEqual({ written: 1, duplicates: 0, refused: 0 });
 });
 
-test("an event that was refused is new when it comes again, and written once it is accepted", async () => {
+test("treats a rejected event as new when it repeats, and writes it once it is accepted", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(
@@ -128,7 +128,7 @@ test("an event that was refused is new when it comes again, and written once it 
   expect(await target.write(again(6))).toEqual({ written: 2, duplicates: 1, refused: 0 });
 });
 
-test("a unique index of the user's refuses no event that the sink knows", async () => {
+test("rejects no known event for a unique index of the user", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url);
   await asked(

@@ -1,4 +1,4 @@
-// What a target that fails leaves locked: nothing, because the next try comes only after a pause.
+// A target that fails leaves no locks, because the next try follows only after a pause.
 
 import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
@@ -55,7 +55,7 @@ test("a table whose column was altered while it was open leaves nothing locked",
   expect(await locksAt(url)).toEqual([]);
 });
 
-test("a database in which somebody else has written leaves nothing locked", async () => {
+test("a database in which another process has written leaves nothing locked", async () => {
   const url = await newDatabase(postgres);
   const target = targetAt(url);
   await target.open();

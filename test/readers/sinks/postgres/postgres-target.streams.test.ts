@@ -1,4 +1,4 @@
-// What a sink into PostgreSQL does when a stream is not the one it was, or the target is not.
+// A sink into PostgreSQL whose stream or target has changed.
 
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeEach } from "vitest";

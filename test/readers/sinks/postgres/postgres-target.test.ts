@@ -53,7 +53,7 @@ async function untilWritten(url: string, streams = 4): Promise<void> {
   await expect.poll(there, { timeout: 30_000 }).toEqual(last);
 }
 
-test("every event of every stream is there once, with all that its record has", async () => {
+test("writes every event of every stream once, with its whole record", async () => {
   const url = await newDatabase(postgres);
   const frames = randomFrames(numbersFrom(1), { count: 60, partitions: 2 });
   const warned: unknown[] = [];
@@ -69,7 +69,7 @@ test("every event of every stream is there once, with all that its record has", 
   expect(counts.duplicates).toBe(sent - counts.events);
 });
 
-test("two events under one uuid are two, each written once, and keys of older releases count", async () => {
+test("writes two events under one uuid once each, and honours keys of older releases", async () => {
   const url = await newDatabase(postgres);
   const one = { uuid: uuid(), receivedAtMs };
   const events = [
@@ -89,7 +89,7 @@ test("two events under one uuid are two, each written once, and keys of older re
   expect(await names()).toEqual(["ad", "ae", "bd"]);
   expect(sink.counts).toMatchObject({ events: 3, duplicates: 4 });
 
-  // An older release has noted the uuid of what it has written.
+  // An older release has recorded the uuid of what it has written.
   const older = { uuid: uuid(), receivedAtMs, event: "old", distinctId: "d" };
   await asked(
     url,
@@ -101,7 +101,7 @@ test("two events under one uuid are two, each written once, and keys of older re
   expect(await names()).toEqual(["ad", "ae", "bd", "newd"]);
 });
 
-test("a record's fields are columns, years 0 and 9999 and odd spellings among them", async () => {
+test("writes a record's fields as columns, including years 0 and 9999 and odd spellings", async () => {
   const url = await newDatabase(postgres);
   const properties = '{"a":  1e3,"b":"\\u00e9 \\" \\\\","c":[null,12345678901234567890.12345]}';
   const first = `{"uuid":"${uuid()}","project_id":"shop","event":"a \\"name\\" é","distinct_id":"id\\n1","timestamp":"0000-01-02T03:04:05.678Z","timestamp_sent":"2026-11-22T03:00:00.001Z","received_at":"2026-11-22T03:04:05.678Z","sent_at":"2026-11-22T03:04:05.000Z","ip":"1.2.3.4","kind":"pageview","person_profile":false,"historical":true,"properties":${properties},"$set":{"x":1},"$set_once":{"y":{}},"$unset":["z"]}`;
@@ -145,7 +145,7 @@ test("a record's fields are columns, years 0 and 9999 and odd spellings among th
   ]);
 });
 
-test("what is no record, and what PostgreSQL does not take, is put aside and stops nothing", async () => {
+test("rejects what is not a record, and what PostgreSQL does not accept, and stops for neither", async () => {
   const url = await newDatabase(postgres);
   const line = (properties: string, more: object = {}) => {
     const event = { uuid: uuid(), distinctId: "d", receivedAtMs, ...more };
@@ -197,7 +197,7 @@ test("what is no record, and what PostgreSQL does not take, is put aside and sto
   expect(counts).toMatchObject({ events: 2, rejected: 10, duplicates: 0 });
 });
 
-test("projects and lanes that are not wanted are left out", async () => {
+test("omits projects and lanes that are not selected", async () => {
   const url = await newDatabase(postgres);
   const frames = randomFrames(numbersFrom(2), { count: 40, partitions: 2 });
   await storeFrames(connection, frames);
@@ -214,7 +214,7 @@ test("projects and lanes that are not wanted are left out", async () => {
   ]);
 });
 
-test("of two sinks on one target one writes, and the other takes over when that one is gone", async () => {
+test("lets one of two sinks on one target write, and the other take over when that one is gone", async () => {
   const url = await newDatabase(postgres);
   const random = numbersFrom(3);
   const frames = randomFrames(random, { count: 30, partitions: 2 });
@@ -244,7 +244,7 @@ test("of two sinks on one target one writes, and the other takes over when that 
   expect(await eventsAt(url)).toEqual(eventsIn([...frames, ...more, ...last]));
 });
 
-test("a sink whose target was moved on by another goes on from there, and writes nothing twice", async () => {
+test("continues after another sink moved the target on, and writes nothing twice", async () => {
   const url = await newDatabase(postgres);
   const frames = randomFrames(numbersFrom(4), { count: 60, partitions: 2 });
   await storeFrames(connection, frames);
@@ -253,7 +253,7 @@ test("a sink whose target was moved on by another goes on from there, and writes
   let nth = 0;
   let moved = 0;
   target.write = async (batch) => {
-    // The same batch comes from somebody without the lock.
+    // The same batch is written by a sink without the lock.
     if (++nth === 3) await write(batch);
     return await write(batch).catch((error: Error) => {
       if (error.name === "MovedError") moved++;

@@ -1,4 +1,4 @@
-// A target that is used while it writes: two on one connection would end each other's transactions.
+// A target that is used during a write: two on one connection would end each other's transactions.
 
 import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
@@ -10,7 +10,7 @@ import { batchOf, sinkRecordOf } from "./postgres-kit.ts";
 
 const { url } = await postgresForFile();
 
-test("it is not opened under a write that is late, which is written whole or not at all", async () => {
+test("is not opened during a late write, which is written whole or not at all", async () => {
   const target = new PostgresTarget({ url, schema });
   onTestFinished(() => target.close());
   await target.open();

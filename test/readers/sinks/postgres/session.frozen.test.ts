@@ -1,4 +1,4 @@
-// A sink that stands still gives up its target.
+// A frozen sink releases its target.
 
 import { afterAll, expect, onTestFinished, test } from "vitest";
 import { readAddress } from "../../../../src/platform/postgres/address.ts";
@@ -13,7 +13,7 @@ afterAll(() => postgres.remove());
 const idleMsMax = 400;
 const work = async (): Promise<string> => "done";
 
-test("a process that stands still loses the lock to another one, an idle one keeps it", async () => {
+test("a frozen process loses the lock to another one, an idle one keeps it", async () => {
   const address = readAddress(await newDatabase(postgres));
   const sessions = [1, 2].map(() => new SinkSession(address, "penstock", idleMsMax));
   onTestFinished(async () => {
@@ -23,14 +23,14 @@ test("a process that stands still loses the lock to another one, an idle one kee
   expect(await one.run("open", work)).toBe("done");
   const sinceMs = performance.now();
   let refused = 0;
-  // Some times as long as an idle session may be.
+  // Several times the limit for an idle session.
   while (performance.now() - sinceMs < 4 * idleMsMax) {
     await expect(other.run("open", work)).rejects.toThrow(StandbyError);
     refused++;
   }
   expect(refused).toBeGreaterThan(2);
   await other.close();
-  // Nothing of this process goes on meanwhile, and its sockets stay open.
+  // This process does nothing meanwhile, and its sockets stay open.
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 4 * idleMsMax);
   expect(await other.run("open", work)).toBe("done");
   await expect(one.run("write", work)).rejects.toThrow();

@@ -1,5 +1,5 @@
-// A pooler in transaction mode: what was set and locked is in another session of the server than
-// the next transaction. A trigger changes the session as such a pooler does.
+// A pooler in transaction mode: settings and locks are in another session of the server than the
+// next transaction. A trigger changes the session as such a pooler does.
 
 import { expect, onTestFinished, test } from "vitest";
 import { readAddress } from "../../../../src/platform/postgres/address.ts";
@@ -43,7 +43,7 @@ function countsAt(url: string): Promise<Record<string, unknown>[]> {
   );
 }
 
-test("in the session of another sink nothing is written, and the sink says why", async () => {
+test("writes nothing in the session of another sink, and the sink reports why", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url, "one");
   await opened(url, "two");
@@ -57,7 +57,7 @@ test("in the session of another sink nothing is written, and the sink says why",
   expect(await countsAt(url)).toEqual([{ one: 2, two: 0 }]);
 });
 
-test("a target is not opened in another session", async () => {
+test("does not open a target in another session", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url, "one");
   await changeSession(url, { "penstock.session": "" });
@@ -66,7 +66,7 @@ test("a target is not opened in another session", async () => {
   expect(await target.open()).toMatchObject([{ sequence: 1 }]);
 });
 
-test("where a program has set another search path, events still come into their schema", async () => {
+test("writes events into their schema even if a program has set another search path", async () => {
   const url = await newDatabase(postgres);
   const target = await opened(url, "one");
   await opened(url, "two");
@@ -76,7 +76,7 @@ test("where a program has set another search path, events still come into their 
   expect(await countsAt(url)).toEqual([{ one: 2, two: 0 }]);
 });
 
-/** Two for one schema, of which the first one has met another session than its own. */
+/** Two for one schema, of which the first has received another session than its own. */
 async function pooled() {
   const address = readAddress(await newDatabase(postgres));
   const [session, holder] = [new SinkSession(address, "one"), new SinkSession(address, "one")];
@@ -91,13 +91,13 @@ async function pooled() {
   return { session, holder, work: async (): Promise<string> => "done" };
 }
 
-test("behind a pooler, a lock that is taken is not told as another sink's", async () => {
+test("does not report a taken lock behind a pooler as another sink's", async () => {
   const { session, holder, work } = await pooled();
   await expect.poll(() => holder.run("open", work).catch(String)).toBe("done");
   await expect(session.run("open", work)).rejects.toThrow(pooler);
 });
 
-test("once it has had the lock again, a lock that is taken is another sink's", async () => {
+test("reports a taken lock as another sink's once it has had the lock again", async () => {
   const { session, holder, work } = await pooled();
   await expect.poll(() => session.run("open", work).catch(String)).toBe("done");
   const lost = session.run("write", async () => {

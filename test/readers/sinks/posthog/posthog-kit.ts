@@ -1,5 +1,5 @@
-// What the tests of the sink to PostHog share: a target with short pauses, whose folder goes with
-// the test.
+// Shared by the tests of the sink to PostHog: a target with short pauses, whose folder is removed
+// with the test.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,7 +18,7 @@ export function newFolder(): string {
   return folder;
 }
 
-/** The key of a project is `key-` and its id, unless told otherwise. */
+/** The key of a project is `key-` and its id, unless given otherwise. */
 export function targetTo(
   { url }: Pick<TestUpstream, "url">,
   { limits, ...options }: Partial<TargetOptions> = {},
@@ -38,7 +38,7 @@ export function targetTo(
 
 let numbers = 0;
 
-/** A frame of live events of a project, each with a uuid of its own, and properties `n` from 0. */
+/** A frame of live events of a project, each with its own uuid, and properties `n` from 0. */
 export function frameOf(projectId: string, events: readonly Partial<TestEvent>[]): TestFrame {
   const receivedAtMs = Date.UTC(2026, 10, 22);
   return {
@@ -56,7 +56,7 @@ function nextUuid(): string {
   return `00000000-0000-4000-9000-${(++numbers).toString(16).padStart(12, "0")}`;
 }
 
-/** With a text in place of each event's properties. */
+/** The text replaces each event's properties. */
 export function withProperties(frame: TestFrame, texts: readonly string[]): TestFrame {
   const { events, projectId, lane } = frame;
   const lines = events.map((event, at) =>

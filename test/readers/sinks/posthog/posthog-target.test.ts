@@ -47,7 +47,7 @@ function asideIn(folder: string): Record<string, unknown>[] {
     .map((line) => JSON.parse(line) as Record<string, unknown>);
 }
 
-/** Each where it came first. */
+/** Each event at its first arrival. */
 function eachOnce(all: Record<string, string[]>): Record<string, string[]> {
   return Object.fromEntries(
     Object.entries(all).map(([name, uuids]) => [name, [...new Set(uuids)]]),
@@ -58,7 +58,7 @@ function hasBad({ body }: UpstreamRequest): boolean {
   return body.batch.some(({ properties }) => properties["bad"] === true);
 }
 
-test("every event of every stream arrives once, in the order of its project and lane", async () => {
+test("delivers every event of every stream once, in the order of its project and lane", async () => {
   const frames = randomFrames(numbersFrom(21), { count: 80, partitions: 2 });
   await storeFrames(connection, frames);
   upstream.play = () => delay(2, undefined);
@@ -74,7 +74,7 @@ test("every event of every stream arrives once, in the order of its project and 
   expect(target.requests.get("taken")).toBe(upstream.taken.length);
 });
 
-test("an event arrives as it was stored, with its address and what is to be unset", async () => {
+test("delivers an event as it was stored, with its address and $unset", async () => {
   const uuids = [1, 2, 3, 4].map((n) => `00000000-0000-4000-a000-00000000000${n}`);
   const record = (at: number, more: string): string =>
     `{"uuid":"${uuids[at]}","project_id":"shop","event":"a \\"name\\" é","distinct_id":"id\\n1","timestamp":"2026-01-02T03:04:05.678Z","received_at":"2026-11-22T03:04:05.678Z"${more}}`;
@@ -113,7 +113,7 @@ test("an event arrives as it was stored, with its address and what is to be unse
   });
 });
 
-test("through outages of every kind each event arrives in order, and none is put aside", async () => {
+test("delivers each event in order through outages of every kind, and rejects none", async () => {
   const folder = newFolder();
   const target = targetTo(upstream, { folder, limits: { requestEventsMax: 9, answerMsMax: 100 } });
   let asked = 0;
@@ -144,13 +144,13 @@ test("through outages of every kind each event arrives in order, and none is put
   await upstream.start();
   const sent = sentUuids([...frames, ...frames.slice(0, 1)]);
   await expect.poll(() => counts.events, within).toBe(Object.values(sent).flat().length);
-  // What is taken and answered too late is sent again.
+  // Requests that are accepted but answered too late are sent again.
   expect(eachOnce(takenUuids(upstream))).toEqual(eachOnce(sent));
   expect(asideIn(folder)).toEqual([]);
   expect(target.faults).toEqual([]);
 });
 
-test("one event that is refused is put aside with the reason, and stops no other", async () => {
+test("rejects one event that the upstream refuses, with the reason, and stops no other", async () => {
   const folder = newFolder();
   upstream.play = (request) =>
     hasBad(request) ? { status: 400, body: "a number is out of range" } : undefined;
@@ -174,7 +174,7 @@ test("one event that is refused is put aside with the reason, and stops no other
   expect(upstream.events().map(({ uuid }) => uuid)).toEqual(expected);
 });
 
-test("requests shrink to what the upstream takes, and what is too large alone is put aside", async () => {
+test("shrinks requests to what the upstream accepts, and rejects what is too large alone", async () => {
   const folder = newFolder();
   const limit = 150_000;
   upstream.play = ({ bytes }) => (bytes > limit ? { status: 413, body: "too large" } : undefined);
@@ -196,7 +196,7 @@ test("requests shrink to what the upstream takes, and what is too large alone is
   expect(upstream.requests.filter(({ bytes }) => bytes > limit).length).toBe(refused);
 });
 
-test("a key that is refused stops its project alone, until it is taken", async () => {
+test("stops only the project of a refused key, until the key is accepted", async () => {
   const folder = newFolder();
   const target = targetTo(upstream, { folder });
   const { counts, writer } = startSink(connection, target);
@@ -222,7 +222,7 @@ test("a key that is refused stops its project alone, until it is taken", async (
   expect(asideIn(folder)).toEqual([]);
 });
 
-test("while one project waits, the others go on until four batches wait with it", async () => {
+test("continues other projects while one waits, until four batches wait with it", async () => {
   upstream.play = ({ body: { api_key: key } }) =>
     key === "key-slow" ? { status: 503 } : undefined;
   const target = targetTo(upstream);
@@ -239,7 +239,7 @@ test("while one project waits, the others go on until four batches wait with it"
   expect(takenUuids(upstream)).toEqual(sentUuids(pairs.flat()));
 });
 
-test("one event of a project that is stopped holds all up in the end, and is named", async () => {
+test("is finally blocked by one event of a stopped project, and names the project", async () => {
   const others = Array.from({ length: 8 }, (_, n) => `other-${n}`);
   const isTaken = new Set(["fast"]);
   const warned: unknown[] = [];
@@ -269,7 +269,7 @@ test("one event of a project that is stopped holds all up in the end, and is nam
   expect(takenUuids(upstream)).toEqual(sentUuids(frames));
 });
 
-test("a project that is stopped and holds all up is put aside, until its key is taken", async () => {
+test("rejects the events of a stopped project that blocks all, until its key is accepted", async () => {
   const folder = newFolder();
   upstream.play = ({ body: { api_key: key } }) =>
     key === "key-closed" ? { status: 401, body: "API key is not valid" } : undefined;
@@ -293,7 +293,7 @@ test("a project that is stopped and holds all up is put aside, until its key is 
   expect(counts.rejected).toBe(12);
 });
 
-test("while an upstream takes nothing of any project, nothing is put aside", async () => {
+test("rejects nothing while an upstream accepts nothing of any project", async () => {
   const folder = newFolder();
   upstream.play = () => ({ status: 401, body: "no" });
   const pauses = { msMin: 10, msMax: 50, stoppedMs: 20, rejectAfterMs: 20 };
@@ -319,7 +319,7 @@ test.each([
       return { status: 200, body: { status: 1, dropped: batch.length, errors } };
     },
   ],
-])("an upstream that %s stops it, unless it is told to put all aside", async (_, why, play) => {
+])("stops at an upstream that %s, unless it is configured to reject all", async (_, why, play) => {
   const folder = newFolder();
   upstream.play = play;
   const events = Array.from({ length: 20 }, () => ({}));
@@ -327,10 +327,10 @@ test.each([
   const limits = { refusedMax: 8 };
   const stopped = targetTo(upstream, { folder, limits });
   const first = startSink(connection, stopped);
-  const told = new RegExp(
+  const message = new RegExp(
     `it has refused 8 events in a row, the last with ${why}: .*--accept-refused`,
   );
-  await expect.poll(() => stopped.faults.join(), within).toMatch(told);
+  await expect.poll(() => stopped.faults.join(), within).toMatch(message);
   await first.writer.close();
   await stopped.close();
   expect(asideIn(folder)).toEqual([]);
@@ -342,7 +342,7 @@ test.each([
   expect(asideIn(folder).length).toBe(20);
 });
 
-test("what is no record is put aside, and never sent", async () => {
+test("rejects what is not a record, and never sends it", async () => {
   const folder = newFolder();
   const events = [{}, {}, { uuid: almostUuid }];
   const frame = withProperties(frameOf("shop", events), ['{"fine":1}', "{broken", "{}"]);
@@ -355,7 +355,7 @@ test("what is no record is put aside, and never sent", async () => {
   ]);
 });
 
-test("an upstream that has no configuration for a key is told of, and gets the events", async () => {
+test("reports an upstream without a configuration for a key, and sends it the events", async () => {
   upstream.unknownKeys.add("key-typo");
   const target = targetTo(upstream);
   const { counts } = startSink(connection, target);
@@ -366,7 +366,7 @@ test("an upstream that has no configuration for a key is told of, and gets the e
     .toMatch(/for the keys of typo: a PostHog/);
 });
 
-test("what the writer before was to give up, another one on the same target waits for", async () => {
+test("makes another writer on the same target wait for rejections of the previous one", async () => {
   const target = targetTo(upstream);
   await startSink(connection, target).writer.close();
   let refused = 0;
@@ -376,6 +376,6 @@ test("what the writer before was to give up, another one on the same target wait
   startSink(connection, target, { counts });
   await storeFrames(connection, [frameOf("shop", [{}])]);
   await expect.poll(() => counts.events, within).toBe(1);
-  // A commit may have moved a place on without an event.
+  // A commit may have moved a position without an event.
   expect(heard.filter((written) => written !== 0)).toEqual([1]);
 });

@@ -1,4 +1,4 @@
-// What the sink to PostHog keeps in its folder: how far it is, and what it put aside.
+// The state folder of the sink to PostHog: positions and rejected events.
 
 import {
   appendFileSync,
@@ -37,7 +37,7 @@ afterEach(() => {
   upstream.play = () => undefined;
 });
 
-/** A sink that ends when so many events are written or put aside. */
+/** A sink that ends when this many events are written or rejected. */
 async function untilDone(folder: string, events: number): Promise<void> {
   const target = targetTo(upstream, { folder });
   const { writer, counts } = startSink(connection, target);
@@ -64,7 +64,7 @@ streamTests(connection, async () => {
   };
 });
 
-test("the next one goes on where the one before ended, and nothing is sent twice", async () => {
+test("continues where the previous one ended, and sends nothing twice", async () => {
   const folder = newFolder();
   const frames = [1, 2].map((n) => frameOf("shop", [{ properties: { n } }, {}]));
   for (const frame of frames) {
@@ -74,7 +74,7 @@ test("the next one goes on where the one before ended, and nothing is sent twice
   expect(takenUuids(upstream)).toEqual(sentUuids(frames));
 });
 
-test("a batch that is not done is sent again under the same uuids", async () => {
+test("sends an unfinished batch again under the same uuids", async () => {
   const folder = newFolder();
   const frame = frameOf("shop", [{}, {}]);
   await storeFrames(connection, [frame]);
@@ -85,7 +85,7 @@ test("a batch that is not done is sent again under the same uuids", async () => 
   expect(takenUuids(upstream)).toEqual({ "key-shop false": [...uuids, ...uuids] });
 });
 
-test("what was put aside for a batch that is not done is there once in the end", async () => {
+test("stores rejections of an unfinished batch once in the end", async () => {
   const folder = newFolder();
   const aside = path.join(folder, "aside.ndjson");
   const linesIn = () => readFileSync(aside, "utf8").split("\n").length - 1;
@@ -105,14 +105,14 @@ test("what was put aside for a batch that is not done is there once in the end",
       .split("\n")
       .map((line) => JSON.parse(line)),
   ).not.toThrow();
-  // Somebody has seen to them, and took the file away.
+  // An operator has handled them and removed the file.
   rmSync(aside);
   await storeFrames(connection, [frameOf("shop", [{ event: "bad" }, {}])]);
   await untilDone(folder, 2);
   expect(linesIn()).toBe(1);
 });
 
-test("a second sink stands by, and takes over when the first is gone", async () => {
+test("makes a second sink stand by, which takes over when the first is gone", async () => {
   const folder = newFolder();
   const first = targetTo(upstream, { folder });
   const one = startSink(connection, first);
@@ -130,7 +130,7 @@ test("a second sink stands by, and takes over when the first is gone", async () 
   expect(takenUuids(upstream)).toEqual(sentUuids(frames));
 });
 
-test("a folder that holds something else, or another upstream's state, is left as it is", async () => {
+test("leaves a folder unchanged that holds something else, or another upstream's state", async () => {
   const folder = newFolder();
   await storeFrames(connection, [frameOf("shop", [{}])]);
   await untilDone(folder, 1);
@@ -149,18 +149,18 @@ test("a folder that holds something else, or another upstream's state, is left a
   writeFileSync(file, state);
 });
 
-test("a link in the place of what is put aside is not followed", async () => {
+test("does not follow a link in place of the rejected events' file", async () => {
   const folder = newFolder();
   const other = path.join(folder, "other");
-  writeFileSync(other, "somebody's");
+  writeFileSync(other, "foreign");
   symlinkSync(other, path.join(folder, "aside.ndjson"));
   const target = targetTo(upstream, { folder });
   await expect(target.open()).rejects.toThrow(/aside\.ndjson: it is no file but a link/);
   await target.close();
-  expect(readFileSync(other, "utf8")).toBe("somebody's");
+  expect(readFileSync(other, "utf8")).toBe("foreign");
 });
 
-test("where the folder cannot be written nothing counts, and it goes on when it can be", async () => {
+test("counts nothing while the folder is not writable, and continues when it is", async () => {
   const folder = newFolder();
   const target = targetTo(upstream, { folder });
   const { counts, writer } = startSink(connection, target);
@@ -172,7 +172,7 @@ test("where the folder cannot be written nothing counts, and it goes on when it 
   expect(new Set(upstream.events().map(({ uuid }) => uuid)).size).toBe(1);
 });
 
-test("where the state cannot be written at the start, nothing is sent until it can be", async () => {
+test("sends nothing at start until the state can be written", async () => {
   const folder = newFolder();
   const inTheWay = path.join(folder, "positions.json.new");
   mkdirSync(inTheWay);

@@ -1,4 +1,4 @@
-// What the sink makes of each answer of an upstream.
+// How the sink reads each answer of an upstream.
 
 import { expect, test } from "vitest";
 import {
@@ -20,11 +20,11 @@ test.each([
   ["of a limit that is not of events", { status: "Ok", quota_limited: ["recordings"] }],
   ["of a Penstock gateway", { status: "Ok", accepted: 3, dropped: 0 }],
   ["with warnings of what is stored", { status: "Ok", warnings: [note(1, "missing_set")] }],
-])("a 200 takes all: %s", (_, said) => {
+])("takes a 200 as accepting all: %s", (_, said) => {
   expect(read(200, said)).toEqual({ kind: "taken", refused: [] });
 });
 
-test("what a Penstock gateway leaves out and names is refused alone", () => {
+test("rejects only the events that a Penstock gateway drops and names", () => {
   const said = {
     ...{ status: "Ok", accepted: 1, dropped: 2 },
     ...{ errors: [note(2, "event_too_large")], warnings: [note(0, "no_event"), note(1, "x")] },
@@ -61,11 +61,11 @@ test.each([
   [500, "", "retry"],
   [503, "", "retry"],
   [599, "", "retry"],
-] as const)("%d with %j: %s", (status, said, kind) => {
+] as const)("reads %d with %j: %s", (status, said, kind) => {
   expect(read(status, said).kind).toBe(kind);
 });
 
-test("an upstream says how long to wait in seconds or by a date, and is not waited for too long", () => {
+test("reads the wait time in seconds or as a date, and limits it", () => {
   const wait = (header: string) => {
     const answer = read(503, "", header);
     return answer.kind === "retry" ? answer.afterMs : undefined;
@@ -80,7 +80,7 @@ test("an upstream says how long to wait in seconds or by a date, and is not wait
   expect(near).toBeLessThanOrEqual(60_000);
 });
 
-test("what is shown of an answer is one short line, of a problem its detail", () => {
+test("shows one short line of an answer, and the detail of a problem", () => {
   const why = (said: unknown) => {
     const answer = read(503, said);
     return answer.kind === "retry" ? answer.why : "";
