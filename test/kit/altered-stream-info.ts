@@ -1,11 +1,11 @@
-// A connection on which a server's answers about streams say what the test would have them say.
+// A connection on which the test changes a server's answers about streams.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { Msg, NatsConnection } from "@nats-io/nats-core";
 
 /**
- * The members that `altered` answers stand in place of the server's own. Where it answers
- * undefined, or another thing was asked for, the server's answer stays as it is.
+ * The members that `altered` returns replace the server's own. If it returns undefined, or for
+ * other requests, the server's answer is unchanged.
  */
 export function alteredStreamInfo(
   connection: NatsConnection,

@@ -1,9 +1,9 @@
-// A real Chromium, for the pages that tests look at.
+// A real Chromium, for tests of web pages.
 
 import { type Browser, chromium } from "playwright-core";
 
-// Chromium does not start as root with a sandbox. Most of the other flags turn off what it asks of
-// its maker's servers.
+// Chromium as root does not start with a sandbox. Most of the other flags turn off requests to its
+// vendor's servers.
 const flags = [
   "--headless",
   "--no-sandbox",

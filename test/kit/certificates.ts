@@ -1,6 +1,6 @@
-// The test kit's certificates: an authority made for one test, and what it signs, as PEM files in a
-// folder of their own that goes away with the test process. EC keys, because they are made at once.
-// No program from outside is needed.
+// The test kit's certificates: an authority created for one test, and the certificates that it
+// signs, as PEM files in a folder that is removed with the test process. EC keys, because they are
+// generated at once. No external program is needed.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -16,8 +16,8 @@ export interface PemPair {
 
 interface CertificateOptions {
   /**
-   * The common name, and the name of the files. A second certificate of the same name is written
-   * over the first, as by a renewal. Default "server".
+   * The common name, and the name of the files. A second certificate of the same name overwrites
+   * the first, as in a renewal. Default "server".
    */
   readonly name?: string;
   /** DNS names; default "localhost". */
@@ -25,7 +25,7 @@ interface CertificateOptions {
   /** Addresses; default 127.0.0.1 and ::1. */
   readonly addresses?: readonly string[];
   readonly notBefore?: Date;
-  /** When the certificate ends; may lie in the past. Default: in a day. */
+  /** The end of the certificate's validity; may be in the past. Default: in a day. */
   readonly notAfter?: Date;
 }
 
@@ -36,8 +36,7 @@ export interface TestAuthority {
   readonly caFile: string;
   server(options?: CertificateOptions): Promise<PemPair>;
   /**
-   * A certificate for a client that shows who it is. It holds the client's own name and no
-   * addresses.
+   * A certificate for a client. It holds the client's own name and no addresses.
    */
   client(options?: Pick<CertificateOptions, "name" | "notBefore" | "notAfter">): Promise<PemPair>;
 }
@@ -49,7 +48,7 @@ const ofAuthority = [
   { name: "keyUsage", keyCertSign: true, cRLSign: true, critical: true },
 ] as const;
 
-/** Makes a new authority. What one authority signs, another does not vouch for. */
+/** Creates a new authority. Certificates of one authority are not valid for another. */
 export async function createAuthority(name = "penstock test authority"): Promise<TestAuthority> {
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-pem-"));
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));

@@ -1,6 +1,6 @@
-// Questions to a test's ClickHouse past whatever is tested.
+// Queries to a test's ClickHouse that bypass the code under test.
 
-/** The rows that are answered; numbers of 64 bits as strings. Rejects with what the server says. */
+/** Returns the rows, with 64-bit numbers as strings. Rejects with the server's message. */
 export async function askedClickHouse(
   url: string,
   sql: string,

@@ -1,6 +1,6 @@
-// The one way in which tests start a ClickHouse server: a real one on a port of loopback with a
-// data folder of its own. kill, freeze and restart are test tools; port and data stay. A shell
-// holds the server on a leash: however the test process ends, the server and its folder go too.
+// The only way in which tests start a ClickHouse server: a real one on a loopback port with its own
+// data folder. Tests may kill, freeze and restart it; port and data stay. A shell holds the server
+// on a leash: however the test process ends, the server and its folder are removed.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import {
@@ -21,23 +21,23 @@ import { untilStopped } from "./nats-server.ts";
 import { findTestProgram, leashScript, type TestProgram } from "./test-program.ts";
 
 export interface TestClickHouseOptions {
-  /** PEM files, to speak TLS too. */
+  /** PEM files, to serve TLS too. */
   readonly tls?: { readonly certFile: string; readonly keyFile: string };
-  /** Settings of every query, as `max_memory_usage: "1000000"`. */
+  /** Settings of every query, such as `max_memory_usage: "1000000"`. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** False: what is written twice stays so, for it to be counted. Default: it merges. */
+  /** False: repeated rows remain, so that they can be counted. Default: they are merged. */
   readonly merges?: boolean;
 }
 
 export interface TestClickHouse {
-  /** With user and password; stays the same through a restart. */
+  /** With user and password; unchanged by a restart. */
   readonly url: string;
-  /** The same by TLS, where it was asked for. */
+  /** The same with TLS, if it was requested. */
   readonly tlsUrl: string;
   readonly user: string;
   readonly password: string;
   readonly pid: number;
-  /** SIGKILL; waits until it is gone. */
+  /** SIGKILL; waits until the server has ended. */
   kill(): Promise<void>;
   /** Kills it if it runs, and starts it on the same data. */
   restart(changed?: TestClickHouseOptions): Promise<void>;
@@ -53,7 +53,7 @@ const password = "pass-word-of-tests";
 const startMsMax = 30_000;
 
 /**
- * Fetches a ClickHouse if need be. Undefined where this host can have none, which is said on
+ * Fetches a ClickHouse if necessary. Undefined if this host cannot run one, which is reported on
  * standard error.
  */
 export async function findClickHouse(): Promise<TestProgram | undefined> {
@@ -63,7 +63,7 @@ export async function findClickHouse(): Promise<TestProgram | undefined> {
   return undefined;
 }
 
-/** The caller calls remove() in the end. */
+/** The caller must call remove(). */
 export async function startClickHouse(
   program: TestProgram,
   options: TestClickHouseOptions = {},
@@ -143,7 +143,7 @@ class Server {
     await this.#untilReady();
   }
 
-  /** Gives the file of the server's configuration. */
+  /** Returns the path of the server's configuration. */
   #configure({ tls, settings = {}, merges = true }: TestClickHouseOptions): string {
     const at = (name: string): string => path.join(this.#folder, name);
     for (const name of ["data", "tmp", "files"]) mkdirSync(at(name), { recursive: true });

@@ -1,4 +1,4 @@
-// The first bytes of a TLS handshake, which a flood sends again and again without any cryptography.
+// The first bytes of a TLS handshake, which a flood sends repeatedly without any cryptography.
 
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";

@@ -1,5 +1,5 @@
-// The outside world of a command that runs in the test's own process: what it prints is kept, and
-// the test says when it is to stop.
+// The environment of a command that runs in the test's own process: its output is recorded, and the
+// test decides when it stops.
 
 import { Readable, Writable } from "node:stream";
 import type { CommandContext } from "../../src/commands/context.ts";

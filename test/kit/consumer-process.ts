@@ -1,6 +1,6 @@
-// A reader as a process of its own, which tests kill: `node test/kit/consumer-process.ts <NATS url>
-// <durable> <file>`. Appends the uuid of each event to the file, then acknowledges the frame. Says
-// "read" for each frame on standard output.
+// A reader as a separate process, which tests kill: `node test/kit/consumer-process.ts <NATS url>
+// <durable> <file>`. Appends the uuid of each event to the file, then acknowledges the frame.
+// Prints "read" for each frame.
 
 import { appendFileSync } from "node:fs";
 import { consume } from "../../src/readers/consumer/consume.ts";

@@ -1,4 +1,4 @@
-// What a request costs a project's limits, for tests that ask a meter without an intake.
+// The cost of a request to a project's limits, for tests that use a meter without an intake.
 
 import type {
   MeterRefusal,
@@ -11,7 +11,7 @@ export function costOf(events: number, bytes: number, expansion = 0): RequestCos
   return { events, bytes, expansion };
 }
 
-/** Why the meter refuses the request; undefined if it has taken the cost. */
+/** Why the meter rejects the request; undefined if it has taken the cost. */
 export function refusalOf(
   meter: Pick<ProjectMeter, "take">,
   cost: RequestCost,
@@ -20,12 +20,12 @@ export function refusalOf(
   return "waitMs" in taken ? taken : undefined;
 }
 
-/** 0 if the meter has taken the cost. */
+/** The time to wait, or 0 if the meter has taken the cost. */
 export function waitMsOf(meter: Pick<ProjectMeter, "take">, cost: RequestCost): number {
   return refusalOf(meter, cost)?.waitMs ?? 0;
 }
 
-/** Throws if the meter refuses the request. */
+/** Throws if the meter rejects the request. */
 export function takenOf(meter: Pick<ProjectMeter, "take">, cost: RequestCost): Taken {
   const taken = meter.take(cost);
   if ("waitMs" in taken) throw new Error(`take cost: refused for ${taken.what}`);

@@ -1,5 +1,5 @@
-// Records as the gateway stores them, and what the reader of frames makes of lines: for tests of
-// what events do.
+// Records as the gateway stores them, and lines as the frame reader returns them: for tests of the
+// effects of events.
 
 import { FrameLines } from "../../src/readers/effects/lines/frame-lines.ts";
 import type { StoredLine } from "../../src/readers/effects/lines/line.ts";
@@ -10,7 +10,7 @@ export const eventUuid = "0190c8b2-7f3a-7c11-9d2e-3f4a5b6c7d8e";
 export const receivedAtMs = Date.UTC(2026, 0, 2, 3, 4, 5, 700);
 export const timeMs = receivedAtMs - 22;
 
-/** A record in the order of the gateway's. A field that is undefined is left out. */
+/** A record with the gateway's field order. Undefined fields are omitted. */
 export function recordOf(fields: Readonly<Record<string, unknown>> = {}): string {
   return JSON.stringify({
     uuid: eventUuid,
@@ -43,7 +43,7 @@ export function frameOf(text: string | Uint8Array, wanted: Partial<StoredFrame> 
   };
 }
 
-/** What a StoredLine says, as an object that stays. */
+/** The content of a StoredLine, as an object that stays valid. */
 interface ReadLine extends Omit<StoredLine, "frame" | "line" | "effect" | "stamp" | "place"> {
   readonly effect: EventEffect;
 }
@@ -86,7 +86,7 @@ export function readFrame(frame: StoredFrame, reader?: FrameLines): ReadFrame {
   return { lines, unreadable };
 }
 
-/** The one line of a frame that has no other. */
+/** The only line of a frame. */
 export function readLine(text: string, wanted: Partial<StoredFrame> = {}): ReadLine {
   const { lines, unreadable } = readFrame(frameOf(text, wanted));
   const line = lines.get(0);
@@ -94,7 +94,7 @@ export function readLine(text: string, wanted: Partial<StoredFrame> = {}): ReadL
   return line;
 }
 
-/** What an event does: an effect that does nothing, with the wanted parts. */
+/** The effect of an event: one without any effect, with the given parts. */
 export function effectOf(wanted: Partial<EventEffect> = {}): EventEffect {
   return {
     projectId: "p",

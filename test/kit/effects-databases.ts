@@ -1,6 +1,5 @@
-// Databases of the effects, of either kind, for tests and fault scenarios that hold both to the
-// same: a SQLite file in a folder of its own, or a database on a PostgreSQL server that is started
-// for it.
+// Databases of the effects, of either kind, for tests and fault scenarios that check both: a SQLite
+// file in its own folder, or a database on a PostgreSQL server started for it.
 
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,15 +13,15 @@ export type DatabaseKind = "SQLite" | "PostgreSQL";
 
 export interface EffectsDatabases {
   readonly kind: DatabaseKind;
-  /** The server, where there is one. */
+  /** The server, if there is one. */
   readonly postgres: TestPostgres | undefined;
-  /** A new, empty one. */
+  /** Creates a new, empty database. */
   newDatabase(): Promise<StorePlace>;
-  /** Sets the database aside as it is; nobody has it open. Gives what `restore` takes. */
+  /** Copies the database, which must not be open. Returns the argument for `restore`. */
   copy(place: StorePlace): Promise<string>;
-  /** Puts the copy in its place. With PostgreSQL that is so for all databases of the server. */
+  /** Restores the copy. With PostgreSQL this affects all databases of the server. */
   restore(place: StorePlace, copy: string): Promise<void>;
-  /** Takes the writer's lock from whoever has it, as a lost connection or a lost file does. */
+  /** Takes the writer's lock from its holder, as a lost connection or a lost file does. */
   breakLock(place: StorePlace): Promise<void>;
   remove(): Promise<void>;
 }
@@ -36,7 +35,7 @@ export async function startDatabases(
     : new PostgresDatabases(await startPostgres(options));
 }
 
-/** The caller closes it. */
+/** The caller must close it. */
 export async function openedStore(place: StorePlace): Promise<EffectsStore> {
   const store = await storeAt(place);
   await store.open();
@@ -61,7 +60,7 @@ class SqliteFiles implements EffectsDatabases {
   }
 
   async restore(place: StorePlace, copy: string): Promise<void> {
-    // A log of changes that belongs to another file would be replayed into this one.
+    // A change log of another file would be replayed into this one.
     for (const suffix of ["-wal", "-shm"]) rmSync(`${fileOf(place)}${suffix}`, { force: true });
     cpSync(copy, fileOf(place));
   }
@@ -126,7 +125,7 @@ function fileOf(place: StorePlace): string {
   throw new Error("a file of SQLite was expected");
 }
 
-/** How a process of its own is told the place: as PENSTOCK_EFFECTS_URL has it. */
+/** The place as a separate process gets it: in the format of PENSTOCK_EFFECTS_URL. */
 export function urlOf(place: StorePlace): string {
   return place.kind === "sqlite" ? `sqlite:${place.file}` : place.url;
 }

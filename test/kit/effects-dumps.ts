@@ -1,5 +1,5 @@
-// What came of stored events, as lines that can be compared: the dump of a database, that of an
-// undisturbed run over the same streams, and how two dumps differ.
+// The effects of stored events as comparable lines: the dump of a database, that of an undisturbed
+// run over the same streams, and the differences between two dumps.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { jetstreamManager } from "@nats-io/jetstream";
@@ -18,7 +18,9 @@ export async function dumpOf(reader: EffectsReader): Promise<string[]> {
   return lines;
 }
 
-/** What stands in one of the dumps alone; the first of it, so that a difference can be read. */
+/**
+ * Lines that are in only one of the dumps; only the first ones, so that a difference is readable.
+ */
 export function apart(one: readonly string[], other: readonly string[]): string[] {
   const [ours, theirs] = [new Set(one), new Set(other)];
   const more = one.filter((line) => !theirs.has(line)).map((line) => `- ${line}`);
@@ -41,7 +43,7 @@ async function notApplied(
   return [...ends];
 }
 
-/** Waits until the database is as far as the streams. */
+/** Waits until the database has applied everything in the streams. */
 export async function untilApplied(
   reader: EffectsReader,
   connection: NatsConnection,
@@ -55,7 +57,7 @@ export async function untilApplied(
       if (left.length === 0) return;
       found = JSON.stringify(left);
     } catch (error) {
-      // A connection, or a server, that is being started again.
+      // A connection, or a server, that is being restarted.
       found = (error as Error).message;
     }
     await delay(pollMs);
@@ -65,7 +67,7 @@ export async function untilApplied(
 
 type WriterSettings = Omit<EffectsWriterOptions, "prefix" | "log" | "store">;
 
-/** What comes of the streams in one run that nothing disturbs, in this empty store. */
+/** Applies the streams to this empty store in one undisturbed run. */
 export async function undisturbedDump(
   store: EffectsStore,
   settings: WriterSettings,

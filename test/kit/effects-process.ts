@@ -1,7 +1,6 @@
-// A writer as a process of its own, which tests kill and freeze: `node test/kit/effects-process.ts
-// <NATS url> <PENSTOCK_EFFECTS_URL> <events of a batch> [<bytes of changed rows>]`. Says each begin
-// and end of a commit in a line of standard output, what it warns of, and why it ended. Runs until
-// it is told to stop.
+// A writer as a separate process, which tests kill and freeze: `node test/kit/effects-process.ts
+// <NATS url> <PENSTOCK_EFFECTS_URL> <events of a batch> [<bytes of changed rows>]`. Prints a line
+// for each begin and end of a commit, each warning, and why it ended. Runs until it is stopped.
 
 import { connect } from "@nats-io/transport-node";
 import { storeAt, storePlace } from "../../src/readers/effects/store/open.ts";

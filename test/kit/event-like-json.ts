@@ -1,5 +1,5 @@
-// Random JSON texts in the shape of events and batches, with everything odd a client could send:
-// reserved keys at every level, twice, escaped, of the wrong type, white space and line breaks
+// Random JSON texts in the shape of events and batches, with every oddity a client could send:
+// reserved keys at every level, duplicated, escaped, of the wrong type, white space and line breaks
 // between tokens, escaped surrogates.
 
 import fc from "fast-check";
@@ -71,7 +71,7 @@ function keyOf(names: readonly string[]): fc.Arbitrary<string> {
   );
 }
 
-// An object whose keys are mostly the given names, and whose values are mostly what belongs there.
+// An object whose keys are mostly the given names, and whose values mostly fit them.
 function objectOf(
   names: readonly string[],
   inner: ReadonlyMap<string, fc.Arbitrary<string>>,
@@ -145,7 +145,7 @@ export const eventLikeJson: fc.Arbitrary<string> = fc
   .tuple(whiteSpace, root, whiteSpace)
   .map(([before, text, after]) => before + text + after);
 
-/** Bytes near a valid JSON text: some overwritten, put in, or taken out. */
+/** Bytes near a valid JSON text: some overwritten, inserted, or removed. */
 export const mutatedJson: fc.Arbitrary<Buffer> = fc
   .tuple(
     eventLikeJson,

@@ -1,4 +1,4 @@
-// A link to NATS on which a test sees each message, and may drop it.
+// A link to NATS on which a test receives each message, and may drop it.
 
 import type { NatsLink } from "../../src/platform/nats/link.ts";
 

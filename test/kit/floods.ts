@@ -1,6 +1,6 @@
-// What the tests of floods and hostile requests share: bytes over raw sockets and the answer to
-// them, small requests beside that, and what the gateway's process weighs meanwhile. The gateway is
-// a process of its own: see the kit of the workers.
+// Shared by the tests of floods and hostile requests: bytes over raw sockets and their answers,
+// small requests meanwhile, and the memory of the gateway's process. The gateway is a separate
+// process: see the kit of the workers.
 
 import { existsSync, readFileSync } from "node:fs";
 import { createConnection, type Socket } from "node:net";
@@ -12,14 +12,14 @@ export interface Sent {
   readonly status: number;
   readonly code: string;
   /**
-   * `uploadMs`: from the connection to the last byte in the kernel's hands. `answerMs`: from there
-   * to the answer.
+   * `uploadMs`: from the connection until the kernel has the last byte. `answerMs`: from there to
+   * the answer.
    */
   readonly uploadMs: number;
   readonly answerMs: number;
 }
 
-/** Sends a POST on a connection of its own, its body in pieces as fast as the kernel takes them. */
+/** Sends a POST on a new connection, its body in pieces as fast as the kernel takes them. */
 export function send(
   port: number,
   body: Uint8Array,
@@ -94,9 +94,9 @@ interface SmallRequests {
   }>;
 }
 
-/** Sends one small event after the other; each leaves when the one before is answered. */
+/** Sends one small event after another; each is sent when the previous one is answered. */
 export function startSmallRequests(url: string, key: string): SmallRequests {
-  // A connection of its own: one that was idle for long may be closed by the gateway at any moment.
+  // A new connection: the gateway may close one that was idle for long at any moment.
   const client = new Client(url);
   let stopped = false;
   const took: number[] = [];
@@ -133,14 +133,14 @@ export function startSmallRequests(url: string, key: string): SmallRequests {
 let noteIsPrinted = false;
 
 /**
- * Bytes of memory that the process has in hand now. Without /proc the answer is 0, which every
- * limit allows, and a note says so.
+ * The process's current memory in bytes. Without /proc the answer is 0, which every limit allows,
+ * and a note reports that.
  */
 export function residentBytes(pid: number): number {
   return fieldOf(pid, "VmRSS");
 }
 
-/** The most memory that the process has had, in bytes; 0 without /proc, as above. */
+/** The peak memory of the process in bytes; 0 without /proc, as above. */
 export function peakBytes(pid: number): number {
   return fieldOf(pid, "VmHWM");
 }
@@ -149,7 +149,7 @@ function fieldOf(pid: number, field: string): number {
   if (!existsSync("/proc/self/status")) {
     if (!noteIsPrinted)
       console.warn(
-        "note: there is no /proc here (Linux is needed): what a process weighs is not checked",
+        "note: there is no /proc here (Linux is needed): the memory of processes is not checked",
       );
     noteIsPrinted = true;
     return 0;

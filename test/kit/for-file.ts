@@ -1,6 +1,5 @@
-// A gateway, a nats-server, a PostgreSQL or a ClickHouse for all tests of a file, which ends after
-// the last of them. It is awaited at the top of the file, so one that does not start fails the
-// file.
+// A gateway, a nats-server, a PostgreSQL or a ClickHouse for all tests of a file, stopped after the
+// last of them. It is awaited at the top of the file, so if it does not start, the file fails.
 
 import { afterAll } from "vitest";
 import {
@@ -33,7 +32,9 @@ export async function postgresForFile(options: TestPostgresOptions = {}): Promis
   return server;
 }
 
-/** None where this host can have none, which is said; else one. For `describe.each`. */
+/**
+ * An empty list if this host cannot run one, which is reported; otherwise one. For `describe.each`.
+ */
 export async function clickHousesForFile(
   options: TestClickHouseOptions = {},
 ): Promise<TestClickHouse[]> {

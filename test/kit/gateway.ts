@@ -1,6 +1,6 @@
 // The test kit's gateway: the real one, in this process, on random ports, against a nats-server of
-// the kit. Projects are made as an operator makes them; what is stored is read back by a client of
-// its own.
+// the kit. Projects are created as by an operator; stored events are read back by a separate
+// client.
 
 import { randomBytes } from "node:crypto";
 import { type ConsumerMessages, type JsMsg, jetstream, jetstreamManager } from "@nats-io/jetstream";
@@ -37,20 +37,20 @@ export interface TestGateway {
   readonly port: number;
   readonly nats: TestNatsServer;
   readonly config: Config;
-  /** A new project with a key of its own, known to the gateway. */
+  /** A new project with a new key, known to the gateway. */
   project(): Promise<TestProject>;
-  /** As many of them; at once this takes far less time than one by one. */
+  /** As many of them; concurrently this takes far less time than one by one. */
   projects(count: number): Promise<TestProject[]>;
-  /** Sets the project's quota; the gateway knows the new one within a second. */
+  /** Sets the project's quota; the gateway applies the new one within a second. */
   limit(project: TestProject, quota: ProjectQuota | undefined): Promise<void>;
-  /** All frames stored for the project on the lane, in stream order. */
+  /** All frames stored for the project in the lane, in stream order. */
   frames(project: TestProject, lane?: Lane): Promise<StoredFrame[]>;
   events(project: TestProject, lane?: Lane): Promise<StoredEvent[]>;
   post(path: string, body: unknown, headers?: Record<string, string>): Promise<Answer>;
   metrics(): Promise<string>;
-  /** Closes the gateway alone. */
+  /** Closes only the gateway. */
   close(): Promise<void>;
-  /** Ends everything: gateway, client, nats-server. */
+  /** Stops everything: gateway, client, nats-server. */
   stop(): Promise<void>;
 }
 
@@ -62,7 +62,7 @@ export interface Answer {
 
 export interface TestGatewayOptions {
   readonly nats?: TestNatsServerOptions;
-  /** A running server to use; it is left running by `stop`. */
+  /** A running server to use; `stop` leaves it running. */
   readonly server?: TestNatsServer;
   /** PENSTOCK_* variables. */
   readonly env?: Record<string, string>;
@@ -96,7 +96,7 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
       for (const { id, key } of added)
         await addProject(connection, { prefix: config.subjectPrefix, id, key, replicas: 1 });
     });
-    // Not asked with requests, which would be counted and be among the client warnings.
+    // Not checked with requests, which would be counted and be among the client warnings.
     await until(async () => (await known()) >= knownBefore + count);
     const { key } = added.at(-1)!;
     await until(async () => (await post("/batch/", { api_key: key, batch: [] })).status === 200);
@@ -110,8 +110,8 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
   }
 
   /**
-   * Runs the action with a new connection. One that was made before a restart of the server may
-   * still be looking for it.
+   * Runs the action with a new connection. One opened before a restart of the server may still be
+   * reconnecting.
    */
   async function withClient<T>(action: (connection: NatsConnection) => Promise<T>): Promise<T> {
     const connection = await connect({ servers: nats.url, ...credentials });
@@ -198,7 +198,7 @@ function testConfig(nats: TestNatsServer, env: Record<string, string>): Config {
 }
 
 /**
- * All messages stored on the subject, read through an ordered consumer of the stream that has it.
+ * All messages stored on the subject, read through an ordered consumer of its stream.
  */
 export async function readFrames(
   connection: NatsConnection,
@@ -236,7 +236,7 @@ function storedFrame(message: JsMsg): StoredFrame {
   };
 }
 
-/** Polls until the condition holds; throws past the deadline. */
+/** Polls until the condition holds; throws after the deadline. */
 export async function until(
   condition: () => boolean | Promise<boolean>,
   timeoutMs = 30_000,

@@ -1,6 +1,6 @@
-// What the tests of hostile requests share: a gateway in a process of its own, raw bytes to it in
-// the pieces a test says, what came back until the connection ended or enough answers were there,
-// and what is in the stream at the end.
+// Shared by the tests of hostile requests: a gateway in a separate process, raw bytes to it in the
+// given pieces, the answers until the connection ends or there are enough, and what is in the
+// stream at the end.
 
 import { createConnection, type Socket } from "node:net";
 import { expect } from "vitest";
@@ -39,7 +39,7 @@ export function event(distinctId: string, more: object = {}): string {
   return JSON.stringify({ api_key: key, event: "e", distinct_id: distinctId, ...more });
 }
 
-/** A request as bytes, with a `Content-Length` unless `headers` say how long the body is. */
+/** A request as bytes, with a `Content-Length` unless `headers` state the length of the body. */
 export function request(
   body: string | Uint8Array,
   headers: readonly string[] = [`Content-Length: ${Buffer.byteLength(body)}`],
@@ -58,16 +58,17 @@ export interface Heard {
 
 export interface RawOptions {
   /**
-   * How many answers to wait for; one by default. The end of the connection ends the waiting too.
+   * The number of answers to wait for; one by default. The end of the connection also ends the
+   * wait.
    */
   readonly answers?: number;
-  /** Ends our side after the last byte. */
+  /** Closes the client's side after the last byte. */
   readonly fin?: boolean;
 }
 
 const waitMsMax = 20_000;
 
-/** Writes the pieces, each in a segment of its own as far as TCP goes, and listens. */
+/** Writes the pieces, each in its own segment as far as TCP allows, and reads the answers. */
 export function raw(
   port: number,
   pieces: readonly Uint8Array[],
@@ -111,7 +112,7 @@ export function raw(
       for (const piece of pieces) {
         if (socket.destroyed) return;
         await new Promise((written) => socket.write(piece, written));
-        // A turn of the loop gives the gateway its chance to see the piece by itself.
+        // A turn of the loop lets the gateway read the piece separately.
         if (pieces.length > 1) await new Promise((turn) => setImmediate(turn));
       }
       if (fin) socket.end();
@@ -119,7 +120,7 @@ export function raw(
   });
 }
 
-/** The statuses of the answers that are whole. */
+/** The statuses of the complete answers. */
 export function statusesIn(text: string): number[] {
   const found: number[] = [];
   for (let at = 0; ; ) {
@@ -144,7 +145,7 @@ export async function stored({ nats }: Target): Promise<string[]> {
 
 /**
  * What must hold after anything a client does: the process runs, a request on a new connection is
- * answered 200, nothing is in flight, and memory is back near what it was.
+ * answered 200, nothing is in flight, and memory is nearly as before.
  */
 export async function expectUnharmed({
   gateway,

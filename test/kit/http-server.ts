@@ -1,6 +1,6 @@
-// The http tests' server: the real uWebSockets.js server with an intake that records what it is
-// handed and answers at once, later, or never. Requests go over raw sockets, so that a test says
-// which bytes travel when.
+// The server of the http tests: the real uWebSockets.js server with an intake that records what it
+// gets and answers at once, later, or never. Requests are sent over raw sockets, so that a test
+// controls which bytes are sent when.
 
 import { createConnection, type Socket } from "node:net";
 import { afterEach, expect } from "vitest";
@@ -44,7 +44,7 @@ export interface TestServer {
   readonly port: number;
   readonly http: HttpServer;
   readonly admission: Admission;
-  /** What the intake was handed, in order. */
+  /** What the intake received, in order. */
   readonly taken: Taken[];
   readonly finished: string[];
   readonly aborted: string[];
@@ -62,13 +62,13 @@ export interface TestServerConfig {
   readonly recordIp?: boolean;
   readonly host?: string;
   readonly connectionId?: ConnectionId | undefined;
-  /** The trusted proxies, written as in the setting. */
+  /** The trusted proxies, in the format of the setting. */
   readonly trustedProxies?: string;
   readonly proxyProtocol?: boolean;
   readonly connectionsMax?: number;
   readonly addressConnectionsMax?: number;
   readonly certificate?: CertificateFiles;
-  /** The addon's where nothing is said; `undefined` for node:zlib alone. */
+  /** The addon's by default; `undefined` for node:zlib alone. */
   readonly inflater?: QuickInflater | undefined;
   readonly peek?: Peek | undefined;
   readonly files?: StaticFiles | undefined;
@@ -80,7 +80,7 @@ const open: { server: TestServer; sockets: Socket[] }[] = [];
 
 /**
  * Starts a server for one test and closes it after the test. By then all bytes in flight must have
- * been given back.
+ * been released.
  */
 export async function startTestServer(config: TestServerConfig = {}): Promise<TestServer> {
   const admission = createAdmission(config.inflightBytesMax ?? inflightBytesMax);
@@ -162,7 +162,7 @@ export async function until(condition: () => boolean, what: string): Promise<voi
   }
 }
 
-/** A drain stops to listen in its second turn of the event loop, and waits from then on. */
+/** A drain stops listening in its second turn of the event loop, and waits from then on. */
 export async function untilItListensNoMore(): Promise<void> {
   for (let turns = 0; turns < 2; turns++) await new Promise(setImmediate);
 }
@@ -176,16 +176,16 @@ export interface Reply {
 export interface Wire {
   readonly socket: Socket;
   write(bytes: string | Uint8Array): void;
-  /** The next reply; reads as many bytes as its Content-Length says (none after a HEAD). */
+  /** The next reply; reads as many bytes as its Content-Length states (none after a HEAD). */
   reply(headOnly?: boolean): Promise<Reply>;
-  /** Resolves when the server has ended the connection. */
+  /** Resolves when the server has closed the connection. */
   ended(): Promise<void>;
   closed(): boolean;
 }
 
 /**
- * Opens a new connection, from the address `from` if given. Writes leave at once, each in a segment
- * of its own.
+ * Opens a new connection, from the address `from` if given. Writes are sent at once, each in its
+ * own segment.
  */
 export async function connectTo(
   server: TestServer,
@@ -260,7 +260,7 @@ export function post(
   return Buffer.concat([head({ "Content-Length": String(bytes.length), ...headers }), bytes]);
 }
 
-/** The head of a POST to /capture/, with what is given. */
+/** The head of a POST to /capture/, with the given headers. */
 export function head(headers: Readonly<Record<string, string>>, line = "POST /capture/"): Buffer {
   const lines = Object.entries({ Host: "penstock", ...headers }).map(
     ([name, value]) => `${name}: ${value}\r\n`,

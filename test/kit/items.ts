@@ -1,5 +1,5 @@
-// The items of a body by themselves: the real scanner, rules and record writer, without a gateway
-// around them, so that time and clocks are what a test says, and thousands of bodies take a moment.
+// The items of a body alone: the real scanner, rules and record writer without a gateway, so that
+// the test controls time and clocks, and thousands of bodies take a moment.
 
 import { randomFillSync } from "node:crypto";
 import { Typos } from "../../src/gateway/intake/hints.ts";
@@ -22,7 +22,7 @@ interface Taken {
   /** The stored lines, one event each. */
   readonly lines: readonly string[];
   readonly records: readonly StoredRecord[];
-  /** The bytes that each line was measured to take at most, before it was written. */
+  /** The measured maximum of each line's bytes, before it was written. */
   readonly measured: readonly number[];
   /** The codes of the warnings, in the order of the answer. */
   readonly warnings: readonly string[];
@@ -34,7 +34,7 @@ export interface Circumstances {
   readonly historical?: boolean;
   readonly isEngage?: boolean;
   readonly clientAddress?: string;
-  /** What the query says. */
+  /** The fields of the query. */
   readonly sentAtMs?: number;
 }
 
@@ -51,7 +51,7 @@ const items = new ItemTaker({
   },
 });
 
-/** What becomes of a body: an event, or an envelope. */
+/** Processes a body: an event, or an envelope. */
 export function take(body: unknown, circumstances: Circumstances = {}): Taken {
   const {
     historical = false,

@@ -1,11 +1,11 @@
-// Writes texts as lz-string's compressToBase64 does, character for character; and writes by hand
-// what no compressor would make.
+// Writes texts as lz-string's compressToBase64 does, character for character, and inputs that no
+// compressor would write.
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /**
- * Codes and characters, lowest bit first, packed six to a character. Codes get longer as the
- * phrases become more.
+ * Codes and characters, lowest bit first, packed six to a character. Codes get longer as the number
+ * of phrases grows.
  */
 export class LzWriter {
   #text = "";
@@ -15,7 +15,7 @@ export class LzWriter {
   #room = 2;
   phrases = 3;
 
-  /** A character that has not been there yet. */
+  /** A new character. */
   literal(unit: number): void {
     const isWide = unit >= 0x100;
     this.#write(isWide ? 1 : 0, this.#codeBits);
@@ -52,7 +52,7 @@ export class LzWriter {
   }
 }
 
-/** Texts that were encoded already, kept because some are long. */
+/** Texts that were already encoded, cached because some are long. */
 const encoded = new Map<string, string>();
 
 export function lzEncode(text: string): string {
@@ -93,7 +93,7 @@ function encode(text: string): string {
 }
 
 /**
- * Some thousand characters that come to so many spaces, about, before `text`, which is of ASCII.
+ * Some thousand characters that expand to about this many spaces, before `text`, which is ASCII.
  */
 export function lzBomb(length: number, text = ""): string {
   const writer = new LzWriter();
@@ -105,8 +105,7 @@ export function lzBomb(length: number, text = ""): string {
     phrases += phrases === 3 ? 1 : 2;
   };
   for (const letter of text) {
-    // A character that was there already is a phrase; which one does not matter for a bomb, so it
-    // is left out.
+    // A repeated character is a phrase; which one does not matter for a bomb, so it is omitted.
     if (!seen.has(letter.charCodeAt(0))) literal(letter.charCodeAt(0));
   }
   literal(0x20);

@@ -1,6 +1,6 @@
-// The test kit's layouts: nats-servers started from the very files in deploy/nats, of which only
-// the addresses they listen on are changed, to free ports of loopback. Must not add settings: what
-// a file does not say, its readers do not have.
+// The test kit's layouts: nats-servers started from the files in deploy/nats, in which only the
+// listen addresses are changed, to free loopback ports. Must not add settings: users of a file have
+// only what the file contains.
 
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -18,18 +18,17 @@ const token = "layout-token";
 
 interface LayoutNode {
   readonly file: "single.conf" | "cluster.conf" | "hub.conf" | "leaf.conf";
-  /** Variables for the file, beside NATS_TOKEN, NATS_STORE and NATS_STORE_BYTES_MAX. */
+  /** Variables for the file, in addition to NATS_TOKEN, NATS_STORE and NATS_STORE_BYTES_MAX. */
   readonly env?: Readonly<Record<string, string>>;
   /**
-   * The port to take in place of one in the file, where other nodes must know it. Default: any free
-   * port.
+   * Replaces a port of the file that other nodes must know. Default: any free port.
    */
   readonly ports?: Readonly<Record<number, number>>;
   /** Default: the newest. */
   readonly binary?: string | undefined;
 }
 
-/** Changes the listen lines of the file, and nothing else. */
+/** Changes only the listen lines of the file. */
 function onLoopback(text: string, ports: Readonly<Record<number, number>>): string {
   return text.replaceAll(
     /^( *)(listen|http): [\d.]+:(\d+)$/gm,
@@ -40,7 +39,7 @@ function onLoopback(text: string, ports: Readonly<Record<number, number>>): stri
   );
 }
 
-/** The caller calls remove() in the end. */
+/** The caller must call remove(). */
 export async function startNode({
   file,
   env = {},
@@ -55,7 +54,9 @@ export async function startNode({
   });
 }
 
-/** Whether the server makes an fsync before each acknowledgement, as its monitoring port says. */
+/**
+ * Whether the server makes an fsync before each acknowledgement, according to its monitoring port.
+ */
 export async function syncsAlways(server: TestNatsServer): Promise<boolean> {
   const [, address = ""] = /Starting http monitor on (\S+)/.exec(server.log()) ?? [];
   const answer = (await (await fetch(`http://${address}/varz`)).json()) as {
@@ -73,7 +74,7 @@ async function freePorts(count: number): Promise<number[]> {
   return ports;
 }
 
-/** `binaries`: of each node, where it is not the newest nats-server. */
+/** `binaries`: for each node that does not use the newest nats-server. */
 export async function startCluster(
   binaries: readonly (string | undefined)[] = [],
 ): Promise<TestNatsServer[]> {
@@ -93,14 +94,14 @@ export async function startCluster(
 
 interface Hub {
   readonly server: TestNatsServer;
-  /** Runs `penstock gather` as an operator does; returns what the command printed. */
+  /** Runs `penstock gather` as an operator does; returns its output. */
   gather(...leaves: string[]): Promise<string>;
   /**
-   * Makes the hub ask the leaves now, by taking its sources off and putting them back. By itself,
-   * after a restart, it asks a leaf that was not there yet again only after 40 s.
+   * Makes the hub contact the leaves now, by removing its sources and adding them again. By itself,
+   * after a restart, it retries a leaf that was not there yet only after 40 s.
    */
   askAgain(...leaves: string[]): Promise<void>;
-  /** Runs the action with a client of the hub, which is closed when the action is over. */
+  /** Runs the action with a client of the hub, which is closed when the action is done. */
   withClient<T>(action: (connection: NatsConnection) => Promise<T>): Promise<T>;
   /** Starts a leaf node of the hub, with the JetStream domain of that name. */
   leaf(name: string): Promise<TestNatsServer>;

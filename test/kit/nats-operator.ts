@@ -1,5 +1,5 @@
-// A nats-server that takes credentials files: it trusts an operator, whose one account has one
-// user. With JetStream without limits, where the server has it.
+// A nats-server that takes credentials files: it trusts an operator with one account and one user.
+// With unlimited JetStream, if the server has it.
 
 import {
   createAccount,
@@ -27,7 +27,7 @@ const limits = {
   consumer: unlimited,
 };
 
-/** A server's trust, and the credentials of a user it takes: unlike those of any other call. */
+/** A server's trust, and the credentials of a user it accepts; different for each call. */
 export async function operatorMode(): Promise<{ config: string; creds: Uint8Array }> {
   const [operator, account, system] = [createOperator(), createAccount(), createAccount()];
   const user = createUser();

@@ -1,7 +1,7 @@
-// The one way in which tests, fault scenarios and the bench start a nats-server: a real one on a
-// random port with a store of its own, for one test file or run. It counts as started when its
-// ports file appears; if it dies first, its log is in the error. kill, freeze and restart are test
-// tools: a restart keeps port, store and settings. Must not share anything between files.
+// The only way in which tests, fault scenarios and the bench start a nats-server: a real one on a
+// random port with its own store, for one test file or run. It counts as started when its ports
+// file appears; if it dies first, the error contains its log. Tests may kill, freeze and restart
+// it: a restart keeps port, store and settings. Must not share anything between files.
 
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import {
@@ -21,42 +21,41 @@ import { findNatsServer as findBinary } from "../../src/platform/embedded/find-n
 import { freePort } from "../../src/platform/embedded/free-port.ts";
 
 export interface TestNatsServerOptions {
-  /** `always` (the default) fsyncs before each PubAck; else a duration such as "2m". */
+  /** `always` (the default) makes an fsync before each PubAck; else a duration such as "2m". */
   syncInterval?: string;
-  /** Clients must show this token. */
+  /** The token that clients must send. */
   token?: string;
   /** Largest message in bytes, headers included. Default 8 MiB. */
   maxPayload?: number;
-  /** What JetStream may keep on disk in all, in bytes. Default 1 GiB. */
+  /** Maximum total size of JetStream's files in bytes. Default 1 GiB. */
   maxFileStore?: number;
   /** False for a server without JetStream. */
   jetstream?: boolean;
   /** More lines for the configuration file. */
   extraConfig?: string;
   /**
-   * Where JetStream keeps its data; may hold some already, and is the caller's to delete. Default:
-   * a new folder, gone after `remove`.
+   * JetStream's data folder; may already hold data, and the caller deletes it. Default: a new
+   * folder, removed by `remove`.
    */
   storeDir?: string;
-  /** A certain binary, where a test compares versions. */
+  /** The binary, for tests that compare versions. */
   binary?: string;
   /**
-   * A whole configuration in place of the kit's, which the settings above do not change; its
-   * clients' address must be `listen: "127.0.0.1:$PORT"`.
+   * A whole configuration instead of the kit's, which the settings above do not change; its client
+   * address must be `listen: "127.0.0.1:$PORT"`.
    */
   config?: string;
-  /** What the configuration takes from the environment, beside NATS_STORE, which is the kit's. */
+  /** Environment variables for the configuration, in addition to NATS_STORE, which the kit sets. */
   env?: Readonly<Record<string, string>>;
   /**
-   * Where the server runs when that is not among the processes of this host; there it listens on
-   * all addresses.
+   * Where the server runs if it is not on this host's network; there it listens on all addresses.
    */
   place?: NatsServerPlace;
 }
 
 interface NatsServerPlace {
   /**
-   * Goes before the server's command line; ends by becoming the server, as `ip netns exec` does.
+   * Prefix of the server's command line; it must exec the server, as `ip netns exec` does.
    */
   readonly command: readonly string[];
   /** The address of the server as this process reaches it. */
@@ -65,30 +64,30 @@ interface NatsServerPlace {
 
 export interface TestNatsServer {
   /**
-   * `nats://127.0.0.1:port`, or with the address of its place; stays the same through a restart.
+   * `nats://127.0.0.1:port`, or with the address of its place; unchanged by a restart.
    */
   readonly url: string;
   readonly port: number;
-  /** The pid of the server's process that runs now; another one after a restart. */
+  /** The pid of the current server process; changes with a restart. */
   readonly pid: number;
   readonly storeDir: string;
   readonly token: string | undefined;
-  /** Sends SIGKILL, and waits until the server is gone. */
+  /** Sends SIGKILL, and waits until the server has ended. */
   kill(): Promise<void>;
-  /** Sends SIGTERM, and waits until the server is gone. */
+  /** Sends SIGTERM, and waits until the server has ended. */
   stop(): Promise<void>;
   /** Sends SIGSTOP: the connections stay open and nothing answers. */
   freeze(): void;
-  /** SIGCONT. */
+  /** Sends SIGCONT. */
   thaw(): void;
   /**
-   * Kills it if it runs, and starts it again on the same port and store, with some settings changed
-   * if given.
+   * Kills it if it runs, and starts it again on the same port and store, with changed settings if
+   * given.
    */
   restart(changed?: TestNatsServerOptions): Promise<void>;
   /** Kills it if it runs, and deletes its folder. */
   remove(): Promise<void>;
-  /** What it has logged so far. */
+  /** Its log so far. */
   log(): string;
 }
 
@@ -96,8 +95,8 @@ const startMsMax = 20_000;
 const goneMsMax = 10_000;
 
 /**
- * The nats-server the tests run against: the one named, the one on PATH, or of those fetched the
- * newest. Throws when there is none of 2.10 or newer.
+ * The nats-server for the tests: the configured one, the one on PATH, or the newest fetched one.
+ * Throws if there is none of 2.10 or newer.
  */
 export function findNatsServer(): string {
   const { PENSTOCK_TEST_NATS_SERVER, PENSTOCK_NATS_SERVER, PATH } = process.env;
@@ -108,8 +107,8 @@ export function findNatsServer(): string {
 }
 
 /**
- * A nats-server of the oldest line that is supported, 2.10; fetched when there is none yet. Throws
- * when none can be had.
+ * A nats-server of the oldest supported line, 2.10; fetched if necessary. Throws if none is
+ * available.
  */
 export function oldestNatsServer(): string {
   const script = path.resolve(import.meta.dirname, "../../scripts/test-program.mjs");
@@ -144,7 +143,7 @@ function configText(port: number, folder: string, options: TestNatsServerOptions
 }
 
 /**
- * Polls for the ports file of this very process. Throws with the log if the process dies or stays
+ * Polls for the ports file of this process. Throws with the log if the process dies or stays
  * silent.
  */
 async function portOf(child: ChildProcess, folder: string, readLog: () => string): Promise<number> {
@@ -165,7 +164,7 @@ async function portOf(child: ChildProcess, folder: string, readLog: () => string
 
 /**
  * Waits until SIGSTOP has reached every thread of the process: until then a server can still
- * answer. Without /proc that cannot be seen.
+ * answer. Does not wait if there is no /proc.
  */
 export function untilStopped(pid: number | undefined): void {
   const tasks = `/proc/${pid}/task`;
@@ -176,9 +175,9 @@ export function untilStopped(pid: number | undefined): void {
 }
 
 /**
- * Waits until nothing is left of streams that were deleted. Until then a stream of the same name
- * that is made, and deleted too, leaves its messages to the next one, or that cannot be made:
- * nats-server puts the folder aside, and empties it only behind its answer. Rejects after 10 s.
+ * Waits until nothing is left of deleted streams. Until then, messages of a stream that is created
+ * under the same name and deleted too can reappear in the next one, or that cannot be created:
+ * nats-server renames the folder, and empties it only after its answer. Rejects after 10 s.
  */
 export async function untilStreamsGone(
   { storeDir }: Pick<TestNatsServer, "storeDir">,
@@ -201,7 +200,7 @@ function exited(child: ChildProcess): Promise<void> {
   return new Promise((resolve) => child.once("exit", () => resolve()));
 }
 
-/** Starts a nats-server with JetStream. The caller calls remove() in the end. */
+/** Starts a nats-server with JetStream. The caller must call remove(). */
 export async function startNatsServer(
   options: TestNatsServerOptions = {},
 ): Promise<TestNatsServer> {
@@ -214,8 +213,8 @@ export async function startNatsServer(
 
   async function start(current: TestNatsServerOptions): Promise<void> {
     writeFileSync(configFile, configText(port, folder, current));
-    // Standard error is kept in place of --log, because faults of the configuration go there before
-    // a log file is opened.
+    // Uses standard error instead of --log, because configuration errors are printed there before a
+    // log file is opened.
     const log = openSync(logFile, "a");
     const command = [
       ...(current.place?.command ?? []),
@@ -238,20 +237,20 @@ export async function startNatsServer(
   async function end(signal: NodeJS.Signals): Promise<void> {
     if (child === undefined) return;
     child.kill(signal);
-    // SIGKILL ends a frozen server as it is. Thawed first, it would answer what was asked before it
-    // was frozen.
+    // SIGKILL ends a frozen server as it is. If it were resumed first, it would answer earlier
+    // requests.
     if (signal !== "SIGKILL") child.kill("SIGCONT");
     await exited(child);
   }
 
-  // A process that ends early must not leave servers or their folders behind.
+  // A process that ends early must not leave servers or their folders.
   const endWithProcess = (): void => {
     child?.kill("SIGKILL");
     try {
       // The server may still write for a moment.
       rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
     } catch {
-      // A folder that stays must not keep the other servers from ending.
+      // A folder that cannot be removed must not keep the other servers from being stopped.
     }
   };
   process.once("exit", endWithProcess);

@@ -1,5 +1,5 @@
-// What the tests of TLS to NATS share: a server that speaks nothing else and asks for a
-// certificate, and a link to it that is given up when the test ends.
+// Shared by the tests of TLS to NATS: a server that only accepts TLS and requires a certificate,
+// and a link to it that is closed when the test ends.
 
 import { expect, onTestFinished } from "vitest";
 import type { NatsAccess } from "../../src/platform/nats/access.ts";
@@ -10,8 +10,8 @@ import { startNatsServer, type TestNatsServer } from "./nats-server.ts";
 import { recordingLog } from "./publisher-rig.ts";
 
 /**
- * The `tls` block of a server that shows `own` and takes clients with a certificate of the
- * authority only.
+ * The `tls` block of a server that presents `own` and only accepts clients with a certificate of
+ * the authority.
  */
 export function mutualTls(authority: TestAuthority, own: PemPair): string {
   const files = { cert_file: own.certFile, key_file: own.keyFile, ca_file: authority.caFile };
@@ -38,7 +38,7 @@ interface Attempt {
   readonly link: Promise<NatsLink>;
 }
 
-/** Begins to make a link that may never come to be. */
+/** Starts to create a link that may never connect. */
 export function tryToConnect(access: NatsAccess): Attempt {
   const abort = new AbortController();
   const log: string[] = [];
@@ -51,7 +51,7 @@ export function tryToConnect(access: NatsAccess): Attempt {
   return { log, link };
 }
 
-/** The error with which the attempt ends. Fails if it connects or goes on waiting. */
+/** The error with which the attempt ends. Fails if it connects or keeps waiting. */
 export async function refusalOf({ log, link }: Attempt): Promise<NatsRefusedError> {
   const error = await link.then(
     () => new Error("it is connected"),

@@ -1,5 +1,5 @@
-// An OpenAPI document as tests use it: what the file says of an answer, what is wrong with an
-// answer by the file, and which answers of the file have not been seen yet.
+// An OpenAPI document as tests use it: checks answers against the document, and lists its answers
+// that have not occurred yet.
 
 import { readFileSync } from "node:fs";
 import { request as httpRequest, type IncomingHttpHeaders } from "node:http";
@@ -40,7 +40,7 @@ export interface Asked {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
   /**
-   * The request has two Host headers. A proxy that takes the other one makes another request of it.
+   * The request has two Host headers. A proxy that uses the other one makes another request of it.
    */
   readonly isFramedBadly?: boolean;
 }
@@ -63,8 +63,8 @@ class ApiFile {
   readonly #checks = new Map<string, ValidateFunction>();
 
   /**
-   * `closed`: schemas that the file lets have more fields, for clients. The tests allow the listed
-   * ones alone.
+   * `closed`: schemas to which the document allows clients to expect more fields. The tests only
+   * allow the listed ones.
    */
   constructor(file: string, closed: readonly string[]) {
     this.file = file;
@@ -135,8 +135,8 @@ export function isA(name: string, value: unknown): boolean {
 }
 
 /**
- * The path of the file that a request's path falls under: one that is spelt out before a template,
- * and `/{other}` last.
+ * The path in the document that matches a request's path: a literal one before a template, and
+ * `/{other}` last.
  */
 function templateOf({ api }: ApiFile, path: string): string {
   const [plain = ""] = path.split("?", 1);
@@ -163,7 +163,7 @@ export function operationAt(template: string, method: string): Operation | undef
   return gatewayApi.operationAt(template, method);
 }
 
-/** Sends the request. Of an answer that does not end, the first part is returned. */
+/** Sends the request. For an answer that does not end, returns the first part. */
 export function ask(
   url: string,
   { method = "GET", headers, body = "", isFramedBadly = false }: Asked,
@@ -193,8 +193,8 @@ export function ask(
 }
 
 /**
- * Collects the answers, and what is wrong with them by the file. Paths and methods that share their
- * answers in the file share them here.
+ * Collects the answers and their errors. Paths and methods that share their answers in the document
+ * share them here.
  */
 export class Observed {
   readonly #of: ApiFile;
@@ -204,7 +204,7 @@ export class Observed {
     this.#of = of;
   }
 
-  /** Throws when the file does not describe the answer. */
+  /** Throws if the document does not describe the answer. */
   note(path: string, method: string, { status, headers, text }: Answered): void {
     const file = this.#of;
     const template = templateOf(file, path);
@@ -223,7 +223,7 @@ export class Observed {
     this.#seen.set(operation.responses, seen.add(String(status)));
   }
 
-  /** What the file describes and nobody was answered. */
+  /** The described answers that have not occurred. */
   missing(): string[] {
     const all = Object.keys(this.#of.api.paths).flatMap((template) =>
       methods.map((method) => ({ template, method })),

@@ -1,4 +1,4 @@
-// Trace requests of OpenTelemetry, written from plain values in both encodings of OTLP.
+// OpenTelemetry trace requests, written from plain values in both encodings of OTLP.
 
 import { Buffer } from "node:buffer";
 

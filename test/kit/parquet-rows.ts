@@ -1,4 +1,4 @@
-// Reads the Parquet files of a sink back, by a DuckDB that knows nothing of how they were written.
+// Reads the Parquet files of a sink with a DuckDB that shares no code with the sink.
 
 import { existsSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -40,7 +40,7 @@ export function manifestOf(folder: string): Manifest {
   return JSON.parse(readFileSync(path.join(folder, "_penstock/manifest.json"), "utf8"));
 }
 
-/** How far each stream is in files. */
+/** The position of each stream in the files. */
 export async function positionsOfParquet(folder: string): Promise<Record<string, number>> {
   const { positions } = manifestOf(folder);
   return Object.fromEntries(positions.map(({ stream, sequence }) => [stream, sequence]));

@@ -1,4 +1,4 @@
-// The forms that a payload comes in, each as a request of its own: a line, headers, a body.
+// The forms of a payload, each as a separate request: a line, headers, a body.
 
 import zlib from "node:zlib";
 import { head } from "./http-server.ts";
@@ -28,7 +28,7 @@ function base64url(bytes: string | Buffer): string {
   return Buffer.from(bytes).toString("base64url");
 }
 
-/** As old clients encode a form: spaces are plus signs, and in base64 plus signs stay. */
+/** As old clients encode a form: spaces are plus signs, and plus signs in base64 remain. */
 function formEncoded(text: string): string {
   return encodeURIComponent(text).replaceAll("%20", "+");
 }
@@ -41,7 +41,7 @@ export const forms: readonly [name: string, send: (text: string) => Sent][] = [
   ["JSON that curl says is a form", (text) => ({ headers: form, body: text })],
   ["JSON with a query", (text) => ({ line: `POST /e/?${query}`, body: text })],
   [
-    "JSON of which the query says it is of a kind nobody knows",
+    "JSON that the query calls an unknown kind",
     (text) => ({ line: "POST /e/?compression=x", body: text }),
   ],
   [
@@ -56,7 +56,7 @@ export const forms: readonly [name: string, send: (text: string) => Sent][] = [
     "gzip, said by the query alone, in capitals",
     (text) => ({ line: "POST /e?compression=GZIP", body: zlib.gzipSync(text) }),
   ],
-  ["gzip, said by nobody", (text) => ({ body: zlib.gzipSync(text) })],
+  ["gzip without any label", (text) => ({ body: zlib.gzipSync(text) })],
   [
     "gzip, said twice",
     (text) => ({ line: "POST /batch/?compression=gzip", headers: gzip, body: zlib.gzipSync(text) }),
@@ -136,7 +136,7 @@ export const forms: readonly [name: string, send: (text: string) => Sent][] = [
     }),
   ],
   [
-    "a form of base64 that nobody encoded",
+    "a form of base64 without percent-encoding",
     (text) => ({ headers: form, body: `data=${base64(text)}` }),
   ],
   [
@@ -182,7 +182,7 @@ export const forms: readonly [name: string, send: (text: string) => Sent][] = [
   ],
 ];
 
-/** The forms in which the text goes into the query. */
+/** The forms in which the text is in the query. */
 export const queryForms: readonly [name: string, send: (text: string) => Sent][] = [
   ["JSON", (text) => ({ line: `GET /e/?${query}&data=${encodeURIComponent(text)}` })],
   ["base64", (text) => ({ line: `GET /track/?data=${base64(text)}&ip=1` })],
@@ -202,7 +202,7 @@ export const queryForms: readonly [name: string, send: (text: string) => Sent][]
     (text) => ({ line: `GET /e?compression=lz64&data=${encodeURIComponent(lzEncode(text))}` }),
   ],
   [
-    "lz64 that nobody encoded",
+    "lz64 without percent-encoding",
     (text) => ({ line: `GET /e?data=${lzEncode(text)}&compression=lz64` }),
   ],
   [
@@ -213,7 +213,7 @@ export const queryForms: readonly [name: string, send: (text: string) => Sent][]
   ],
   ...["gzip", "gzip-js", "br", "lz64", "base64", "rot13"].map(
     (coding): [string, (text: string) => Sent] => [
-      `JSON, with a body beside it that is said to be ${coding}`,
+      `JSON, with a body labelled ${coding}`,
       (text) => ({
         line: `POST /e/?data=${encodeURIComponent(text)}`,
         headers: { "Content-Encoding": coding },
@@ -222,14 +222,14 @@ export const queryForms: readonly [name: string, send: (text: string) => Sent][]
     ],
   ),
   [
-    "base64 of gzip, with a header about a body that is none",
+    "base64 of gzip, with a header about a missing body",
     (text) => ({
       line: `GET /e/?data=${encodeURIComponent(base64(zlib.gzipSync(text)))}`,
       headers: { "Content-Encoding": "br", "Content-Length": "0" },
     }),
   ],
   [
-    "with a body beside it",
+    "with a body in addition",
     (text) => ({ line: `POST /engage/?data=${encodeURIComponent(text)}`, body: '{"not":"this"}' }),
   ],
 ];

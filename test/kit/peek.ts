@@ -1,10 +1,10 @@
-// A peek that knows one key, for tests of what shows of a body before it is whole.
+// A peek that knows one key, for tests that find a project before the body is complete.
 
 import type { Peek } from "../../src/gateway/http/port.ts";
 import { createPeek } from "../../src/gateway/intake/peek.ts";
 import type { MeteredProject } from "../../src/gateway/projects/project.ts";
 
-/** Of the project `a`, whose key is `ka`. */
+/** The project `a`, whose key is `ka`. */
 export function peekOfOneProject(): Peek {
   const project = { id: "a", enabled: true } as MeteredProject;
   return createPeek({

@@ -1,5 +1,6 @@
-// How the tests run PostgreSQL's programs: which, as whom, and a fresh data folder from a template
-// that is made once a version. PostgreSQL refuses to run as root, so root runs it as nobody.
+// How the tests run PostgreSQL's programs: which ones, as which user, and a new data folder from a
+// template that is created once per version. PostgreSQL refuses to run as root, so root runs it as
+// the user nobody.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import {
@@ -16,7 +17,7 @@ import path from "node:path";
 import { type TestProgram, testProgram } from "./test-program.ts";
 
 const cacheDir = path.resolve(import.meta.dirname, "../../.cache");
-/** Part of the template's name: another one where the folder would be made otherwise. */
+/** Part of the template's name: changes when the folder would be created differently. */
 const templateForm = 1;
 
 export const postgresUser = "penstock";
@@ -29,16 +30,16 @@ interface Account {
 
 export interface PostgresPrograms {
   readonly version: string;
-  /** Who the server runs as; undefined: as ourselves. */
+  /** The user that the server runs as; undefined: the current one. */
   readonly account: Account | undefined;
-  /** The command line that runs the program so. */
+  /** The command line that runs the program as that user. */
   command(program: string, args: readonly string[]): string[];
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
 /**
- * Fetches PostgreSQL if need be; rejects with the ways to get it where it cannot be had. `folder`:
- * one of `newFolder`, where a copy of the programs may be put.
+ * Fetches PostgreSQL if necessary; rejects with the ways to get it if that fails. `folder`: one of
+ * `newFolder`, which may receive a copy of the programs.
  */
 export async function findPostgres(folder: string): Promise<PostgresPrograms> {
   const found = await testProgram("postgres");
@@ -54,20 +55,20 @@ export async function findPostgres(folder: string): Promise<PostgresPrograms> {
     env: {
       ...Object.fromEntries(inherited),
       LC_ALL: "C",
-      // Fetched programs may stand on a host without time zones; this one they know by themselves.
+      // Fetched programs may run on a host without time zones; they know this one by themselves.
       TZ: "GMT",
       ...(libraries === undefined ? {} : { LD_LIBRARY_PATH: libraries }),
     },
   };
 }
 
-/** Undefined: the server runs as ourselves. */
+/** Undefined: the server runs as the current user. */
 function ownAccount(): Account | undefined {
-  return process.getuid?.() === 0 ? nobody() : undefined;
+  return process.getuid?.() === 0 ? unprivileged() : undefined;
 }
 
-/** initdb asks for the account's name, so it must be one that there is. */
-function nobody(): Account {
+/** initdb asks for the account's name, so the account must exist. */
+function unprivileged(): Account {
   const found = /^nobody:[^:]*:(\d+):(\d+):/m.exec(readFileSync("/etc/passwd", "utf8"));
   if (found === null) throw new Error("run PostgreSQL as root: there is no account `nobody`");
   return { uid: Number(found[1]), gid: Number(found[2]) };
@@ -89,7 +90,9 @@ function canRun(prefix: readonly string[], { path: bin }: TestProgram): boolean 
   return status === 0;
 }
 
-/** A checkout below root's home is closed to the account, and so is what was fetched into it. */
+/**
+ * A checkout below root's home is not accessible to the account, nor is what was fetched into it.
+ */
 function copied(
   { path: bin, libraries, ...rest }: TestProgram,
   folder: string,
@@ -105,7 +108,7 @@ function copied(
   return { ...rest, path: moved(bin), libraries: moved(libraries) };
 }
 
-/** A data folder of one's own in `parent`; answers its path. */
+/** Creates a data folder in `parent`; returns its path. */
 export async function newDataFolder(programs: PostgresPrograms, parent: string): Promise<string> {
   const template = path.join(cacheDir, "postgres-template", `${programs.version}-${templateForm}`);
   if (!existsSync(template)) makeTemplate(programs, template);

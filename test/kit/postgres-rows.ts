@@ -1,8 +1,8 @@
-// Questions to a test's PostgreSQL past whatever is tested.
+// Queries to a test's PostgreSQL that bypass the code under test.
 
 import { Client } from "pg";
 
-/** The rows that a client of its own is answered. */
+/** Returns the rows of a query on a separate connection. */
 export async function asked(url: string, sql: string): Promise<Record<string, unknown>[]> {
   const client = new Client({ connectionString: url });
   client.on("error", () => {});

@@ -1,7 +1,7 @@
-// The one way in which tests start a PostgreSQL server: a real one on a port of loopback with a
-// data folder of its own. kill, freeze, restart and an older copy of the data are test tools; port
+// The only way in which tests start a PostgreSQL server: a real one on a loopback port with its own
+// data folder. Tests may kill, freeze and restart it, and restore an older copy of the data; port
 // and data stay. A shell holds the server on a leash: however the test process ends, the server and
-// its folder go too.
+// its folder are removed.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync, rmSync } from "node:fs";
@@ -23,39 +23,39 @@ import { leashScript } from "./test-program.ts";
 
 export interface TestPostgresOptions {
   /**
-   * True where writes have to reach the disk, as for measurements. Default: a commit reaches the
-   * kernel, so what is killed loses nothing.
+   * True if writes must reach the disk, as for measurements. Default: a commit reaches the kernel,
+   * so a kill loses nothing.
    */
   durable?: boolean;
-  /** More settings of the server, as `log_statement: "all"`. */
+  /** More settings of the server, such as `log_statement: "all"`. */
   settings?: Readonly<Record<string, string>>;
-  /** PEM files, to speak TLS too. */
+  /** PEM files, to serve TLS too. */
   tls?: { readonly certFile: string; readonly keyFile: string };
 }
 
 export interface TestPostgres {
-  /** With user and password; stays the same through a restart. */
+  /** With user and password; unchanged by a restart. */
   readonly url: string;
   readonly port: number;
   readonly user: string;
   readonly password: string;
   readonly version: string;
-  /** Where its data, its log and the copies lie. */
+  /** The folder of its data, its log and the copies. */
   readonly folder: string;
   /** The server's first process. */
   readonly pid: number;
-  /** SIGKILL to all its processes at once; waits until they are gone. */
+  /** SIGKILL to all its processes at once; waits until they have ended. */
   kill(): Promise<void>;
-  /** A fast shutdown: transactions are rolled back, the data is whole on disk. */
+  /** A fast shutdown: transactions are rolled back, and the data on disk is complete. */
   stop(): Promise<void>;
   /** Kills it if it runs, and starts it on the same data. */
   restart(changed?: TestPostgresOptions): Promise<void>;
   /** SIGSTOP to all its processes: connections stay open and nothing answers. */
   freeze(): void;
   thaw(): void;
-  /** Stops it, copies the data folder, starts it again. Answers the copy's path. */
+  /** Stops it, copies the data folder, and starts it again. Returns the copy's path. */
   copyData(): Promise<string>;
-  /** Kills it, puts a copy in place of its data, and starts it. The copy may be used again. */
+  /** Kills it, replaces its data with a copy, and starts it. The copy may be used again. */
   restoreData(copy: string): Promise<void>;
   remove(): Promise<void>;
   log(): string;
@@ -63,7 +63,7 @@ export interface TestPostgres {
 
 const startMsMax = 30_000;
 
-/** The caller calls remove() in the end. */
+/** The caller must call remove(). */
 export async function startPostgres(options: TestPostgresOptions = {}): Promise<TestPostgres> {
   const folder = newFolder();
   try {
@@ -198,7 +198,7 @@ class Server {
     };
   }
 
-  /** The eighth line of its pid file says so, once the log is replayed. */
+  /** The eighth line of its pid file states this once the log is replayed. */
   async #untilReady(): Promise<void> {
     const file = path.join(this.#data, "postmaster.pid");
     const deadline = performance.now() + startMsMax;
@@ -217,7 +217,7 @@ class Server {
     return this.#shell?.exitCode === null && this.#shell.signalCode === null;
   }
 
-  /** A child of the first process that is killed later would be taken for a crash and mended. */
+  /** The first process would treat a child that is killed later as a crash and recover. */
   async kill(): Promise<void> {
     if (!this.#isRunning()) return;
     const children = childrenOf(this.#pid);

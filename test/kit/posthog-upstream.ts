@@ -1,5 +1,5 @@
-// An upstream as PostHog's capture answers, over real HTTP: takes batches, keeps their events in
-// the order in which they came, and goes wrong as a test tells it to.
+// An upstream that answers like PostHog's capture, over real HTTP: accepts batches, stores their
+// events in order of arrival, and fails as a test instructs it.
 
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
@@ -24,7 +24,7 @@ interface UpstreamBatch {
 
 export interface UpstreamRequest {
   readonly body: UpstreamBatch;
-  /** Of the body, unpacked. */
+  /** The size of the unpacked body. */
   readonly bytes: number;
   readonly headers: IncomingMessage["headers"];
 }
@@ -35,25 +35,25 @@ export interface UpstreamAnswer {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** What becomes of a request; undefined: its events are taken. `cut`: the connection is. */
+/** The result of a request; undefined: its events are accepted; `cut`: the connection is closed. */
 type Play = (
   request: UpstreamRequest,
 ) => UpstreamAnswer | "cut" | undefined | Promise<UpstreamAnswer | "cut" | undefined>;
 
 export interface TestUpstream {
   readonly url: string;
-  /** Batches that were taken, in order. */
+  /** Accepted batches, in order. */
   readonly taken: UpstreamBatch[];
-  /** All that came. */
+  /** All batches received. */
   readonly requests: UpstreamRequest[];
-  /** The most that were under way at once, of one key and lane and of all. */
+  /** The maximum number of concurrent requests, per key and lane and in total. */
   readonly most: { ofOne: number; ofAll: number };
   play: Play;
-  /** Keys that it has no configuration for. */
+  /** Keys without a configuration. */
   readonly unknownKeys: Set<string>;
-  /** Those of a key in the order in which they were taken. */
+  /** The events of a key in the order in which they were accepted. */
   events(key?: string): UpstreamEvent[];
-  /** Nobody listens there until `start`, on the same port. */
+  /** Nothing listens there until `start`, on the same port. */
   stop(): Promise<void>;
   start(): Promise<void>;
 }
@@ -131,7 +131,7 @@ type Answerer = (request: IncomingMessage, response: ServerResponse) => Promise<
 
 function listening(answer: Answerer, port = 0): ReturnType<typeof createServer> {
   const server = createServer((request, response) => {
-    // A client that is gone has no answer.
+    // A client that has left gets no answer.
     answer(request, response).catch(() => response.destroy());
   });
   return server.listen(port, "127.0.0.1");

@@ -1,5 +1,5 @@
-// The processes of this host as tests look at them: whose child each is, and whether it still runs.
-// Reads /proc, or asks ps where there is none.
+// The processes of this host: the parent of each, and whether it still runs. Reads /proc, or uses
+// ps if there is none.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -9,14 +9,14 @@ interface Seen {
   readonly parent: number;
 }
 
-/** The children of a process that run. */
+/** The running children of a process. */
 export function childrenOf(parent: number): number[] {
   return running()
     .filter((one) => one.parent === parent)
     .map(({ pid }) => pid);
 }
 
-/** One that has ended and that nobody has asked about does not run. */
+/** A process that has ended but was not waited for does not count as running. */
 export function isRunningStill(pid: number): boolean {
   return hasProc() ? seen(String(pid)) !== undefined : running().some((one) => one.pid === pid);
 }
@@ -41,7 +41,7 @@ function running(): Seen[] {
 
 function seen(name: string): Seen | undefined {
   try {
-    // The program's name, in brackets, may hold anything.
+    // The program's name, in parentheses, may contain anything.
     const text = readFileSync(`/proc/${name}/stat`, "utf8");
     const [state, parent] = text.slice(text.lastIndexOf(")") + 2).split(" ");
     if (state === "Z" || state === "X") return undefined;

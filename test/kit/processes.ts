@@ -1,5 +1,5 @@
-// What the tests of the embedded server share: a folder that goes away, a server on it, and a
-// gateway-like process of its own that can be killed.
+// Shared by the tests of the embedded server: a folder that is removed, a server on it, and a
+// separate process like the gateway that can be killed.
 
 import { type ChildProcess, type ChildProcessByStdio, spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -22,8 +22,7 @@ export function temporaryFolder(): string {
 }
 
 /**
- * Starts an embedded server, which is stopped when the test ends, if the test did not stop it
- * itself.
+ * Starts an embedded server, which is stopped when the test ends, unless the test has stopped it.
  */
 export async function embeddedOn(dataDir: string): Promise<EmbeddedNats> {
   const embedded = await startEmbeddedNats({
@@ -37,7 +36,7 @@ export async function embeddedOn(dataDir: string): Promise<EmbeddedNats> {
   return embedded;
 }
 
-/** Standard output and standard error. It grows while the process speaks. */
+/** Standard output and standard error; grows while the process runs. */
 interface Said {
   readonly out: string;
   readonly err: string;
@@ -46,14 +45,14 @@ interface Said {
 export type SpeakingProcess = ChildProcess & { said: Said };
 
 /**
- * `node src/main.ts` with the arguments, and no settings from the environment but the nats-server
- * and a free port for the effects.
+ * Runs `node src/main.ts` with the arguments, and without settings from the environment except the
+ * nats-server and a free port for the effects.
  */
 export function penstock(...args: string[]): SpeakingProcess {
   return penstockWith({}, ...args);
 }
 
-/** As penstock, with these variables too. */
+/** Like penstock, with these variables too. */
 export function penstockWith(
   variables: Readonly<Record<string, string | undefined>>,
   ...args: string[]
@@ -62,11 +61,11 @@ export function penstockWith(
 }
 
 /**
- * As penstock, as a container has it: the first process of a pid namespace, which takes all others
- * of it along when it ends.
+ * Like penstock, as in a container: the first process of a pid namespace, whose end also ends all
+ * others in it.
  */
 export function inPidNamespace(...args: string[]): SpeakingProcess {
-  // Root needs no user namespace of its own, and some hosts give others none.
+  // Root needs no user namespace, and some hosts forbid them to others.
   const unshare = [
     "unshare",
     ...(process.getuid?.() === 0 ? [] : ["-Ur"]),
@@ -78,8 +77,8 @@ export function inPidNamespace(...args: string[]): SpeakingProcess {
 }
 
 /**
- * As penstock, with an empty file system of its own, in memory, at the folder. Its files are seen
- * from here below `/proc/<pid>/root`.
+ * Like penstock, with an empty in-memory file system at the folder. Its files are visible here
+ * below `/proc/<pid>/root`.
  */
 export function onSmallDisk(
   folder: string,
@@ -98,7 +97,7 @@ function speaking(
   variables: Readonly<Record<string, string | undefined>>,
 ): SpeakingProcess {
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("PENSTOCK_"));
-  // Any free port for the effects beside an `up`: tests run side by side.
+  // Any free port for the effects next to an `up`: tests run concurrently.
   const own = { PENSTOCK_NATS_SERVER: binary.file, PENSTOCK_EFFECTS_PORT: "0" };
   const env = { ...Object.fromEntries(inherited), ...own, ...variables };
   return listenedTo(
@@ -106,7 +105,7 @@ function speaking(
   );
 }
 
-/** What the process says from now on. */
+/** The output of the process from now on. */
 export function saidBy(child: ChildProcessByStdio<null, Readable, Readable>): Said {
   const said = { out: "", err: "" };
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
@@ -118,14 +117,14 @@ export function saidBy(child: ChildProcessByStdio<null, Readable, Readable>): Sa
   return said;
 }
 
-/** Keeps what the process says, and ends the process with the test. */
+/** Records the output of the process, and ends the process with the test. */
 export function listenedTo(child: ChildProcessByStdio<null, Readable, Readable>): SpeakingProcess {
   const said = saidBy(child);
   onTestFinished(() => void child.kill("SIGKILL"));
   return Object.assign(child, { said });
 }
 
-/** The exit code, or the name of the signal that the process died of. */
+/** The exit code, or the name of the signal that ended the process. */
 export function ended(child: ChildProcess): Promise<number | NodeJS.Signals | null> {
   if (child.exitCode !== null || child.signalCode !== null)
     return Promise.resolve(child.exitCode ?? child.signalCode);

@@ -4,8 +4,8 @@ import { Readable, Writable } from "node:stream";
 import { commandLine } from "../../src/app/command-line.ts";
 
 /**
- * What `penstock project` prints with these arguments, for the NATS at that address. Rejects with
- * what main.ts would show.
+ * Returns the output of `penstock project` with these arguments, for the NATS at that address.
+ * Rejects with the message that main.ts would print.
  */
 export async function projectCommand(natsUrl: string, args: readonly string[]): Promise<string> {
   let said = "";

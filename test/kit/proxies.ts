@@ -1,5 +1,5 @@
-// HAProxy with the configuration that deploy/ ships, and nginx as the documents have it, as
-// processes before a gateway.
+// HAProxy with the configuration in deploy/, and nginx as in the documents, as processes in front
+// of a gateway.
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -17,7 +17,7 @@ type ProxyName = (typeof proxyNames)[number];
 
 type Found = Record<ProxyName, Awaited<ReturnType<typeof findTestProgram>>>;
 
-/** Where the programs are, fetched if need be; `why` where one cannot be had on this host. */
+/** The programs, fetched if necessary; `why` if one is not available on this host. */
 export async function findProxies(): Promise<Found> {
   return {
     haproxy: await findTestProgram("haproxy"),
@@ -25,7 +25,7 @@ export async function findProxies(): Promise<Found> {
   };
 }
 
-/** Starts the proxy before the gateway and returns its port. The proxy ends with the test. */
+/** Starts the proxy in front of the gateway and returns its port. The proxy ends with the test. */
 export async function startProxy(
   name: ProxyName,
   found: Found,
@@ -38,7 +38,9 @@ export async function startProxy(
   );
 }
 
-/** Starts the proxy with what `configOf` makes of the port to listen on and a folder of its own. */
+/**
+ * Starts the proxy with the configuration from `configOf`, which gets the port and a new folder.
+ */
 export async function startConfigured(
   name: ProxyName,
   found: Found,
@@ -70,13 +72,12 @@ export async function startConfigured(
   return port;
 }
 
-/** HAProxy's configuration as shipped, but for where it listens and where the gateway is. */
+/** The shipped HAProxy configuration, except for its own and the gateway's address. */
 function haproxyConfig(port: number, gatewayPort: number): string {
   const shipped = readFileSync(path.join(root, "deploy/compose/haproxy.cfg"), "utf8");
   return (
     shipped
-      // The shipped limit counts on the container's descriptors; here HAProxy has those of the
-      // test.
+      // The shipped limit assumes the container's descriptors; here HAProxy has those of the test.
       .replace("maxconn 20000", "maxconn 500")
       .replace("bind :8000", `bind 127.0.0.1:${port}`)
       .replace(/^resolvers names\n(?: .*\n)+/m, "")
@@ -89,7 +90,7 @@ function haproxyConfig(port: number, gatewayPort: number): string {
   );
 }
 
-/** Bodies are passed on as they come, so that what the two make of them can differ. */
+/** Bodies are forwarded as they arrive, so that the two may read them differently. */
 function nginxConfig({
   port,
   gatewayPort,
@@ -116,7 +117,7 @@ function nginxConfig({
   );
 }
 
-/** All that nginx needs around what stands in its `http` block. */
+/** Everything that nginx needs around its `http` block. */
 export function nginxMain(folder: string, http: string): string {
   return `daemon off; master_process off; pid ${folder}/pid; error_log stderr;
 events { worker_connections 256; }

@@ -1,5 +1,5 @@
-// A publisher against a real nats-server, for one test: own prefix, own streams, and what its
-// waiters and metrics heard.
+// A publisher against a real nats-server, for one test: with its own prefix and streams, and
+// records of what its waiters and metrics received.
 
 import { setImmediate as turn } from "node:timers/promises";
 
@@ -35,11 +35,11 @@ interface RigOptions {
   frameScope?: FrameScope;
   pingIntervalMs?: number;
   /**
-   * How often each stream is asked for. Default: at the start, at a reconnect, and when a test
-   * checks.
+   * The interval at which each stream is read. Default: at the start, at a reconnect, and when a
+   * test checks.
    */
   watchEveryMs?: number;
-  /** What the publisher gets in place of the link. */
+  /** Replaces the link that the publisher gets. */
   through?: (link: NatsLink) => NatsLink;
 }
 
@@ -61,7 +61,7 @@ export interface Rig {
     ensure(): Promise<void>;
     check(): Promise<string[]>;
     unfit(): number;
-    /** How many streams have been heard of. */
+    /** The number of streams reported. */
     heard(): number;
     states: StreamStates;
   };
@@ -88,7 +88,7 @@ export interface Rig {
   ): Promise<Settled>;
   /** Everything in the stream, in order. */
   stored(lane: Lane, partition?: number): Promise<StoredFrame[]>;
-  /** Closes, having checked that nothing counts as in flight any more. */
+  /** Checks that nothing counts as in flight, and closes. */
   close(): Promise<void>;
 }
 
@@ -127,7 +127,7 @@ export function recordingLog(log: string[]) {
   return { info: write, warn: write, error: write };
 }
 
-/** Waits for the end of the event-loop turn in which frames leave, and for one more turn. */
+/** Waits for the end of the event-loop turn in which frames are sent, and for one more turn. */
 export async function nextTurn(): Promise<void> {
   await turn();
   await turn();
@@ -201,7 +201,7 @@ export async function startRig(server: TestNatsServer, options: RigOptions = {})
       ...settings,
       frameScope: options.frameScope ?? "project",
       framesUnackedMax: options.framesUnackedMax ?? 64,
-      // What is measured depends on the machine.
+      // The measurements depend on the machine.
       batchesFrom: batchFramesMin,
       ackTimeoutMs: options.ackTimeoutMs ?? 2_000,
     },
@@ -293,7 +293,7 @@ export function linesOf(frames: readonly StoredFrame[]): string[] {
   return frames.flatMap((frame) => frame.lines);
 }
 
-/** A waiter of a request that nothing follows from. */
+/** A waiter whose result is ignored. */
 export function requestWaiter(frameSettled: FrameWaiter["frameSettled"]): RequestWaiter {
   return { senderAddress: "", frameSettled, whenEnded: () => {} };
 }

@@ -1,10 +1,10 @@
 // Random events of both lanes as the gateway stores them, for tests and fault scenarios that
-// compare what comes of the same events in different ways.
+// compare the results of the same events in different ways.
 
 import type { Lane } from "../../src/platform/base/lane.ts";
 import type { TestEvent, TestFrame } from "./stored-events.ts";
 
-/** The same numbers for the same seed. */
+/** Generates the same numbers for the same seed. */
 export function numbersFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -44,11 +44,11 @@ interface RandomFrames {
   readonly count: number;
   readonly partitions?: number;
   /**
-   * The lanes that have links; by default the live one alone. Which links are refused depends on
-   * how the lanes interleave, and everything else does not.
+   * The lanes that have links; by default only the live one. Only the refused links depend on how
+   * the lanes interleave.
    */
   readonly linkedLanes?: readonly Lane[];
-  /** False: no link is refused, so that the order of events changes nothing. */
+  /** False: no link is refused, so that the order of events does not matter. */
   readonly mayRefuse?: boolean;
 }
 

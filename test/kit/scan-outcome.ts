@@ -1,4 +1,4 @@
-// What a scanner makes of a body, in a form two scanners can be compared by.
+// The result of a scanner for a body, in a form in which two scanners can be compared.
 
 import { Buffer } from "node:buffer";
 import {
@@ -18,7 +18,7 @@ interface Outcome {
    * The header, then the rows, each with its extra if it has one, of `scan` and of each `scanMore`.
    */
   readonly tables: readonly (readonly number[])[];
-  /** The body after the scan: text, so that a difference can be read. */
+  /** The body after the scan: text, so that a difference is readable. */
   readonly body: string;
 }
 
@@ -45,7 +45,7 @@ export function outcomeOf(scanner: Scanner, bytes: Uint8Array): Outcome {
   return { status, tables, body: body.toString("latin1") };
 }
 
-/** As `outcomeOf`, by the scanner's background methods. */
+/** Like `outcomeOf`, with the scanner's background methods. */
 export async function backgroundOutcomeOf(
   scanner: BackgroundScanner,
   bytes: Uint8Array,
@@ -60,7 +60,7 @@ export async function backgroundOutcomeOf(
   return { status, tables, body: body.toString("latin1") };
 }
 
-/** Validity as JSON.parse sees it; undefined where the bytes are not UTF-8. */
+/** Validity according to JSON.parse; undefined if the bytes are not UTF-8. */
 export function parses(bytes: Uint8Array): boolean | undefined {
   let text: string;
   try {

@@ -1,4 +1,4 @@
-// What should be in the target of a sink, and what is there, for tests and fault scenarios.
+// The expected and the actual content of a sink's target, for tests and fault scenarios.
 
 import { askedClickHouse } from "./clickhouse-rows.ts";
 import { askedOfParquet, positionsOfParquet } from "./parquet-rows.ts";
@@ -7,7 +7,7 @@ import type { TestFrame } from "./stored-events.ts";
 
 export const sinkSchema = "penstock";
 
-/** No UUID, though the low byte of its first character is the code of an "a". */
+/** Not a UUID, although the low byte of its first character is the code of an "a". */
 export const almostUuid = "š199aaaa-0000-7000-8000-000000000001";
 
 /** Each event once, as `project uuid lane name properties`. */
@@ -20,7 +20,7 @@ export function eventsIn(frames: readonly TestFrame[]): string[] {
   return [...new Set(lines)].sort();
 }
 
-/** As `eventsIn` has them, but each as often as it is there. */
+/** Like `eventsIn`, but each as often as it is there. */
 export async function eventsAt(url: string): Promise<string[]> {
   const columns = "SELECT project_id, uuid, historical, event, properties";
   const rows = isClickHouse(url)
@@ -37,7 +37,7 @@ export async function eventsAt(url: string): Promise<string[]> {
     .sort();
 }
 
-/** How far each stream is. */
+/** The position of each stream. */
 export async function positionsAt(url: string): Promise<Record<string, number>> {
   if (isParquet(url)) return await positionsOfParquet(folderOf(url));
   const sql = `SELECT stream, max(sequence) AS sequence FROM ${sinkSchema}.positions GROUP BY stream`;
@@ -49,7 +49,7 @@ function shownProperties(properties: unknown): string {
   return JSON.stringify(sorted(properties));
 }
 
-/** Lines that were put aside, and how many places they are of. */
+/** The number of rejected lines, and of their distinct places. */
 export async function rejectedAt(url: string): Promise<{ count: number; places: number }> {
   const of = `${sinkSchema}.rejected`;
   const counts = "SELECT count(*) AS count, count(DISTINCT (stream, sequence, line)) AS places";
@@ -65,8 +65,8 @@ export async function rejectedAt(url: string): Promise<{ count: number; places: 
 }
 
 /**
- * Rows that are of the same line of the same message as another one, and were not merged yet. In
- * files: events that are there again, as their clients sent them again.
+ * Rows of the same line of the same message as another one that were not merged yet. In files:
+ * repeated events, as their clients sent them again.
  */
 export async function twiceAt(url: string): Promise<number> {
   if (isParquet(url)) {
@@ -78,7 +78,7 @@ export async function twiceAt(url: string): Promise<number> {
   return Number((await askedClickHouse(url, sql))[0]?.["n"]);
 }
 
-/** By which the programs of tests tell the kind of target. */
+/** The prefix by which the test programs recognise the kind of target. */
 export function isClickHouse(url: string): boolean {
   return url.startsWith("http");
 }
@@ -87,12 +87,12 @@ export function isParquet(url: string): boolean {
   return url.startsWith("parquet:");
 }
 
-/** Where the files are. */
+/** The folder of the files. */
 export function folderOf(url: string): string {
   return url.slice("parquet:".length);
 }
 
-/** With its names in order, as a database that keeps no order may give it back in any. */
+/** With its names in order, because a database may return them in any order. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== "object" || value === null) return value;

@@ -1,8 +1,8 @@
-// A sink as a process of its own, which tests kill: `node test/kit/sink-process.ts <NATS url>
+// A sink as a separate process, which tests kill: `node test/kit/sink-process.ts <NATS url>
 // <target's url> <events of a batch>`. The target is PostgreSQL, ClickHouse for `http:`, files in a
 // folder for `parquet:`, or for `posthog+http:` an upstream whose state is in the folder that
-// `state` names. Says each begin and end of a commit in a line of standard output, and what it
-// warns of. Runs until it is told to stop.
+// `state` names. Prints a line for each begin and end of a commit, and each warning. Runs until it
+// is stopped.
 
 import { connect } from "@nats-io/transport-node";
 import { ClickHouseTarget } from "../../src/readers/sinks/clickhouse/clickhouse-target.ts";
@@ -14,7 +14,7 @@ import type { SinkTarget } from "../../src/readers/sinks/sink-target.ts";
 import { SinkWriter } from "../../src/readers/sinks/sink-writer.ts";
 import { folderOf, isClickHouse, isParquet, sinkSchema } from "./sink-events.ts";
 
-/** So few that most batches end a segment, which is then made into files. */
+/** So few that most batches end a segment, which then becomes files. */
 const segmentBytesMax = 4_096;
 
 function say(line: string): void {

@@ -1,10 +1,10 @@
-// An event as the sinks have it, for tests that read none from a stream.
+// An event as the sinks hold it, for tests that read none from a stream.
 
 import type { SinkRecord } from "../../src/readers/sinks/sink-records.ts";
 
 const storedAtMs = Date.UTC(2026, 10, 23, 12);
 
-/** With the wanted values in place of its own. */
+/** The given values replace the defaults. */
 export function sinkRecord(wanted: Partial<SinkRecord> = {}): SinkRecord {
   const properties = wanted.properties ?? Buffer.from("{}");
   return {

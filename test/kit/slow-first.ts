@@ -1,12 +1,12 @@
-// The order in which test files begin. Those with clusters wait for elections, and elections want
-// time of the machine, so they begin first and about one at a time. Of the others the longest begin
-// first, so that the run does not end with one of them. What vitest does by itself is to take the
-// largest files first, and a file of fault scenarios is a small one.
+// The order in which test files start. Those with clusters wait for elections, which need CPU time,
+// so they start first and about one at a time. Of the others the longest start first, so that the
+// run does not end with one of them. By itself vitest starts the largest files first, and a file of
+// fault scenarios is a small one.
 
 import path from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Files with clusters, in seconds on a machine of two cores. About right is enough. */
+/** Files with clusters, in seconds on a machine of two cores. Approximate values are enough. */
 const clusterFiles: Readonly<Record<string, number>> = {
   "tools/faults/scenarios.cluster": 160,
   "tools/faults/scenarios.network": 140,
@@ -14,7 +14,7 @@ const clusterFiles: Readonly<Record<string, number>> = {
   "tools/faults/cluster.start": 14,
   "tools/faults/replicas": 5,
 };
-/** Others that take long, likewise. */
+/** Other long files, likewise. */
 const longFiles: Readonly<Record<string, number>> = {
   "tools/faults/scenarios.single": 115,
   "readers/effects/writer/effects-writer.sqlite": 80,
@@ -67,7 +67,7 @@ export class SlowFirst extends BaseSequencer {
   }
 }
 
-/** By when each would begin if one worker took all with clusters, and the others the rest. */
+/** When each would start if one worker ran all with clusters, and the others the rest. */
 function inOrder(
   clusters: TestSpecification[],
   others: TestSpecification[],

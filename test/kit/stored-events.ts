@@ -1,5 +1,5 @@
-// Puts frames into streams in the form in which the gateway stores them, for tests of what reads
-// them. It makes the streams, too, with what a reader depends on.
+// Writes frames into streams as the gateway stores them, for tests of readers. It also creates the
+// streams, with the settings that a reader depends on.
 
 import {
   DiscardPolicy,
@@ -17,7 +17,7 @@ export interface TestEvent {
   readonly event?: string;
   readonly distinctId: string;
   readonly receivedAtMs: number;
-  /** Default: when it was received. */
+  /** Default: the time of receipt. */
   readonly timeMs?: number;
   readonly kind?: string;
   readonly personProfile?: boolean;
@@ -35,13 +35,13 @@ export interface TestFrame {
   readonly events: readonly TestEvent[];
   /** The header Penstock-Schema; "1" by default. */
   readonly schema?: string;
-  /** What it holds, in place of the records of its events. */
+  /** The text of the frame, instead of the records of its events. */
   readonly text?: string | Uint8Array;
 }
 
 const prefix = "penstock";
 
-/** Makes the streams of both lanes for so many partitions, where they are not there yet. */
+/** Creates the missing streams of both lanes for this many partitions. */
 export async function makeStreams(connection: NatsConnection, partitions = 1): Promise<void> {
   const manager = await jetstreamManager(connection);
   for (let partition = 0; partition < partitions; partition++) {
@@ -56,10 +56,10 @@ export async function makeStreams(connection: NatsConnection, partitions = 1): P
   }
 }
 
-/** So many are sent before the first of them is acknowledged. */
+/** The number of frames sent before the first of them is acknowledged. */
 const ahead = 50;
 
-/** Stores the frames in order; gives the sequence of each. */
+/** Stores the frames in order; returns the sequence of each. */
 export async function storeFrames(
   connection: NatsConnection,
   frames: readonly TestFrame[],
@@ -67,7 +67,7 @@ export async function storeFrames(
   const js = jetstream(connection);
   const sequences: number[] = [];
   for (let from = 0; from < frames.length; ) {
-    // The first finds out whether the connection is there; behind it they may go together.
+    // The first one checks the connection; after it the others may be sent together.
     const some = frames.slice(from, from === 0 ? 1 : from + ahead);
     sequences.push(...(await Promise.all(some.map((frame) => store(js, frame)))));
     from += some.length;
@@ -85,7 +85,7 @@ function store(js: JetStreamClient, frame: TestFrame): Promise<number> {
   return publish(js, subject, { text: frame.text ?? storedText(frame), headers: head });
 }
 
-/** What is sent while the connection is being made again is lost. Its id keeps it single. */
+/** Frames sent during a reconnect are lost, so they are repeated. Their ids prevent duplicates. */
 async function publish(
   js: JetStreamClient,
   subject: string,
@@ -104,7 +104,7 @@ function storedText({ events, projectId, lane }: TestFrame): string {
   return events.map((event) => `${storedLine(event, projectId, lane)}\n`).join("");
 }
 
-/** The record of an event, with its fields in the order in which the gateway writes them. */
+/** The record of an event, with its fields in the gateway's order. */
 export function storedLine(event: TestEvent, projectId: string, lane: Lane): string {
   const { uuid, distinctId, receivedAtMs, timeMs = receivedAtMs, properties = {} } = event;
   return JSON.stringify({

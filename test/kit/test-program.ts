@@ -1,4 +1,4 @@
-// The programs that tests run next to a gateway: where scripts/test-program.mjs finds them, and the
+// The programs that tests run next to a gateway: finds them with scripts/test-program.mjs, and the
 // shell that ends them with the test.
 
 import { spawn } from "node:child_process";
@@ -29,14 +29,14 @@ interface Missing {
   readonly versions?: Readonly<Record<string, string>>;
 }
 
-/** Fetches the program if need be. Rejects with the ways to get it if the host has none. */
+/** Fetches the program if necessary. Rejects with the ways to get it if the host has none. */
 export async function testProgram(name: ProgramName): Promise<TestProgram> {
   const found = await findTestProgram(name);
   if ("why" in found) throw new Error(`find ${name}: ${found.why}`);
   return found;
 }
 
-/** The same, with the reason for one that tests can do without. */
+/** Like `testProgram`, but returns the reason for a program that tests can do without. */
 export async function findTestProgram(name: ProgramName): Promise<TestProgram | Missing> {
   const child = spawn(process.execPath, [script, name], { stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
@@ -56,8 +56,8 @@ export async function findTestProgram(name: ProgramName): Promise<TestProgram | 
 
 /**
  * The shell that holds a test's database server on a leash: however the test process ends, the
- * server and its folder go too. $1 is the folder, the rest the command. Without /proc the server's
- * other processes are left to end by themselves when its first one has.
+ * server and its folder are removed. $1 is the folder, the rest the command. Without /proc the
+ * server's other processes end by themselves after its first one.
  */
 export const leashScript = String.raw`
 folder=$1; shift

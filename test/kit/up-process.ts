@@ -1,6 +1,6 @@
-// What the tests of whole processes share: a gateway process with its embedded NATS, many
-// connections that post to it and remember what they were told, and a look into the stream. Judges
-// nothing; the tests do.
+// Shared by the tests of whole processes: a gateway process with its embedded NATS, many
+// connections that post to it and record the answers, and a reader of the stream. Makes no
+// assertions.
 
 import type { ChildProcess } from "node:child_process";
 import { connect } from "@nats-io/transport-node";
@@ -16,7 +16,7 @@ interface UpProcess {
   readonly adminUrl: string;
 }
 
-/** Starts `penstock up` on any free ports; settings that are not given have their defaults. */
+/** Starts `penstock up` on any free ports, with defaults for missing settings. */
 export async function upOn(dataDir: string, ...settings: string[]): Promise<UpProcess> {
   const ports = ["--port", "0", "--admin-port", "0", "--stream-bytes-max", "67108864"];
   const child = penstock("up", "--data-dir", dataDir, ...ports, ...settings);
@@ -30,13 +30,12 @@ export async function upOn(dataDir: string, ...settings: string[]): Promise<UpPr
   return { child, url, adminUrl };
 }
 
-/** What became of the events, by the `id` each carries. Every id was posted once. */
-export interface Told {
+/** The results of the events, by the `id` of each. Every id was posted once. */
+export interface LoadResult {
   /** Ids that were in a 200, and not among its errors. */
   readonly stored: Set<string>;
   /**
-   * Ids that were in a 4xx, in a 503 that comes before the body is looked at, or named as an error
-   * in a 200.
+   * Ids that were in a 4xx, in a 503 sent before the body is read, or in the errors of a 200.
    */
   readonly refused: Set<string>;
   /** Ids that were in any other 503, or got no answer: stored or not. */
@@ -44,8 +43,8 @@ export interface Told {
 }
 
 export interface Load {
-  readonly told: Told;
-  /** Fulfilled when every connection has found the gateway gone. */
+  readonly result: LoadResult;
+  /** Resolves when every connection has noticed that the gateway has ended. */
   readonly ended: Promise<void>;
 }
 
@@ -54,20 +53,20 @@ const demoKey = "phc_demo";
 const refusedUnread = new Set(["draining", "overloaded"]);
 
 /**
- * Posts singles and small batches, good ones and bad ones, on 32 connections until the gateway is
- * gone.
+ * Posts single events and small batches, valid and invalid, on 32 connections until the gateway
+ * ends.
  */
 export function startLoad(url: string): Load {
-  const told: Told = { stored: new Set(), refused: new Set(), unknown: new Set() };
+  const result: LoadResult = { stored: new Set(), refused: new Set(), unknown: new Set() };
   const pool = new Pool(url, { connections, pipelining: 1 });
   const all = Array.from({ length: connections }, (_, connection) =>
-    postUntilGone(pool, connection, told),
+    postUntilGone(pool, connection, result),
   );
   const ended = Promise.all(all).then(async () => await pool.destroy());
-  return { told, ended };
+  return { result, ended };
 }
 
-async function postUntilGone(pool: Pool, connection: number, told: Told): Promise<void> {
+async function postUntilGone(pool: Pool, connection: number, result: LoadResult): Promise<void> {
   for (let turn = 0; ; turn++) {
     const { ids, badIds, body } = requestFor(connection, turn);
     try {
@@ -75,20 +74,20 @@ async function postUntilGone(pool: Pool, connection: number, told: Told): Promis
       const { code } = (await answer.body.json()) as { code?: string };
       const isRefused = answer.statusCode < 500 || refusedUnread.has(code ?? "");
       addAll(
-        answer.statusCode === 200 ? told.stored : isRefused ? told.refused : told.unknown,
+        answer.statusCode === 200 ? result.stored : isRefused ? result.refused : result.unknown,
         ids,
       );
-      addAll(isRefused ? told.refused : told.unknown, badIds);
+      addAll(isRefused ? result.refused : result.unknown, badIds);
       if (code === "draining") return;
     } catch {
-      addAll(told.unknown, ids);
-      addAll(told.refused, badIds);
+      addAll(result.unknown, ids);
+      addAll(result.refused, badIds);
       return;
     }
   }
 }
 
-/** `badIds` are of events that are never to be stored, whatever the answer. */
+/** `badIds` are of events that must never be stored, whatever the answer. */
 function requestFor(
   connection: number,
   turn: number,
@@ -145,7 +144,7 @@ function addAll(set: Set<string>, ids: readonly string[]): void {
   for (const id of ids) set.add(id);
 }
 
-/** How often the stream of the running gateway on the folder has each id of the project. */
+/** How often each id of the project is in the stream of the gateway running on the folder. */
 export async function storedIds(dataDir: string, project = "demo"): Promise<Map<string, number>> {
   const note = readConnectionNote(dataDir);
   if (note === undefined) throw new Error(`read the stream: nothing runs on ${dataDir}`);

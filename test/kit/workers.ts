@@ -1,6 +1,5 @@
-// What the tests of workers share: `serve` as a process of its own against a nats-server of the
-// kit, a load of single events whose acknowledgements are noted down, and what the stream has of
-// them.
+// Shared by the tests of workers: `serve` as a separate process against a nats-server of the kit, a
+// load of single events whose acknowledgements are recorded, and the stored events.
 
 import { type ChildProcess, execFileSync } from "node:child_process";
 import { Agent, request } from "node:http";
@@ -18,7 +17,7 @@ export interface TestWorkers {
   readonly process: ChildProcess;
   readonly port: number;
   readonly adminUrl: string;
-  /** The pid of the process that last said it takes connections as this worker. */
+  /** The pid of the process that last reported accepting connections as this worker. */
   pid(worker: number): number;
   metrics(): Promise<Map<string, number>>;
   readyz(): Promise<[number, Record<string, unknown>]>;
@@ -36,12 +35,12 @@ export async function natsWithProject(): Promise<TestNatsServer> {
   return nats;
 }
 
-/** `serve` on the server, on free ports unless the arguments say otherwise. */
+/** Runs `serve` on the server, on free ports unless the arguments set them. */
 export function serve(nats: TestNatsServer, ...args: string[]): Started {
   return serveWith({}, nats, ...args);
 }
 
-/** As serve, with these variables too. */
+/** Like serve, with these variables too. */
 export function serveWith(
   variables: Readonly<Record<string, string>>,
   nats: TestNatsServer,
@@ -69,7 +68,7 @@ export function serveWith(
   );
 }
 
-/** Fulfilled when all workers listen. */
+/** Resolves when all workers listen. */
 export async function workersOn(nats: TestNatsServer, ...args: string[]): Promise<TestWorkers> {
   return await asWorkers(serve(nats, ...args));
 }
@@ -104,7 +103,7 @@ function linesOf(text: string): (Record<string, unknown> & { msg: string })[] {
   return whole.filter((line) => line.startsWith("{")).map((line) => JSON.parse(line));
 }
 
-/** The values by series; throws on a series that stands there twice. */
+/** The values by series; throws on a repeated series. */
 function seriesOf(scrape: string): Map<string, number> {
   const series = new Map<string, number>();
   for (const line of scrape.split("\n")) {
@@ -129,13 +128,12 @@ export interface Client {
 
 export interface Load {
   readonly clients: readonly Client[];
-  /** Fulfilled when every client has had its last answer. */
+  /** Resolves when every client has received its last answer. */
   stop(): Promise<void>;
 }
 
 /**
- * Clients that send one event after the other, each on a connection of its own that it keeps, until
- * stopped.
+ * Clients that send one event after another, each on its own persistent connection, until stopped.
  */
 export function startLoad(port: number, clientCount: number): Load {
   let stopped = false;
@@ -151,7 +149,7 @@ export function startLoad(port: number, clientCount: number): Load {
       if (status === 200) client.acknowledged.push(id);
       else if (status > 0) client.refused.push(status);
       else client.failed++;
-      // The pause keeps the client from asking in a busy circle while nobody answers.
+      // The pause prevents a busy loop while nothing answers.
       if (status !== 200) await new Promise((resolve) => setTimeout(resolve, 20));
     }
     agent.destroy();
@@ -164,7 +162,7 @@ export function startLoad(port: number, clientCount: number): Load {
   return { clients, stop };
 }
 
-/** Posts one event and returns the status. Rejects when the connection ends before it. */
+/** Posts one event and returns the status. Rejects if the connection ends before it. */
 export function postOne(port: number, agent: Agent, distinctId: string): Promise<number> {
   return new Promise((resolve, reject) => {
     const sent = request(
@@ -202,7 +200,7 @@ export async function withClient<T>(
   }
 }
 
-/** The command line of a process, as anybody on the host can read it. */
+/** The command line of a process, as any user of the host can read it. */
 export function titleOf(pid: number): string {
   return execFileSync("ps", ["-o", "args=", "-p", String(pid)], { encoding: "utf8" });
 }

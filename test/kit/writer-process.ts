@@ -1,5 +1,5 @@
-// Starts a writer of the effects (effects-process.ts), or a sink (sink-process.ts), as a process of
-// its own, for tests and fault scenarios that kill it and freeze it. Hears what it says of its
+// Starts a writer of the effects (effects-process.ts), or a sink (sink-process.ts), as a separate
+// process, for tests and fault scenarios that kill and freeze it. Reads its output about its
 // commits.
 
 import { type ChildProcessByStdio, spawn } from "node:child_process";
@@ -13,11 +13,11 @@ import { urlOf } from "./effects-databases.ts";
 
 export interface WriterProcess {
   readonly child: ChildProcessByStdio<null, Readable, null>;
-  /** Fulfilled at the next line that is so. Rejects where the process ends before. */
+  /** Resolves at the next line that matches. Rejects if the process ends first. */
   said(wanted: RegExp): Promise<void>;
   /**
-   * Kills it when it has said so many lines from now, and so much later; or when it has had nothing
-   * to say for a while. Gives how many there were.
+   * Kills it after this many further lines and this delay, or when it has printed nothing for a
+   * while. Returns the number of lines.
    */
   killedAfter(lines: number, afterMs?: number): Promise<number>;
 }
@@ -26,11 +26,11 @@ interface WriterProcessOptions {
   readonly natsUrl: string;
   readonly place: StorePlace;
   readonly batchEvents: number;
-  /** What changed rows may weigh before they are written. */
+  /** The maximum size of changed rows before they are written. */
   readonly changedBytes?: number | undefined;
 }
 
-/** It says nothing for so long when there is nothing left to apply. */
+/** It prints nothing for this long when there is nothing left to apply. */
 const idleMs = 10_000;
 
 interface SinkProcessOptions {

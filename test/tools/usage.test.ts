@@ -1,5 +1,4 @@
-// Every tool ends with 2 when it is called wrongly, and with 0 when it is asked for help, before it
-// does anything.
+// Every tool ends with 2 on wrong usage, and with 0 for help, before it does anything.
 
 import { spawnSync } from "node:child_process";
 import path from "node:path";

@@ -1,4 +1,4 @@
-// The live page as its tests visit it: in a real Chromium, which must have nothing to complain of.
+// Visits of the live page in a real Chromium, which must report no problem.
 
 import { mkdirSync } from "node:fs";
 import path from "node:path";
@@ -15,11 +15,11 @@ export interface Look {
   readonly colorScheme?: "light" | "dark";
   readonly query?: string;
   readonly address: string;
-  /** What the browser says by itself of answers that are errors, and of connections that go. */
+  /** Messages that the browser itself logs about error responses and closed connections. */
   readonly expected?: RegExp;
 }
 
-/** Closed when the test ends; the test fails for whatever the browser has complained of by then. */
+/** Closed when the test ends; the test then fails if the browser has reported any problem. */
 export async function visitPage(browser: Browser, look: Look): Promise<Page> {
   const { viewport = wide, colorScheme = "light", query = "", address, expected } = look;
   mkdirSync(screenshots, { recursive: true });

@@ -24,7 +24,7 @@ afterAll(async () => {
   await gateway?.stop();
 });
 
-/** On the gateway that all share, where none is named. */
+/** Uses the shared gateway if none is given. */
 function visit(look: Partial<Look> = {}): Promise<Page> {
   return visitPage(browser, { address: gateway.adminUrl, ...look });
 }
@@ -38,7 +38,7 @@ async function send(project: TestProject, ...events: string[]): Promise<void> {
   expect((await gateway.post("/batch/", { api_key: project.key, batch })).status).toBe(200);
 }
 
-test("before anything has arrived: how to send something, then that", async () => {
+test("shows how to send something before anything has arrived, then the event", async () => {
   const page = await visit();
   await expect.poll(() => page.locator("#empty-title").textContent()).toContain("No events yet.");
   expect(await page.locator("#curl").textContent()).toContain(
@@ -56,7 +56,7 @@ test("before anything has arrived: how to send something, then that", async () =
   await expect.poll(() => page.locator("#nats").textContent()).toContain("connected to");
 });
 
-test("one project's, by the keyboard", async () => {
+test("filters by project with the keyboard", async () => {
   const page = await visit();
   await page.locator("#project").focus();
   await page.keyboard.type(beta.id);
@@ -69,7 +69,7 @@ test("one project's, by the keyboard", async () => {
   await expect.poll(() => names(second)).toEqual(["of beta"]);
 });
 
-test("what was there stands by when it was received, whichever stream it is in", async () => {
+test("sorts existing events by time of receipt, whichever stream they are in", async () => {
   const project = await gateway.project();
   const sendTo = async (event: string, historical_migration: boolean) => {
     const batch = [{ event, distinct_id: "user-1" }];
@@ -87,7 +87,7 @@ test("what was there stands by when it was received, whichever stream it is in",
   await expect.poll(own).toEqual(received.toReversed());
 });
 
-test("a project that is not there is told, and that rates are of all", async () => {
+test("reports a missing project, and that the rates include all projects", async () => {
   const page = await visit({ query: "?project=nosuch" });
   await expect
     .poll(() => page.locator("#empty-title").textContent())
@@ -98,7 +98,7 @@ test("a project that is not there is told, and that rates are of all", async () 
   await expect.poll(() => page.locator("#of-all").isVisible()).toBe(false);
 });
 
-test("paused, nothing moves; an opened one shows its record", async () => {
+test("shows nothing new while paused, and the record of an opened event", async () => {
   const page = await visit();
   await send(alpha, "first");
   await expect.poll(async () => (await names(page))[0]).toBe("first");
@@ -115,7 +115,7 @@ test("paused, nothing moves; an opened one shows its record", async () => {
   await expect.poll(async () => (await names(page))[0]).toBe("while paused");
 });
 
-test("a hostile event is text", async () => {
+test("shows a hostile event as text", async () => {
   const page = await visit();
   const hostile = `<img src=x onerror="alert(1)"></script><script>alert(2)</script>`;
   await send(alpha, hostile);
@@ -125,7 +125,7 @@ test("a hostile event is text", async () => {
   expect(await page.locator("#events img, #events script").count()).toBe(0);
 });
 
-test("an event that would turn the order of letters around turns nothing: it is shown as JSON escapes", async () => {
+test("shows an event with right-to-left overrides as JSON escapes, so that it reverses no text", async () => {
   const page = await visit();
   await send(alpha, "paid \u202e001\u2066 \u061c");
   await expect.poll(() => names(page)).toContain("paid \\u202e001\\u2066 \\u061c");
@@ -135,7 +135,7 @@ test("an event that would turn the order of letters around turns nothing: it is 
     .toContain('"event": "paid \\u202e001\\u2066 \\u061c",\n');
 });
 
-test("what the gateway refuses is said in its words", async () => {
+test("shows what the gateway rejects in its words", async () => {
   const page = await visit({ expected: /status of 400/ });
   await page.goto(`${gateway.adminUrl}/?project=a.b`);
   await expect.poll(() => page.locator("#status").textContent()).toBe('Invalid project id: "a.b"');
@@ -144,7 +144,7 @@ test("what the gateway refuses is said in its words", async () => {
   await expect.poll(() => page.locator("#status").textContent()).toBe("Ready");
 });
 
-test("requests that are refused count as not stored, and a path that is not there is named", async () => {
+test("counts rejected requests as not stored, and names a path that does not exist", async () => {
   const page = await visit();
   await expect.poll(() => page.locator("#lost-total").textContent()).toMatch(/requests? refused/);
   const before = Number.parseInt((await page.locator("#lost-total").textContent()) ?? "", 10);
@@ -157,7 +157,7 @@ test("requests that are refused count as not stored, and a path that is not ther
     .toContain("There is nothing at /captur");
 });
 
-test("the rows are one tab stop, and arrows go through them", async () => {
+test("makes the rows one tab stop, with arrow keys between them", async () => {
   const page = await visit();
   for (const name of ["row 1", "row 2", "row 3"]) await send(alpha, name);
   await expect
@@ -175,7 +175,7 @@ test("the rows are one tab stop, and arrows go through them", async () => {
   expect(await page.locator("#events :focus").count()).toBe(0);
 });
 
-test("who opens the page has missed nothing of what was stored before", async () => {
+test("shows a new visitor everything that was stored before", async () => {
   const batch = Array.from({ length: 90 }, (_, number) => ({
     event: `old ${number}`,
     distinct_id: "u",
@@ -189,7 +189,7 @@ test("who opens the page has missed nothing of what was stored before", async ()
   expect(await page.locator("#skipped").isVisible()).toBe(false);
 });
 
-test("after a lost connection no event is there twice", async () => {
+test("shows no event twice after a lost connection", async () => {
   const sockets = new Set<Socket>();
   const between = createServer((socket) => {
     const onward = connect(Number(new URL(gateway.adminUrl).port), "127.0.0.1");
@@ -216,7 +216,7 @@ test("after a lost connection no event is there twice", async () => {
   expect(await names(page)).toEqual(["after it was lost", ...shown]);
 });
 
-test("wide and narrow, light and dark: nothing is cut off", async () => {
+test("cuts nothing off: wide and narrow, light and dark", async () => {
   const looks = [
     ["light", await visit()],
     ["dark", await visit({ colorScheme: "dark" })],
@@ -239,7 +239,7 @@ test("wide and narrow, light and dark: nothing is cut off", async () => {
       api_key: alpha.key,
       batch: [{ event: "survey sent", distinct_id: "u" }, {}, { event: "x", distinct_id: "u" }],
     });
-    // A line in the page's tiles is drawn of a look a second.
+    // The lines in the page's tiles show one sample a second.
     await expect.poll(() => looks[0][1].locator("#stored-total").textContent()).not.toBe(drawn);
     drawn = await looks[0][1].locator("#stored-total").textContent();
   }
@@ -261,7 +261,7 @@ test("wide and narrow, light and dark: nothing is cut off", async () => {
   expect([light, dark]).toEqual(["rgb(243, 245, 248)", "rgb(13, 17, 23)"]);
 });
 
-test("a long list of events scrolls, and a short one leaves no empty box", async () => {
+test("scrolls a long list of events, and leaves no empty box under a short one", async () => {
   const page = await visit({ viewport: { width: 1_440, height: 900 } });
   await send(alpha, ...Array.from({ length: 50 }, (_, number) => `one of many ${number}`));
   await expect.poll(async () => (await names(page)).length).toBeGreaterThanOrEqual(50);
@@ -279,7 +279,7 @@ test("a long list of events scrolls, and a short one leaves no empty box", async
   expect((await bottomOf(".events")) - (await bottomOf("#events"))).toBeLessThan(20);
 });
 
-test("a new viewer sees the last minute", async () => {
+test("shows a new viewer the last minute", async () => {
   // The gateway samples its counts every five seconds.
   await expect
     .poll(
@@ -293,7 +293,7 @@ test("a new viewer sees the last minute", async () => {
     .toBeGreaterThan(5);
 });
 
-test("events are filtered by name and distinct id, and projects are suggested", async () => {
+test("filters events by name and distinct id, and suggests projects", async () => {
   const page = await visit();
   await expect
     .poll(() =>
@@ -314,7 +314,7 @@ test("events are filtered by name and distinct id, and projects are suggested", 
   expect(new URL(page.url()).search).toBe("?distinct_id=only+me");
 });
 
-test("problems come first on a narrow page and link to their explanation", async () => {
+test("shows problems first on a narrow page, with links to their explanation", async () => {
   const page = await visit({ viewport: narrow });
   await gateway.post("/capture/", { api_key: "phc_wrong", event: "e", distinct_id: "u" });
   const link = page.locator("#client-warnings a").first();
@@ -326,9 +326,9 @@ test("problems come first on a narrow page and link to their explanation", async
   expect(await top("#problems")).toBeLessThan(await top(".events"));
 });
 
-test("a request that comes again is said to be in the stream already", async () => {
+test("reports a repeated request as already in the stream", async () => {
   const page = await visit();
-  // So much history, with uuids, has frames of its own that are known again.
+  // This much history, with uuids, has its own frames, which are recognised.
   const event = { uuid: "018f0000-0000-7000-8000-000000000001", event: "again", distinct_id: "u" };
   const batch = [{ ...event, properties: { a: "a".repeat(600_000) } }];
   const body = { api_key: alpha.key, historical_migration: true, batch };
@@ -339,7 +339,7 @@ test("a request that comes again is said to be in the stream already", async () 
     .toContain("duplicate: already in the stream");
 });
 
-test("a store that goes is said in words", async () => {
+test("explains that the store is unavailable", async () => {
   const page = await visit();
   await gateway.nats.kill();
   await expect

@@ -1,6 +1,5 @@
-// A person on the live page, in a real Chromium: by the keyboard, on a narrow page, with properties
-// that would act as markup and more ids than there is room for. Leaves screenshots in
-// .cache/live-page.
+// A person on the live page, in a real Chromium: by keyboard, on a narrow page, with properties
+// that contain markup and more ids than fit. Writes screenshots to .cache/live-page.
 
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
@@ -15,26 +14,26 @@ beforeAll(async () => {
 });
 afterAll(async () => await browser?.close());
 
-/** True when a click on the middle of Close is on it: it is neither scrolled away nor covered. */
+/** True if a click on the middle of Close hits it: it is neither scrolled away nor covered. */
 const closeIsWithinReach = `(() => {
   const button = document.getElementById("person-close");
   const { x, y, width, height } = button.getBoundingClientRect();
   return document.elementFromPoint(x + width / 2, y + height / 2) === button;
 })()`;
 
-test("an opened event leads to its person, by the keyboard, on a narrow page", async () => {
+test("leads from an opened event to its person, by keyboard, on a narrow page", async () => {
   const properties = '{"big":12345678901234567890.10,"plan":"<img src=x onerror=alert(1)>"}';
   const ids = Array.from({ length: 60 }, (_, n) => `device-${n}`);
   const of = { distinctIds: ids, distinctIdsTotal: 60, mainDistinctId: "<b>ada" };
   const person = { ...ada, ...of, propertiesJson: properties };
   const effects = new URL(await effectsHttp(readerOf({ personByDistinctId: async () => person })));
-  const beside = await startTestGateway({ env: { PENSTOCK_EFFECTS_PORT: effects.port } });
-  onTestFinished(() => beside.stop());
-  const event = { api_key: (await beside.project()).key, event: "signed up", distinct_id: "ada" };
-  await beside.post("/capture/", event);
+  const gateway = await startTestGateway({ env: { PENSTOCK_EFFECTS_PORT: effects.port } });
+  onTestFinished(() => gateway.stop());
+  const event = { api_key: (await gateway.project()).key, event: "signed up", distinct_id: "ada" };
+  await gateway.post("/capture/", event);
   const viewport = { width: 320, height: 640 };
   const page = await visitPage(browser, {
-    address: beside.adminUrl,
+    address: gateway.adminUrl,
     viewport,
     colorScheme: "dark",
   });

@@ -1,4 +1,4 @@
-// The tests that need a browser, which `npm test` leaves out: `npm run test:browser`.
+// The tests that need a browser, which `npm test` excludes: `npm run test:browser`.
 
 import path from "node:path";
 import { defineConfig } from "vitest/config";

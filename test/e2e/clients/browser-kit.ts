@@ -1,6 +1,6 @@
-// A real Chromium, and a site of an origin of its own whose pages have a client in them. What a
-// page's client captured is kept in the site's localStorage, which outlives leaving the page.
-// Whatever the browser complains of, on its console or its network, fails the test.
+// A real Chromium, and a site on its own origin whose pages contain a client. Events that a page's
+// client captured are stored in the site's localStorage, which survives leaving the page. Any
+// problem that the browser reports, on its console or network, fails the test.
 
 import { createReadStream } from "node:fs";
 import { createServer } from "node:http";
@@ -14,10 +14,10 @@ import type { Captured } from "./stored-kit.ts";
 
 const modules = path.resolve(import.meta.dirname, "../../../node_modules");
 
-/** How long a page may take to hear of its configuration, on a machine that has much else to do. */
+/** How long a page may take to receive its configuration on a busy machine. */
 export const readyMsMax = 10_000;
 
-/** None, or the one; for `test.each`. */
+/** An empty list, or the one Chromium; for `test.each`. */
 export function chromiums(): string[] {
   const named = process.env["PENSTOCK_TEST_CHROMIUM"] ?? "";
   if (named === "") {
@@ -29,16 +29,16 @@ export function chromiums(): string[] {
 }
 
 /**
- * What the tests of a file run with: started before the first of them, and stopped behind the last.
+ * The fixtures of a file's tests: started before the first of them, and stopped after the last.
  */
 interface Stage {
   readonly gateway: TestGateway;
   readonly site: Site;
-  /** Undefined where there is none. */
+  /** Undefined if there is no Chromium. */
   readonly browser: Browser | undefined;
 }
 
-/** `env`: settings of the gateway, asked for when it starts. */
+/** `env`: settings of the gateway, read when it starts. */
 export function startStage(env: () => Record<string, string> = () => ({})): Stage {
   let gateway: TestGateway | undefined;
   let site: Site | undefined;
@@ -68,12 +68,12 @@ export function startStage(env: () => Record<string, string> = () => ({})): Stag
 
 export interface Site {
   readonly origin: string;
-  /** What is in the body of the page at this path. */
+  /** The body of the page at this path. */
   readonly pages: Map<string, string>;
   close(): Promise<void>;
 }
 
-/** Serves pages, and under /modules/ the files of node_modules. */
+/** Serves pages, and the files of node_modules under /modules/. */
 async function startSite(): Promise<Site> {
   const pages = new Map<string, string>();
   const server = createServer((request, response) => {
@@ -101,7 +101,7 @@ async function startSite(): Promise<Site> {
   };
 }
 
-// An icon of its own, so that the browser does not ask the site for one.
+// An icon, so that the browser does not request one from the site.
 function documentOf(body: string): string {
   return `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Shop</title><link rel="icon" href="data:,"></head>
 <body><h1>Shop</h1><button id="buy" class="primary" data-plan="pro">Buy now</button>
@@ -117,34 +117,35 @@ ${body}
 
 export interface Heard {
   readonly method: string;
-  /** Without the query. */
+  /** The URL without the query. */
   readonly path: string;
   readonly status: number;
 }
 
 export interface Visit {
   readonly page: Page;
-  /** All answers the browser got, other than the site's own. */
+  /** All answers that the browser got, except the site's own. */
   readonly heard: Heard[];
-  /** What the page's clients have captured so far, on whichever page of the site. */
+  /** What the page's clients have captured so far, on any page of the site. */
   captured(): Promise<Captured[]>;
 }
 
 interface VisitOptions {
-  /** What the browser is right to complain of. */
+  /** Problems that the browser is expected to report. */
   readonly expected?: RegExp;
   readonly context?: BrowserContext;
 }
 
 /**
- * Chromium breaks off what it loads when an interface of the machine comes or goes, as when a fault
- * scenario beside this test lays a cable between network namespaces. A page is loaded again then.
+ * Chromium aborts loads when a network interface appears or disappears, for example when a
+ * concurrent fault scenario creates a cable between network namespaces. The page is then loaded
+ * again.
  */
 const networkChanged = /ERR_NETWORK_CHANGED/;
 const isOfNetwork = (complaint: string): boolean => networkChanged.test(complaint);
 const loadsMax = 5;
 
-/** Opens a page of the site in a profile of its own, unless it is given one. */
+/** Opens a page of the site in a new profile, unless one is given. */
 export async function visit(
   browser: Browser,
   url: string,
@@ -156,7 +157,7 @@ export async function visit(
   const heard: Heard[] = [];
   context.on("console", (message) => complaints.push(`${message.type()}: ${message.text()}`));
   context.on("weberror", (error) => complaints.push(String(error.error())));
-  // One that was answered, but whose client did not read the answer's body, is called failed too.
+  // A request that was answered but whose body the client did not read also counts as failed.
   const answered = new Set<Request>();
   context.on("requestfailed", (request) => {
     if (!answered.has(request))

@@ -1,4 +1,4 @@
-// The matrix of clients in the docs has a row for each that tests run, with the version they run.
+// The matrix of clients in the docs has a row for each client that tests run, with its version.
 
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -6,7 +6,7 @@ import { expect } from "vitest";
 
 const root = path.resolve(import.meta.dirname, "../../..");
 
-/** The installed version of a package of npm's. */
+/** The installed version of an npm package. */
 export function versionOf(name: string): string {
   const text = readFileSync(path.join(root, "node_modules", name, "package.json"), "utf8");
   return (JSON.parse(text) as { version: string }).version;

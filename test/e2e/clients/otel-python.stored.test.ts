@@ -1,5 +1,5 @@
-// OpenTelemetry's exporter for Python, installed by the host's pip: the spans of language models are
-// stored as events, and the exporter logs nothing.
+// OpenTelemetry's exporter for Python, installed by the host's pip: the spans of language models
+// are stored as events, and the exporter logs nothing.
 
 import { execFile } from "node:child_process";
 import path from "node:path";
@@ -15,7 +15,7 @@ const gateway = await gatewayForFile();
 const script = path.join(import.meta.dirname, "otel_exporter.py");
 
 describe("spans of the Python exporter are stored", () => {
-  test("the matrix has the version that is tried here", () => {
+  test("the matrix has the tested version", () => {
     expectTold(
       "opentelemetry-exporter-otlp-proto-http",
       versions["opentelemetry-exporter-otlp-proto-http"]!,

@@ -1,5 +1,5 @@
-// NATS goes for fifteen seconds while real clients capture, each as it is set up by default: they
-// wait, get 503 with Retry-After, send again, and everything is stored, once.
+// NATS is down for fifteen seconds while real clients capture with their default settings: they
+// wait, get 503 with Retry-After, retry, and everything is stored once.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { PostHog as PostHogLite } from "posthog-js-lite";
@@ -18,7 +18,7 @@ const found = chromiums();
 const { python } = await findPythonClient();
 const stage = startStage();
 
-test("an outage costs no client anything: fifteen seconds without NATS", {
+test("no client loses an event in fifteen seconds without NATS", {
   timeout: 120_000,
 }, async () => {
   const complained = vi.spyOn(console, "error");
@@ -58,13 +58,13 @@ test("an outage costs no client anything: fifteen seconds without NATS", {
   complained.mockRestore();
 });
 
-/** What the browser says of the answers that refuse; of anything else it may not complain. */
+/** The browser's messages about the rejections; it may report nothing else. */
 const expected = /\b503\b/;
 
 interface Opened {
   readonly project: TestProject;
   readonly opened: Visit;
-  /** posthog-js sends again for hours. */
+  /** posthog-js retries for hours. */
   readonly isPatient: boolean;
 }
 
@@ -91,8 +91,8 @@ async function capturesOf({ page }: Visit): Promise<void> {
 }
 
 /**
- * The first refusal that the probe hears, as a page of another origin would: what it may read of it
- * is exposed.
+ * The first rejection that the probe receives, as a page of another origin would: with the fields
+ * that are exposed to it.
  */
 async function refusal({
   key,
@@ -117,7 +117,7 @@ async function refusal({
   return { status: heard!.status, retryAfter: headers.get("retry-after") };
 }
 
-/** Each of these answers what to expect once it has been let end. */
+/** Each of these returns what to expect once it has finished. */
 type Ended = Promise<() => Promise<void>>;
 
 async function node(project: TestProject): Ended {

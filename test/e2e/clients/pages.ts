@@ -1,20 +1,19 @@
-// Pages with a client in them, as its users put it there; each also notes what its client says that
-// it captured.
+// Pages with a client, as users embed it; each also records what its client reports as captured.
 
 interface PageOptions {
   /** The gateway's address. */
   readonly host: string;
   readonly key: string;
-  /** More of the client's own options. */
+  /** More options of the client. */
   readonly options?: Readonly<Record<string, unknown>>;
 }
 
 /**
- * True in a page whose client has heard what it may do: before that it does not look for clicks.
+ * True in a page whose client has its configuration: before that it does not capture clicks.
  */
 export const isReady = "window.isReady === true || window._POSTHOG_REMOTE_CONFIG !== undefined";
 
-// Headless browsers say that a program drives them, which the client takes for a bot.
+// Headless browsers identify themselves as automated, which the client treats as a bot.
 const forHeadless = { opt_out_useragent_filter: true };
 
 /** posthog-js as a bundler takes it from the package. */
@@ -28,9 +27,9 @@ posthog.on("eventCaptured", note);
 }
 
 /**
- * posthog-js as the HTML snippet loads it: calls wait in an array until /static/array.js has come
- * from the host. Written anew, with what the snippet and that file agree on: \`__SV\`, \`_i\`, the
- * arguments of init, and calls as arrays.
+ * posthog-js as the HTML snippet loads it: calls wait in an array until /static/array.js has been
+ * loaded from the host. Reimplemented with what the snippet and that file agree on: \`__SV\`,
+ * \`_i\`, the arguments of init, and calls as arrays.
  */
 export function snippet({ host, key, options }: PageOptions): string {
   return `<script>
@@ -48,11 +47,11 @@ export function snippet({ host, key, options }: PageOptions): string {
 })();
 posthog.init(${JSON.stringify(key)}, ${JSON.stringify({ api_host: host, ...forHeadless, ...options })});
 posthog.on("eventCaptured", note);
-posthog.capture("before the script has come", { early: true });
+posthog.capture("before the script is loaded", { early: true });
 </script>`;
 }
 
-/** posthog-js by its newer loader, a script of the package that is served by the host too. */
+/** posthog-js by its newer loader, a script of the package that the host also serves. */
 export function bootstrap({ host, key, options }: PageOptions): string {
   return `<script src="${host}/static/loader-bootstrap.js" crossorigin="anonymous" data-asset-host="${host}"></script>
 <script>

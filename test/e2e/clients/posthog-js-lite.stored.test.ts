@@ -1,5 +1,5 @@
-// posthog-js-lite, in Node and in a real browser from a page of another origin: what it captures is
-// stored field by field, and nothing is complained of.
+// posthog-js-lite, in Node and in a real browser from a page of another origin: captured events are
+// stored field by field, and the browser reports no problem.
 
 import { PostHog } from "posthog-js-lite";
 import { describe, expect, test, vi } from "vitest";
@@ -20,11 +20,11 @@ const calls = `
 const names = ["signed up", "$identify", "$groupidentify", "$create_alias"];
 
 describe("posthog-js-lite is stored", () => {
-  test("the matrix has the version that is tried here", () => {
+  test("the matrix has the tested version", () => {
     expectTold("posthog-js-lite", versionOf("posthog-js-lite"));
   });
 
-  test("in Node", async () => {
+  test("stores what it captures in Node", async () => {
     const project = await stage.gateway.project();
     const complained = vi.spyOn(console, "error");
     const captured: Captured[] = [];

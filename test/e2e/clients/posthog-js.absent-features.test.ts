@@ -1,5 +1,5 @@
-// What clients make of a host that takes events and has nothing else: flags are none, without an
-// error. Where flags come from another host they have to be asked for, as docs/guides/sdks.md says.
+// How clients behave with a host that only takes events: there are no flags, and no error. Flags
+// from another host must be requested, as docs/guides/sdks.md explains.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -11,8 +11,8 @@ import { isReady, posthogJs } from "./pages.ts";
 const found = chromiums();
 const stage = startStage();
 
-describe("what is not here is none", () => {
-  test("posthog-node: no flag is on, none is known, and a payload is null", async () => {
+describe("missing features are reported as absent", () => {
+  test("posthog-node has no flag on, knows none, and returns a null payload", async () => {
     const { key } = await stage.gateway.project();
     const sdk = new PostHog(key, {
       host: stage.gateway.url,
@@ -33,7 +33,7 @@ describe("what is not here is none", () => {
   });
 
   test.each(found)(
-    "posthog-js: flags are none, and those of another host come when they are asked for",
+    "posthog-js has no flags, and gets those of another host when they are requested",
     async () => {
       const { key } = await stage.gateway.project();
       const flags = await startFlags();
@@ -62,7 +62,7 @@ describe("what is not here is none", () => {
   );
 });
 
-/** A host that knows one flag, for pages of other origins; how often it was asked. */
+/** A host that has one flag, for pages of other origins; counts its requests. */
 async function startFlags(): Promise<{ url: string; asked(): number }> {
   let asked = 0;
   const server = createServer((request, response) => {

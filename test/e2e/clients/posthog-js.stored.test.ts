@@ -1,6 +1,6 @@
-// posthog-js in a real browser, from a page of another origin than the gateway's, set up by nothing
-// but its host: what a page captures, by bundle and by HTML snippet, is stored field by field, and
-// the browser has nothing to complain of.
+// posthog-js in a real browser, from a page of another origin than the gateway's, configured only
+// with its host. What a page captures, by bundle and by HTML snippet, is stored field by field, and
+// the browser reports no problem.
 
 import { beforeAll, describe, expect, test } from "vitest";
 import { chromiums, readyMsMax, startStage, type Visit, visit } from "./browser-kit.ts";
@@ -21,12 +21,12 @@ async function open(path: string, body: string): Promise<Visit> {
 }
 
 describe("posthog-js is stored", () => {
-  test("the matrix has the version that is tried here", () => {
+  test("the matrix has the tested version", () => {
     expectTold("posthog-js", versionOf("posthog-js"));
   });
 
   test.each(found)(
-    "all that a page captures arrives, also what it sends while it is left",
+    "everything that a page captures arrives, including what it sends while it is left",
     async () => {
       const project = await stage.gateway.project();
       const { page, heard, captured } = await open(
@@ -80,7 +80,7 @@ describe("posthog-js is stored", () => {
   );
 
   test.each(found)(
-    "without compression it posts JSON, which has a preflight, and a form while the page is left",
+    "posts JSON without compression, which has a preflight, and a form while the page is left",
     async () => {
       const project = await stage.gateway.project();
       const options = { disable_compression: true };
@@ -106,7 +106,7 @@ describe("posthog-js is stored", () => {
   const loaders = { snippet, bootstrap };
   const byLoader = found.flatMap(() => Object.keys(loaders) as (keyof typeof loaders)[]);
 
-  test.each(byLoader)("loaded by its HTML %s from the gateway itself", async (loader) => {
+  test.each(byLoader)("works when loaded by its HTML %s from the gateway itself", async (loader) => {
     const project = await stage.gateway.project();
     const { page, heard, captured } = await open(
       `/${loader}`,
@@ -119,7 +119,7 @@ describe("posthog-js is stored", () => {
     await page.locator("#buy").click();
     await page.goto(`${stage.site.origin}/elsewhere`);
     const events = await captured();
-    const early = loader === "snippet" ? ["before the script has come"] : [];
+    const early = loader === "snippet" ? ["before the script is loaded"] : [];
     expect(events.map((event) => event.event).sort()).toEqual([
       "$autocapture",
       "$pageleave",

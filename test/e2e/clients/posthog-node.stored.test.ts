@@ -1,5 +1,5 @@
-// posthog-node, as its users run it: default batching and gzip, then shutdown(). Field by field,
-// what it sent is in the stream.
+// posthog-node with its default batching and gzip, then shutdown(): the stream has what it sent,
+// field by field.
 
 import { PostHog } from "posthog-node";
 import { describe, expect, test } from "vitest";
@@ -16,13 +16,13 @@ function named(events: StoredEvent[], name: string): StoredEvent {
   return found[0] as StoredEvent;
 }
 
-/** By what the SDK says of its clock with every batch. */
+/** By the clock that the SDK sends with every batch. */
 function clockErrorMs(event: StoredEvent): number {
   return Date.parse(event["sent_at"] as string) - Date.parse(event["received_at"] as string);
 }
 
 describe("posthog-node is stored", () => {
-  test("capture, identify, alias and groupIdentify arrive whole", async () => {
+  test("stores capture, identify, alias and groupIdentify whole", async () => {
     const project = await gateway.project();
     const sdk = new PostHog(project.key, { host: gateway.url });
     const when = new Date("2026-02-03T04:05:06.789Z");
@@ -82,7 +82,7 @@ describe("posthog-node is stored", () => {
     expect(JSON.stringify(events)).not.toContain(project.key);
   });
 
-  test("a hundred captures are stored once each", async () => {
+  test("stores a hundred captures once each", async () => {
     const project = await gateway.project();
     const sdk = new PostHog(project.key, { host: gateway.url, flushAt: 7 });
     for (let index = 0; index < 100; index++)
@@ -94,11 +94,11 @@ describe("posthog-node is stored", () => {
     ).toEqual(Array.from({ length: 100 }, (_, index) => index));
   });
 
-  test("the matrix has the version that is tried here", () => {
+  test("the matrix has the tested version", () => {
     expectTold("posthog-node", versionOf("posthog-node"));
   });
 
-  test("with and without compression the records are what it says it captured, field by field", async () => {
+  test("stores what it reports as captured, field by field, with and without compression", async () => {
     for (const disableCompression of [false, true]) {
       const project = await gateway.project();
       const sdk = new PostHog(project.key, { host: gateway.url, disableCompression });
@@ -122,7 +122,7 @@ describe("posthog-node is stored", () => {
     }
   });
 
-  test("history goes to the historical lane, in its order", async () => {
+  test("stores history in the historical lane, in order", async () => {
     const project = await gateway.project();
     const sdk = new PostHog(project.key, { host: gateway.url, historicalMigration: true });
     const captured = noteOf(sdk);
@@ -136,7 +136,7 @@ describe("posthog-node is stored", () => {
   });
 });
 
-/** What it says that it captured, as it is sent. */
+/** The events that it reports as captured, as they are sent. */
 function noteOf(sdk: PostHog): Captured[] {
   const captured: Captured[] = [];
   sdk.on("*", (_type: string, message?: Captured) => {

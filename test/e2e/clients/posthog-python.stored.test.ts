@@ -1,5 +1,5 @@
-// PostHog's Python client, installed by the host's pip: what it captures is stored field by field,
-// and it tells of no error.
+// PostHog's Python client, installed by the host's pip: captured events are stored field by field,
+// and it reports no error.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type StoredEvent, startTestGateway, type TestGateway } from "../../kit/gateway.ts";
@@ -20,14 +20,14 @@ afterAll(async () => {
 });
 
 describe("posthog-python is stored", () => {
-  test("the matrix has the version that is tried here", () => {
+  test("the matrix has the tested version", () => {
     expectTold("posthog-python", version);
   });
 
   const clean = { errors: [], log: "" };
 
   test.each(found.flatMap((each) => [[each], [each, "gzip"], [each, "capture_mode=v1"]] as const))(
-    "capture, set, groups and aliases: %s %s",
+    "stores capture, set, groups and aliases: %s %s",
     async (...run) => {
       const [program, ...options] = run;
       const project = await gateway.project();
@@ -72,7 +72,7 @@ describe("posthog-python is stored", () => {
     },
   );
 
-  test.each(found)("history goes to the historical lane, in its order", async (program) => {
+  test.each(found)("stores history in the historical lane, in order", async (program) => {
     const project = await gateway.project();
     const said = await runPython(program, { gateway, project }, ["250", "historical_migration"]);
     expect(said).toMatchObject(clean);

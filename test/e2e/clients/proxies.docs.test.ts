@@ -1,6 +1,6 @@
-// The nginx configurations of docs/guides/in-front-of-posthog.md, as they stand there but for
-// addresses, before a real gateway and a server in PostHog's place: events go where the page says,
-// and so does all else.
+// The nginx configurations of docs/guides/in-front-of-posthog.md, unchanged except for addresses,
+// before a real gateway and a server in PostHog's place. Events and other requests go where the
+// page says.
 
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -33,11 +33,11 @@ afterAll(async () => {
 });
 
 describe("the proxies of the docs work", () => {
-  test("the page has both configurations", () => {
+  test("has both configurations on the page", () => {
     expect(configs.map((config) => config.includes("mirror /"))).toEqual([false, true]);
   });
 
-  test("both send every path that takes events to Penstock, and none of the others", () => {
+  test("send every path that takes events to Penstock, and none of the others", () => {
     for (const config of configs) {
       const [, pattern = ""] = /location ~ (\^\/\(\S+) \{/.exec(config) ?? [];
       const isSplitOff = (at: string) => new RegExp(pattern).test(at);
@@ -81,7 +81,7 @@ describe("the proxies of the docs work", () => {
         { status: "Ok", accepted: 1, dropped: 0 },
       ]);
     }
-    // Where an error that the client is told leads: nobody else knows it.
+    // The address of the error's explanation, which only Penstock serves.
     const { type } = (await (await fetch(`${host}/e/`)).json()) as { type: string };
     expect(await (await fetch(new URL(type, `${host}/e/`))).text()).toContain('id="empty_body"');
     expect(
@@ -114,7 +114,7 @@ interface Got {
   readonly body: Buffer;
 }
 
-/** Takes all that comes, as PostHog would. */
+/** Accepts everything, as PostHog would. */
 async function startPostHog(): Promise<{ port: number; got: Got[] }> {
   const got: Got[] = [];
   const server = createServer((request, response) => {

@@ -1,4 +1,4 @@
-// PostHog's Python client as a process: where a Python with it can be had, and what it says.
+// PostHog's Python client as a process: finds a Python that has it, and reads its output.
 
 import { execFile } from "node:child_process";
 import path from "node:path";
@@ -14,7 +14,7 @@ interface Found {
   readonly python?: string;
 }
 
-/** Set up if need be; says on standard error when it cannot be. */
+/** Installed if necessary; prints a note on standard error if that fails. */
 export async function findPythonClient(): Promise<Found> {
   const found = await findTestProgram("python-client");
   const { versions = {} } = found;
@@ -26,7 +26,7 @@ export async function findPythonClient(): Promise<Found> {
 interface PythonRun {
   readonly uuids: string[];
   readonly errors: string[];
-  /** Standard error: the client logs there. */
+  /** Standard error, where the client logs. */
   readonly log: string;
 }
 
@@ -59,7 +59,7 @@ export function runPython(
           .map((line) => JSON.parse(line) as { uuid?: string; error?: string });
         resolve({
           uuids: said.flatMap(({ uuid }) => uuid ?? []),
-          errors: said.flatMap(({ error: told }) => told ?? []),
+          errors: said.flatMap(({ error }) => error ?? []),
           log: stderr,
         });
       },

@@ -1,12 +1,12 @@
-// What a client meant, held field by field against what is stored. Clients tell of what they
-// capture (`eventCaptured`, `capture`), in the form in which they send it; nothing else may be in
+// Compares what a client captured with what is stored, field by field. Clients report what they
+// capture (`eventCaptured`, `capture`) in the form in which they send it; nothing else may be in
 // the stream.
 
 import { expect } from "vitest";
 import type { Lane } from "../../../src/platform/base/lane.ts";
 import type { StoredEvent, TestGateway, TestProject } from "../../kit/gateway.ts";
 
-/** An event as a client says that it captured it, of the fields that are sent. */
+/** An event as a client reports it as captured, with the fields that are sent. */
 export interface Captured {
   readonly uuid: string;
   readonly event: string;
@@ -53,7 +53,7 @@ export async function expectStored(
   return stored;
 }
 
-/** Sorted, with doubles: once each is part of what is compared. */
+/** Sorted, with repeats: that each is stored once is part of the comparison. */
 function namesByUuid(events: readonly (StoredEvent | Captured)[]): string[] {
   return events.map(({ uuid, event }) => `${String(uuid)} ${String(event)}`).sort();
 }
@@ -77,7 +77,7 @@ function expectSame(record: StoredEvent, sent: Captured, project: TestProject): 
   expectTimeTold(record, sent.timestamp);
 }
 
-/** The client's time stays readable, and what is stored is that on the gateway's clock. */
+/** The client's time remains readable, and the stored time is that on the gateway's clock. */
 function expectTimeTold(record: StoredEvent, meant: string): void {
   const {
     timestamp,

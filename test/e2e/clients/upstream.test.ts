@@ -1,5 +1,5 @@
-// What clients have of a gateway with an upstream: its flags, and the same ones while it is away;
-// and their events in the gateway's store, whatever the upstream does.
+// Clients of a gateway with an upstream: they get its flags, and the same ones while it is away;
+// their events are stored by the gateway, whatever the upstream does.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -12,7 +12,7 @@ import { isReady, posthogJs } from "./pages.ts";
 const upstream = await startUpstream();
 const stage = startStage(() => ({ PENSTOCK_UPSTREAM_URL: upstream.url }));
 
-test("posthog-node has the upstream's flags, and goes on with them while it is away", async () => {
+test("posthog-node has the upstream's flags, and keeps them while it is away", async () => {
   const project = await stage.gateway.project();
   const sdk = new PostHog(project.key, { host: stage.gateway.url });
   const isOn = (id: string) => sdk.isFeatureEnabled("new-checkout", id);
@@ -28,7 +28,7 @@ test("posthog-node has the upstream's flags, and goes on with them while it is a
 });
 
 test.each(chromiums())(
-  "posthog-js has the upstream's configuration and flags, also while it is away",
+  "posthog-js has the upstream's configuration and flags, even while it is away",
   async () => {
     const project = await stage.gateway.project();
     const page = posthogJs({ host: stage.gateway.url, key: project.key });
@@ -54,7 +54,7 @@ interface Upstream {
   isAway: boolean;
 }
 
-/** A host that knows one flag, says so in its configuration, and takes no event. */
+/** A host that has one flag, states that in its configuration, and takes no event. */
 async function startUpstream(): Promise<Upstream> {
   const state = { url: "", isAway: false };
   const flag = { key: "new-checkout", enabled: true, variant: null };

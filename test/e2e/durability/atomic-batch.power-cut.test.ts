@@ -1,6 +1,6 @@
-// Atomic batches as the disk has them at a moment under load, without what only the page cache
-// holds: all of each that was acknowledged is there, and nothing twice, also where the cut was in
-// the middle of a batch.
+// Atomic batches as they are on disk at a moment under load, without data that is only in the page
+// cache: every acknowledged batch is there whole, and nothing twice, even if the cut was in the
+// middle of a batch.
 
 import path from "node:path";
 import { connect } from "@nats-io/transport-node";
@@ -57,8 +57,8 @@ async function idsIn({ storeDir }: PowerCut, { settings }: Rig): Promise<string[
   }
 }
 
-describe("atomic batches outlive a power cut", () => {
-  test("all that was acknowledged of them is on the disk, once", async () => {
+describe("atomic batches survive a power cut", () => {
+  test("has every acknowledged event on disk once", async () => {
     const cache = onDisk();
     const server = await startNatsServer({ storeDir: path.join(cache.folder, "store") });
     onTestFinished(() => server.remove());
@@ -68,7 +68,7 @@ describe("atomic batches outlive a power cut", () => {
     while (cuts.length < cutsMax) {
       const until = load.waves + wavesBetween;
       await expect.poll(() => load.waves, { timeout: 20_000, interval: 1 }).toBeGreaterThan(until);
-      // Not more is acknowledged meanwhile: the copy is made without a turn for anything else.
+      // Nothing more is acknowledged meanwhile: the copy is made within one turn.
       const acknowledged = new Set(load.acknowledged);
       cuts.push([cutPower(server, cache), acknowledged]);
     }

@@ -1,7 +1,7 @@
-// What the durability tests share: a gateway under load that remembers what it was told is stored,
-// a copy of the store as a power cut would leave it, and what a fresh nats-server makes of that
-// copy. Where the page cache cannot be looked into, the copy is of everything, which is less of a
-// test; a note says so. Judges nothing.
+// Shared by the durability tests: a gateway under load that records the acknowledged events, a copy
+// of the store as a power cut would leave it, and what a fresh nats-server finds in that copy. If
+// the page cache cannot be inspected, the copy includes everything, which tests less; a note
+// reports that. Makes no assertions.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -22,17 +22,17 @@ import { binary, silent } from "../../kit/processes.ts";
 const script = path.resolve(import.meta.dirname, "../../faults/on-disk-copy.py");
 const streamBytesMax = 16 * 1_048_576;
 
-/** Blocks of 4 MB: a few waves of load begin new ones. */
+/** Blocks of 4 MB: a few waves of load start new ones. */
 const smallBlocks = { PENSTOCK_STREAM_BYTES_MAX: String(streamBytesMax) };
 
 interface PageCache {
-  /** On a disk, if there is one to be had. */
+  /** On a disk, if one is available. */
   readonly folder: string;
-  /** Whether pages in it that are not on the disk can be told from those that are. */
+  /** Whether pages that are not on disk can be distinguished from those that are. */
   readonly isTold: boolean;
 }
 
-/** Makes the folder that this test's servers keep their stores in. */
+/** Creates the folder in which this test's servers keep their stores. */
 export function onDisk(): PageCache {
   const cache = path.resolve(import.meta.dirname, "../../../.cache");
   mkdirSync(cache, { recursive: true });
@@ -52,7 +52,7 @@ export function onDisk(): PageCache {
 interface StoreUnderTest
   extends Pick<TestNatsServer, "url" | "token" | "storeDir" | "freeze" | "thaw"> {}
 
-/** The embedded server as `penstock up` has it. */
+/** The embedded server, configured as by `penstock up`. */
 export async function embeddedStore(folder: string): Promise<StoreUnderTest> {
   const dataDir = path.join(folder, "data");
   const options = {
@@ -79,7 +79,7 @@ export async function embeddedStore(folder: string): Promise<StoreUnderTest> {
   };
 }
 
-/** A server of one's own, with the settings that nats-server has when nobody says anything. */
+/** A separate server with nats-server's default settings. */
 export async function lazyStore(folder: string): Promise<StoreUnderTest> {
   const server = await startNatsServer({ syncInterval: "2m", storeDir: path.join(folder, "lazy") });
   onTestFinished(() => server.remove());
@@ -89,10 +89,10 @@ export async function lazyStore(folder: string): Promise<StoreUnderTest> {
 interface LoadedGateway {
   readonly gateway: TestGateway;
   readonly project: TestProject;
-  /** Ids of all events that a 200 was for. */
+  /** Ids of all events that were answered 200. */
   readonly acknowledged: Set<string>;
   /**
-   * Eight clients at once, each with several requests one after another; fulfilled when all are
+   * Eight clients at once, each with several requests one after another; resolves when all are
    * answered.
    */
   wave(): Promise<void>;
@@ -124,8 +124,8 @@ export async function loadedGateway(store: StoreUnderTest): Promise<LoadedGatewa
   async function client(number: number): Promise<void> {
     for (let turn = 0; turn < requestsEach; turn++) {
       const events = turn % 2 === 0 ? 1 : 7;
-      // Of each lane as much in every wave, in whatever order the clients are served: new blocks
-      // must not be a matter of chance.
+      // The same amount of each lane in every wave, in whatever order the clients are served:
+      // whether new blocks start must not be a matter of chance.
       const isLarge = number <= 1 && turn < 3;
       if (isLarge) await post(events, { padding: "x".repeat(largeChars) }, number === 1);
       else await post(events, {});
@@ -144,13 +144,12 @@ export async function loadedGateway(store: StoreUnderTest): Promise<LoadedGatewa
 
 export interface PowerCut {
   readonly storeDir: string;
-  /** Bytes in pages that were not on the disk, by file. */
+  /** Bytes in pages that were not on disk, by file. */
   readonly lost: Readonly<Record<string, number>>;
 }
 
 /**
- * The store as the disk has it at this moment, in a folder of its own. The server stands still
- * meanwhile.
+ * The store as it is on disk at this moment, in a separate folder. The server is frozen meanwhile.
  */
 export function cutPower(store: StoreUnderTest, { folder, isTold }: PageCache): PowerCut {
   const storeDir = path.join(mkdtempSync(path.join(folder, "cut-")), "store");
@@ -164,7 +163,7 @@ export function cutPower(store: StoreUnderTest, { folder, isTold }: PageCache): 
   }
 }
 
-/** What of the store is not on the disk now, by file. */
+/** The parts of the store that are not on disk now, by file. */
 export function notOnDisk(store: StoreUnderTest): Readonly<Record<string, number>> {
   return run("lost", store.storeDir);
 }

@@ -1,6 +1,6 @@
-// Bytes that a disk changes by itself, in a store with one copy: nats-server knows the event by its
-// checksum and never hands out a wrong one. What else is gone with it depends on how the server had
-// ended. It says nothing of it, so replicas and a look at the number of messages are all there is.
+// Bytes changed by the disk, in a store with one copy. nats-server detects the event by its
+// checksum and never delivers a wrong one. Which other events are lost depends on how the server
+// ended. It reports nothing, so replicas and the number of messages are the only checks.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { jetstreamManager } from "@nats-io/jetstream";
@@ -15,8 +15,8 @@ const padding = "x".repeat(700_000);
 const streamBytesMax = String(16 * 1_048_576);
 
 /**
- * A server with one event a message in several blocks of 4 MB, the store damaged in the second
- * event, and started again.
+ * A server with one event a message in several blocks of 4 MB, with damage in the second event, and
+ * restarted.
  */
 async function damaged(
   end: "stop" | "kill",
@@ -57,7 +57,7 @@ function firstNumberIn(file: string): number {
   return Number(/event-(\d+)-/.exec(readFileSync(file, "latin1"))?.[1]);
 }
 
-/** What a reader gets, by sequence number: a message that cannot be read is passed over. */
+/** The messages that a reader gets, by sequence number: unreadable ones are skipped. */
 async function numbersIn(server: TestNatsServer, project: string): Promise<number[]> {
   const connection = await connect({ servers: server.url });
   try {
@@ -81,13 +81,13 @@ async function numbersIn(server: TestNatsServer, project: string): Promise<numbe
 
 const all = Array.from({ length: events }, (_, number) => number);
 
-describe("a damaged block costs what the README says", () => {
-  test("after an orderly end: that message, and no other", async () => {
+describe("a damaged block loses what the README says", () => {
+  test("loses only that message after an orderly end", async () => {
     const { read } = await damaged("stop");
     expect(await read()).toEqual(all.filter((number) => number !== 1));
   });
 
-  test("after a kill or a power cut: no more than that message and those behind it in its block", async () => {
+  test("loses at most that message and later ones in its block after a kill or a power cut", async () => {
     const { read, firstOfNextBlock } = await damaged("kill");
     expect(firstOfNextBlock).toBeGreaterThan(2);
     const left = await read();

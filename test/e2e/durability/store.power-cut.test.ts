@@ -1,7 +1,7 @@
-// The store as the disk has it right after a 200, without what only the page cache holds: a
-// nats-server started on it has every event that was acknowledged. With nats-server's own default
-// it has not, which shows that the copy leaves out what a power cut takes. Whether a directory's
-// entries are on the disk no system call tells: a file that is there counts as there.
+// The store as it is on disk right after a 200, without data that is only in the page cache: a
+// nats-server started on it has every acknowledged event. With nats-server's own default it does
+// not, which shows that the copy omits what a power cut loses. No system call tells whether a
+// directory's entries are on disk, so an existing file counts as there.
 
 import { describe, expect, test } from "vitest";
 import {
@@ -21,7 +21,7 @@ const waves = 4;
 const singles = 5;
 const lazyWavesMax = 5;
 
-describe("a 200 outlives a power cut", () => {
+describe("a 200 survives a power cut", () => {
   test("embedded: under load from several clients, in new blocks too", async () => {
     const cache = onDisk();
     const store = await embeddedStore(cache.folder);
@@ -40,7 +40,7 @@ describe("a 200 outlives a power cut", () => {
     expect(load.acknowledged.size).toBe(waves * 8 * 16);
   });
 
-  test("embedded: one event at a time, nothing of its block is left to be written", async () => {
+  test("embedded: one event at a time, nothing of its block is unwritten", async () => {
     const cache = onDisk();
     const store = await embeddedStore(cache.folder);
     const load = await loadedGateway(store);
@@ -53,7 +53,7 @@ describe("a 200 outlives a power cut", () => {
     expect(missing(load.acknowledged, await idsIn(cut.storeDir, load))).toEqual([]);
   });
 
-  test("the control: with a sync_interval of 2 minutes a power cut takes acknowledged events, a kill does not", async () => {
+  test("the control: with a sync_interval of 2 minutes a power cut loses acknowledged events, a kill does not", async () => {
     const cache = onDisk();
     const store = await lazyStore(cache.folder);
     const load = await loadedGateway(store);
@@ -61,7 +61,7 @@ describe("a 200 outlives a power cut", () => {
     const killed = cutPower(store, { ...cache, isTold: false });
     expect(missing(load.acknowledged, await idsIn(killed.storeDir, load))).toEqual([]);
     let gone: string[] = [];
-    // The kernel may have written everything of its own accord; not time after time.
+    // The kernel may have written everything by itself, but not every time.
     for (let wave = 0; cache.isTold && gone.length === 0 && wave < lazyWavesMax; wave++) {
       await load.wave();
       gone = missing(load.acknowledged, await idsIn(cutPower(store, cache).storeDir, load));

@@ -1,6 +1,5 @@
-// Events that are left out are named in the answer, with what looks like the slip, and the live
-// page says the same. None of it costs their neighbours anything, and of many the first are named
-// and all are counted.
+// The answer names dropped events and a likely typo, and the live page shows the same. The other
+// events are not affected. If there are many, the first are named and all are counted.
 
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
@@ -84,7 +83,7 @@ describe("a drop is named like an error", () => {
       "no_event",
       /"evnt": write "event"$/,
     ],
-  ])("an event by itself: %s", async (_, event, code, detail) => {
+  ])("a single event: %s", async (_, event, code, detail) => {
     const body = JSON.stringify({ api_key: project.key, ...event }).replace(
       '"evnt"',
       '"ev\\u006et"',
@@ -94,7 +93,7 @@ describe("a drop is named like an error", () => {
     expect(await gateway.events(project)).toEqual([]);
   });
 
-  test("an item of an array is no batch, also where a name is escaped", async () => {
+  test("an item of an array is no batch, even with an escaped name", async () => {
     const own = await gateway.project();
     const good = { event: "e", distinct_id: "u" };
     const items = [
@@ -178,13 +177,13 @@ describe("a drop is named like an error", () => {
       "missing_survey_id",
       /"surveyId": write "\$survey_id"$/,
     ],
-  ])("an item without effect: %j", async (item, code, detail) => {
+  ])("an event without effect: %j", async (item, code, detail) => {
     const sent = { distinct_id: "u", ...item };
     const notes = await warningsOf({ api_key: project.key, batch: [sent] });
     expect(notes).toEqual([{ index: 0, code, detail: expect.stringMatching(detail) }]);
   });
 
-  test("of many the first 20 are named, those that are lost before those that are stored", async () => {
+  test("names the first 20 of many, dropped ones before stored ones", async () => {
     const odd = { event: "e", distinct_id: "u", uuid: "x" };
     const batch = [
       ...Array.from({ length: 30 }, () => odd),
@@ -203,7 +202,7 @@ describe("a drop is named like an error", () => {
     expect(few.map(({ index }) => index)).toEqual([0, 1, 2, 3, 4]);
   });
 
-  test("names of another's events are not told, nor anything that was written as a value", async () => {
+  test("names neither names of other events nor any value", async () => {
     const secret = "phc_0123456789abcdefghij";
     const items = [
       { [secret]: "e", distinct_id: "u" },
@@ -216,7 +215,7 @@ describe("a drop is named like an error", () => {
     expect(JSON.stringify(answer.json)).not.toContain(secret);
   });
 
-  test("they are counted by their code", async () => {
+  test("counts drops by code", async () => {
     const text = await gateway.metrics();
     for (const code of ["no_event", "no_distinct_id", "not_an_object"]) {
       expect(text).toMatch(

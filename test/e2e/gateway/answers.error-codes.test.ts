@@ -1,6 +1,6 @@
 // Each row of the error table is produced by a real request, with its status, its problem+json body
-// and its headers. The rows that need a troubled store have files of their own and are named here,
-// so that no row goes untested.
+// and its headers. Rows that need a failing store have their own files, which are named here, so
+// that no row is untested.
 
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -104,15 +104,15 @@ const requests: Partial<Record<ErrorCode, [string, Request][]>> = {
   ],
   unknown_api_key: [
     [
-      "of nobody",
+      "of no project",
       () => gateway.post("/capture/", { api_key: "phc_nobody", event: "e", distinct_id: "u" }),
     ],
     [
-      "known but for its last character",
+      "known except for its last character",
       () => gateway.post("/capture/", { api_key: `${project.key}x`, event: "e", distinct_id: "u" }),
     ],
     [
-      "known but for 300 more characters",
+      "known with 300 more characters",
       () =>
         gateway.post("/capture/", {
           api_key: project.key.padEnd(300, "x"),
@@ -183,7 +183,7 @@ const elsewhere: Partial<Record<ErrorCode, string>> = {
 };
 
 describe("every error code is answered", () => {
-  test("no row of the table is left out", () => {
+  test("covers every row of the table", () => {
     expect([...Object.keys(requests), ...Object.keys(elsewhere)].sort()).toEqual(
       Object.keys(errorTable).sort(),
     );
@@ -221,7 +221,7 @@ describe("every error code is answered", () => {
     });
   });
 
-  test("invalid_json says the byte offset, each time its own", async () => {
+  test("states the byte offset of each invalid_json", async () => {
     for (const [body, offset] of [
       ['{"é":tru}', 9],
       ['{"é":[tru]}', 10],
@@ -231,12 +231,12 @@ describe("every error code is answered", () => {
     }
   });
 
-  test("405 says what is allowed", async () => {
+  test("lists the allowed methods with a 405", async () => {
     const response = await fetch(`${gateway.url}/batch`, { method: "PUT" });
     expect(response.headers.get("allow")).toBe("GET, POST, OPTIONS");
   });
 
-  test("a batch of nothing but item errors is answered with the first of them, and names them", async () => {
+  test("answers a batch of only item errors with the first of them, and lists them", async () => {
     const batch = [
       `{"event":"e","distinct_id":"u","properties":{"n":${"9".repeat(401)}}}`,
       '{"event":"e","distinct_id":"u","properties":[1]}',
@@ -256,7 +256,7 @@ describe("every error code is answered", () => {
     });
   });
 
-  test("item errors beside an event that is left out are no error of the request", async () => {
+  test("does not count item errors next to a dropped event as an error of the request", async () => {
     const batch = [{ event: "e", distinct_id: "u", properties: 1 }, { event: "" }];
     const answer = await gateway.post("/batch/", { api_key: project.key, batch });
     expect(answer.status).toBe(200);
@@ -268,7 +268,7 @@ describe("every error code is answered", () => {
     });
   });
 
-  test("at most 20 errors and 20 warnings are named, and all are counted", async () => {
+  test("names at most 20 errors and 20 warnings, and counts all", async () => {
     const wrong = { event: "e", distinct_id: "u", properties: "none" };
     const odd = { event: "e", distinct_id: "u", uuid: "x" };
     const batch = [
@@ -286,12 +286,12 @@ describe("every error code is answered", () => {
     expect(answer.json["warnings"]).toHaveLength(20);
   });
 
-  test("an empty batch is fine", async () => {
+  test("accepts an empty batch", async () => {
     const answer = await gateway.post("/batch/", { api_key: project.key, batch: [] });
     expect(answer.json).toEqual({ status: "Ok", accepted: 0, dropped: 0 });
   });
 
-  test("a large event costs its neighbours nothing", async () => {
+  test("does not affect the other events of a batch by a large one", async () => {
     const own = await gateway.project();
     const small = { event: "e", distinct_id: "u" };
     const large = { ...small, properties: { text: "x".repeat(65_536) } };

@@ -1,5 +1,5 @@
-// What a client that makes a mistake is told: which one, and what to send instead. Nothing of such
-// a request is stored, and what is shown of it is shown to its sender alone.
+// The answer names a client's mistake and what to send instead. Nothing of such a request is
+// stored, and excerpts of it are shown only to its sender.
 
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -12,7 +12,7 @@ const project = await gateway.project();
 const event = { event: "e", distinct_id: "u" };
 const mark = Buffer.from("\ufeff");
 
-describe("answers say how to fix it", () => {
+describe("answers state the fix", () => {
   test.each<[string, object, string]>([
     ["apiKey", { apiKey: "phc_0123456789", ...event }, "apiKey"],
     [
@@ -32,14 +32,14 @@ describe("answers say how to fix it", () => {
       [7, event, { ...event, properties: { x: "y".repeat(9_000) }, "api-key": "phc_012" }],
       "api-key",
     ],
-  ])("no api_key, but %s", async (_, body, sent) => {
+  ])("suggests api_key for %s", async (_, body, sent) => {
     const answer = await gateway.post("/batch/", body);
     expect(answer.json).toMatchObject({ status: 401, code: "missing_api_key" });
     expect(answer.json["detail"]).toMatch(new RegExp(`; you sent "${sent}": write "api_key"$`));
     expect(JSON.stringify(answer.json)).not.toContain("phc_012");
   });
 
-  test("an unknown key is named so far that its owner knows it", async () => {
+  test("names enough of an unknown key for its owner to recognise it", async () => {
     const answer = await gateway.post("/batch/", {
       api_key: "phc_0123456789abcdef",
       batch: [event],
@@ -48,7 +48,7 @@ describe("answers say how to fix it", () => {
     expect(answer.json).toMatchObject({ status: 401, code: "unknown_api_key", detail });
   });
 
-  test("what is not JSON is shown around the fault, to its sender and to nobody else", async () => {
+  test("shows invalid JSON around the error, only to its sender", async () => {
     const answer = await gateway.post(
       "/batch/",
       `{"api_key":"${project.key}","event":"secret plan","distinct_id":"u",}`,
@@ -70,7 +70,7 @@ describe("answers say how to fix it", () => {
   test.each<[string, (body: Buffer) => Uint8Array]>([
     ["as it is", (body) => body],
     ["compressed", gzipSync],
-  ])("a byte order mark is passed over: %s", async (_, encoded) => {
+  ])("skips a byte order mark: %s", async (_, encoded) => {
     const own = await gateway.project();
     const one = Buffer.concat([mark, Buffer.from(JSON.stringify({ api_key: own.key, ...event }))]);
     const padded = { ...event, properties: { x: "x".repeat(50_000) } };
@@ -88,7 +88,7 @@ describe("answers say how to fix it", () => {
     expect(await gateway.events(own)).toHaveLength(51);
   });
 
-  test("what is wrong behind a mark is found where it was sent, also in a body that is scanned in the pool", async () => {
+  test("finds an error after a mark at its original offset, also in a body that is scanned in the pool", async () => {
     for (const length of [10, 200_000]) {
       const text = `{"x":"${"y ".repeat(length / 2)}",'z':1}`;
       const sent = Buffer.concat([mark, Buffer.from(text)]);
@@ -97,7 +97,7 @@ describe("answers say how to fix it", () => {
     }
   });
 
-  test("and only one of them, and only whole", async () => {
+  test("skips only one mark, and only a complete one", async () => {
     const text = Buffer.from(JSON.stringify({ api_key: project.key, ...event }));
     for (const before of [
       Buffer.concat([mark, mark]),
@@ -153,7 +153,7 @@ describe("answers say how to fix it", () => {
     expect(JSON.stringify(answer.json)).not.toContain("phc_0123456789");
   });
 
-  test("a path that is near is named", async () => {
+  test("suggests a similar path", async () => {
     const answer = await gateway.post("/captur", { api_key: project.key, ...event });
     expect(answer.json).toMatchObject({ status: 404, code: "not_found" });
     expect(answer.json["detail"]).toBe(

@@ -1,12 +1,12 @@
-// Group commit under concurrency: many requests share a frame and its PubAck, and each is answered
-// for itself.
+// Group commit under concurrency: many requests share a frame and its PubAck, and each gets its own
+// answer.
 
 import { expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
 
 const gateway = await gatewayForFile();
 
-test("every request gets its own outcome: 2,000 requests at once, good, mixed and bad, from three projects", async () => {
+test("every request gets its own outcome: 2,000 concurrent requests, good, mixed and bad, from three projects", async () => {
   const projects = [await gateway.project(), await gateway.project(), await gateway.project()];
   const expected = new Map(projects.map((project) => [project.id, [] as string[]]));
   const answers = await Promise.all(
@@ -62,7 +62,7 @@ test("every request gets its own outcome: 2,000 requests at once, good, mixed an
     const frames = await gateway.frames(project);
     const names = frames.flatMap((frame) => frame.events.map((event) => event["event"] as string));
     expect(names.sort()).toEqual(expected.get(project.id)!.sort());
-    // Shared frames, not one a request.
+    // Shared frames, not one per request.
     expect(frames.length).toBeLessThan(expected.get(project.id)!.length / 2);
     expect(new Set(frames.map((frame) => frame.headers["Nats-Msg-Id"])).size).toBe(frames.length);
   }

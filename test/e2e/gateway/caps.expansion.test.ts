@@ -1,5 +1,5 @@
-// What a project may store beyond a multiple of the bytes that it sent: an amount a minute, and no
-// request more than that.
+// A project may store a limited amount per minute beyond a multiple of the bytes that it sent, and
+// no request may exceed that.
 
 import { gzipSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
@@ -22,7 +22,7 @@ function batchOf(key: string, events: number, { text, number }: { text: string; 
   return `{"api_key":"${key}","number":${number},"batch":[${Array(events).fill(event).join(",")}]}`;
 }
 
-test("what a body expands to is taken once from what its project has a minute", async () => {
+test("charges the expansion of a body once to its project's allowance per minute", async () => {
   const { gateway, key } = await start();
   // Each expands by most of 8 MB, of 64 MiB a minute, and is placed over many turns.
   const statuses: number[] = [];
@@ -33,7 +33,7 @@ test("what a body expands to is taken once from what its project has a minute", 
   expect(statuses).toEqual(Array(8).fill(200));
 });
 
-test("padding that compresses 300 times and more is stored, in small amounts", async () => {
+test("stores small amounts of padding that compresses 300 times and more", async () => {
   const { gateway, key } = await start();
   for (let request = 0; request < 40; request++) {
     const body = batchOf(key, 20, { text: "x".repeat(50_000), number: request });
@@ -43,7 +43,7 @@ test("padding that compresses 300 times and more is stored, in small amounts", a
   }
 });
 
-test("a request that would store far more than that is answered 413 expands_too_far", async () => {
+test("answers a request that would store far more with 413 expands_too_far", async () => {
   const { gateway, key } = await start();
   const response = await post(gateway, gzipSync(batchOf(key, 400_000, { text: "", number: 0 })));
   const answer = (await response.json()) as Record<string, unknown>;

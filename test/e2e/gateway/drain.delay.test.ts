@@ -1,5 +1,5 @@
-// From the moment a gateway is told to stop until its drain delay is over, it says so on /readyz
-// and still takes events: load balancers look elsewhere meanwhile, and nobody is refused.
+// From the stop signal until its drain delay is over, a gateway is not ready on /readyz but still
+// takes events: load balancers switch over meanwhile, and no request is refused.
 
 import { expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
@@ -7,7 +7,7 @@ import { until } from "../../kit/gateway.ts";
 
 const gateway = await gatewayForFile({ env: { PENSTOCK_DRAIN_DELAY_MS: "1500" } });
 
-test("a drain may begin late: events are stored while it is not ready any more, then the port closes", async () => {
+test("stores events during the drain delay while not ready, then closes the port", async () => {
   const project = await gateway.project();
   const closed = gateway.close();
   const readyz = await fetch(`${gateway.adminUrl}/readyz`);

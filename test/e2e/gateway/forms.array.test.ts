@@ -1,4 +1,4 @@
-// Arrays of events, as browsers send them: the key in an event, nothing around them.
+// Arrays of events, as browsers send them: the key in an event, without an envelope.
 
 import { randomUUID } from "node:crypto";
 import { gzipSync } from "node:zlib";
@@ -9,7 +9,7 @@ const gateway = await gatewayForFile({ env: { PENSTOCK_REQUEST_EVENTS_MAX: "5000
 let project = await gateway.project();
 const stranger = await gateway.project();
 
-/** As a browser's SDK sends it: who it is about, and whose it is, among the properties. */
+/** As a browser's SDK sends it: the distinct id and the key are among the properties. */
 function browserEvent(
   name: string,
   key: string,
@@ -43,7 +43,7 @@ async function storedBy(body: unknown, headers: Record<string, string> = {}) {
 
 describe("an array of events is taken like a batch", () => {
   test.each([["plain", {}] as const, ["compressed", { "content-encoding": "gzip" }] as const])(
-    "a small one, %s, is stored in order, with who each is about",
+    "stores a small one in order with each distinct id, %s",
     async (_title, headers) => {
       const names = ["$pageview", "clicked", "$pageleave"];
       const { answer, events } = await storedBy(
@@ -62,7 +62,7 @@ describe("an array of events is taken like a batch", () => {
   );
 
   test.each([["plain", {}] as const, ["compressed", { "content-encoding": "gzip" }] as const])(
-    "one of more events than a table has rows, %s, is stored whole, in order, and once when it comes again",
+    "stores one of more events than a table has rows whole, in order, and once if repeated, %s",
     async (_title, headers) => {
       const events = Array.from({ length: 40_000 }, (_, index) => ({
         event: `e${index}`,
@@ -85,7 +85,7 @@ describe("an array of events is taken like a batch", () => {
     },
   );
 
-  test("faults are told by the place in the array, and cost no neighbour", async () => {
+  test("reports errors by the index in the array, and does not affect other events", async () => {
     const deep = JSON.parse(`${'{"a":'.repeat(99)}1${"}".repeat(99)}`) as unknown;
     const { answer, events } = await storedBy([
       browserEvent("first", "KEY"),
@@ -93,7 +93,7 @@ describe("an array of events is taken like a batch", () => {
       7,
       browserEvent("deep", "KEY", { properties: { distinct_id: "u", deep } }),
       browserEvent("cleaned\0", "KEY"),
-      { token: "KEY", event: "nobody's" },
+      { token: "KEY", event: "ownerless" },
       browserEvent("warned", "KEY", { uuid: "none" }),
     ]);
     expect(answer.json).toMatchObject({ accepted: 3, dropped: 4, errors_total: 2 });
@@ -107,7 +107,7 @@ describe("an array of events is taken like a batch", () => {
     expect(events.map(({ event }) => event)).toEqual(["first", "cleaned\ufffd", "warned"]);
   });
 
-  test("one whose events are all in error is answered with the first error", async () => {
+  test("answers one whose events are all in error with the first error", async () => {
     const { answer, events } = await storedBy([
       { token: "KEY", event: "e", distinct_id: "u", properties: "p" },
     ]);
@@ -115,7 +115,7 @@ describe("an array of events is taken like a batch", () => {
     expect(events).toEqual([]);
   });
 
-  test("bytes that are not UTF-8 are replaced in their event alone", async () => {
+  test("replaces bytes that are not UTF-8 only in their event", async () => {
     project = await gateway.project();
     const text = JSON.stringify([
       browserEvent("good", project.key),
@@ -133,14 +133,14 @@ describe("an array of events is taken like a batch", () => {
     ]);
   });
 
-  test("what an event says of history, or of a batch, is about nothing: an array is live", async () => {
+  test("ignores what an event says of history or of a batch: an array is live", async () => {
     const inner = { historical_migration: true, batch: [{ event: "inner", distinct_id: "u" }] };
     const { answer, events } = await storedBy([browserEvent("outer", "KEY", inner)]);
     expect(answer.json).toEqual({ status: "Ok", accepted: 1, dropped: 0 });
     expect(events).toMatchObject([{ event: "outer", historical: false }]);
   });
 
-  describe("whose it is", () => {
+  describe("the key of an array", () => {
     const event = { event: "e", distinct_id: "u" };
 
     test.each([
@@ -150,7 +150,7 @@ describe("an array of events is taken like a batch", () => {
       ["in properties", [{ ...event, properties: { token: "KEY" } }]],
       ["in one event of several", [event, { ...event, token: "KEY" }, event]],
       [
-        "beside nothing",
+        "next to empty values",
         [{ ...event, api_key: null, token: "", $token: "KEY", properties: { token: "other" } }],
       ],
       [
@@ -174,7 +174,7 @@ describe("an array of events is taken like a batch", () => {
         "under escaped names",
         '{"event":"e","distinct_id":"u","\\u0070roperties":{"t\\u006fken":"KEY"}}',
       ],
-    ])("is said %s of a single event", async (_title, body) => {
+    ])("is found %s of a single event", async (_title, body) => {
       project = await gateway.project();
       const text = (typeof body === "string" ? body : JSON.stringify(body)).replace(
         "KEY",
@@ -185,7 +185,7 @@ describe("an array of events is taken like a batch", () => {
       expect(await gateway.events(project)).toMatchObject([{ event: "e", distinct_id: "u" }]);
     });
 
-    test("is not said by an event in an envelope", async () => {
+    test("is not read from an event in an envelope", async () => {
       const batch = [{ ...event, token: stranger.key, properties: { token: stranger.key } }];
       const { answer, events } = await storedBy({ token: "KEY", batch });
       expect(answer.json).toEqual({ status: "Ok", accepted: 1, dropped: 0 });
@@ -196,14 +196,14 @@ describe("an array of events is taken like a batch", () => {
     });
 
     test.each([
-      ["nobody says it", () => [event, 7, [event]], 401, "missing_api_key"],
+      ["there is none", () => [event, 7, [event]], 401, "missing_api_key"],
       [
         "it is no string",
         (key: string) => [{ ...event, api_key: 7, token: key }],
         401,
         "missing_api_key",
       ],
-      ["nobody has it", () => [{ ...event, token: "phc_nobody" }], 401, "unknown_api_key"],
+      ["it is unknown", () => [{ ...event, token: "phc_nobody" }], 401, "unknown_api_key"],
       ["it is a personal key", () => [{ ...event, token: "phx_somebody" }], 401, "unknown_api_key"],
       [
         "it is too long",
@@ -233,14 +233,14 @@ describe("an array of events is taken like a batch", () => {
         413,
         "too_many_events",
       ],
-    ] as const)("is refused where %s", async (_title, bodyOf, status, code) => {
+    ] as const)("is rejected if %s", async (_title, bodyOf, status, code) => {
       project = await gateway.project();
       const answer = await gateway.post("/capture/", bodyOf(project.key));
       expect([answer.status, answer.json["code"]]).toEqual([status, code]);
       expect(await gateway.events(project)).toEqual([]);
     });
 
-    test("is refused where two projects' keys stand far apart, which it names", async () => {
+    test("is rejected if two events have the keys of different projects, which are named", async () => {
       const events = Array.from({ length: 30_000 }, (_, index) => ({
         ...event,
         token: index === 29_999 ? stranger.key : project.key,

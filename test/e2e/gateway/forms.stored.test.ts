@@ -1,5 +1,5 @@
-// The forms in which PostHog's clients send events, down to what is stored: by the addon's scan, an
-// array of what a browser sends.
+// The forms in which PostHog's clients send events, from the request to the stored record: with the
+// addon's scan, an array as a browser sends it.
 
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -53,7 +53,7 @@ describe("every form is stored", () => {
     });
   });
 
-  test("all of them are there, as they were sent", async () => {
+  test("has all of them, as they were sent", async () => {
     const stored = await gateway.events(project);
     expect(new Set(stored.map(({ uuid }) => uuid))).toEqual(uuids);
     expect(stored.length).toBe(uuids.size);
@@ -66,7 +66,7 @@ describe("every form is stored", () => {
     }
   });
 
-  test("an array of 20,000 events as gzip that no header names goes in one piece, or not at all", async () => {
+  test("stores an array of 20,000 events as gzip that no header names whole or not at all", async () => {
     const own = await gateway.project();
     const events = Array.from({ length: 20_000 }, (_, n) => ({
       event: "e",

@@ -1,5 +1,5 @@
-// The registry is live: a key added, rotated or disabled counts soon, without a restart,
-// and one bad key says no more than its code.
+// The registry is live: an added, rotated or disabled key takes effect soon, without a restart, and
+// a rejected key gets only its code.
 
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
@@ -21,7 +21,7 @@ async function codeFor(key: string): Promise<unknown> {
   return answer.status === 200 ? "ok" : answer.json["code"];
 }
 
-test("keys change while it runs: added, disabled, enabled, rotated", async () => {
+test("keys change at runtime: added, disabled, enabled, rotated", async () => {
   const where = { prefix: gateway.config.subjectPrefix, replicas: 1 };
   expect(await codeFor("phc_new")).toBe("unknown_api_key");
   await addProject(connection, { ...where, id: "fresh", name: "Fresh", key: "phc_new" });

@@ -1,5 +1,5 @@
-// A gateway that has no project at all says so with each 401, and how to add the first one; once it
-// has one, a wrong key is only a wrong key.
+// A gateway without any project explains with each 401 how to add the first one. Once it has one, a
+// wrong key is only a wrong key.
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startTestGateway, type TestGateway } from "../../kit/gateway.ts";
@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-test("without any project a 401 says the next step", async () => {
+test("explains the next step in a 401 without any project", async () => {
   const none = await gateway.post("/capture/", body);
   expect(none.json).toMatchObject({
     status: 401,

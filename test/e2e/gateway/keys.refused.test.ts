@@ -1,6 +1,6 @@
-// What a client is told about a key that is not taken: unknown and switched off differ in code,
-// title and detail, as documented, and in nothing else; however near a key comes to a real one, it
-// is unknown like any other, and described by itself alone.
+// Answers to rejected keys: unknown and disabled ones differ in code, title and detail, as
+// documented, and in nothing else. However similar a key is to a real one, it is unknown like any
+// other, and only described by itself.
 
 import { connect } from "@nats-io/transport-node";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -22,14 +22,14 @@ beforeAll(async () => {
 
 interface Answer {
   readonly status: number;
-  /** Without the date. */
+  /** The answer without the date. */
   readonly headers: Record<string, string>;
   readonly json: Record<string, unknown>;
 }
 
 /**
- * A body with a fault in every other respect too, so that whoever is let in hears more than who is
- * not.
+ * A body that is also invalid in every other respect, so that a client with a valid key gets a
+ * different answer.
  */
 async function answer(key: string): Promise<Answer> {
   const batch = [
@@ -41,8 +41,8 @@ async function answer(key: string): Promise<Answer> {
   return { status, headers: seen, json };
 }
 
-describe("a refused key learns its code and no more", () => {
-  test("unknown and switched off: code, title and detail, and nothing else", async () => {
+describe("a rejected key learns its code and no more", () => {
+  test("answers unknown and disabled keys with code, title and detail, and nothing else", async () => {
     const unknown = await answer("phc_nobody");
     const disabled = await answer(off.key);
     expect(unknown.json).toMatchObject({ status: 401, code: "unknown_api_key" });
@@ -56,7 +56,7 @@ describe("a refused key learns its code and no more", () => {
     expect(headers(disabled)).toEqual(headers(unknown));
   });
 
-  test("keys that are nearly one, or nearly one that is switched off, are as unknown as any", async () => {
+  test("treats keys similar to real or disabled ones as unknown", async () => {
     const far = await answer("phc_nobody");
     const rest = ({ headers, json, ...of }: Answer): object => ({
       ...of,
@@ -83,7 +83,7 @@ describe("a refused key learns its code and no more", () => {
     }
   });
 
-  test("the answer to a key that is let in differs, so the test can tell", async () => {
+  test("answers an accepted key differently, so that the test can distinguish", async () => {
     expect((await answer(known.key)).json).toMatchObject({ status: "Ok" });
   });
 });

@@ -1,7 +1,7 @@
-// No API key, no token, no password and nothing of a key file in what a gateway shows: its log at
-// the most talkative level, also when it crashes, its nats-server's log, metrics, answers, stored
-// events, and the command lines and environments of its processes. The welcome text shows the demo
-// project's key alone.
+// A gateway shows no API key, token, password or key file content in its log at the most verbose
+// level, even when it crashes, its nats-server's log, metrics, answers, stored events, and the
+// command lines and environments of its processes. The welcome text shows only the demo project's
+// key.
 
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -28,8 +28,8 @@ const keys = [good, disabled, unknown];
 const deep = 2_000;
 
 /**
- * Bodies in which the key is in its place, and bodies in which what is wrong is next to it or is
- * the key itself.
+ * Bodies with the key in its place, and bodies in which the error is next to the key or is the key
+ * itself.
  */
 function bodiesWith(key: string): (string | Uint8Array)[] {
   const event = { event: "e", distinct_id: "d", properties: { id: key.slice(-2) } };
@@ -59,7 +59,7 @@ function bodiesWith(key: string): (string | Uint8Array)[] {
   ];
 }
 
-/** Status line aside, all a client sees. */
+/** Everything that a client sees except the status line. */
 async function answersTo(url: string, key: string): Promise<{ status: number; text: string }[]> {
   const requests: [string, RequestInit][] = [
     ...bodiesWith(key).map((body): [string, RequestInit] => ["/batch/", { method: "POST", body }]),
@@ -90,7 +90,7 @@ function expectNoneOf(secrets: readonly string[], where: string, text: string): 
     expect(text.includes(secret), `${where} shows ${secret}:\n${text}`).toBe(false);
 }
 
-/** The pids of the process and of all below it. */
+/** The pids of the process and of all its descendants. */
 function processesBelow(root: number): number[] {
   const parents = new Map<number, number>();
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
@@ -98,7 +98,7 @@ function processesBelow(root: number): number[] {
       const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
       parents.set(Number(pid), Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1]));
     } catch {
-      // It ended while we looked.
+      // It ended meanwhile.
     }
   }
   const isBelow = (pid: number | undefined): boolean =>
@@ -106,7 +106,7 @@ function processesBelow(root: number): number[] {
   return [...parents.keys()].filter(isBelow);
 }
 
-/** The command lines of the process and of all below it, by pid. */
+/** The command lines of the process and of all its descendants, by pid. */
 function commandLines(root: number): Map<number, string> {
   return new Map(
     processesBelow(root).map((pid) => [
@@ -117,8 +117,8 @@ function commandLines(root: number): Map<number, string> {
 }
 
 /**
- * What others may see of the processes below: name, command line, and the environment, which our
- * own start gave only to the first.
+ * What others can see of the descendants: name, command line, and the environment, which our own
+ * start gave only to the first.
  */
 function shownOfChildren(root: number): string {
   const children = processesBelow(root).filter((pid) => pid !== root);
@@ -131,7 +131,7 @@ function shownOfChildren(root: number): string {
 const token = "tokenTOKENtokenTOKENtoken04";
 
 describe("keys stay secret", () => {
-  test("good, switched off and unknown keys, in good bodies and broken ones", async () => {
+  test("with good, disabled and unknown keys, in valid and invalid bodies", async () => {
     const dataDir = temporaryFolder();
     const { child, url, adminUrl } = await upOn(dataDir, "--log-level", "trace", "--workers", "2");
     for (const [id, key] of [
@@ -150,7 +150,7 @@ describe("keys stay secret", () => {
           body: JSON.stringify({ api_key: key, batch: [] }),
         })
       ).text();
-    // Each worker hears of a change by itself.
+    // Each worker receives a change by itself.
     for (let times = 0; times < 16; times++) {
       await expect.poll(async () => await post(good), { timeout: 30_000 }).toContain("Ok");
       await expect
@@ -194,10 +194,10 @@ describe("keys stay secret", () => {
   }, 90_000);
   const wrongToken = "wrongWRONGwrongWRONGwrong05";
   const password = "passwordPASSWORDpassword06";
-  /** Throws in the middle of nothing at SIGUSR2, as a bug would. */
+  /** Throws outside of any request at SIGUSR2, as a bug would. */
   const crashOnSignal = `--import=data:text/javascript,${encodeURIComponent('process.on("SIGUSR2",()=>{throw new Error("boom")})')}`;
 
-  test("with NATS by TLS and a token: wrong settings, commands, crashes, and NATS gone and back", async () => {
+  test("with NATS by TLS and a token: wrong settings, commands, crashes, and NATS lost and back", async () => {
     const authority = await createAuthority();
     const client = await authority.client();
     const keyText = client.key.split("\n").slice(1, -2).join("\n");
@@ -258,7 +258,7 @@ describe("keys stay secret", () => {
     const url = `http://127.0.0.1:${/"port":(\d+)[^\n]*all workers listen/.exec(gateway.said.err)?.[1]}`;
     const adminUrl = `http://127.0.0.1:${listening()?.[1]}`;
     const operator = async (...args: string[]): Promise<void> => {
-      // These show keys to whom they are for, and so are not among what must show none.
+      // These show keys to their owners, and so are not among the outputs checked.
       expect(await ended(penstockWith(access, "project", ...args))).toBe(0);
     };
     await Promise.all([
@@ -321,7 +321,8 @@ describe("keys stay secret", () => {
     );
     for (const child of said) {
       expectNoneOf(secrets, `the log of ${child.spawnargs.slice(2).join(" ")}`, child.said.err);
-      // One body has the key as its timestamp and uuid: a record keeps those values as they were sent.
+      // One body has the key as its timestamp and uuid: a record holds those values as they were
+      // sent.
       const out = child.said.out.replaceAll(/"replaced":\{[^}]*\}/g, "");
       expectNoneOf(secrets, `the output of ${child.spawnargs.slice(2).join(" ")}`, out);
     }

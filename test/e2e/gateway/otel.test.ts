@@ -1,5 +1,5 @@
-// Trace requests of OpenTelemetry at a gateway: a 200 means that the spans of language models are
-// stored as events, and the answer is in the form that was sent.
+// OpenTelemetry trace requests to a gateway: a 200 means that the spans of language models are
+// stored as events, and the answer is in the same encoding as the request.
 
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -30,19 +30,19 @@ async function send(path: string, body: Buffer | string, headers: Record<string,
 }
 
 describe("trace requests are stored", () => {
-  test("an empty one in protobuf is answered like one without spans", async () => {
+  test("answers an empty one in protobuf like one without spans", async () => {
     const project = await gateway.project();
     const headers = { authorization: `Bearer ${project.key}`, "content-type": protobufType };
     const answer = await send("/i/v0/ai/otel", "", headers);
     expect(answer).toMatchObject({ status: 200, type: protobufType, body: Buffer.alloc(0) });
-    const nobody = { ...headers, authorization: "Bearer phc_nobody" };
-    expect((await send("/i/v0/ai/otel", "", nobody)).status).toBe(401);
+    const unknown = { ...headers, authorization: "Bearer phc_nobody" };
+    expect((await send("/i/v0/ai/otel", "", unknown)).status).toBe(401);
     const json = { ...headers, "content-type": "application/json" };
     expect((await send("/i/v0/ai/otel", "", json)).status).toBe(400);
   });
 
   test.each(["/i/v0/ai/otel", "/i/v0/ai/otel/", "/i/v0/ai/otel/v1/traces"])(
-    "in protobuf, plain and in gzip, and in JSON, at %s",
+    "stores protobuf, plain and in gzip, and JSON, at %s",
     async (path) => {
       const project = await gateway.project();
       const authorization = `Bearer ${project.key}`;
@@ -63,7 +63,7 @@ describe("trace requests are stored", () => {
     },
   );
 
-  test("a large request of many spans is stored whole, and others are answered meanwhile", async () => {
+  test("stores a large request of many spans whole, and answers others meanwhile", async () => {
     const project = await gateway.project();
     const headers = { authorization: `Bearer ${project.key}`, "content-type": protobufType };
     const spans = Array.from(
@@ -85,7 +85,7 @@ describe("trace requests are stored", () => {
     expect(new Set(events.map((event) => event["uuid"])).size).toBe(901);
   });
 
-  test("what is not stored is in the partial success", async () => {
+  test("lists what is not stored in the partial success", async () => {
     const project = await gateway.project();
     const authorization = `Bearer ${project.key}`;
     const deep = "[".repeat(200) + "]".repeat(200);
@@ -108,12 +108,12 @@ describe("trace requests are stored", () => {
       authorization,
       "content-type": protobufType,
     });
-    // Field 1 of the response and its length, and in it field 1, the number of rejected spans.
+    // Field 1 of the response with its length; in it field 1, the number of rejected spans.
     expect([protobuf.body[0], protobuf.body[3], protobuf.body[4]]).toEqual([0x0a, 0x08, 2]);
     expect(await gateway.events(project)).toHaveLength(2);
   });
 
-  test("a request without a key, with an unknown one, or that is malformed, is refused", async () => {
+  test("rejects a request without a key, with an unknown one, or that is malformed", async () => {
     const project = await gateway.project();
     const large = otlpProtobuf([
       { spans: [{ ...chat, attributes: { ...chat.attributes, x: "x".repeat(50_000) } }] },
@@ -132,7 +132,7 @@ describe("trace requests are stored", () => {
     expect(await gateway.events(project)).toEqual([]);
   });
 
-  test("if all spans are in error the request is", async () => {
+  test("rejects a request whose spans are all in error", async () => {
     const project = await gateway.project();
     const deep = "[".repeat(200) + "]".repeat(200);
     const spans = [{ ...chat, attributes: { "gen_ai.input.messages": deep } }];
@@ -147,7 +147,7 @@ describe("trace requests are stored", () => {
   });
 });
 
-test("an event in parts is stored", async () => {
+test("a multipart event is stored", async () => {
   const project = await gateway.project();
   const form = new FormData();
   form.append("event", new Blob(['{"event":"$ai_generation","distinct_id":"u"}']));
@@ -166,13 +166,13 @@ test("an event in parts is stored", async () => {
     event: "$ai_generation",
     properties: { $ai_model: "m", $ai_input: ["hi"] },
   });
-  const nobody = new FormData();
-  nobody.append("event", new Blob(['{"event":"$ai_generation"}']));
-  const refused = await send(nobody);
+  const unkeyed = new FormData();
+  unkeyed.append("event", new Blob(['{"event":"$ai_generation"}']));
+  const refused = await send(unkeyed);
   expect([refused.status, await refused.json()]).toMatchObject([400, { code: "invalid_payload" }]);
 });
 
-test("the newer protocol is at its path for language models too", async () => {
+test("the newer protocol is available at its path for language models too", async () => {
   const project = await gateway.project();
   const uuid = "0199b1c2-2222-7000-8000-00000000000b";
   const answer = await gateway.post(

@@ -1,5 +1,5 @@
-// A stream that was edited while in use refuses its own events, and says why; one that takes
-// smaller messages costs the large event only.
+// A stream that was edited while in use refuses its own events and reports why. One that takes
+// smaller messages refuses only the large event.
 
 import { DiscardPolicy, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -16,7 +16,7 @@ async function edit(change: Partial<StreamConfig>): Promise<void> {
 }
 
 describe("an edited stream is 503", () => {
-  test("503 names the stream and what is wrong with it; imports go on, and so do events when it is put right", async () => {
+  test("names the stream and its fault; imports continue, and events too once it is fixed", async () => {
     const { key: api_key } = await gateway.project();
     const event = { api_key, event: "e", distinct_id: "u" };
     const imported = {
@@ -42,7 +42,7 @@ describe("an edited stream is 503", () => {
     await until(async () => (await gateway.post("/capture/", event)).status === 200);
   });
 
-  test("an event that the stream does not take in one message is an error of its own, and its neighbours are stored", async () => {
+  test("rejects only an event that the stream does not take in one message, and stores the others", async () => {
     const project = await gateway.project();
     const event = (name: string, bytes: number) => {
       return { event: name, distinct_id: "u", properties: { text: "x".repeat(bytes) } };
@@ -58,7 +58,7 @@ describe("an edited stream is 503", () => {
       status: 200,
       json: { accepted: 2, errors: [{ index: 1, code: "event_too_large" }] },
     });
-    // Of the other lane's stream nobody has said so.
+    // The limit of the other lane's stream is not known yet.
     const old = { api_key: project.key, historical_migration: true, batch };
     expect((await gateway.post("/batch/", old)).json["accepted"]).toBe(3);
     await edit({ max_msg_size: -1 });

@@ -1,5 +1,5 @@
-// Whatever becomes of the registry while events can be stored: projects that were known go on, and
-// no client is told that its key is unknown, after which it would throw its events away.
+// Whatever happens to the registry while events can be stored: known projects continue, and no
+// client gets the answer that its key is unknown, after which it would discard its events.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
@@ -48,7 +48,7 @@ async function expectOutage(project: TestProject): Promise<void> {
 }
 
 describe("a lost registry is 503", () => {
-  test("deleted under a running gateway, and given back", async () => {
+  test("when deleted under a running gateway, and restored", async () => {
     const project = await start();
     expect(await readiness()).toEqual({ status: 200, body: '{"status":"ready"}\n' });
     expect((await capture("phc_other")).status).toBe(401);
@@ -58,12 +58,12 @@ describe("a lost registry is 503", () => {
     await (await openBucket(connection, place())).put(project.id, value);
     await until(async () => (await readiness()).status === 200);
     expect((await capture(project.key)).status).toBe(200);
-    // Where the registry was asked just then, keys that it may only be about to show are in doubt
-    // for a moment more.
+    // If the registry was just being read, keys that it may be about to list are uncertain for a
+    // moment longer.
     await until(async () => (await capture("phc_other")).status === 401);
   });
 
-  test("no 401 for a key that was known, from before the loss until after it was noticed", async () => {
+  test("answers no 401 for a known key, from before the loss until after it was noticed", async () => {
     const project = await start();
     const statuses = new Set<number>();
     let stop = false;
@@ -78,7 +78,7 @@ describe("a lost registry is 503", () => {
     expect([...statuses]).toEqual([200]);
   });
 
-  test("a gateway that is started beside events of projects and finds no registry answers 503, and makes none", async () => {
+  test("answers 503 if the registry is missing at start and there are events of projects, and creates none", async () => {
     const project = await start();
     expect((await capture(project.key)).status).toBe(200);
     await gateway.close();
@@ -97,7 +97,7 @@ describe("a lost registry is 503", () => {
     await nats.remove();
   });
 
-  test("a key that two projects claim is refused as unavailable, and readiness warns", async () => {
+  test("refuses a key that two projects claim as unavailable, with a readiness warning", async () => {
     const project = await start();
     const value = JSON.stringify({
       id: "thief",
@@ -120,7 +120,7 @@ describe("a lost registry is 503", () => {
     await until(async () => !(await readiness()).body.includes("warnings"));
   });
 
-  test("without a project a gateway is ready, and says that it answers 401 to everything", async () => {
+  test("is ready without a project, and warns that every request gets 401", async () => {
     gateway = await startTestGateway();
     connection = await connect({ servers: gateway.nats.url });
     const { status, body } = await readiness();

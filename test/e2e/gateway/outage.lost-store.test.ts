@@ -45,7 +45,7 @@ async function names(project: TestProject): Promise<unknown[]> {
 }
 
 describe("a lost store is 503", () => {
-  test("a request in flight when nats-server dies is stored after its restart, a later one too if it is small; a large one is refused at once", async () => {
+  test("stores a request in flight when nats-server dies after its restart, and later small ones; refuses large ones at once", async () => {
     gateway = await startTestGateway();
     const project = await gateway.project();
     expect(await readiness()).toBe(200);
@@ -66,7 +66,7 @@ describe("a lost store is 503", () => {
     expect(await names(project)).toEqual(["waited", "later", "after"]);
   });
 
-  test("a stop of five seconds costs no small request its 200", async () => {
+  test("answers every small request 200 after an outage of five seconds", async () => {
     gateway = await startTestGateway();
     const project = await gateway.project();
     gateway.nats.freeze();
@@ -81,7 +81,7 @@ describe("a lost store is 503", () => {
     expect((await names(project)).sort()).toEqual(answers.map((_, index) => `e${index}`).sort());
   });
 
-  test("requests that wait for the store are bounded in memory: beyond that they are refused at once", async () => {
+  test("limits the memory of requests that wait for the store, and refuses others at once", async () => {
     gateway = await startTestGateway({
       env: {
         PENSTOCK_INFLIGHT_BYTES_MAX: "1048576",
@@ -105,7 +105,7 @@ describe("a lost store is 503", () => {
     expect(await names(project)).toHaveLength(stored);
   });
 
-  test("Retry-After is short at first, grows with the outage, and is short again at the next one", async () => {
+  test("sends a Retry-After that is short at first, grows with the outage, and is short again at the next one", async () => {
     gateway = await startTestGateway({
       env: { PENSTOCK_REQUEST_TIMEOUT_MS: "200", PENSTOCK_ACK_TIMEOUT_MS: "100" },
     });
@@ -124,7 +124,7 @@ describe("a lost store is 503", () => {
     }
   });
 
-  test("a store that does not acknowledge in time is answered with timeout, and what it may store late it stores at most once", async () => {
+  test("answers timeout if the store does not acknowledge in time, and stores a late event at most once", async () => {
     gateway = await startTestGateway({
       env: { PENSTOCK_REQUEST_TIMEOUT_MS: "600", PENSTOCK_ACK_TIMEOUT_MS: "150" },
     });
@@ -140,7 +140,7 @@ describe("a lost store is 503", () => {
     expect(stored).toContain("after");
   });
 
-  test("a batch in many frames is answered once, when nats-server comes back", async () => {
+  test("answers a batch in many frames once, when nats-server returns", async () => {
     gateway = await startTestGateway();
     const project = await gateway.project();
     const batch = Array.from({ length: 6_000 }, (_, index) => ({

@@ -1,5 +1,5 @@
-// Metrics and health are on the admin port and nowhere else, events on the public port and nowhere
-// else, and the admin port is on loopback unless told otherwise.
+// Metrics and health are only on the admin port, events only on the public port, and the admin port
+// is on loopback unless configured otherwise.
 
 import { request } from "node:http";
 import { describe, expect, test } from "vitest";
@@ -27,8 +27,8 @@ function ask(url: string, method: string, body = ""): Promise<{ status: number; 
   });
 }
 
-describe("each port keeps to its own", () => {
-  test.each(methods)("%s of the admin pages is 404 on the public port", async (method) => {
+describe("each port serves only its own paths", () => {
+  test.each(methods)("answers %s of the admin pages 404 on the public port", async (method) => {
     for (const page of adminPages) {
       for (const path of [
         page,
@@ -44,7 +44,7 @@ describe("each port keeps to its own", () => {
     }
   });
 
-  test("who asks the wrong port is told of the other", async () => {
+  test("names the other port to a client of the wrong one", async () => {
     for (const page of [...adminPages, "/healthz"]) {
       const { text } = await ask(gateway.url + page, "GET");
       expect(JSON.parse(text).detail).toContain(`at ${page} on this port: metrics and health`);
@@ -56,7 +56,7 @@ describe("each port keeps to its own", () => {
     ]);
   });
 
-  test("the admin port takes no events", async () => {
+  test("takes no events on the admin port", async () => {
     const event = { event: "e", distinct_id: "d", api_key: project.key, token: project.key };
     for (const path of ["/capture/", "/capture", "/batch/", "/batch", ...adminPages]) {
       for (const method of ["POST", "PUT"]) {
@@ -70,13 +70,13 @@ describe("each port keeps to its own", () => {
     ]);
   });
 
-  test("the admin port is on 127.0.0.1 unless told otherwise", async () => {
+  test("binds the admin port to 127.0.0.1 by default", async () => {
     const defaults = readConfig({}, {});
     expect(defaults.ok && defaults.config.adminHost).toBe("127.0.0.1");
     expect(gateway.config.adminHost).toBe("127.0.0.1");
     const { port } = new URL(gateway.adminUrl);
     expect((await ask(`http://127.0.0.1:${port}/livez`, "GET")).status).toBe(200);
-    // Another address of the loopback, which a server on all addresses has too.
+    // Another loopback address, which a server on all addresses would use too.
     await expect(ask(`http://127.0.0.2:${port}/livez`, "GET")).rejects.toThrow();
   });
 });

@@ -1,11 +1,11 @@
-// Past a project's limits its requests are answered 429 whole, and nothing of them is stored; other
-// projects notice nothing, and a change of the limits counts within a second.
+// Beyond a project's limits its whole requests are answered 429, and nothing of them is stored.
+// Other projects are not affected, and a change of the limits takes effect within a second.
 
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import { type Answer, type TestProject, until } from "../../kit/gateway.ts";
 
-/** So slow that nothing comes back while a test runs. */
+/** So slow that nothing is refilled while a test runs. */
 const hourly = { eventsPerSecond: 5 / 3_600, burstSeconds: 3_600 };
 
 const gateway = await gatewayForFile();
@@ -44,7 +44,7 @@ async function refusedEvents(lane: string): Promise<number> {
   );
 }
 
-/** A project whose limits the gateway has seen: one request is through that takes it into debt. */
+/** A project whose limits the gateway has read: one request was admitted that puts it into debt. */
 async function limitedProject(): Promise<{ project: TestProject; stored: number }> {
   const project = await gateway.project();
   await gateway.limit(project, hourly);
@@ -57,8 +57,8 @@ async function limitedProject(): Promise<{ project: TestProject; stored: number 
   return { project, stored };
 }
 
-describe("a quota holds for one project alone", () => {
-  test("over the limit: 429 for the whole request, of any size and lane, nothing stored, and the other project is free", async () => {
+describe("a quota applies to one project only", () => {
+  test("answers a whole request 429 over the limit, of any size and lane, stores nothing, and does not limit the other project", async () => {
     const { project, stored } = await limitedProject();
     const before = {
       live: await refusedEvents("live"),
@@ -83,12 +83,11 @@ describe("a quota holds for one project alone", () => {
         `The project is over its quota of ${hourly.eventsPerSecond} events a second: try again later`,
       );
       const seconds = Number(headers.get("retry-after"));
-      // There is room in an hour or more, so the wait is as long as it gets, give or take the
-      // jitter.
+      // There is room in an hour or more, so the wait is the maximum, give or take the jitter.
       expect(seconds).toBeGreaterThanOrEqual(56);
       expect(seconds).toBeLessThanOrEqual(60);
     }
-    // Bodies of that size are refused before anybody has counted their events.
+    // Bodies of that size are rejected before their events are counted.
     expect(await refusedEvents("live")).toBe(before.live + 101);
     expect(await refusedEvents("historical")).toBe(before.historical);
     for (const lane of ["live", "historical"] as const) {
@@ -97,7 +96,7 @@ describe("a quota holds for one project alone", () => {
     }
   });
 
-  test("limits set, changed and taken off while it runs count within a second", async () => {
+  test("applies limits set, changed and removed at runtime within a second", async () => {
     const { project } = await limitedProject();
     const isTakenSoon = (status: number) =>
       until(async () => (await send(project, 1)).status === status);
@@ -109,12 +108,12 @@ describe("a quota holds for one project alone", () => {
     await isTakenSoon(200);
   });
 
-  test("a rate holds, and Retry-After of a short wait is short", async () => {
+  test("keeps a rate, with a short Retry-After for a short wait", async () => {
     const project = await gateway.project();
     const limits = { eventsPerSecond: 100, burstSeconds: 1 };
     await gateway.limit(project, limits);
     await until(async () => (await send(project, 110)).status === 429);
-    // A slow machine may have let a token come back: then it is asked again.
+    // On a slow machine a token may have been refilled: then the request is repeated.
     let { status, headers } = await send(project, 1);
     while (status === 200) ({ status, headers } = await send(project, 10));
     expect(Number(headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
@@ -127,7 +126,7 @@ describe("a quota holds for one project alone", () => {
       else refused++;
     }
     const seconds = (performance.now() - beganMs) / 1_000;
-    // At most what was there, what came back, and the one request that may go over.
+    // At most the tokens there were, the refilled ones, and the one request that may exceed them.
     expect(accepted).toBeLessThanOrEqual(100 + 100 * seconds + 10);
     expect(refused).toBeGreaterThan(0);
   });

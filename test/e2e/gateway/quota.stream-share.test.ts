@@ -1,6 +1,6 @@
-// One project's flood is that project's 503: it stops where its share of the stream ends, other
-// projects go on, what has left the stream makes room, and a project's share is the same whatever
-// others have filled.
+// A flood of one project gets 503 where its share of the stream ends. Other projects continue,
+// messages that leave the stream make room, and a project's share does not depend on what others
+// have filled.
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -46,7 +46,7 @@ async function floodUntilRefused(): Promise<void> {
 }
 
 describe("a project fills its share", () => {
-  test("a flood ends at its share, and a quiet project is stored", async () => {
+  test("ends a flood at its share, and stores a quiet project", async () => {
     await floodUntilRefused();
     const { bytes, max } = await stream();
     expect(max).toBe(streamBytes);
@@ -65,7 +65,7 @@ describe("a project fills its share", () => {
     expect(await gateway.metrics()).toMatch(/^penstock_projects_over_share 1$/m);
   });
 
-  test("a large request that comes to the share ends there, stored in part", async () => {
+  test("ends a large request at the share, stored in part", async () => {
     const max = 4 * streamBytes;
     const larger = await startTestGateway({ env: { PENSTOCK_STREAM_BYTES_MAX: String(max) } });
     onTestFinished(() => larger.stop());
@@ -79,12 +79,12 @@ describe("a project fills its share", () => {
     const jsm = await jetstreamManager(client);
     const { state } = await jsm.streams.info(`${larger.config.subjectPrefix}_LIVE_0`.toUpperCase());
     expect(state.bytes).toBeGreaterThan(0.74 * max);
-    // Frames that are under way count already.
+    // Frames in flight count already.
     expect(state.bytes).toBeLessThan(0.78 * max);
     expect(await send(other, 5, larger)).toBe("stored");
   });
 
-  test("two gateways hold a project to one share, and an operator can give it another", async () => {
+  test("holds a project to one share over two gateways, and lets an operator change it", async () => {
     const server = await natsServerForFile();
     const env = {
       PENSTOCK_STREAM_BYTES_MAX: String(4 * streamBytes),
@@ -114,9 +114,9 @@ describe("a project fills its share", () => {
     expect(await one.metrics()).toMatch(/^penstock_projects_over_share 0$/m);
   });
 
-  test("a project with little in a stream that others have filled gets store_full until it has room", async () => {
+  test("answers store_full to a project with little in a stream that others have filled until it has room", async () => {
     const { subjectPrefix } = gateway.config;
-    const subject = `${subjectPrefix}.live.0.somebody`;
+    const subject = `${subjectPrefix}.live.0.stranger`;
     await stream(">");
     for (let filled = 0; filled < 15; filled++) {
       await jetstream(connection).publish(subject, new Uint8Array(mebibyte - 1_000));

@@ -1,4 +1,4 @@
-// Events with the nil or the max UUID, which clients send where they never set an id.
+// Events with the nil or the max UUID, which clients send if they never set an id.
 
 import { describe, expect, test } from "vitest";
 import { fileWith, runImport } from "../../commands/import/import-kit.ts";
@@ -21,7 +21,7 @@ describe.each([
   ["live", {}],
   ["historical", { historical_migration: true }],
 ] as const)("on the %s lane", (lane, more) => {
-  test("each event gets a uuid of its own and a warning", async () => {
+  test("stores each event under a new uuid with a warning", async () => {
     const project = await gateway.project();
     const sent = [...blanks, nil, "\\u0030".concat(nil.slice(1))];
     const items = sent.map(
@@ -42,7 +42,7 @@ describe.each([
 });
 
 describe("in the newer protocol", () => {
-  test("all of them are stored under new uuids, and `results` names the uuid that was sent", async () => {
+  test("stores all of them under new uuids, and lists the sent uuid in `results`", async () => {
     const project = await gateway.project();
     const batch = [
       ...[nil, nil, max.toUpperCase(), nil, max].map((uuid) => v1Event({ uuid })),
@@ -62,7 +62,7 @@ describe("in the newer protocol", () => {
     expect(uuids).not.toContain(max);
   });
 
-  test("the result of one that is dropped stands before those of stored ones", async () => {
+  test("lists the result of a dropped one before those of stored ones", async () => {
     const project = await gateway.project();
     const batch = [v1Event({ uuid: nil, event: "" }), v1Event({ uuid: nil })];
     const answer = await postV1(gateway, v1Body(batch), v1Headers(project.key));
@@ -71,7 +71,7 @@ describe("in the newer protocol", () => {
   });
 });
 
-test("an import stores each line under a uuid of its own, in whichever format", async () => {
+test("stores each line of an import under a new uuid, in every format", async () => {
   const time = "2024-07-06T12:00:00Z";
   const files = [
     [nil, max].map((uuid) => ({ event: "e", distinct_id: "u", timestamp: time, uuid })),

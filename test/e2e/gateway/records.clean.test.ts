@@ -1,6 +1,6 @@
-// PostgreSQL refuses a whole row for one U+0000, and other stores for half of a surrogate pair. So
-// no stored record holds either, in any key or value, wherever a client puts them and however they
-// are written: as escapes, as bytes that are not UTF-8, or so that they only look like them.
+// PostgreSQL rejects a whole row for one U+0000, and other stores do so for half of a surrogate
+// pair. So no stored record contains either, in any key or value, wherever a client puts them and
+// however they are written: as escapes, as bytes that are not UTF-8, or as lookalikes.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -9,7 +9,7 @@ import { gatewayForFile } from "../../kit/for-file.ts";
 const gateway = await gatewayForFile();
 
 const malformed = ["\xff", "\xed\xa0\x80", "\xed\xb0\x80", "\xc0\x80", "\xf0\x9f\x98", "\xc3"];
-/** What stands between the quotes of a string, a character a byte. */
+/** The text between the quotes of a string, one character per byte. */
 const pieces = [
   ...[
     "\\u0000",
@@ -102,7 +102,7 @@ const item = fc.tuple(named, fc.record(members, { requiredKeys: [] })).map(
       .join("")}}`,
 );
 
-/** Every text in it, names of members too. */
+/** Every text in it, including member names. */
 function* texts(held: unknown): Generator<string> {
   if (typeof held === "string") yield held;
   if (typeof held !== "object" || held === null) return;
@@ -112,7 +112,7 @@ function* texts(held: unknown): Generator<string> {
   }
 }
 
-test("records are clean: whatever a body holds, what is stored of it holds neither U+0000 nor half a surrogate pair", async () => {
+test("stored records contain neither U+0000 nor half a surrogate pair, whatever a body holds", async () => {
   const project = await gateway.project();
   let accepted = 0;
   const bodies = fc.tuple(fc.array(item, { minLength: 1, maxLength: 20 }), fc.option(text));
@@ -124,7 +124,7 @@ test("records are clean: whatever a body holds, what is stored of it holds neith
         Buffer.from(`{"batch":[${items.join()}],${envelope}}`, "latin1"),
       );
       if (answer.status === 200) accepted += answer.json["accepted"] as number;
-      // All of its items may be in error, but the body is one.
+      // All of its items may be in error, but the body is valid.
       else expect(answer.json["code"]).toBe("invalid_properties");
     }),
     { numRuns: 300 },

@@ -1,4 +1,4 @@
-// Random batches through the whole gateway, held against a naive reading of the same body by
+// Random batches through the whole gateway, compared with a simple reading of the same body by
 // JSON.parse.
 
 import { createHash } from "node:crypto";
@@ -41,7 +41,7 @@ interface Item {
   uuid?: string;
 }
 
-/** The stored fields of an item, or undefined when it is dropped, written for clarity alone. */
+/** The stored fields of an item, or undefined if it is dropped, written for clarity. */
 function naive(sent: Item): Record<string, unknown> | undefined {
   if (typeof sent.event !== "string" || sent.event.trim() === "") return undefined;
   const id = sent.distinct_id ?? sent.properties?.["distinct_id"] ?? undefined;
@@ -75,12 +75,12 @@ function wellFormed(value: unknown): unknown {
   );
 }
 
-/** U+0000 and half of a surrogate pair are in no record. */
+/** No record contains U+0000 or half of a surrogate pair. */
 function storable(text: string): string {
   return text.replaceAll("\0", "\ufffd").toWellFormed();
 }
 
-test("records say what was sent: random batches are stored as a naive reading says", async () => {
+test("random batches are stored as a simple reading gives them", async () => {
   const project = await gateway.project();
   const expected: Record<string, unknown>[] = [];
   await fc.assert(

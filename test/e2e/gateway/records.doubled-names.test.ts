@@ -1,4 +1,4 @@
-// Names that stand twice in one object of an event: the record has the last of them, and only it.
+// Names that occur twice in one object of an event: the record has only the last of them.
 
 import { expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";

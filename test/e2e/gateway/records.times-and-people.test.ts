@@ -1,5 +1,5 @@
 // Times and persons through the whole gateway, as SDKs send them: in the query, in arrays, forms
-// and packed bodies, on /engage, beside what is stored only after a second reading.
+// and packed bodies, on /engage, and with events that are stored only after a second reading.
 
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -11,12 +11,12 @@ const gateway = await gatewayForFile();
 const hourMs = 3_600_000;
 const form = { "content-type": "application/x-www-form-urlencoded" };
 
-/** By how much the stored time lies before the one that the client sent. */
+/** How far the stored time is before the one that the client sent. */
 function correctionMs(event: StoredEvent): number {
   return Date.parse(event["timestamp_sent"] as string) - Date.parse(event["timestamp"] as string);
 }
 
-/** What the client's clock is ahead by the record's own fields. */
+/** How far the client's clock is ahead, by the record's own fields. */
 function clockErrorMs(event: StoredEvent): number {
   return Date.parse(event["sent_at"] as string) - Date.parse(event["received_at"] as string);
 }
@@ -43,7 +43,7 @@ const event = (key: string, now: Date) => ({
   timestamp: now.toISOString(),
 });
 
-describe("times and people are told on every way in", () => {
+describe("times and people are read from every form", () => {
   test.each<[string, (key: string, now: Date) => Sent]>([
     [
       "of posthog-js",
@@ -94,7 +94,7 @@ describe("times and people are told on every way in", () => {
       }),
     ],
     [
-      "beside bytes that are not UTF-8",
+      "next to bytes that are not UTF-8",
       (key, now) => {
         const batch = [{ ...event(key, now), properties: { broken: "\xff" } }];
         return {
@@ -104,7 +104,7 @@ describe("times and people are told on every way in", () => {
       },
     ],
     [
-      "beside an event in escapes",
+      "next to an event in escapes",
       (key, now) => ({
         path: "/batch/",
         body: JSON.stringify({ api_key: key, batch: [event(key, now)], sent_at: now }).replace(
@@ -113,14 +113,14 @@ describe("times and people are told on every way in", () => {
         ),
       }),
     ],
-  ])("the client's clock, %s, corrects its times", async (_title, send) => {
+  ])("corrects times by the client's clock, %s", async (_title, send) => {
     const { events } = await stored(send);
     expect(events).toHaveLength(1);
     expect(Math.abs(clockErrorMs(events[0]!) - hourMs)).toBeLessThan(60_000);
     expect(correctionMs(events[0]!)).toBe(clockErrorMs(events[0]!));
   });
 
-  test("a clock in the query that cannot be read is told, and changes nothing", async () => {
+  test("warns of an unreadable clock in the query, and changes nothing", async () => {
     const { answer, events } = await stored((key) => ({
       path: "/e/?_=soon",
       body: JSON.stringify(event(key, new Date(1_000_000))),
@@ -131,7 +131,7 @@ describe("times and people are told on every way in", () => {
     expect(events[0]).not.toHaveProperty("replaced");
   });
 
-  test("events of an array that waited in a browser happened before they were received", async () => {
+  test("corrects the times of an array's events that waited in a browser", async () => {
     const { events } = await stored((key, now) => ({
       path: `/e/?_=${now.getTime()}`,
       body: JSON.stringify(
@@ -146,7 +146,7 @@ describe("times and people are told on every way in", () => {
     ).toEqual([...[5_000, 0]]);
   });
 
-  test("a large body that comes again, its clock gone on, is stored once", async () => {
+  test("stores a large body once that is repeated with a later clock", async () => {
     const project = await gateway.project();
     const now = Date.now();
     const batch = Array.from({ length: 3_000 }, (_, index) => ({
@@ -183,7 +183,7 @@ describe("times and people are told on every way in", () => {
         body: `data=${encodeURIComponent(said)}`,
       }),
     ],
-  ])("%s on /engage says who somebody is", async (_title, send) => {
+  ])("sets a person by %s on /engage", async (_title, send) => {
     const { answer, events } = await stored((key) =>
       send(
         JSON.stringify({

@@ -1,5 +1,5 @@
-// The newer protocol (v1) answers uuid by uuid: whatever way the name and the value of one are
-// written, what the answer says is stored is the record's, and no uuid is taken twice in a request.
+// The newer protocol (v1) answers by uuid: however the name and the value of one are written, the
+// uuid in the answer is that of the record, and no uuid is accepted twice in a request.
 
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
@@ -18,7 +18,7 @@ async function send(...events: string[]) {
   return { answer, stored: (await gateway.events(project)).map(({ uuid }) => uuid) };
 }
 
-describe("the uuid that is answered is the one stored", () => {
+describe("the uuid in the answer is the stored one", () => {
   test.each([
     ["an escaped name", `"\\u0075uid":"${two}"`],
     ["an escaped name behind a plain one", `"uuid":"${one}","uu\\u0069d":"${two}"`],
@@ -32,7 +32,7 @@ describe("the uuid that is answered is the one stored", () => {
     expect(stored).toEqual([two]);
   });
 
-  test("an event whose last uuid, under an escaped name, is none has the request refused", async () => {
+  test("rejects the request if an event's last uuid, under an escaped name, is invalid", async () => {
     const { answer, stored } = await send(`"uuid":"${two}"`, `"uuid":"${one}","uu\\u0069d":null`);
     expect([answer.status, answer.json.error_description]).toEqual([
       400,
@@ -41,7 +41,7 @@ describe("the uuid that is answered is the one stored", () => {
     expect(stored).toEqual([]);
   });
 
-  test("the same uuid twice, once under an escaped name, has the request refused", async () => {
+  test("rejects the request if a uuid occurs twice, once under an escaped name", async () => {
     const { answer, stored } = await send(
       `"uuid":"${one}","uu\\u0069d":"${two}"`,
       `"uuid":"${two}"`,

@@ -1,5 +1,5 @@
-// A large batch that comes a second time is a client's retry only where its events say so by their
-// uuids. Without them it may have happened twice, and both 200s are kept.
+// A repeated large batch is a client's retry only if its events have the same uuids. Without them
+// the events may have happened twice, and both are stored.
 
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
@@ -9,8 +9,8 @@ const gateway = await gatewayForFile();
 const count = 1_200;
 
 /**
- * Of some 1,000 bytes an event, so that it fills frames of its own; below and above the size that
- * is placed in slices.
+ * Some 1,000 bytes an event, so that it fills its own frames; below and above the size that is
+ * placed in slices.
  */
 function batchOf(
   key: string,
@@ -31,7 +31,7 @@ describe("equal batches are both stored", () => {
   test.each([
     ["small", 500],
     ["large", 1_000],
-  ])("%s: without uuids both times, with them once", async (_, padding) => {
+  ])("stores %s both times without uuids, and once with them", async (_, padding) => {
     const post = async (body: string): Promise<void> => {
       const answers = [await gateway.post("/batch/", body), await gateway.post("/batch/", body)];
       for (const { json } of answers) expect(json).toMatchObject({ accepted: count });
@@ -44,7 +44,7 @@ describe("equal batches are both stored", () => {
     expect(await gateway.events(having)).toHaveLength(count);
   });
 
-  test("one event without a uuid is never lost with the others", async () => {
+  test("does not lose one event without a uuid with the others", async () => {
     const project = await gateway.project();
     const body = batchOf(project.key, { padding: 1_000, hasUuid: (index) => index !== count - 1 });
     for (let tries = 0; tries < 2; tries++)

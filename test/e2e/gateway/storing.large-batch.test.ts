@@ -36,7 +36,7 @@ describe("a large batch arrives whole and in order", () => {
     ["live", false],
     ["historical", true],
   ] as const)("a 19 MB batch on the %s lane", (lane, historical) => {
-    test("is stored whole and in order, and stored once when it is sent twice", async () => {
+    test("is stored whole and in order, and once if it is sent twice", async () => {
       const project = await gateway.project();
       const body = largeBatch(project.key, historical, "2026-01-01T00:00:00.000Z");
       expect(Buffer.byteLength(body)).toBeGreaterThan(18_500_000);
@@ -44,7 +44,7 @@ describe("a large batch arrives whole and in order", () => {
 
       const first = await gateway.post("/batch/", body);
       expect(first.json).toEqual({ status: "Ok", accepted: eventCount, dropped: 0 });
-      // Some clients write the time of sending anew.
+      // Some clients update the time of sending.
       const retry = largeBatch(project.key, historical, "2026-01-01T00:00:07.000Z");
       const again = await gateway.post("/batch/", gzipSync(retry), { "content-encoding": "gzip" });
       expect(again.json).toEqual({ status: "Ok", accepted: eventCount, dropped: 0 });
@@ -56,7 +56,7 @@ describe("a large batch arrives whole and in order", () => {
         JSON.parse(body) as { batch: { uuid: string; timestamp: string; properties: unknown }[] }
       ).batch;
       for (const [index, event] of events.entries()) {
-        // What it calls now is months ago, so every time is corrected.
+        // Its time of sending is months ago, so every time is corrected.
         if (
           event["uuid"] !== sent[index]?.uuid ||
           event["timestamp_sent"] !== sent[index]?.timestamp
@@ -81,7 +81,7 @@ describe("a large batch arrives whole and in order", () => {
     });
   });
 
-  test("a batch of more items than one scan's rows is stored whole", async () => {
+  test("stores a batch of more items than one scan's rows whole", async () => {
     const project = await gateway.project();
     const count = 140_000;
     const items = Array.from(

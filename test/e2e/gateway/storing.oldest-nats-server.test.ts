@@ -1,6 +1,5 @@
-// nats-server 2.10, the oldest that has `sync_interval: always`, on one node: what the gateway
-// stores there, what it stores once, in which order, and that it is there after a kill. All other
-// tests run on the newest.
+// nats-server 2.10, the oldest with `sync_interval: always`, on one node: the gateway stores events
+// there completely, once, in order, and durably through a kill. All other tests run on the newest.
 
 import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
@@ -14,7 +13,7 @@ const numbered = (count: number) =>
   Array.from({ length: count }, (_, n) => ({ event: "e", distinct_id: "u", properties: { n } }));
 
 describe("the oldest nats-server keeps the promise too", () => {
-  test("single events and batches are stored as they were sent", async () => {
+  test("stores single events and batches as they were sent", async () => {
     const project = await gateway.project();
     for (const event of ["one", "two", "three"]) {
       const answer = await gateway.post("/capture/", {
@@ -33,7 +32,7 @@ describe("the oldest nats-server keeps the promise too", () => {
     );
   });
 
-  test("a large body that is sent twice is stored once", async () => {
+  test("stores a large body that is sent twice once", async () => {
     const project = await gateway.project();
     const batch = numbered(3_000).map((item) => ({
       ...item,
@@ -46,7 +45,7 @@ describe("the oldest nats-server keeps the promise too", () => {
     expect(await gateway.events(project)).toHaveLength(3_000);
   });
 
-  test("history keeps its order", async () => {
+  test("keeps the order of history", async () => {
     const project = await gateway.project();
     for (let round = 0; round < 5; round++) {
       const batch = [{ event: String(round), distinct_id: "u" }];
@@ -66,7 +65,7 @@ describe("the oldest nats-server keeps the promise too", () => {
     ]);
   });
 
-  test("what was acknowledged is there after a kill, and events are taken again", async () => {
+  test("has every acknowledged event after a kill, and takes events again", async () => {
     const project = await gateway.project();
     const event = { api_key: project.key, event: "e", distinct_id: "u" };
     for (let n = 0; n < 20; n++) expect((await gateway.post("/capture/", event)).status).toBe(200);

@@ -1,6 +1,6 @@
-// With PENSTOCK_FRAME_SCOPE=partition the small live requests of all projects share messages, each
-// record says whose it is, and all else stays as it is: large requests and history have messages of
-// their own project, keys are checked, order holds.
+// With PENSTOCK_FRAME_SCOPE=partition the small live requests of all projects share messages, and
+// each record names its project. Everything else is unchanged: large requests and history have
+// their own project's messages, keys are checked, and the order is kept.
 
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
@@ -19,7 +19,7 @@ async function withNats<T>(action: (connection: NatsConnection) => Promise<T>): 
   }
 }
 
-/** What is stored on `~`. */
+/** The frames stored on `~`. */
 function sharedFrames(): Promise<StoredFrame[]> {
   return withNats((connection) =>
     readFrames(connection, `${gateway.config.subjectPrefix}.live.*.~`),
@@ -35,11 +35,11 @@ function single(project: TestProject, number: number): Promise<{ status: number 
   });
 }
 
-describe("small requests share messages where set", () => {
-  test("single events of many projects share messages, and every record has its project", async () => {
+describe("small requests share messages if configured", () => {
+  test("stores single events of many projects in shared messages, each record with its project", async () => {
     const projects = await Promise.all(Array.from({ length: 5 }, () => gateway.project()));
-    // While the server is silent the first message is unacknowledged, and all that come gather
-    // behind it.
+    // While the server is silent the first message is unacknowledged, and all later lines collect
+    // after it.
     gateway.nats.freeze();
     const answers = Array.from({ length: 40 }, (_, number) =>
       single(projects[number % 5]!, number),
@@ -68,7 +68,7 @@ describe("small requests share messages where set", () => {
       expect(Number(frame.headers["Penstock-Events"])).toBe(frame.events.length);
   });
 
-  test("a large request has messages of its own, on its project's subject", async () => {
+  test("stores a large request in separate messages on its project's subject", async () => {
     const project = await gateway.project();
     const padding = "x".repeat(6_000);
     const batch = Array.from({ length: 200 }, (_, number) => ({
@@ -89,11 +89,11 @@ describe("small requests share messages where set", () => {
     ).not.toContain("large");
   });
 
-  test("history stays with its project, large and small requests in the order they came", async () => {
+  test("stores history under its project, large and small requests in order of arrival", async () => {
     const projects = [await gateway.project(), await gateway.project()];
     const expected: number[] = [];
     for (let round = 0; round < 6; round++) {
-      // Every other request is large enough for frames of its own.
+      // Every other request is large enough for its own frames.
       const padding = "x".repeat(round % 2 === 0 ? 10 : 6_000);
       const numbers = Array.from({ length: 120 }, (_, index) => round * 120 + index);
       expected.push(...numbers);
@@ -113,7 +113,7 @@ describe("small requests share messages where set", () => {
     }
   });
 
-  test("keys are checked as ever: what is refused is in no message", async () => {
+  test("checks keys as usual: rejected events are in no message", async () => {
     const [good, disabled] = [await gateway.project(), await gateway.project()];
     const off = {
       prefix: gateway.config.subjectPrefix,

@@ -1,6 +1,5 @@
 // A request that was answered `timeout` may be stored. If its client sends it again, its events are
-// stored once, also those that came without a uuid. Equal requests that were not answered so are
-// each stored.
+// stored once, including those without a uuid. Equal requests with other answers are each stored.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
@@ -33,7 +32,7 @@ afterAll(async () => {
 type Event = Record<string, unknown>;
 let sentAtSecond = 0;
 
-/** As SDKs write it: each try has another `sent_at`. */
+/** As SDKs write it: each attempt has another `sent_at`. */
 function bodyOf({ key }: TestProject, batch: Event[]): string {
   const second = String(sentAtSecond++ % 60).padStart(2, "0");
   return JSON.stringify({ api_key: key, batch, sent_at: `2026-11-26T10:00:${second}.5Z` });
@@ -43,7 +42,7 @@ function send(project: TestProject, batch: Event[]): Promise<Answer> {
   return gateway.post("/batch/", bodyOf(project, batch));
 }
 
-/** Sends while the store stands still. */
+/** Sends while the store is frozen. */
 async function timedOut(attempt: () => Promise<Answer>): Promise<void> {
   gateway.nats.freeze();
   try {
@@ -68,13 +67,13 @@ const event = (name: string, more: Event = {}): Event => ({
   ...more,
 });
 
-describe("a small request that timed out and comes again", () => {
+describe("a small request that timed out and is sent again", () => {
   test.each([
     ["no uuid and no timestamp", {}],
     ["no uuid", { timestamp: time }],
     ["an empty uuid", { timestamp: time, uuid: "" }],
     ["the zero uuid", { timestamp: time, uuid: "00000000-0000-0000-0000-000000000000" }],
-  ])("is stored once where its events have %s", async (_, more) => {
+  ])("is stored once if its events have %s", async (_, more) => {
     const project = await gateway.project();
     const batch = ["a", "b", "c"].map((name) => event(name, more));
     await timedOut(() => send(project, batch));
@@ -82,7 +81,7 @@ describe("a small request that timed out and comes again", () => {
     expect(await counts(project)).toEqual({ a: 1, b: 1, c: 1 });
   });
 
-  test("is stored once where only some of its events have uuids", async () => {
+  test("is stored once if only some of its events have uuids", async () => {
     const project = await gateway.project();
     const uuid = "0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b";
     const batch = [event("a"), event("b", { uuid }), event("c", { timestamp: time })];
@@ -91,7 +90,7 @@ describe("a small request that timed out and comes again", () => {
     expect(await counts(project)).toEqual({ a: 1, b: 1, c: 1 });
   });
 
-  test("is stored again under the same uuids where all its events have some", async () => {
+  test("is stored again under the same uuids if all its events have one", async () => {
     const project = await gateway.project();
     const uuid = "0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b";
     await timedOut(() => send(project, [event("a", { uuid })]));
@@ -108,7 +107,7 @@ describe("a small request that timed out and comes again", () => {
     await until(async () => (await gateway.events(project)).length === 2);
   });
 
-  test("is stored once after several tries, of which the store heard none, and one compressed", async () => {
+  test("is stored once after several attempts that did not reach the store, and one compressed", async () => {
     const project = await gateway.project();
     const batch = [event("a"), event("b", { timestamp: time })];
     const compressed = () =>
@@ -121,7 +120,7 @@ describe("a small request that timed out and comes again", () => {
     expect(await counts(project)).toEqual({ a: 1, b: 1 });
   });
 
-  test("is stored once if it was stored before it comes again, and again if it comes a third time", async () => {
+  test("is stored once if it was stored before it is repeated, and again if it is sent a third time", async () => {
     const project = await gateway.project();
     const batch = [event("a"), event("b")];
     await timedOut(() => send(project, batch));
@@ -144,7 +143,7 @@ describe("a small request that timed out and comes again", () => {
     expect(await counts(project)).toEqual({ a: 2 });
   });
 
-  test("is stored again if it comes from another address, also while addresses are not recorded", async () => {
+  test("is stored again if it is sent from another address, even while addresses are not recorded", async () => {
     const project = await gateway.project();
     const body = bodyOf(project, [event("a", { timestamp: time })]);
     const from = (address: string) => gateway.post("/batch/", body, { "x-forwarded-for": address });
@@ -154,7 +153,7 @@ describe("a small request that timed out and comes again", () => {
     expect(await counts(project)).toEqual({ a: 2 });
   });
 
-  test("is stored whole if it was changed, or goes to another project", async () => {
+  test("is stored whole if it was changed, or is sent to another project", async () => {
     const project = await gateway.project();
     const other = await gateway.project();
     const batch = [event("a", { timestamp: time })];
@@ -181,7 +180,7 @@ describe("a small request that timed out and comes again", () => {
   });
 });
 
-test("a large request without uuids that timed out and comes again is stored once, and again if it comes a third time", async () => {
+test("is stored once if it is large and has no uuids, and again if it is sent a third time", async () => {
   const project = await gateway.project();
   const batch = Array.from({ length: 3_000 }, (_, index) =>
     event("large", { properties: { index, padding: "x".repeat(300) } }),

@@ -1,5 +1,5 @@
-// The usage record holds what every gateway has taken and refused of a project, as it was answered;
-// the command adds it up.
+// The usage record holds what every gateway has accepted and rejected of a project, as answered.
+// The command sums it up.
 
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -15,15 +15,15 @@ import { type TestGateway, until } from "../../kit/gateway.ts";
 const first = await gatewayForFile();
 const second = await gatewayForFile({ server: first.nats });
 
-/** Runs the command as a person does; what it printed. */
+/** Runs the command as a user does; returns its output. */
 async function printed(run: (command: ConfiguredCommand) => Promise<void>): Promise<string> {
   const { context, said } = commandWorld();
   await run({ config: first.config, context });
   return said.all;
 }
 
-describe("usage adds up over gateways", () => {
-  test("two gateways, accepted, dropped and refused", async () => {
+describe("usage is summed over gateways", () => {
+  test("sums accepted, dropped and rejected over two gateways", async () => {
     const project = await first.project();
     const good = { event: "e", distinct_id: "u" };
     const bad = { ...good, properties: 1 };
@@ -35,10 +35,10 @@ describe("usage adds up over gateways", () => {
       200,
     );
     expect((await post(second, [bad, bad])).status).toBe(400);
-    const told = await printed((command) =>
+    const listed = await printed((command) =>
       limit(command, project.id, { eventsPerSecond: 0.001, burst: 1, none: false }),
     );
-    expect(told).toContain("0.001 events/s, burst 1 s");
+    expect(listed).toContain("0.001 events/s, burst 1 s");
     expect(await printed((command) => list(command, false))).toContain("0.001 events/s, burst 1 s");
     let [accepted, requests] = [4, 0];
     const refused = Array.from({ length: 7 }, () => good);
@@ -69,11 +69,11 @@ describe("usage adds up over gateways", () => {
     expect(table.split("\n").find((line) => line.startsWith(project.id))).toMatch(
       new RegExp(`^\\S+ +${accepted} `),
     );
-    const ofNobody = printed((command) => usage(command, "nobody", false));
-    await expect(ofNobody).rejects.toThrow("there is no project nobody");
+    const ofMissing = printed((command) => usage(command, "absent", false));
+    await expect(ofMissing).rejects.toThrow("there is no project absent");
   });
 
-  test("while it runs a process writes what has changed, again and again, and rates are of lately", async () => {
+  test("writes changes regularly while a process runs, and shows recent rates", async () => {
     const connection = await connect({ servers: first.nats.url });
     onTestFinished(() => connection.close());
     const place = { prefix: "running", replicas: 1 };

@@ -1,5 +1,5 @@
-// The newer protocol (v1): each event hears for itself what became of it, in the order of the
-// batch, and what is not stored is to be sent again, or never.
+// The newer protocol (v1): each event gets its own result, in the order of the batch, and the
+// result of an event that is not stored tells whether to retry it.
 
 import { randomUUID } from "node:crypto";
 import {
@@ -20,7 +20,7 @@ const gateway = await gatewayForFile({
 const project = await gateway.project();
 
 describe("the newer protocol answers for each event", () => {
-  test("an event is stored as what it is, with session, window, options and SDK among its properties", async () => {
+  test("stores an event with its kind, and session, window, options and SDK among its properties", async () => {
     const mine = await gateway.project();
     const event = v1Event({
       timestamp: "2026-01-31T12:00:00.5+02:00",
@@ -67,7 +67,7 @@ describe("the newer protocol answers for each event", () => {
     ]);
   });
 
-  test("what properties say already stays, and without properties there are some", async () => {
+  test("keeps existing properties, and creates properties if there are none", async () => {
     const mine = await gateway.project();
     const own = { $session_id: "own", $lib: "own", $process_person_profile: true };
     const outside = { session_id: "s", options: { process_person_profile: false } };
@@ -97,7 +97,7 @@ describe("the newer protocol answers for each event", () => {
   });
 
   test.each(["posthog", "/1.0", "posthog/", `${"p".repeat(200)}/1`, "caf\u00e9/1", ""])(
-    "an SDK that calls itself %j is not named",
+    "names no SDK that calls itself %j",
     async (sdk) => {
       const mine = await gateway.project();
       const answer = await postV1(gateway, v1Body([v1Event()]), {
@@ -109,7 +109,7 @@ describe("the newer protocol answers for each event", () => {
     },
   );
 
-  test("the request's own clock corrects timestamps, but for events that say it should not", async () => {
+  test("corrects timestamps by the request's own clock, except for events that forbid it", async () => {
     const mine = await gateway.project();
     const skewMs = 3_600_000;
     const happened = new Date(Date.now() + skewMs - 60_000).toISOString();
@@ -129,7 +129,7 @@ describe("the newer protocol answers for each event", () => {
     expect(kept?.properties["$ignore_sent_at"]).toBe(true);
   });
 
-  test("each event has its own result, in the order of the batch", async () => {
+  test("gives each event its own result, in the order of the batch", async () => {
     const mine = await gateway.project();
     const batch = [
       v1Event(),
@@ -195,7 +195,7 @@ describe("the newer protocol answers for each event", () => {
     expect(stored.at(11)).toMatchObject({ replaced: { session_id: 1 } });
   });
 
-  test("a batch of which everything is dropped is a 200", async () => {
+  test("answers a batch whose events are all dropped 200", async () => {
     const mine = await gateway.project();
     const answer = await postV1(
       gateway,
@@ -216,7 +216,7 @@ describe("the newer protocol answers for each event", () => {
     ["identity", (text) => Buffer.from(text)],
   ];
 
-  test.each(codings)("a body in %s is taken", async (coding, pack) => {
+  test.each(codings)("accepts a body in %s", async (coding, pack) => {
     const mine = await gateway.project();
     const batch = Array.from({ length: 2_000 }, (_, index) => v1Event({ event: `e${index}` }));
     const answer = await postV1(gateway, pack(v1Body(batch)), {
@@ -231,7 +231,7 @@ describe("the newer protocol answers for each event", () => {
     );
   });
 
-  test("history goes on its lane", async () => {
+  test("stores history in its lane", async () => {
     const mine = await gateway.project();
     const answer = await postV1(
       gateway,
@@ -244,7 +244,7 @@ describe("the newer protocol answers for each event", () => {
     ]);
   });
 
-  test("the key may come in a header of its own, and in the body it means nothing", async () => {
+  test("reads the key from its own header, and ignores it in the body", async () => {
     const mine = await gateway.project();
     const { Authorization: _, ...others } = v1Headers(mine.key);
     const inHeader = { ...others, "PostHog-Api-Token": mine.key };
@@ -260,14 +260,14 @@ describe("the newer protocol answers for each event", () => {
     expect(await gateway.events(mine)).toHaveLength(3);
   });
 
-  test("headers beside the key may be absent", async () => {
+  test("accepts requests without the headers other than the key", async () => {
     const answer = await postV1(gateway, v1Body([v1Event()]), {
       Authorization: `Bearer ${project.key}`,
     });
     expect(outcomes(answer)).toEqual(["ok"]);
   });
 
-  test("what looks like a slip is said beside the code, of the first that are dropped", async () => {
+  test("suggests fixes with the code for the first dropped events", async () => {
     const { event: _, ...nameless } = v1Event();
     const { distinct_id: __, ...nobodys } = v1Event();
     const batch = [

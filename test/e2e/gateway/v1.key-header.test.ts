@@ -1,5 +1,5 @@
-// The newer protocol (v1): whose a request is says a header, and nothing in the body. Who looks for
-// the key elsewhere is told where it goes.
+// The newer protocol (v1): a header names the project, and nothing in the body. If a client sends
+// the key elsewhere, the answer states where it belongs.
 
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
@@ -14,7 +14,7 @@ const project = await gateway.project();
 describe("the newer protocol takes its key from a header", () => {
   test.each([
     ...["api_key", "token", "apiKey", "api-key", "projectApiKey", "write_key", "key", "api_kye"],
-  ])("who sends no key, but %s in the body, is told to put it into the header", async (name) => {
+  ])("asks for the key in the header if there is %s in the body", async (name) => {
     const headers = { ...v1Headers(project.key), Authorization: "" };
     const before = await gateway.events(project);
     for (const body of [
@@ -35,7 +35,7 @@ describe("the newer protocol takes its key from a header", () => {
     expect(await gateway.events(project)).toEqual(before);
   });
 
-  test("a project that is switched off is told so, and stores again once it is on", async () => {
+  test("reports a disabled project, and stores again once it is enabled", async () => {
     const mine = await gateway.project();
     const send = () => postV1(gateway, v1Body([v1Event()]), v1Headers(mine.key));
     const turn = async (enabled: boolean) => {
@@ -61,7 +61,7 @@ describe("the newer protocol takes its key from a header", () => {
     await until(async () => (await send()).status === 200);
   });
 
-  test("what is no JSON is shown around the fault to its sender, here too, and no key of it", async () => {
+  test("shows invalid JSON around the error to its sender, here too, without any key", async () => {
     const body = `{"created_at":"2026-01-31T12:00:00Z","api_key":"${project.key}","batch":[1],}`;
     const { status, json } = await postV1(gateway, body, v1Headers(project.key));
     expect([status, json.error]).toEqual([400, "invalid_json"]);

@@ -1,4 +1,4 @@
-// The newer protocol (v1): what is wrong with a request as a whole is said before anything of it is
+// The newer protocol (v1): errors of the whole request are reported before anything of it is
 // stored.
 
 import { gzipSync } from "node:zlib";
@@ -21,7 +21,7 @@ const refusals: [status: number, error: string, title: string, request: Refused]
   [401, "missing_api_key", "no key", { headers: { Authorization: "" } }],
   [401, "missing_api_key", "another scheme", { headers: { Authorization: "Basic eDp5" } }],
   [401, "missing_api_key", "no key behind the scheme", { headers: { Authorization: "Bearer " } }],
-  [401, "unknown_api_key", "a key of nobody", { headers: { Authorization: "Bearer phc_nobody" } }],
+  [401, "unknown_api_key", "an unknown key", { headers: { Authorization: "Bearer phc_nobody" } }],
   [401, "unknown_api_key", "a personal key", { headers: { Authorization: "Bearer phx_personal" } }],
   [
     401,
@@ -32,18 +32,18 @@ const refusals: [status: number, error: string, title: string, request: Refused]
       body: () => v1Body([v1Event()], { api_key: project.key }),
     },
   ],
-  [400, "invalid_header", "a request id that is none", { headers: { "PostHog-Request-Id": "1" } }],
+  [400, "invalid_header", "an invalid request id", { headers: { "PostHog-Request-Id": "1" } }],
   [400, "invalid_header", "attempt 0", { headers: { "PostHog-Attempt": "0" } }],
   [
     400,
     "invalid_header",
-    "an attempt that is no number",
+    "an attempt that is not a number",
     { headers: { "PostHog-Attempt": "first" } },
   ],
   [
     400,
     "invalid_header",
-    "a timestamp that is none",
+    "an invalid timestamp",
     { headers: { "PostHog-Request-Timestamp": "now" } },
   ],
   [
@@ -55,7 +55,7 @@ const refusals: [status: number, error: string, title: string, request: Refused]
   [
     415,
     "unsupported_encoding",
-    "what is no coding of HTTP",
+    "a name that is not an HTTP coding",
     { headers: { "Content-Encoding": "lz64" } },
   ],
   [415, "unsupported_encoding", "two codings", { headers: { "Content-Encoding": "gzip, br" } }],
@@ -67,7 +67,7 @@ const refusals: [status: number, error: string, title: string, request: Refused]
   [
     400,
     "invalid_encoding",
-    "gzip that is none",
+    "invalid gzip",
     { headers: { "Content-Encoding": "gzip" }, body: fine },
   ],
   [
@@ -120,7 +120,7 @@ const refusals: [status: number, error: string, title: string, request: Refused]
   [
     400,
     "invalid_payload",
-    "a uuid that is none",
+    "an invalid uuid",
     { body: () => v1Body([good, { ...good, uuid: "x" }]) },
   ],
   [
@@ -137,7 +137,7 @@ const refusals: [status: number, error: string, title: string, request: Refused]
     "a uuid that is a number",
     { body: () => v1Body([good, { ...good, uuid: 1 }]) },
   ],
-  [400, "invalid_payload", "an item that is no object", { body: () => v1Body([good, 1]) }],
+  [400, "invalid_payload", "an item that is not an object", { body: () => v1Body([good, 1]) }],
   [400, "invalid_payload", "a uuid twice", { body: () => v1Body([good, v1Event(), good]) }],
   [
     400,
@@ -170,8 +170,8 @@ function escaped(digit: string): string {
   return `\\u${digit.charCodeAt(0).toString(16).padStart(4, "0")}`;
 }
 
-describe("the newer protocol refuses whole requests", () => {
-  describe("a request is refused as a whole, with nothing stored", () => {
+describe("the newer protocol rejects whole requests", () => {
+  describe("a request is rejected as a whole, with nothing stored", () => {
     test.each(refusals)("%i %s: %s", async (status, error, _, { body = fine, headers = {} }) => {
       const before = (await gateway.events(project)).length;
       const answer = await postV1(gateway, body(), { ...v1Headers(project.key), ...headers });
@@ -186,14 +186,14 @@ describe("the newer protocol refuses whole requests", () => {
     });
   });
 
-  test("what is wrong is told with its place", async () => {
+  test("names the place of the error", async () => {
     const say = async (batch: unknown[]) =>
       (await postV1(gateway, v1Body(batch), v1Headers(project.key))).json.error_description;
     expect(await say([good, {}])).toBe("Each event must have a uuid, and batch[1] has none");
     expect(await say([good, v1Event(), good])).toBe("batch[2] has the same uuid as batch[0]");
   });
 
-  test("what looks like a slip for the batch is told, and no key of the body, which would mean nothing", async () => {
+  test("suggests the name "batch" for a typo, and ignores any key in the body", async () => {
     const say = async (body: object, headers: Record<string, string>) =>
       (await postV1(gateway, JSON.stringify(body), headers)).json.error_description;
     const created_at = new Date().toISOString();
@@ -205,7 +205,7 @@ describe("the newer protocol refuses whole requests", () => {
     );
   });
 
-  test("other methods are refused, preflights are not, and a slash changes nothing", async () => {
+  test("rejects other methods, but not preflights, and ignores a trailing slash", async () => {
     for (const path of [v1Path, `${v1Path}/`]) {
       for (const method of ["GET", "PUT", "DELETE", "PATCH"]) {
         const response = await fetch(gateway.url + path, { method });
@@ -239,7 +239,7 @@ describe("the newer protocol refuses whole requests", () => {
     );
   });
 
-  test("a project that is over its limits is told so", async () => {
+  test("reports a project that is over its limits", async () => {
     const mine = await gateway.project();
     await gateway.limit(mine, { eventsPerSecond: 1, burstSeconds: 1 });
     const send = () =>

@@ -1,6 +1,6 @@
-// The newer protocol (v1) when not everything can be stored: what is stored is `ok`, what is not,
-// or may not be, is `retry`, and a client that sends the same request again stores nothing twice.
-// Where nothing could be stored the answer is a 503.
+// The newer protocol (v1) when not everything can be stored: stored events are `ok`, events that
+// are not or may not be stored are `retry`, and a client that sends the same request again stores
+// nothing twice. If nothing could be stored, the answer is a 503.
 
 import { randomUUID } from "node:crypto";
 import { jetstreamManager } from "@nats-io/jetstream";
@@ -27,7 +27,7 @@ async function uuids(project: TestProject): Promise<unknown[]> {
   return (await gateway.events(project)).map(({ uuid }) => uuid);
 }
 
-/** The uuids of the answer whose result is one of these. */
+/** The uuids of the answer with one of these results. */
 function uuidsOf({ json }: V1Answer, ...wanted: string[]): string[] {
   return Object.entries(json.results ?? {})
     .filter(([, { result }]) => wanted.includes(result))
@@ -39,7 +39,7 @@ function large(index: number): V1Event {
 }
 
 describe("a retry of the newer protocol stores once", () => {
-  test("the same request again is answered the same, and stored once; another one with the same events is another", async () => {
+  test("answers the same request again with the same, and stores it once; another request with the same events is different", async () => {
     gateway = await startTestGateway();
     const project = await gateway.project();
     const batch = [v1Event(), v1Event({ event: "" }), v1Event()];
@@ -54,12 +54,12 @@ describe("a retry of the newer protocol stores once", () => {
     expect(await uuids(project)).toEqual([batch[0]?.uuid, batch[2]?.uuid]);
     await postV1(gateway, v1Body(batch), v1Headers(project.key));
     expect(await uuids(project)).toHaveLength(4);
-    // Another body under the same id is other events.
+    // Another body under the same id has different events.
     await postV1(gateway, v1Body([v1Event()]), v1Headers(project.key, requestId));
     expect(await uuids(project)).toHaveLength(5);
   });
 
-  test("many frames of one request are known again, each", async () => {
+  test("recognises each of many frames of one request", async () => {
     gateway = await startTestGateway();
     const project = await gateway.project();
     const batch = Array.from({ length: 40 }, (_, index) => large(index));
@@ -72,7 +72,7 @@ describe("a retry of the newer protocol stores once", () => {
     expect(await uuids(project)).toEqual(batch.map(({ uuid }) => uuid));
   });
 
-  test("a stream that is full in the middle of a request: part is ok, the rest is to be sent again", async () => {
+  test("reports part as ok and the rest for retry when the stream fills up in the middle of a request", async () => {
     gateway = await startTestGateway({
       env: { PENSTOCK_STREAM_BYTES_MAX: String(2 * 1_048_576), PENSTOCK_PROJECT_SHARE: "100" },
     });
@@ -108,7 +108,7 @@ describe("a retry of the newer protocol stores once", () => {
     expect(await uuids(project)).toEqual(left.slice(0, 20));
   });
 
-  test("a store that does not answer is a 503, and what it has stored all the same is not stored again", async () => {
+  test("answers 503 if the store does not answer, and does not store again what it has stored", async () => {
     gateway = await startTestGateway({
       env: { PENSTOCK_REQUEST_TIMEOUT_MS: "600", PENSTOCK_ACK_TIMEOUT_MS: "150" },
     });
@@ -129,7 +129,7 @@ describe("a retry of the newer protocol stores once", () => {
     expect(await uuids(project)).toEqual([batch[0]?.uuid, batch[2]?.uuid]);
   });
 
-  test("what may be stored is known again without what was dropped between, and written with other spaces", async () => {
+  test("recognises what may be stored without the dropped events in between, and with other white space", async () => {
     gateway = await startTestGateway({
       env: { PENSTOCK_REQUEST_TIMEOUT_MS: "600", PENSTOCK_ACK_TIMEOUT_MS: "150" },
     });
@@ -151,7 +151,7 @@ describe("a retry of the newer protocol stores once", () => {
     expect(await uuids(project)).toEqual([first.uuid, last.uuid]);
   });
 
-  test("a request under way when nats-server dies is stored after its restart, and so is a later one", async () => {
+  test("stores a request in flight when nats-server dies after its restart, and a later one too", async () => {
     gateway = await startTestGateway();
     const project = await gateway.project();
     const batch = [v1Event(), v1Event()];

@@ -1,5 +1,5 @@
-// Finds the key that a body is sent with, for the reference scanner: the places where a key may
-// stand, and whether the items of an array have the same key. It must share nothing with the addon.
+// Finds the key that a body is sent with, for the reference scanner: the places where a key may be,
+// and whether the items of an array have the same key. It must share nothing with the addon.
 
 import { keyTokenBytesMax, TokenType } from "../../../src/records/table.ts";
 import type { JsonNode } from "./parse.ts";
@@ -7,8 +7,7 @@ import type { JsonNode } from "./parse.ts";
 const nothing: ReadonlySet<TokenType> = new Set([TokenType.Null, TokenType.EmptyString]);
 
 /**
- * The members by their names, with escapes resolved. Where a name stands twice, the last member
- * counts.
+ * The members by their names, with escapes resolved. If a name is repeated, the last member counts.
  */
 export function membersByName(node: JsonNode): Map<string, JsonNode> {
   return new Map(
@@ -35,7 +34,7 @@ export function keyOfEvent(event: JsonNode): JsonNode | undefined {
   ]);
 }
 
-/** The text of the key, where it can be compared with that of another; undefined elsewhere. */
+/** The text of the key, if it can be compared with another; otherwise undefined. */
 function keyText(body: Buffer, { type, start, end }: JsonNode): string | undefined {
   const isString = type === TokenType.PlainString || type === TokenType.EscapedString;
   if (!isString || end - start > keyTokenBytesMax) return undefined;
@@ -50,8 +49,8 @@ function isSameKey(body: Buffer, one: JsonNode, other: JsonNode): boolean {
 }
 
 /**
- * `key`: that of the first item that has one. `otherItem`: the index of the first item whose key is
- * another; 0 if there is none.
+ * `key`: the key of the first item that has one. `otherItem`: the index of the first item with
+ * another key, or 0.
  */
 export function keyOfArray(
   body: Buffer,

@@ -1,12 +1,12 @@
 // Writes the plain form of a JSON text, as table.ts describes it. The addon's normaliser is tested
-// against this code. It makes one nested call for each level, which `depthMax` bounds, and must
+// against this code. It makes one nested call for each level, which `depthMax` limits, and must
 // share nothing with the addon.
 
 import { depthMax } from "../../../src/records/table.ts";
 
 const token = /[ \t\n\r]*("(?:[^"\\]|\\.)*"|[{}[\]:,]|[-+.\w]+)/y;
 
-/** The plain form of a text; undefined where it is not JSON or is too deep. */
+/** The plain form of a text; undefined if it is not JSON or is too deep. */
 export function normaliseText(text: string): string | undefined {
   let at = 0;
 

@@ -1,6 +1,6 @@
 // The parser of the reference scanner: reads strict JSON byte by byte into a shallow tree of spans.
-// The code must stay simple enough to be trusted at sight. Speed does not matter, but it takes JSON
-// of any depth and never goes back in the text.
+// The code must stay simple enough to be verified by reading. Speed does not matter, but it takes
+// JSON of any depth and never goes back in the text.
 
 import { isUtf8 } from "node:buffer";
 import { Ascii } from "../../../src/platform/base/ascii.ts";
@@ -13,7 +13,7 @@ export interface JsonNode {
   end: number;
   /**
    * The members or elements of an object or array near the root. Values further down are checked
-   * and not kept.
+   * and not stored.
    */
   readonly children: JsonChild[];
 }
@@ -27,12 +27,12 @@ export interface JsonChild {
 export interface JsonTree {
   readonly root: JsonNode;
   /**
-   * Offsets of the escapes that stand for U+0000 or for a surrogate without a partner, ascending.
+   * Offsets of escaped U+0000 and of escaped surrogates without a partner, ascending.
    */
   readonly replaced: readonly number[];
   /** Offsets of the numbers with too many digits, ascending. */
   readonly longNumbers: readonly number[];
-  /** Offsets of the keys without escapes that stand a second time in their object, ascending. */
+  /** Offsets of repeated keys without escapes in the same object, ascending. */
   readonly doubledKeys: readonly number[];
   /** Offsets of the keys that are written with escapes, ascending. */
   readonly escapedKeys: readonly number[];
@@ -40,7 +40,7 @@ export interface JsonTree {
   readonly deep: readonly { readonly offset: number; readonly depth: number }[];
 }
 
-/** Root, `batch`, item, `properties`: the levels whose children are kept. */
+/** Root, `batch`, item, `properties`: the levels whose children are stored. */
 const keptLevels = 4;
 
 const whiteSpace = new Set([..." \t\n\r"].map((character) => character.charCodeAt(0)));
@@ -60,15 +60,15 @@ export function findUtf8Fault(body: Buffer): number | undefined {
 }
 
 /**
- * Reads a text of valid UTF-8. Where it is not JSON, returns the offset of the first byte that no
- * valid JSON text has there, which is the length of the text where it ends too early.
+ * Reads a text of valid UTF-8. If it is not JSON, returns the offset of the first byte that no
+ * valid JSON text has there, which is the length of the text if it ends too early.
  */
 export function parseTree(body: Buffer): JsonTree | number {
   return new TreeReader(body).read();
 }
 
 /**
- * Reads one text. The methods named `#take…` return false, or undefined, where the byte at `#at` is
+ * Reads one text. The methods named `#take…` return false, or undefined, if the byte at `#at` is
  * wrong.
  */
 class TreeReader {
@@ -81,11 +81,11 @@ class TreeReader {
   readonly #escapedKeys: number[] = [];
   /** For each object of `#open`, its keys so far. */
   readonly #keys: Set<string>[] = [];
-  /** A made-up array around the root. */
+  /** An artificial array around the root. */
   readonly #top: JsonNode = { type: TokenType.Array, start: 0, end: 0, children: [] };
-  /** The objects and arrays whose end is not reached yet, the outermost first. */
+  /** The open objects and arrays, the outermost first. */
   readonly #open: JsonNode[] = [this.#top];
-  /** The key of the value that comes next. */
+  /** The key of the next value. */
   #key = "";
 
   constructor(body: Buffer) {
@@ -114,7 +114,7 @@ class TreeReader {
     };
   }
 
-  /** Makes the node of the value that comes next. */
+  /** Creates the node of the next value. */
   #addNode(): JsonNode {
     this.#skipWhiteSpace();
     const at = this.#at;
@@ -127,8 +127,8 @@ class TreeReader {
 
   /**
    * Takes a whole scalar or an empty object or array, and returns false. Of any other object or
-   * array takes the beginning, up to its first value, and returns true. Undefined: the text is
-   * wrong.
+   * array, takes the beginning, up to its first value, and returns true. Returns undefined if the
+   * text is wrong.
    */
   #takeOpening(node: JsonNode): boolean | undefined {
     if (!this.#take("{") && !this.#take("[")) {
@@ -149,8 +149,8 @@ class TreeReader {
   }
 
   /**
-   * Behind a value, takes the ends of the objects and arrays that close there, and goes on to the
-   * next value. Returns true where no value follows, undefined where the text is wrong.
+   * After a value, takes the ends of the objects and arrays that close there, and continues to the
+   * next value. Returns true if no value follows, and undefined if the text is wrong.
    */
   #takeClosings(): boolean | undefined {
     for (;;) {
@@ -225,8 +225,8 @@ class TreeReader {
   }
 
   /**
-   * Takes a byte or an escape of a string. Returns the code unit that a \u escape stands for, -1
-   * for all else, and undefined where the escape is wrong.
+   * Takes a byte or an escape of a string. Returns the code unit of a \u escape, -1 for everything
+   * else, and undefined if the escape is wrong.
    */
   #takeUnit(): number | undefined {
     if (!this.#take("\\")) {
@@ -263,7 +263,7 @@ class TreeReader {
     }
   }
 
-  /** Takes the key of the value that comes next, and the colon behind the key. */
+  /** Takes the key of the next value, and the colon after the key. */
   #takeKey(): boolean {
     this.#skipWhiteSpace();
     const start = this.#at;

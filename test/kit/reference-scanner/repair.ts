@@ -1,4 +1,4 @@
-// The repair of a refused body for the reference scanner. It must share nothing with the addon.
+// The repair of a rejected body for the reference scanner. It must share nothing with the addon.
 
 import { isUtf8 } from "node:buffer";
 import { isJsonSpace } from "../../../src/platform/base/ascii.ts";
@@ -16,7 +16,7 @@ interface Piece {
   readonly kind: PieceKind;
   readonly length: number;
   readonly text: Buffer;
-  /** Whether the repair notes the place: the first replacement of its kind after each `{`. */
+  /** Whether the repair records the place: the first replacement of its kind after each `{`. */
   readonly isNoted: boolean;
 }
 
@@ -28,7 +28,7 @@ const surrogatePair = /^\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/;
 /** Whole strings, and the words and braces outside of them, in Latin-1. */
 const stringsAndWords = /"(?:[^"\\]+|\\[\s\S])*(?:"|\\?$)|NaN|-?Infinity|\{/g;
 
-/** A malformed piece is the longest beginning that some continuation would make well-formed. */
+/** A malformed piece is the longest prefix that some continuation would make well-formed. */
 function sequenceAt(body: Buffer, at: number): Omit<Piece, "isNoted"> {
   const pair = surrogatePair.exec(body.toString("latin1", at, at + 6));
   if (pair !== null) return { kind: "copied", length: 6, text: joined(body, at) };
@@ -103,14 +103,14 @@ export function measureRepair(header: Uint32Array, body: Buffer): void {
   header[Header.RepairedBytes] = pieces.reduce((bytes, { text }) => bytes + text.length, 0);
 }
 
-/** As `measureRepair`, for a text that is UTF-8, and JSON only up to the offset `fault`. */
+/** Like `measureRepair`, for a text that is UTF-8, but JSON only up to the offset `fault`. */
 export function measureNumbers(header: Uint32Array, body: Buffer, fault: number): void {
   if (!/^(?:NaN|Infinity)/.test(body.toString("latin1", fault, fault + 8))) return;
   const repaired = Buffer.concat(piecesOf(body).map(({ text }) => text));
   if (typeof parseTree(repaired) !== "number") measureRepair(header, body);
 }
 
-/** Does what Scanner.repair says in table.ts. */
+/** Implements Scanner.repair as documented in table.ts. */
 export function repairBody(
   body: Buffer,
   until: number,

@@ -1,5 +1,5 @@
-// Writes what the table holds of one item, for the reference scanner: its row and its extra. It
-// must share nothing with the addon.
+// Writes the table entries of one item for the reference scanner: its row and its extra. It must
+// share nothing with the addon.
 
 import {
   depthMax,
@@ -66,9 +66,8 @@ function hasEscapedKey(node: JsonNode): boolean {
 }
 
 /**
- * The last member of each key, which is the one that JSON.parse keeps. Keys are taken as written,
- * so one with escapes counts as another name (only the uuid is found in spite of escapes, by
- * `fieldIn`).
+ * The last member of each key, which is the one that JSON.parse keeps. Keys are used as written, so
+ * one with escapes counts as another name (only the uuid is found despite escapes, by `fieldIn`).
  */
 function lastOfEachKey(node: JsonNode): Map<string, JsonNode> {
   return new Map(node.children.map(({ key, node: value }) => [key, value]));
@@ -78,7 +77,7 @@ function escapedKeys(node: JsonNode): number {
   return node.children.filter(({ key }) => key.includes("\\")).length;
 }
 
-/** Whether a key that is not the item's own stands twice in its object. */
+/** Whether a key other than the item's own is repeated in its object. */
 function hasDoubledInnerKey(item: JsonNode, offsets: readonly number[]): boolean {
   const all = offsets.filter((offset) => offset > item.start && offset < item.end).length;
   if (item.type !== TokenType.Object) return all > 0;
@@ -108,8 +107,8 @@ function hasOffsetWithin(offsets: readonly number[], node: JsonNode): boolean {
 }
 
 /**
- * The distinct id of the item or of its properties: `$distinct_id` where it is there and
- * `distinct_id` is absent or null.
+ * The distinct id of the item or of its properties: `$distinct_id` if it exists and `distinct_id`
+ * is absent or null.
  */
 function distinctIdIn(members: ReadonlyMap<string, JsonNode>): JsonNode | undefined {
   const id = members.get("distinct_id");
@@ -175,8 +174,8 @@ function isTooDeep({ deep }: JsonTree, item: JsonNode, depth: number): boolean {
 }
 
 /**
- * Fills in the row and the extra of an item. `depth`: how many objects and arrays the item stands
- * in.
+ * Fills in the row and the extra of an item. `depth`: the number of objects and arrays around the
+ * item.
  */
 export function fillItem(words: ItemWords, item: JsonNode, tree: JsonTree, depth: number): void {
   const { row, extra } = words;

@@ -23,7 +23,7 @@ import { findUtf8Fault, type JsonChild, type JsonNode, type JsonTree, parseTree 
 import { measureNumbers, measureRepair, repairBody } from "./repair.ts";
 import { fillItem } from "./rows.ts";
 
-/** The items of a body, and how many containers they stand in. */
+/** The items of a body, and the number of containers around them. */
 interface Items {
   readonly items: readonly JsonChild[];
   readonly depth: number;
@@ -35,7 +35,7 @@ function put(header: Uint32Array, word: number, value: JsonNode | undefined): vo
 
 /**
  * Fills the header and returns the items: those of the batch, those of the array, or the root
- * itself where it is one event.
+ * itself if it is one event.
  */
 function fillHeader(header: Uint32Array, body: Buffer, root: JsonNode): Items {
   header[Header.RootType] = root.type;
@@ -79,7 +79,7 @@ function replaceLineBreaks(body: Buffer): void {
 /**
  * Creates a reference scanner. It has no background thread: a background scan runs immediately on
  * the event loop, and its promise is already settled.
- * @param rows Rows that the table holds. `scanMore` brings the events of a body past that number.
+ * @param rows Rows that the table holds. `scanMore` returns the events of a body beyond that number.
  */
 export function createReferenceScanner(rows: number = rowsMax): BackgroundScanner {
   return new ReferenceScanner(rows);
@@ -90,7 +90,7 @@ class ReferenceScanner implements BackgroundScanner {
   readonly #rows: number;
   readonly #header: Uint32Array;
   /**
-   * The items and the tree of the last body, kept as long as some of its rows are still to come.
+   * The items and the tree of the last body, held while some of its rows are still missing.
    */
   #items: readonly JsonChild[] = [];
   #tree: JsonTree | undefined = undefined;
@@ -201,7 +201,7 @@ class ReferenceScanner implements BackgroundScanner {
       fillItem(words, node, this.#tree!, this.#depth);
     }
     this.#delivered += count;
-    // The tree of a large body is kept only as long as some of its rows are still to come.
+    // The tree of a large body is held only while some of its rows are still missing.
     if (this.#delivered === this.#itemsEnd) {
       this.#items = [];
       this.#tree = undefined;

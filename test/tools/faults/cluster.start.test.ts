@@ -1,6 +1,5 @@
-// Two behaviours in one file, because each would take a cluster of its own, and a cluster takes
-// seconds: waiting for a cluster that has no leader yet, and giving replicas to what was made
-// without.
+// Two behaviours in one file, because a cluster for each would take seconds: waiting for a cluster
+// that has no leader yet, and adding replicas to streams created without.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -45,7 +44,7 @@ async function replicas(): Promise<number[]> {
   }
 }
 
-test("a gateway that starts before its cluster has a leader waits for one, then stores", async () => {
+test("waits for a leader if it starts before its cluster has one, then stores", async () => {
   const gateway = await gatewayWith(1);
   const project = await gateway.project();
   const answer = await gateway.post("/capture/", {
@@ -56,8 +55,8 @@ test("a gateway that starts before its cluster has a leader waits for one, then 
   expect(answer.status).toBe(200);
 });
 
-test("streams, registry and usage record that were made with one replica get those of the settings", async () => {
-  // A gateway writes the usage record, and so makes it, at the latest when it closes.
+test("raises the replicas of streams, registry and usage record created with one to the configured number", async () => {
+  // A gateway writes and so creates the usage record at the latest when it closes.
   await gateways[0]!.close();
   expect(await replicas()).toEqual([1, 1, 1, 1]);
   const gateway = await gatewayWith(3);

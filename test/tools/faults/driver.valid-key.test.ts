@@ -1,5 +1,4 @@
-// The driver itself: a gateway that answers a known key with 401, once in many times, breaks a
-// promise, however else it behaves.
+// Tests the driver: a gateway that answers a known key with 401, even rarely, breaks a promise.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -21,7 +20,7 @@ const shape: LoadShape = {
 
 const turnedAway = 20;
 
-test("a valid key that is rejected is found: one 401 for a valid key among many answers is told", async () => {
+test("reports one 401 for a valid key among many answers", async () => {
   let requests = 0;
   const server = createServer((request, response) => {
     let body = "";

@@ -1,5 +1,4 @@
-// A run's namespaces, the links to them and who runs in them go when it ends, or when the next one
-// finds them.
+// A run's namespaces, their links and their processes are removed when it ends, or by the next run.
 
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
@@ -27,14 +26,14 @@ function linksOf(namespaces: readonly string[]): string[] {
   );
 }
 
-describe("namespaces go with their run", () => {
-  test.each(signals)("after %s nothing is left, once another run has begun", async (signal) => {
+describe("namespaces are removed with their run", () => {
+  test.each(signals)("leaves nothing after %s, once another run has begun", async (signal) => {
     if (!canMake) return;
     const script = path.join(import.meta.dirname, "network-of-a-run-that-dies.ts");
     const run = spawn(process.execPath, ["--disable-warning=ExperimentalWarning", script], {
       stdio: ["ignore", "pipe", "inherit"],
     });
-    // What is left of a failed test would keep the runner from ending.
+    // The remains of a failed test would keep the runner from ending.
     onTestFinished(() => void run.kill("SIGKILL"));
     const sleeper = await new Promise<number>((resolve, reject) => {
       run.stdout

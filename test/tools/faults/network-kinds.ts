@@ -1,5 +1,5 @@
-// The kinds of network that can be made on this host. What cannot is said, once for each file that
-// asks.
+// The kinds of network that this host supports. The others are reported, once for each file that
+// uses this.
 
 import type { NetworkKind } from "../../faults/cluster-network.ts";
 import { whyNoNamespaces } from "../../faults/namespaces.ts";

@@ -1,5 +1,5 @@
-// The network itself, of each kind: what a cut stops and what it leaves alone, and what becomes of
-// it when all is healed.
+// Tests the network itself, of each kind: what a cut stops and what it does not, and the state
+// after healing.
 
 import { spawn } from "node:child_process";
 import path from "node:path";
@@ -14,7 +14,7 @@ const heardMsMax = 30_000;
 
 interface Talker {
   tell(command: string): void;
-  /** What it said so far. */
+  /** Its output so far. */
   said(): readonly string[];
 }
 
@@ -39,12 +39,12 @@ async function startTalker(
     tell: (line: string) => void child.stdin.write(`${line}\n`),
     said: () => said.split("\n").slice(0, -1),
   };
-  await hears(talker, "ready");
-  for (const port of ports) await hears(talker, `listens on ${port}`);
+  await received(talker, "ready");
+  for (const port of ports) await received(talker, `listens on ${port}`);
   return talker;
 }
 
-async function hears(talker: Talker, line: string, times = 1): Promise<void> {
+async function received(talker: Talker, line: string, times = 1): Promise<void> {
   const count = (): number => talker.said().filter((one) => one === line).length;
   await expect.poll(count, { timeout: heardMsMax, message: line }).toBeGreaterThanOrEqual(times);
 }
@@ -75,81 +75,81 @@ async function start(kind: (typeof kinds)[number]): Promise<Ends> {
   nodes[2].tell(`dial ${network.routeUrl(2, 0)}`);
   gateway.tell(`dial ${url}`);
   for (const talker of [nodes[1], nodes[2], gateway]) {
-    await hears(talker, "connected");
+    await received(talker, "connected");
     talker.tell("say begun");
   }
-  await hears(nodes[0], "heard begun", 3);
+  await received(nodes[0], "heard begun", 3);
   return { network, nodes, gateway, dial };
 }
 
 describe("any two ends can be cut off", () => {
   test.each(kinds)(
-    "%s: a silent cut holds back what is said between two, and nobody else's",
+    "%s: a silent cut holds back only the traffic between two",
     async (kind) => {
       const { network, nodes, gateway } = await start(kind);
       network.cut(1, 0, "silent");
       nodes[1].tell("say held");
       nodes[0].tell("reply held");
-      await hears(nodes[2], "heard held");
+      await received(nodes[2], "heard held");
       nodes[2].tell("say passed");
       gateway.tell("say passed");
-      await hears(nodes[0], "heard passed", 2);
+      await received(nodes[0], "heard passed", 2);
       expect(nodes[0].said()).not.toContain("heard held");
       expect(nodes[1].said()).not.toContain("heard held");
       // TCP waits before it sends again; a proxy does not.
       expect(network.heal() > 0).toBe(kind === "namespaces");
-      await hears(nodes[0], "heard held");
-      await hears(nodes[1], "heard held");
+      await received(nodes[0], "heard held");
+      await received(nodes[1], "heard held");
       expect(nodes[1].said()).not.toContain("ended");
     },
     60_000,
   );
 
   test.each(kinds)(
-    "%s: a cut of one way leaves the other",
+    "%s: a one-way cut leaves the other direction",
     async (kind) => {
       const { network, nodes } = await start(kind);
       network.cut(1, 0, "one-way");
       nodes[1].tell("say held");
       nodes[0].tell("reply passed");
-      await hears(nodes[1], "heard passed");
+      await received(nodes[1], "heard passed");
       expect(nodes[0].said()).not.toContain("heard held");
       network.heal();
-      await hears(nodes[0], "heard held");
+      await received(nodes[0], "heard held");
     },
     60_000,
   );
 
   test.each(kinds)(
-    "%s: a reset ends the connections between two, and lets none be opened",
+    "%s: a reset closes the connections between two, and prevents new ones",
     async (kind) => {
       const { network, nodes, gateway, dial } = await start(kind);
       network.cut(0, 1, "reset");
-      await hears(nodes[1], "ended");
+      await received(nodes[1], "ended");
       dial();
-      await hears(nodes[1], "ended", 2);
+      await received(nodes[1], "ended", 2);
       network.heal();
       dial();
       nodes[1].tell("say again");
-      await hears(nodes[0], "heard again");
+      await received(nodes[0], "heard again");
       for (const talker of [nodes[2], gateway]) expect(talker.said()).not.toContain("ended");
     },
     60_000,
   );
 
   test.each(kinds)(
-    "%s: connections that a cut has made a middlebox forget end, with what they held",
+    "%s: connections that a middlebox forgets during a cut end, with their data",
     async (kind) => {
       const { network, nodes, dial } = await start(kind);
       network.cut(0, 1, "silent");
       nodes[1].tell("say held");
       nodes[2].tell("say passed");
-      await hears(nodes[0], "heard passed");
+      await received(nodes[0], "heard passed");
       expect(network.heal({ lost: true })).toBe(0);
-      await hears(nodes[1], "ended");
+      await received(nodes[1], "ended");
       dial();
       nodes[1].tell("say again");
-      await hears(nodes[0], "heard again");
+      await received(nodes[0], "heard again");
       expect(nodes[0].said()).not.toContain("heard held");
       expect(nodes[2].said()).not.toContain("ended");
     },
@@ -157,24 +157,24 @@ describe("any two ends can be cut off", () => {
   );
 
   test.each(kinds)(
-    "%s: who is isolated together can talk",
+    "%s: nodes that are isolated together can communicate",
     async (kind) => {
       const { network, nodes, gateway } = await start(kind);
       network.isolate([0, "gateway"], "silent");
       for (const node of [nodes[1], nodes[2]]) node.tell("say held");
       gateway.tell("say passed");
-      await hears(nodes[0], "heard passed");
+      await received(nodes[0], "heard passed");
       expect(nodes[0].said()).not.toContain("heard held");
-      // Cut in another manner before it is healed.
+      // Cut in another way before it is healed.
       network.isolate([0], "reset");
-      for (const talker of [nodes[1], nodes[2], gateway]) await hears(talker, "ended");
+      for (const talker of [nodes[1], nodes[2], gateway]) await received(talker, "ended");
       network.heal();
     },
     60_000,
   );
 
   test.each(kinds)(
-    "%s: a slow way lets no more pass than it may, and after it as much as comes",
+    "%s: a slow link passes no more than its limit, and everything once it is lifted",
     async (kind) => {
       const { network, nodes } = await start(kind);
       const bytes = 400_000;
@@ -183,13 +183,13 @@ describe("any two ends can be cut off", () => {
       const startedMs = performance.now();
       nodes[1].tell(`say ${"x".repeat(bytes)}`);
       nodes[2].tell("say passed");
-      await hears(nodes[0], "heard passed");
+      await received(nodes[0], "heard passed");
       expect(nodes[0].said()).not.toContain(`heard ${bytes}`);
-      await hears(nodes[0], `heard ${bytes}`);
+      await received(nodes[0], `heard ${bytes}`);
       expect(performance.now() - startedMs).toBeGreaterThan(1_500);
       network.heal();
       nodes[1].tell(`say ${"x".repeat(4 * bytes)}`);
-      await hears(nodes[0], `heard ${4 * bytes}`);
+      await received(nodes[0], `heard ${4 * bytes}`);
     },
     60_000,
   );

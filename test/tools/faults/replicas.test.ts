@@ -1,5 +1,5 @@
-// The comparison itself: one replica of three is changed by hand as a faulty nats-server would have
-// it, and that is told.
+// Tests the comparison: one replica of three is changed by hand as a faulty nats-server would, and
+// that is reported.
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -10,7 +10,7 @@ import { differencesBetween, differencesOf } from "../../faults/replicas.ts";
 const stream = "PENSTOCK_LIVE_0";
 const messages = 20;
 
-test("replicas that differ are found: a message that one replica lacks, and an end that is another one's", async () => {
+test("reports a message that one replica lacks, and an end that differs", async () => {
   const cluster = await createClusterStore();
   onTestFinished(() => cluster.remove());
   const connection = await connect({ servers: cluster.readerUrl.split(",") });

@@ -1,5 +1,5 @@
-// The settlement itself: streams are written here by hand as a faulty gateway would have written
-// them, and every fault is told.
+// Tests the settlement: streams are written by hand as a faulty gateway would, and every error is
+// reported.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/transport-node";
@@ -39,7 +39,7 @@ function newRun(kind: "single" | "large" = "single"): Run {
   return { events, kind: events.of[kind], first: events.of[kind].take(1, 0) };
 }
 
-/** As a gateway stores it, but for the changes. */
+/** As a gateway stores it, except for the changes. */
 async function storeLine({ kind, first }: Run, changes: object = {}): Promise<void> {
   const project = kind.projectOf(first);
   const sent = JSON.parse(eventText(kind, first, { paddingBytes })) as object;
@@ -70,14 +70,14 @@ async function afterVerdicts(
   return await settled(run);
 }
 
-describe("what a gateway may not do is found", () => {
+describe("violations of a gateway are found", () => {
   test.each<[readonly Verdict[], number]>([
     [["acknowledged"], 1],
     [["unknown"], 0],
     [["unknown"], 1],
     [["unknown", "refused", "acknowledged"], 2],
     [["unknown", "unknown", "unknown"], 3],
-  ])("sendings that ended as %j may store an event %d times", async (verdicts, times) => {
+  ])("attempts that ended as %j may store an event %d times", async (verdicts, times) => {
     expect(await afterVerdicts(newRun(), verdicts, times)).toEqual([]);
   });
 
@@ -87,13 +87,13 @@ describe("what a gateway may not do is found", () => {
     [["unknown", "refused"], 2],
     [["refused", "acknowledged"], 2],
     [["unknown", "acknowledged"], 3],
-  ])("sendings that ended as %j may not store it %d times", async (verdicts, times) => {
+  ])("attempts that ended as %j may not store it %d times", async (verdicts, times) => {
     expect(await afterVerdicts(newRun(), verdicts, times)).toEqual([
       expect.stringContaining("1 stored more often"),
     ]);
   });
 
-  test("an event is lost, one that was refused is stored, a large request sent again is doubled", async () => {
+  test("finds a lost event, a rejected one that is stored, and a repeated large request that is stored twice", async () => {
     expect(await afterVerdicts(newRun(), ["acknowledged"], 0)).toEqual([
       "1 acknowledged and not stored",
     ]);
@@ -120,7 +120,7 @@ describe("what a gateway may not do is found", () => {
     ],
     ["properties, a text cut short", { properties: { number: 0, padding: "50 the quick" } }],
     ["$set, never sent", { $set: { name: "a" } }],
-  ])("a line with another %s", async (_, changes) => {
+  ])("finds a line with another %s", async (_, changes) => {
     const run = newRun();
     run.kind.ledger.note(run.first, 1, "unknown");
     await storeLine(run, changes);

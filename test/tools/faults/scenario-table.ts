@@ -1,33 +1,34 @@
-// The fault scenarios in their short form: what each run shows, on what it runs, and what must hold
-// of its answers, beside the promises that every run is held to (short-run.ts). One nats-server,
-// nodes of a cluster, and the network are three files, which run side by side and take about as
-// long as each other. `npm run faults` runs the same scenarios longer and on more nats-servers.
+// The fault scenarios in their short form: what each run shows, on what it runs, and what its
+// answers must satisfy, in addition to the promises that every run is checked against
+// (short-run.ts). One nats-server, nodes of a cluster, and the network are three files, which run
+// concurrently and take about as long as each other. `npm run faults` runs the same scenarios
+// longer and on more nats-servers.
 
 /** How often something was: never, at least once, or more than 100 times. */
 export type Count = "none" | "some" | "over 100";
 
 export interface ShortRun {
-  /** The name that it has in test/faults. */
+  /** The name of the scenario in test/faults. */
   readonly scenario: string;
   readonly shows: string;
   /** Default: single events, batches and large requests together. */
   readonly load?: "projects";
-  /** Default: the newest nats-server that is on this host. */
+  /** Default: the newest nats-server on this host. */
   readonly server?: "oldest";
   /**
-   * What cuts nodes off. Proxies can be had everywhere; namespaces, where they can be made, cut as
-   * a network does. Default: proxies.
+   * How nodes are cut off. Proxies work everywhere; namespaces, if available, cut as a network
+   * does. Default: proxies.
    */
   readonly network?: "proxies" | "namespaces where they can be made";
   /** Default: as for any test. */
   readonly timeoutMs?: number;
-  /** How many requests had an answer that begins so, or one of several. */
+  /** The number of requests with an answer that begins so, or one of several. */
   readonly answers?: Readonly<Record<string, Count>>;
-  /** How many events the streams hold so. */
+  /** The number of events that the streams hold this often. */
   readonly events?: Readonly<
     Partial<Record<"lost" | "duplicated" | "unknown" | "storedThoughUnknown", Count>>
   >;
-  /** How much the scenario has to say. */
+  /** How much the scenario must report. */
   readonly notes?: number;
 }
 
@@ -40,7 +41,7 @@ export const singleRuns: readonly ShortRun[] = [
   {
     scenario: "nats-killed-again-and-again",
     shows:
-      "what was in flight through several lives of the oldest nats-server is stored once or not acknowledged",
+      "stores what was in flight through several runs of the oldest nats-server once, or does not acknowledge it",
     server: "oldest",
     timeoutMs: 180_000,
     answers: { "503 unavailable": "some" },
@@ -48,7 +49,7 @@ export const singleRuns: readonly ShortRun[] = [
   {
     scenario: "nats-killed-again-and-again",
     load: "projects",
-    shows: "the same of frames of many projects, which leave in atomic batches",
+    shows: "the same for frames of many projects, which are sent in atomic batches",
     answers: { "503 unavailable": "some" },
   },
   {
@@ -59,14 +60,14 @@ export const singleRuns: readonly ShortRun[] = [
   },
   {
     scenario: "nats-frozen-briefly",
-    shows: "requests wait out a nats-server that stands still for less than their deadline",
+    shows: "requests survive a nats-server that is frozen for less than their deadline",
     answers: { error: "none" },
     events: { unknown: "none" },
   },
   {
     scenario: "nats-frozen-long",
     shows:
-      "requests that outlast their deadline get 503 timeout, and what is stored of them is never told as lost",
+      "requests that exceed their deadline get 503 timeout, and stored ones are never reported as lost",
     answers: { "503 timeout": "some" },
   },
   {
@@ -77,13 +78,13 @@ export const singleRuns: readonly ShortRun[] = [
   {
     scenario: "project-floods-in-bursts",
     shows:
-      "a flood of well-compressed bursts ends at its project's share, and others notice nothing",
+      "a flood of highly compressed bursts ends at its project's share, and others are not affected",
     timeoutMs: 120_000,
     answers: { "503": "none" },
   },
   {
     scenario: "project-has-much-beside-flood",
-    shows: "a project that has most of a stream goes on beside a flood of another",
+    shows: "a project that has most of a stream continues during a flood of another",
     timeoutMs: 120_000,
     answers: { "503": "none" },
   },
@@ -95,13 +96,13 @@ export const singleRuns: readonly ShortRun[] = [
   {
     scenario: "store-not-restored",
     shows:
-      "without its streams the store takes nothing, and with them it has all that was acknowledged",
+      "without its streams the store accepts nothing, and afterwards they have everything acknowledged",
     answers: { "503": "some" },
   },
   {
     scenario: "disk-full",
     shows:
-      "a disk that fills in the middle of writes costs refusals, and nothing that was acknowledged",
+      "a disk that fills in the middle of writes causes refusals, and loses nothing acknowledged",
     answers: { "503": "some" },
     notes: 1,
   },
@@ -112,13 +113,13 @@ export const singleRuns: readonly ShortRun[] = [
   },
   {
     scenario: "gateway-terminated",
-    shows: "a gateway that is told to stop answers what it took, and loses nothing",
+    shows: "a gateway that is stopped answers what it took, and loses nothing",
     answers: { "error ECONNREFUSED": "some" },
   },
   {
     scenario: "gateway-terminated-while-frozen",
     shows:
-      "a gateway that is told to stop waits for the acknowledgements of what it took, and ends with 0",
+      "a gateway that is stopped waits for the acknowledgements of what it took, and ends with 0",
     answers: { "200": "over 100" },
   },
   {
@@ -128,7 +129,7 @@ export const singleRuns: readonly ShortRun[] = [
   },
   {
     scenario: "worker-killed",
-    shows: "a worker that is killed had stored what it acknowledged, and another takes its place",
+    shows: "a worker that is killed had stored what it acknowledged, and another replaces it",
     answers: { error: "some" },
   },
   {
@@ -144,13 +145,13 @@ export const singleRuns: readonly ShortRun[] = [
   },
   {
     scenario: "clients-abort",
-    shows: "clients that go at every stage of a request cost the others nothing",
+    shows: "clients that leave at any stage of a request do not affect others",
     answers: { "503": "none", error: "none" },
     events: { storedThoughUnknown: "some" },
   },
   {
     scenario: "clock-steps",
-    shows: "a wall clock that steps an hour back and forth costs nobody anything",
+    shows: "a wall clock that steps an hour back and forth affects no request",
     answers: { "503": "none", error: "none" },
   },
 ];
@@ -180,26 +181,26 @@ export const clusterRuns: readonly ShortRun[] = [
   },
   {
     scenario: "cluster-killed-while-growing",
-    shows: "a kill of all nodes while streams get replicas takes nothing that was acknowledged",
+    shows: "a kill of all nodes while streams get replicas loses nothing acknowledged",
     timeoutMs: 180_000,
   },
   {
     scenario: "cluster-pages-lost-at-once",
-    shows: "a power cut of the whole cluster takes nothing that was acknowledged",
+    shows: "a power cut of the whole cluster loses nothing acknowledged",
     timeoutMs: 180_000,
   },
-  // Where nats-server loses what it has acknowledged, which before 2.12 it does here, the gateway
-  // must have said that its store went back. Newer ones wait for the last node that has everything,
-  // which `npm run faults` shows.
+  // If nats-server loses what it has acknowledged, as before 2.12 here, the gateway must have
+  // reported that its store went back. Newer ones wait for the last node that has everything, which
+  // `npm run faults` shows.
   {
     scenario: "cluster-disk-lost-while-lagging",
-    shows: "the oldest nats-server loses what only that node had, and the gateway tells",
+    shows: "the oldest nats-server loses what only that node had, and the gateway reports it",
     server: "oldest",
     timeoutMs: 180_000,
   },
   {
     scenario: "cluster-quorum-lost-far-away",
-    shows: "the deadline of one request takes no line from another in the same frame",
+    shows: "the deadline of one request removes no line of another in the same frame",
     timeoutMs: 180_000,
     answers: { "200": "over 100", "503": "some" },
     events: { lost: "none" },
@@ -207,7 +208,7 @@ export const clusterRuns: readonly ShortRun[] = [
   {
     scenario: "cluster-random-walk",
     shows:
-      "several troubles at a time lose nothing, turn no valid key away, and leave all replicas equal",
+      "several failures at a time lose nothing, reject no valid key, and leave all replicas equal",
     timeoutMs: 180_000,
   },
 ];
@@ -216,7 +217,7 @@ export const networkRuns: readonly ShortRun[] = [
   {
     scenario: "acks-lost",
     shows:
-      "frames are sent again for want of an acknowledgement, and not one of them is stored twice",
+      "frames are sent again without an acknowledgement, and none of them is stored twice",
     events: { duplicated: "none" },
   },
   {
@@ -237,20 +238,20 @@ export const networkRuns: readonly ShortRun[] = [
     network: "proxies",
     timeoutMs: 180_000,
   },
-  // On the oldest nats-server: it says of a frame that it has sent on to nobody that it is stored
-  // already.
+  // On the oldest nats-server: it reports a frame that it has replicated to no node as already
+  // stored.
   {
     scenario: "cluster-leader-cut-with-gateway",
-    shows: "what a leader without a quorum says of a frame acknowledges nothing",
+    shows: "an answer of a leader without a quorum acknowledges nothing",
     server: "oldest",
     network: "namespaces where they can be made",
     timeoutMs: 180_000,
   },
-  // On the oldest nats-server, which says of a frame that waits for the followers that it is stored
-  // already.
+  // On the oldest nats-server, which reports a frame that waits for the followers as already
+  // stored.
   {
     scenario: "cluster-followers-frozen-leader-killed",
-    shows: "what only the leader has is not acknowledged",
+    shows: "a frame that only the leader has is not acknowledged",
     server: "oldest",
     timeoutMs: 180_000,
   },
@@ -262,7 +263,10 @@ export const networkRuns: readonly ShortRun[] = [
   },
 ];
 
-/** What takes too long for every run, or shows what the others show: `npm run faults` has it. */
+/**
+ * Scenarios that are too long for every run, or show what the others show: only in `npm run
+ * faults`.
+ */
 export const onlyInFullForm: readonly string[] = [
   "cluster-block-damaged",
   "cluster-follower-killed",

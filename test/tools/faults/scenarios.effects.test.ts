@@ -1,4 +1,4 @@
-// Faults of the effects and of sinks: what is applied of stored events in each database.
+// Faults of the effects and of sinks: which stored events are applied in each database.
 
 import { randomInt } from "node:crypto";
 import { expect, test } from "vitest";
@@ -7,7 +7,7 @@ import { databasesOf } from "../../faults/effects/scenario.ts";
 import { effectsScenarios } from "../../faults/effects/scenarios.ts";
 import { findNatsServer, oldestNatsServer } from "../../kit/nats-server.ts";
 
-// A nats-server of each version that is supported has its turn.
+// Alternates between the supported nats-server versions.
 const servers = {
   SQLite: findNatsServer,
   PostgreSQL: oldestNatsServer,

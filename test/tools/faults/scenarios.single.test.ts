@@ -7,7 +7,7 @@ import { testShortRuns } from "./short-run.ts";
 
 testShortRuns(singleRuns);
 
-test("every scenario of test/faults is run here, or is one for the full form alone", () => {
+test("every scenario of test/faults runs here, or only in the full form", () => {
   const runHere = [...singleRuns, ...clusterRuns, ...networkRuns].map(({ scenario }) => scenario);
   expect([...new Set(runHere), ...onlyInFullForm].sort()).toEqual(
     scenarios.map(({ name }) => name).sort(),

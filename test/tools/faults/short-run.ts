@@ -1,6 +1,6 @@
-// Runs the short form of fault scenarios, a test each: faults of a second, and generous time to
-// come back, because other tests share the machine. `npm run faults` runs the same scenarios
-// longer, on more than one nats-server, and holds them to 3 s.
+// Runs the short form of fault scenarios, one test each: faults of a second, and generous time to
+// recover, because other tests share the machine. `npm run faults` runs the same scenarios longer,
+// on more than one nats-server, and limits recovery to 3 s.
 
 import { execFileSync } from "node:child_process";
 import { randomInt } from "node:crypto";
@@ -31,7 +31,7 @@ function networkOf({ network }: ShortRun): NetworkKind {
   return network === "namespaces where they can be made" ? networkKindsHere().at(-1)! : "proxies";
 }
 
-/** Expects that events were acknowledged, that no promise was broken, and what the run says. */
+/** Expects acknowledged events, no broken promise, and what the run requires. */
 async function shortRun(
   run: ShortRun,
   { binary, network }: { readonly binary: string; readonly network: NetworkKind },
@@ -48,7 +48,7 @@ async function shortRun(
     network,
   });
   expect(result.faults, result.notes.join("\n")).toEqual([]);
-  // What is known to be lost is no fault where it was told.
+  // Known losses are accepted if they were reported.
   if (scenario.knownLoss === undefined) expect(result.lost).toBe(0);
   expect(result.acknowledged).toBeGreaterThan(0);
   for (const [start, count] of Object.entries(run.answers ?? {})) {
@@ -67,7 +67,7 @@ function scenarioNamed(name: string): Scenario {
   return scenario;
 }
 
-/** Requests with an answer that begins so. */
+/** The number of requests with an answer that begins so. */
 function answered(result: RunResult, start: string): number {
   const counts = Object.entries(result.answers).filter(([label]) => label.startsWith(start));
   return counts.reduce((sum, [, count]) => sum + count, 0);

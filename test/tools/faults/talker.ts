@@ -1,6 +1,6 @@
-// An end of a network: listens on the ports it is given, and does what standard input tells it:
-// `dial <url>`, `say <text>` on what it dialled last, `reply <text>` on all that dialled it. Says
-// what it hears, a line each, and when what it dialled begins or ends.
+// An end of a network: listens on the given ports, and executes commands from standard input: `dial
+// <url>`, `say <text>` on the last dialled connection, `reply <text>` on all incoming ones. Prints
+// each received line, and when a dialled connection opens or closes.
 
 import { connect, createServer, type Socket } from "node:net";
 import { createInterface } from "node:readline";

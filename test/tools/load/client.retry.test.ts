@@ -1,10 +1,10 @@
-// A 429 or 503 counts as a refusal. With --retry it is sent again, not before its Retry-After, and
-// its latency includes the wait.
+// A 429 or 503 counts as a rejection. With --retry it is sent again after its Retry-After, and its
+// latency includes the wait.
 
 import { describe, expect, test } from "vitest";
 import { load, sayStored, short, standIn } from "./load-kit.ts";
 
-/** Refuses each body the first time, for one second. Notes when each came. */
+/** Rejects each body the first time, for one second. Records when each arrived. */
 async function refusesOnce() {
   const cameAtMs = new Map<string, number[]>();
   const bodies = new Set<string>();
@@ -21,7 +21,7 @@ async function refusesOnce() {
   return { url, cameAtMs, bodies };
 }
 
-describe("refusals are retried only when asked", () => {
+describe("rejections are retried only on request", () => {
   test("without --retry", async () => {
     const { url, cameAtMs } = await refusesOnce();
     const { code, result } = await load("--url", url, "--rate", "40", ...short);
@@ -46,7 +46,7 @@ describe("refusals are retried only when asked", () => {
     expect(result.answers).toEqual({ "200": 40, "503 overloaded": 20, "429 rate_limited": 20 });
     expect(result.requests).toMatchObject({ sent: 40, retries: 40, acknowledged: 40 });
     expect(cameAtMs.size).toBe(40);
-    // The same bytes again, as a client does.
+    // The same bytes again, as a client sends them.
     expect(bodies.size).toBe(40);
     for (const [first = 0, second = 0] of cameAtMs.values())
       expect(second - first).toBeGreaterThan(980);

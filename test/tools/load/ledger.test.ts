@@ -1,5 +1,5 @@
-// The check after the run reads the streams: it finds what was acknowledged and is not there, and
-// what is there twice.
+// The check after the run reads the streams: it finds acknowledged events that are missing, and
+// events that are there twice.
 
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
@@ -30,8 +30,8 @@ async function passOn(body: Buffer): Promise<void> {
   expect(answer.status).toBe(200);
 }
 
-describe("what is lost or doubled is found", () => {
-  test("every third event is acknowledged and not stored", async () => {
+describe("lost and duplicated events are found", () => {
+  test("when every third event is acknowledged and not stored", async () => {
     let requests = 0;
     const url = await standIn(async (body, response) => {
       requests += 1;
@@ -51,7 +51,7 @@ describe("what is lost or doubled is found", () => {
     expect(code).toBe(1);
   });
 
-  test("every event is stored twice", async () => {
+  test("when every event is stored twice", async () => {
     const url = await standIn(async (body, response) => {
       await passOn(body);
       await passOn(body);
@@ -70,7 +70,7 @@ describe("what is lost or doubled is found", () => {
     expect(code).toBe(1);
   });
 
-  test("an event that is stored after a timeout was answered is reported, and is no loss", async () => {
+  test("reports an event that is stored after a timeout, which is not a loss", async () => {
     const url = await standIn(async (body, response) => {
       await passOn(body);
       response
@@ -88,9 +88,9 @@ describe("what is lost or doubled is found", () => {
   });
 
   test.each<[string, string[]]>([
-    ["nobody sends it again", []],
-    ["it is sent again, which may double it, and not more", ["--retry"]],
-  ])("a timeout is stored twice by itself: %s", async (_, options) => {
+    ["it is not sent again", []],
+    ["it is sent again, which may duplicate it only once", ["--retry"]],
+  ])("finds a timed-out event stored twice by itself: %s", async (_, options) => {
     const timedOut = new Set<string>();
     const url = await standIn(async (body, response) => {
       const text = body.toString();
@@ -113,7 +113,7 @@ describe("what is lost or doubled is found", () => {
     expect(code).toBe(1);
   });
 
-  test("a timeout that is sent again may store an event twice: no fault", async () => {
+  test("accepts an event stored twice after a timeout and a retry", async () => {
     const timedOut = new Set<string>();
     const url = await standIn(async (body, response) => {
       const text = body.toString();

@@ -1,5 +1,4 @@
-// What the tests of the load test share: a run of it as a process of its own, and servers that are
-// not what they should be.
+// Shared by the tests of the load test: a run of it as a separate process, and faulty servers.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -43,7 +42,7 @@ export async function load(...args: string[]): Promise<{ code: number | null; re
   return { code, result: JSON.parse(out) as Result };
 }
 
-/** An HTTP server in place of a gateway. Answers its address. */
+/** An HTTP server in place of a gateway. Returns its address. */
 export async function standIn(
   answer: (
     body: Buffer,
@@ -59,7 +58,7 @@ export async function standIn(
     const chunks: Buffer[] = [];
     request.on("data", (chunk: Buffer) => chunks.push(chunk));
     const whole = once(request, "end").then(() => Buffer.concat(chunks));
-    // Whoever waits for an answer sees that there is none, and the test that it failed.
+    // A client that waits for an answer gets none, and the test reports its error.
     whole.then((body) => answer(body, response, request)).catch((error) => response.destroy(error));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -1,5 +1,5 @@
-// What is wrong with the command line is said before anything is sent, and ends with 2. No load for
-// other machines by accident.
+// Errors of the command line are reported before anything is sent, with exit code 2. No accidental
+// load on other machines.
 
 import { describe, expect, test } from "vitest";
 import { startLoad } from "./load-kit.ts";

@@ -6,7 +6,7 @@ import type { Result } from "../../../bench/load/result.ts";
 import { until } from "../../kit/gateway.ts";
 import { sayStored, standIn, startLoad } from "./load-kit.ts";
 
-test("Ctrl-C ends it with the report: SIGINT in the middle", async () => {
+test("SIGINT in the middle ends the run with the report", async () => {
   let requests = 0;
   const url = await standIn((_, response) => {
     requests += 1;

@@ -85,7 +85,7 @@ describe("a held rate stores every event once", () => {
     expect(await gateway.events(project)).toHaveLength(2_000);
   });
 
-  test("a wrong key ends the run early, with what to do", async () => {
+  test("a wrong key ends the run early, with the fix", async () => {
     const { code, result } = await load(
       ...["--url", gateway.url, "--key", "phc_wrong"],
       ...["--rate", "20", "--duration", "600"],

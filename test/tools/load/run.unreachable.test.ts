@@ -1,5 +1,5 @@
-// Nobody listens, or somebody else does: it is said before anything is sent, with the next step,
-// and the exit code is 1.
+// If nothing or another program listens, the error is reported before anything is sent, with the
+// next step, and exit code 1.
 
 import { type AddressInfo, createServer } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -14,8 +14,8 @@ async function unusedPort(): Promise<number> {
   return typeof address === "object" && address !== null ? address.port : 0;
 }
 
-describe("what cannot be reached is said before anything is sent", () => {
-  test("a gateway that does not run", async () => {
+describe("unreachable servers are reported before anything is sent", () => {
+  test("a gateway that is not running", async () => {
     const url = `http://127.0.0.1:${await unusedPort()}`;
     const { code, out, err } = await startLoad("--url", url, "--duration", "600").finished;
     expect(code).toBe(1);
@@ -25,14 +25,14 @@ describe("what cannot be reached is said before anything is sent", () => {
     );
   });
 
-  test("it is said before the missing data folder of a gateway that does not run either", async () => {
+  test("a gateway that is not running before its missing data folder", async () => {
     const url = `http://127.0.0.1:${await unusedPort()}`;
     await expect(load("--url", url, "--data-dir", temporaryFolder())).rejects.toThrow(
       /nothing answers at/,
     );
   });
 
-  test("something that speaks no HTTP", async () => {
+  test("something that does not speak HTTP", async () => {
     const server = createServer((socket) => void socket.end("220 mail\r\n"));
     await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => void server.close());
@@ -49,7 +49,7 @@ describe("what cannot be reached is said before anything is sent", () => {
     );
   });
 
-  test("a data folder nobody runs on", async () => {
+  test("a data folder without a running gateway", async () => {
     const gateway = await standIn(() => expect.unreachable());
     await expect(load("--url", gateway, ...short, "--data-dir", temporaryFolder())).rejects.toThrow(
       /no embedded nats-server runs/,

@@ -1,5 +1,5 @@
-// A store that stands still for a moment keeps requests from being sent. Counted from when they
-// were due, they show it in the percentiles; counted from when they were sent, hardly one does.
+// A store that is frozen for a moment delays requests. Latencies counted from when requests were
+// due show it in the percentiles; counted from when they were sent, they hardly do.
 
 import { describe, expect, onTestFinished, test } from "vitest";
 import { startTestGateway, until } from "../../kit/gateway.ts";
@@ -8,7 +8,7 @@ import { load, standIn } from "./load-kit.ts";
 const frozenMs = 1_000;
 
 describe("latency counts from when a request was due", () => {
-  test("a store that stands still for a second", async () => {
+  test("with a store that is frozen for a second", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const project = await gateway.project();
@@ -23,14 +23,14 @@ describe("latency counts from when a request was due", () => {
     expect(result.failures).toEqual([]);
     expect(code).toBe(0);
     expect(result.requests.late).toBeGreaterThan(75);
-    // A third of all were due while it stood still.
+    // A third of all were due while it was frozen.
     expect(result.latencyFromDueMs?.p90).toBeGreaterThan(0.5 * frozenMs);
     expect(result.latencyFromDueMs?.max).toBeGreaterThan(0.9 * frozenMs);
     expect(result.latencyFromSentMs?.p90).toBeLessThan(0.5 * frozenMs);
     expect(result.stored).toMatchObject({ storedOnce: 300, lost: 0 });
   });
 
-  test("a gateway too slow for the rate does not hold it, and what the backlog cannot take is not sent", async () => {
+  test("does not hold the rate of a gateway that is too slow, and does not send what exceeds the backlog", async () => {
     const url = await standIn((_, response) => {
       setTimeout(() => response.end('{"status":"Ok","accepted":1,"dropped":0}'), 100);
     });
