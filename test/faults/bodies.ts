@@ -1,7 +1,6 @@
 // The bodies of the load's requests. Each event carries its number in its UUID, its distinct id and
-// its properties. It also carries a text that begins elsewhere in each event and names its length,
-// so that a line which was mixed up with another on its way, or cut, is found. The same number
-// makes the same bytes.
+// its properties. It also has a text that begins at a different place in each event and states its
+// length, so that a mixed-up or truncated line is found. The same number gives the same bytes.
 
 import { type KindOfEvent, keyOf } from "./event-kinds.ts";
 
@@ -10,20 +9,19 @@ const sentence =
 const padding = sentence.repeat(9);
 const eventName = "fault test";
 /**
- * The events' time is fixed: nothing depends on the clock but what the gateway itself says of it.
+ * The events' time is fixed: nothing depends on the clock except what the gateway adds.
  */
 const timestamp = "2026-01-02T03:04:05.678Z";
 
 interface EventShape {
-  /** Bytes of text beside the rest of the event, up to 790. */
+  /** Bytes of text in addition to the rest of the event, up to 790. */
   readonly paddingBytes: number;
-  /** An event that is refused: it lacks what its name asks for. */
+  /** An event that is rejected: it lacks what its name requires. */
   readonly bad?: boolean;
 }
 
 /**
- * Whether a stored line holds what was sent under this number, and nothing that a client sends
- * beside it.
+ * Whether a stored line holds what was sent under this number, and no other client data.
  */
 export function isAsSent(record: Readonly<Record<string, unknown>>, number: number): boolean {
   const properties = record["properties"] as Readonly<Record<string, unknown>> | null | undefined;
@@ -69,7 +67,7 @@ export function singleBody(
   return Buffer.from(`{"api_key":"${key}",${eventText(kind, number, shape).slice(1)}`);
 }
 
-/** Events that are put in a batch as they are. */
+/** Events for a batch. */
 export function batchBody(project: string, items: readonly string[], historical = false): Buffer {
   const lane = historical ? `"historical_migration":true,` : "";
   return Buffer.from(`{"api_key":"${keyOf(project)}",${lane}"batch":[${items.join(",")}]}`);

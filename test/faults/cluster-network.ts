@@ -1,17 +1,17 @@
-// What is between the nodes of a cluster, and between the gateway and each of them: any two can be
-// cut off from each other, both ways or one. There are two of the kind: network namespaces, where
-// packets are lost as on a real network, and TCP proxies, which any user may have. Must not decide
-// what is cut: the scenario does.
+// The network between the nodes of a cluster, and between the gateway and each of them: any two can
+// be cut off from each other, both ways or one. There are two kinds: network namespaces, which lose
+// packets as a real network does, and TCP proxies, which any user may run. Must not decide what is
+// cut: the scenario does.
 
 export const networkKinds = ["namespaces", "proxies"] as const;
 export type NetworkKind = (typeof networkKinds)[number];
 
-/** One end of a way through the network: a node by its number, or the gateway. */
+/** One end of a network path: a node by its number, or the gateway. */
 export type End = number | "gateway";
 
 /**
- * - `silent`: nothing passes and no connection ends; what was said arrives when the cut is healed.
- * - `reset`: connections end, and none can be opened.
+ * - `silent`: nothing passes and no connection closes; the data arrives when the cut is healed.
+ * - `reset`: connections close, and none can be opened.
  * - `one-way`: nothing passes from the first to the second.
  */
 export type Cut = "silent" | "reset" | "one-way";
@@ -21,8 +21,8 @@ export interface ClusterNetwork {
   /** Cuts each of these ends off from every other end. */
   isolate(ends: readonly End[], how: Cut): void;
   /**
-   * Slows the ways between the first end and each of the others: bytes pass this late, and no
-   * faster than so many a second each way. Answers, in words, what this network can do of it.
+   * Slows the paths between the first end and each of the others: bytes are delayed, and limited
+   * per second in each direction. Returns a description of what this network supports.
    */
   slow(
     from: End,
@@ -30,31 +30,31 @@ export interface ClusterNetwork {
     speed: { readonly delayMs: number; readonly bytesPerSecond: number },
   ): string;
   /**
-   * Ends all cuts: everything passes again. `lost`: connections end, with the bytes they held, as
-   * when a middlebox has forgotten them. Answers for how many milliseconds from now on held-back
-   * bytes may still be on their way.
+   * Ends all cuts: everything passes again. `lost`: connections close and lose their data, as when
+   * a middlebox has forgotten them. Returns the number of milliseconds for which delayed bytes may
+   * still arrive.
    */
   heal(options?: { readonly lost?: boolean }): number;
   close(): Promise<void>;
 }
 
-/** Where a process runs, and how it is found. */
+/** Where a process runs, and its addresses. */
 export interface Place {
-  /** Goes before the process's own command line. */
+  /** Prefix of the process's own command line. */
   readonly command: readonly string[];
-  /** The process's address for whoever runs the scenario: no cut reaches that way. */
+  /** The process's address for the scenario's process: no cut affects that path. */
   readonly host: string;
   /** The process's address for the other ends. */
   readonly innerHost: string;
 }
 
-/** The place of a process that runs among the processes of this host. */
+/** The place of a process on this host's network. */
 export const here: Place = { command: [], host: "127.0.0.1", innerHost: "127.0.0.1" };
 
 export interface NetworkOfNodes extends ClusterNetwork {
   placeOf(end: End): Place;
   /** The URL at which a node dials another. */
   routeUrl(from: number, to: number): string;
-  /** Where the gateway finds the nodes; their ports are known only when they have started. */
+  /** The gateway's URLs of the nodes; their ports are known only when they have started. */
   openToGateway(ports: readonly number[]): Promise<readonly string[]>;
 }

@@ -1,7 +1,7 @@
-// A cluster of three nats-servers, each a process with a store of its own on loopback, for streams
-// with three replicas. A node that is restarted keeps its ports, its name and its store. On request
-// everything between them, and between them and the gateway, goes through a network that can be
-// cut. Must not decide what happens to a node: the scenario does.
+// A cluster of three nats-servers, each a process with its own store on loopback, for streams with
+// three replicas. A restarted node keeps its ports, its name and its store. On request all traffic
+// between them, and between them and the gateway, uses a network that can be cut. Must not decide
+// what happens to a node: the scenario does.
 
 import { rmSync } from "node:fs";
 import path from "node:path";
@@ -22,23 +22,22 @@ import { makeSingle } from "./one-replica.ts";
 import type { Store } from "./scenario.ts";
 
 interface ClusterStoreOptions {
-  /** The nats-server to run. Default: what the tests run against. */
+  /** The nats-server to run. Default: that of the tests. */
   readonly binary?: string | undefined;
   /** `always` (the default), or a duration. */
   readonly syncInterval?: string | undefined;
   /**
-   * False: does not wait until JetStream has a leader, as when all nodes come up after a power cut.
+   * False: does not wait until JetStream has a leader, as when all nodes start after a power cut.
    * Default true.
    */
   readonly awaitLeader?: boolean | undefined;
   /**
-   * What nodes and gateway reach one another through, and nothing else. Default: loopback, of which
-   * nothing can be cut.
+   * The only network between nodes and gateway. Default: loopback, which cannot be cut.
    */
   readonly network?: NetworkKind | undefined;
   /**
-   * Where the nodes keep their stores, each in a folder of its own; the caller's to delete.
-   * Default: temporary folders.
+   * Where the nodes have their stores, each in its own folder; the caller deletes it. Default:
+   * temporary folders.
    */
   readonly folder?: string | undefined;
   readonly maxFileStore?: number;
@@ -46,17 +45,17 @@ interface ClusterStoreOptions {
 
 export interface ClusterStore extends Store {
   /**
-   * Fulfilled with the number of replicas when every replica of the stream runs and has all of it.
+   * Resolves with the number of replicas when every replica of the stream runs and has all of it.
    * Rejects after 60 s.
    */
   whole(stream: string): Promise<number>;
-  /** Tells the stream's leader to give way, as an operator does. */
+  /** Makes the stream's leader step down, as an operator does. */
   stepDown(stream: string): Promise<void>;
-  /** Kills a node and empties its disk. It is started again with `restart`. */
+  /** Kills a node and empties its disk. `restart` starts it again. */
   loseDisk(node: TestNatsServer): Promise<void>;
   /**
-   * Ends every node and starts each alone on what it has, so that a reader of one reads that
-   * replica. The cluster is no more.
+   * Stops every node and starts each alone on its data, so that a reader of one reads that replica.
+   * The cluster no longer exists.
    */
   partForGood(): Promise<void>;
   /** Present in a store with a network. */
@@ -64,22 +63,24 @@ export interface ClusterStore extends Store {
 }
 
 const replicas = 3;
-/** Nodes can take one another for offline for half a minute; then a new cluster is sooner there. */
+/**
+ * Nodes can consider one another offline for half a minute; then creating a new cluster is faster.
+ */
 const startMsMax = 25_000;
 const leaderMsMax = 45_000;
 const wholeMsMax = 60_000;
 const askTimeoutMs = 500;
-/** Requests that change the cluster take longer than a question. */
+/** Requests that change the cluster take longer than queries. */
 const changeMsMax = 3_000;
 const pollMs = 20;
-/** Room for streams with the default limits. It is not taken before it is written. */
+/** Room for streams with the default limits. It is allocated only when written. */
 const maxFileStoreDefault = 64 * 1_073_741_824;
 
 const nameOf = (node: number): string => `node-${node}`;
 
 /**
- * Rejects when a node does not start, or when they find no leader within 25 s. The caller calls
- * remove() in the end.
+ * Rejects if a node does not start, or if they find no leader within 25 s. The caller must call
+ * remove().
  */
 export async function createClusterStore(options: ClusterStoreOptions = {}): Promise<ClusterStore> {
   // The nodes must know one another's ports before they start.
@@ -93,7 +94,7 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
   };
   let gatewayUrls: readonly string[];
   try {
-    // One after another: nodes that dial each other in the same instant close each other's routes
+    // One after another: nodes that dial each other at the same instant close each other's routes
     // as duplicates, and a peer can then count as offline for half a minute (seen in 2.10.27).
     for (const node of routePorts.keys()) {
       nodes.push(
@@ -110,7 +111,7 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
   }
 
   /**
-   * The stream's info from its leader, because no other node answers. Undefined when no node does.
+   * The stream's info from its leader, because no other node answers. Undefined if no node does.
    */
   async function infoOf(
     stream: string,
@@ -120,8 +121,8 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
   }
 
   /**
-   * The last sequence that each node itself reports; what the leader says of the others is not
-   * always so.
+   * The last sequence that each node itself reports; the leader's figures for the others are not
+   * always correct.
    */
   async function endsOf(stream: string): Promise<readonly number[]> {
     const ends = nodes.map((_, node) => {
@@ -142,8 +143,8 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
     nodes,
     ...(network === undefined ? {} : { network, gatewayPlace: network.placeOf("gateway") }),
     async leaderOf(stream, among = nodes) {
-      // A leader that is cut off, or was, does not know that it no longer leads. So only the nodes
-      // in `among` are asked, and only about themselves.
+      // A leader that is or was cut off does not know that it no longer leads. So only the nodes in
+      // `among` are queried, and only about themselves.
       const find = async (): Promise<TestNatsServer | undefined> => {
         const leader = nodeNamed((await infoOf(stream, among))?.cluster?.leader);
         return leader !== undefined && among.includes(leader) ? leader : undefined;
@@ -174,25 +175,24 @@ export async function createClusterStore(options: ClusterStoreOptions = {}): Pro
           `wait for all replicas of ${stream}: ${JSON.stringify(last?.cluster)}, nodes end at ${ends.join(", ")} of ${last?.state.last_seq}`,
         );
       }
-      // Streams may have leaders while JetStream itself has none. A question to JetStream then gets
-      // no answer.
+      // Streams may have leaders while JetStream itself has none. JetStream then does not answer.
       const led = await poll(wholeMsMax, () =>
         askAny(nodes, (manager) => manager.streams.names().next()),
       );
-      if (!led) throw new Error("wait for JetStream's own leader: there is none");
+      if (!led) throw new Error("wait for JetStream's own leader: it has none");
       return found;
     },
     async stepDown(stream) {
       const subject = `$JS.API.STREAM.LEADER.STEPDOWN.${stream}`;
-      // The nodes are asked one at a time: the second to be asked would depose the leader that came
-      // after the first.
+      // The nodes are queried one at a time: a second query would depose the leader elected after
+      // the first.
       for (const node of nodes) {
         const answer = await ask(node, (_, connection) =>
           connection.request(subject, "", { timeout: changeMsMax }),
         );
         if (answer?.json<{ success?: boolean }>().success === true) return;
       }
-      throw new Error(`step down as the leader of ${stream}: nobody did`);
+      throw new Error(`step down as the leader of ${stream}: no node did`);
     },
     async loseDisk(node) {
       await node.kill();
@@ -229,8 +229,8 @@ function startNode({
       ? `nats://127.0.0.1:${port}`
       : network.routeUrl(node, other),
   );
-  // Nodes tell one another and their clients addresses. Those would be ways around the network, and
-  // around proxies before the nodes.
+  // Nodes announce addresses to one another and to their clients. Those would bypass the network
+  // and the proxies before the nodes.
   const untold = network === undefined ? [] : ['  advertise: "127.0.0.1:1"'];
   return startNatsServer({
     ...(binary === undefined ? {} : { binary }),
@@ -260,7 +260,7 @@ async function awaitMetaLeader(nodes: readonly TestNatsServer[]): Promise<void> 
   const [first] = nodes;
   if (first === undefined) throw new Error("start a cluster: it has no nodes");
   const trial = { name: "trial", subjects: ["trial"], num_replicas: replicas };
-  // A request before there is a leader is lost, and nobody says so: only small questions are asked
+  // A request before there is a leader is lost without an error, so only small queries are sent
   // until one is answered.
   const led = await poll(startMsMax, () => ask(first, (manager) => manager.getAccountInfo()));
   const placed =
@@ -287,7 +287,7 @@ interface OwnStreams {
 }
 
 /**
- * The stream's last sequence by the node's own monitoring; -1 where the node has no such stream, or
+ * The stream's last sequence by the node's own monitoring; -1 if the node has no such stream, or
  * does not answer.
  */
 async function ownLastSequence(monitorUrl: string, stream: string): Promise<number> {

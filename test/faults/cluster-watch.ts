@@ -1,5 +1,5 @@
-// What the cluster scenarios share: the store as a cluster, and how soon after a leader is there
-// events are acknowledged again.
+// Shared by the cluster scenarios: the store as a cluster, and the time from a leader's election
+// until events are acknowledged again.
 
 import type { TestNatsServer } from "../kit/nats-server.ts";
 import type { ClusterNetwork } from "./cluster-network.ts";
@@ -34,7 +34,7 @@ function hasNetwork(cluster: ClusterStore): cluster is NetworkedCluster {
 
 /**
  * Leaves the gateway only the node that leads the live stream, and returns that node. The other
- * streams may have their leaders elsewhere: only the way from the gateway to the other nodes is
+ * streams may have their leaders elsewhere: only the path from the gateway to the other nodes is
  * closed.
  */
 export async function besideLeader(context: ScenarioContext): Promise<TestNatsServer> {
@@ -47,9 +47,9 @@ export async function besideLeader(context: ScenarioContext): Promise<TestNatsSe
 }
 
 /**
- * Waits for a leader of both streams, then for events that are acknowledged under it, and notes
- * both. Rejects when there is a leader and the gateway takes longer to make use of it than a
- * recovery may take, beside what a healed network may be late.
+ * Waits for a leader of both streams, then for acknowledged events, and notes both times. Rejects
+ * if there is a leader and the gateway takes longer to use it than a recovery may take, plus the
+ * delay of a healed network.
  */
 export async function recovered(
   context: ScenarioContext,
@@ -72,7 +72,7 @@ export async function recovered(
   }
 }
 
-/** Fulfilled when every replica of both streams has everything: another node may go. */
+/** Resolves when every replica of both streams is complete, so that another node may fail. */
 export async function whole(context: ScenarioContext): Promise<void> {
   const cluster = clusterOf(context);
   await Promise.all([cluster.whole(liveStream), cluster.whole(historicalStream)]);

@@ -1,5 +1,5 @@
-// Run in a network namespace of its own: finds out whether the kernel ends a connection on request.
-// Exit code 0 when it does.
+// Run in its own network namespace: checks whether the kernel closes a connection on request. Exit
+// code 0 if it does.
 
 import { execFileSync } from "node:child_process";
 import { type AddressInfo, connect, createServer } from "node:net";

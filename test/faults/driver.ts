@@ -1,6 +1,6 @@
-// Drives the load: sends what the senders make, writes down every verdict, and keeps for each
-// sender since when its 200s have come without a break. Every answer that the gateway may never
-// give is kept in words. Reads no stream.
+// Drives the load: sends the senders' requests, records every verdict, and tracks for each sender
+// since when it has received 200s without a break. Records every answer that the gateway must never
+// give. Reads no stream.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { type Answer, type Connection, createConnection } from "../../bench/load/client.ts";
@@ -12,58 +12,59 @@ interface DriverOptions {
   readonly events: Events;
   readonly load: LoadName;
   readonly shape: LoadShape;
-  /** False: a connection that ends without an answer is the gateway's fault. */
+  /** False: a connection that closes without an answer counts as an error of the gateway. */
   readonly mayLoseConnections: boolean;
-  /** False: a 503 is the gateway's fault. */
+  /** False: a 503 counts as an error of the gateway. */
   readonly mayRefuse: boolean;
   /**
-   * A sender's 200s that come this far apart, in milliseconds, are two rows, unless they came
+   * If a sender's 200s are this far apart in milliseconds, they count as two runs, unless they were
    * nearly as far apart before the fault.
    */
   readonly breakMs: number;
 }
 
 interface DriverCounts {
-  /** How many events were acknowledged. */
+  /** The number of acknowledged events. */
   readonly acknowledged: number;
-  /** Requests with a 503, or that found nobody listening. */
+  /** Requests with a 503, or with a refused connection. */
   readonly refused: number;
   readonly unknown: number;
-  /** How many answers there were of each label. */
+  /** The number of answers by label. */
   readonly answers: ReadonlyMap<string, number>;
   /**
-   * When each request that got no answer was in its socket, in milliseconds since the epoch; not
-   * those that found nobody listening.
+   * When each request without an answer was written to its socket, in milliseconds since the epoch;
+   * excludes refused connections.
    */
   readonly lostMs: readonly number[];
 }
 
 export interface Driver {
   readonly counts: DriverCounts;
-  /** The first forbidden answer of each sort, in words. */
+  /** The first forbidden answer of each kind, in words. */
   readonly strange: readonly string[];
-  /** Fulfilled when this many more events have been acknowledged. Rejects after 30 s. */
+  /** Resolves when this many more events have been acknowledged. Rejects after 30 s. */
   acknowledged(events: number): Promise<void>;
   /**
-   * Fulfilled when an answer whose label starts with `label` has come from now on. Rejects after 30
-   * s.
+   * Resolves when an answer whose label starts with `label` has arrived from now on. Rejects after
+   * 30 s.
    */
   untilRefused(label: string): Promise<void>;
-  /** Until the fault has ended, refusals break no row. Before it is the control. */
+  /** Until the fault has ended, rejections break no run. The time before it is the control. */
   faultBegun(): void;
-  /** From now on a request that is refused breaks the row of 200s it is in. */
+  /** From now on a rejected request ends the current run of 200s. */
   faultEnded(): void;
   /**
-   * From the fault's end until every steady sender gets 200s without a break, in milliseconds;
-   * `settledMs` of them have to be seen. Undefined when that has not come within `withinMs`.
+   * The time from the fault's end until every steady sender gets 200s without a break, in
+   * milliseconds; `settledMs` of them must be observed. Undefined if that does not happen within
+   * `withinMs`.
    */
   recovered(settledMs: number, withinMs: number): Promise<number | undefined>;
-  /** Fulfilled when every request has its answer. */
+  /** Resolves when every request has its answer. */
   stop(): Promise<void>;
 }
 
 interface Row {
-  /** When the first 200 of the row without a break came. */
+  /** The time of the first 200 of the unbroken run. */
   sinceMs: number;
   lastMs: number;
 }
@@ -75,7 +76,7 @@ const retriesMax = 20;
 const calmGapFactor = 2;
 const strangeMax = 20;
 const pollMs = 20;
-/** The errors that a process which ends causes on its connections. */
+/** Errors that a terminating process causes on its connections. */
 const lostConnection = /^error (ECONNREFUSED|ECONNRESET|EPIPE|UND_ERR_SOCKET)$/;
 
 export function startDriver(options: DriverOptions): Driver {
@@ -87,8 +88,7 @@ export function startDriver(options: DriverOptions): Driver {
   const counts = { acknowledged: 0, refused: 0, unknown: 0, answers, lostMs };
   const stopping = new AbortController();
   let faultEndedMs = Number.POSITIVE_INFINITY;
-  // The time before the fault is the control: a machine with much else to do pauses the 200s by
-  // itself.
+  // The time before the fault is the control: a busy machine pauses the 200s by itself.
   let calm = true;
   let calmGapMsMax = 0;
 
@@ -116,7 +116,7 @@ export function startDriver(options: DriverOptions): Driver {
     for (let tries = 0; tries <= retriesMax; tries++) {
       const sentMs = performance.now();
       const answered = new Promise<Answer>((resolve) => connection.send(request.body, resolve));
-      // By now the request is in its socket, unless the connection is still to be made.
+      // By now the request is in its socket, unless the connection is not open yet.
       const writtenMs = Date.now();
       const answer = await answered;
       if (isLost(answer)) lostMs.push(writtenMs);
@@ -155,7 +155,7 @@ export function startDriver(options: DriverOptions): Driver {
     }
   }
 
-  /** Keeps in words every answer that the gateway may never give. */
+  /** Records every answer that the gateway must never give. */
   function judge({ expected }: FaultRequest, answer: Answer): void {
     const { label, retryAfter } = answer;
     // On a busy machine the registry is read late. Until then an unknown key may be a new one.
@@ -201,7 +201,7 @@ export function startDriver(options: DriverOptions): Driver {
 
   const senders = createSenders(events, options.load, shape);
   const running = Promise.all(senders.map(run));
-  // stop() reports a rejection; until then nobody awaits `running`.
+  // stop() reports a rejection; until then `running` is not awaited.
   running.catch(() => {});
 
   function answersLike(start: string): number {

@@ -14,16 +14,17 @@ import type { Store } from "./scenario.ts";
 import { mountSmallDisk } from "./small-disk.ts";
 
 /**
- * On a disk of `diskBytes` if that is given and this process may mount one: the store of a gateway that is started with PENSTOCK_DATA_DIR=`dataDir`. Reading from the store
- * before that start throws.
+ * On a disk of `diskBytes` if that is given and this process may mount one: the store of a gateway
+ * that is started with PENSTOCK_DATA_DIR=`dataDir`. Reading from the store before that start
+ * throws.
  */
 export function createEmbeddedStore(diskBytes?: number): Store & { readonly dataDir: string } {
   const disk = diskBytes === undefined ? undefined : mountSmallDisk(diskBytes);
   const dataDir = mkdtempSync(path.join(disk?.folder ?? tmpdir(), "penstock-faults-data-"));
   const removeFolder = (): void =>
     rmSync(dataDir, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 });
-  // This process may end early. The gateway ends with it; what it embeds notices that too late for
-  // the folder to go.
+  // This process may end early. The gateway ends with it, but its embedded server notices too late
+  // for the folder to be removed.
   const endWithProcess = (): void => {
     const left = readConnectionNote(dataDir);
     if (left !== undefined && isRunning(left, process)) process.kill(left.pid, "SIGKILL");
@@ -63,7 +64,7 @@ export function createEmbeddedStore(diskBytes?: number): Store & { readonly data
     freeze: () => signal("SIGSTOP"),
     thaw: () => signal("SIGCONT"),
     async restart() {
-      throw new Error("restart the embedded nats-server: that is the gateway's to do");
+      throw new Error("restart the embedded nats-server: only the gateway does that");
     },
     async remove() {},
     log: () => "",

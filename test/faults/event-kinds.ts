@@ -1,19 +1,19 @@
-// What the load sends: six kinds of request, each with a ledger of its own. The number of an event
-// names its kind, its place in the order and its project, so that every stored line can be checked
-// against what was sent. Sends nothing.
+// The load's six kinds of request, each with its own ledger. The number of an event identifies its
+// kind, its position in the order and its project, so that every stored line can be compared with
+// the sent event. Sends nothing.
 
 import { randomBytes } from "node:crypto";
 import { createLedger, type Ledger } from "../../bench/load/ledger.ts";
 
-/** `projects`: single events of many projects at once, each on a connection of its own. */
+/** `projects`: single events of many projects concurrently, each on its own connection. */
 export const loadNames = ["singles", "batches", "mixed", "projects"] as const;
 export type LoadName = (typeof loadNames)[number];
 
 /**
- * - `single`, `batch`, `large`: live events; a large request has frames of its own.
- * - `history`: of one project a connection, numbered in the order they are sent.
+ * - `single`, `batch`, `large`: live events; a large request has its own frames.
+ * - `history`: one project per connection, numbered in the order of sending.
  * - `bad`: must never be stored.
- * - `given-up`: what nobody waits for the answer of.
+ * - `given-up`: requests whose answer is not awaited.
  */
 export const kinds = ["single", "batch", "large", "history", "bad", "given-up"] as const;
 export type Kind = (typeof kinds)[number];
@@ -24,8 +24,8 @@ export interface KindOfEvent {
   /** The first 24 characters of the UUID; twelve hex digits follow. */
   readonly uuidPrefix: string;
   /**
-   * Takes `events` numbers that nobody has had yet, of the connection's project, and answers the
-   * first. Throws when there are no more.
+   * Takes `events` unused numbers of the connection's project, and returns the first. Throws if
+   * there are no more.
    */
   take(events: number, connection: number): number;
   projectOf(number: number): string;
@@ -36,15 +36,15 @@ export interface Events {
   readonly of: Readonly<Record<Kind, KindOfEvent>>;
   /** Every project that events are sent for. */
   readonly projects: readonly string[];
-  /** Which event a UUID names; undefined for one of somebody else's. */
+  /** The event of a UUID; undefined for a UUID of another program. */
   read(uuid: string): { readonly kind: KindOfEvent; readonly number: number } | undefined;
 }
 
 const liveProjects = ["web", "app", "server"];
 const importProjects = ["import-a", "import-b", "import-c"];
 /**
- * Each connection sends for a project of its own, so the order within a project is the order in
- * which the connection sent.
+ * Each connection sends for its own project, so the order within a project is the order in which
+ * the connection sent.
  */
 export const historyConnections = importProjects.length;
 const projectsOf: Readonly<Record<Exclude<Kind, "single">, readonly string[]>> = {
@@ -60,9 +60,9 @@ export function keyOf(project: string): string {
   return `phc_${project}`;
 }
 
-/** The most events of one kind and project: a byte of memory each. */
+/** The maximum number of events of one kind and project: a byte of memory each. */
 const eventsMaxDefault = 4_000_000;
-/** Of the load `projects`: enough that their frames leave in atomic batches. */
+/** For the load `projects`: enough that their frames are sent in atomic batches. */
 const manyProjects = 96;
 const eventsOfManyMax = 1_000_000;
 
@@ -74,8 +74,8 @@ export function createEventsOf(load: LoadName): Events {
 }
 
 /**
- * `eventsMax` is the most events of one kind and project: a byte of memory each. Single events are
- * of that many projects.
+ * `eventsMax` is the maximum number of events of one kind and project: a byte of memory each.
+ * Single events are of that many projects.
  */
 export function createEvents(eventsMax: number, singleProjects = liveProjects.length): Events {
   const single = [

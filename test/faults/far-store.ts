@@ -1,13 +1,13 @@
-// Puts distance between the gateway and a store: before each address of the store stands a TCP
-// proxy that passes bytes late. Only with distance is a reply still on its way when a deadline
-// falls. The nodes stay next door to one another, and the ledger reads them directly.
+// Adds distance between the gateway and a store: in front of each address of the store is a TCP
+// proxy that delays bytes. Only with distance can a reply still be on its way when a deadline
+// passes. The nodes stay close to one another, and the ledger reads them directly.
 
 import type { Store, TcpProxy } from "./scenario.ts";
 import { startTcpProxy } from "./tcp-proxy.ts";
 
 /**
- * The store as seen from `delayMs` away, each way. Whoever takes it down takes the proxies down
- * with it. Rejects when a proxy does not start; the store stays the caller's then.
+ * The store as seen with a delay of `delayMs` each way. Removing it also stops the proxies. Rejects
+ * if a proxy does not start; the caller then keeps the store.
  */
 export async function farStore<S extends Store>(store: S, delayMs: number): Promise<S> {
   const proxies: TcpProxy[] = [];

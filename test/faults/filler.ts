@@ -1,5 +1,5 @@
-// Fills the streams by other means than the gateway, and empties them of that again, so that what
-// the load has stored stays for the ledger to find.
+// Fills the streams without the gateway, and removes that again, so that the ledger still finds
+// what the load has stored.
 
 import { JetStreamApiError, jetstream, jetstreamManager, StorageType } from "@nats-io/jetstream";
 import { lanes, streamName } from "../../src/platform/nats/names.ts";
@@ -18,7 +18,7 @@ export function isFiller(subject: string): boolean {
   return subject.slice(subject.lastIndexOf(".") + 1).startsWith(filler);
 }
 
-/** Fills until not even a small message has room in the first partition of either lane. */
+/** Fills until not even a small message fits into the first partition of either lane. */
 export async function fillStreams(store: Store): Promise<void> {
   const connection = await connectReader(store);
   try {
@@ -51,7 +51,7 @@ export async function emptyStreams(store: Store): Promise<void> {
 }
 
 /**
- * Makes a foreign stream without a limit of its own, which takes all the room that the server has.
+ * Creates a foreign stream without a limit of its own, which takes all the room of the server.
  */
 export async function fillServer(store: Store): Promise<void> {
   const connection = await connectReader(store);

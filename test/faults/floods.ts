@@ -1,6 +1,5 @@
-// Projects that send beside the load of a scenario: they fill a stream up to a part of it, or until
-// they are refused. Their ids begin as the filler's subject does, so that the ledger passes over
-// them.
+// Projects that send in addition to a scenario's load: they fill a stream to a given part, or until
+// they are refused. Their ids begin like the filler's subject, so that the ledger skips them.
 
 import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
@@ -13,10 +12,10 @@ import { known } from "./known-project.ts";
 import type { GatewayProcess, ScenarioContext, Store } from "./scenario.ts";
 import type { LoadShape } from "./senders.ts";
 
-/** Of the streams in these scenarios. */
+/** The size of the streams in these scenarios. */
 export const streamBytes = 134_217_728;
 
-/** So little that the load is no flood itself. */
+/** So little that the load is not a flood itself. */
 export const littleLoad: LoadShape = {
   singleConnections: 8,
   singlePauseMs: 40,

@@ -1,5 +1,5 @@
-// The gateway as users run it: a process of its own on the pinned Node, with its settings in the
-// environment. A restart takes the same ports. Must not judge what the gateway answers.
+// The gateway as users run it: a separate process on the pinned Node, with its settings in the
+// environment. A restart uses the same ports. Must not judge the gateway's answers.
 
 import { type Child, startChild } from "../../bench/harness/child.ts";
 import { freePort } from "../../src/platform/embedded/free-port.ts";
@@ -17,7 +17,7 @@ interface GatewayOptions {
 
 interface LogLine {
   readonly msg?: string;
-  /** By the wall clock, as ISO 8601 has it. */
+  /** By the wall clock, in ISO 8601. */
   readonly time?: string;
   readonly port?: number;
   readonly adminPort?: number;
@@ -30,7 +30,7 @@ const endMsMax = 40_000;
 const main = new URL("../../src/main.ts", import.meta.url).pathname;
 
 /**
- * Fulfilled when the gateway takes requests. The caller kills it in the end; it dies with this
+ * Resolves when the gateway takes requests. The caller must kill it; it also ends with this
  * process.
  */
 export async function startGatewayProcess({
@@ -41,8 +41,8 @@ export async function startGatewayProcess({
   const workers = new Map<number, number>();
   const closings: { fromMs: number; toMs: number }[] = [];
   let past = "";
-  // The ports are not 0: a port that was given as any free one cannot be taken again while the
-  // listener's old connections linger.
+  // The ports are not 0: a port that was assigned cannot be reused while the listener's old
+  // connections linger.
   let ports = { port: await freePort(), adminPort: await freePort() };
   let child = await start();
 
@@ -110,7 +110,7 @@ export async function startGatewayProcess({
   };
 }
 
-/** The process's exit code, or the signal that it died of. */
+/** The process's exit code, or the signal that ended it. */
 function endOf({ process: child }: Child, signal: NodeJS.Signals): Promise<number | string | null> {
   if (child.exitCode !== null || child.signalCode !== null)
     return Promise.resolve(child.exitCode ?? child.signalCode);
@@ -125,8 +125,8 @@ function endOf({ process: child }: Child, signal: NodeJS.Signals): Promise<numbe
 }
 
 /**
- * Reads the ports from the line that says that the whole gateway listens. A worker's own line names
- * no admin port.
+ * Reads the ports from the line that reports that the whole gateway listens. A worker's own line
+ * names no admin port.
  */
 function portsOf(line: string): { port: number; adminPort: number } | undefined {
   const { msg, port, adminPort } = parsed(line);

@@ -1,6 +1,6 @@
-// HighwayHash with 64 bits (github.com/google/highwayhash), by which nats-server knows that the
-// description of a stream is as it wrote it: needed where that description is changed, so that a
-// replica can be read by a server that has no cluster. For a few bytes: slow.
+// HighwayHash with 64 bits (github.com/google/highwayhash), which nats-server uses as the checksum
+// of a stream's description: needed to change that description, so that a server without a cluster
+// can read a replica. Slow, for a few bytes only.
 
 type Lanes = [bigint, bigint, bigint, bigint];
 
@@ -78,7 +78,7 @@ function update({ v0, v1, mul0, mul1 }: State, packet: Lanes): void {
   }
 }
 
-/** Both mixed byte by byte, for the even lane and the odd one. */
+/** Mixes both byte by byte, for the even lane and the odd one. */
 function zipped(even: bigint, odd: bigint): [bigint, bigint] {
   return [
     (((even & 0xff00_0000n) | (odd & 0xff_0000_0000n)) >> 24n) |

@@ -10,8 +10,8 @@ const pollMs = 20;
 /** The project's key is that of `keyOf`. Rejects after 10 s. */
 export async function known(gateway: GatewayProcess, project: string): Promise<void> {
   const deadline = performance.now() + projectMsMax;
-  // With several workers each has a registry of its own; two answers in a row are not all of them,
-  // a second of them is.
+  // With several workers each has its own registry; two answers in a row do not cover all of them,
+  // a second of them does.
   const body = JSON.stringify({ api_key: keyOf(project), batch: [] });
   for (let answered = 0; answered < Math.max(1, gateway.workers().length * 8); ) {
     const { status } = await fetch(`${gateway.url}/batch/`, {

@@ -1,5 +1,5 @@
-// Finds what a gateway still holds when nobody sends any more. It must be nothing; else something
-// was not given back when a request failed.
+// Finds what a gateway still holds when no client sends any more. It must hold nothing; otherwise
+// something was not released when a request failed.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { GatewayProcess } from "./scenario.ts";
@@ -13,7 +13,7 @@ const gauges = [
 const idleMsMax = 25_000;
 const pollMs = 50;
 
-/** Polls until all figures are 0; answers in words those that never were. */
+/** Polls until all gauges are 0; returns a description of those that never were. */
 export async function leftoversOf(gateway: GatewayProcess): Promise<string[]> {
   const deadline = performance.now() + idleMsMax;
   for (;;) {

@@ -1,6 +1,6 @@
-// Judges the requests that a gateway left without an answer when it was told to stop. It owes an
-// answer to each that reached it before it closed its connections. A client that writes later, on a
-// connection that it does not know to be closed yet, meets nobody: HTTP/1.1 has no way round that.
+// Judges the requests that a gateway left without an answer when it was stopped. It owes an answer
+// to each request that arrived before it closed its connections. A client that writes later, on a
+// connection that it does not know to be closed, gets none: HTTP/1.1 cannot avoid that.
 
 /** From when a gateway closed its connections until it was started again, by the wall clock. */
 export interface Closing {
@@ -9,8 +9,8 @@ export interface Closing {
 }
 
 /**
- * `writtenMs`: when each request that got no answer was in its socket, by the same clock. `lostMax`
- * undefined: any number may be lost.
+ * `writtenMs`: when each request without an answer was written to its socket, by the same clock.
+ * `lostMax` undefined: any number may be lost.
  */
 export function lostAnswers(
   writtenMs: readonly number[],

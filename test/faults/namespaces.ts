@@ -1,6 +1,6 @@
-// Network namespaces that a run makes for itself, and the calls of ip, tc and ss in them. Their
-// names carry the run's pid, so that the next run finds what a dead one left and removes it.
-// Changes nothing outside them but the links of which one end is in them.
+// Network namespaces that a run creates for itself, and the calls of ip, tc and ss in them. Their
+// names contain the run's pid, so that the next run finds and removes what a dead one left. Changes
+// nothing outside them except the links with one end in them.
 
 import { execFileSync } from "node:child_process";
 import { randomInt } from "node:crypto";
@@ -19,27 +19,27 @@ export function namespaceOf(what: string): string {
   return `penstock-${process.pid}-${what}`;
 }
 
-/** What goes before the command line of a process that is to run in the namespace. */
+/** Prefix of the command line of a process that runs in the namespace. */
 export function within(namespace: string): readonly string[] {
   return ["ip", "netns", "exec", namespace];
 }
 
 /**
- * Runs ip with each line as a command, written without ip's name: in the namespace, or here where
- * none is named. Throws at the first command that fails, with what it said.
+ * Runs ip with each line as a command, written without ip's name: in the namespace, or here if none
+ * is given. Throws at the first command that fails, with its message.
  */
 export function ip(lines: readonly string[], namespace?: string): void {
   tell("ip", [...(namespace === undefined ? [] : ["-n", namespace]), "-batch", "-"], lines);
 }
 
-/** As `ip`. */
+/** Like `ip`. */
 export function tc(lines: readonly string[], namespace: string): void {
   tell("tc", ["-n", namespace, "-batch", "-"], lines);
 }
 
 /**
- * Ends at once every connection between the namespace and an address. What the connections held is
- * gone.
+ * Closes at once every connection between the namespace and an address. The connections' data is
+ * lost.
  */
 export function endConnections(namespace: string, to: string): void {
   tell("ss", ["-N", namespace, "--tcp", "--all", "--kill", "dst", to]);
@@ -47,7 +47,7 @@ export function endConnections(namespace: string, to: string): void {
 
 /**
  * Makes the namespace forward packets from one link to another. Senders of forbidden packets are
- * told so each time.
+ * notified each time.
  */
 export function makeRouter(namespace: string): void {
   const settings = [
@@ -59,15 +59,15 @@ export function makeRouter(namespace: string): void {
 }
 
 /**
- * Removes the namespaces, the processes in them and their links to here. A namespace that does not
- * exist is passed over.
+ * Removes the namespaces, the processes in them and their links to here. Skips a namespace that
+ * does not exist.
  */
 export function removeNamespaces(namespaces: readonly string[]): void {
   const there = namespaces.filter((namespace) => existsSync(path.join(folder, namespace)));
   // Another run may remove the namespace first.
   for (const namespace of there) tried(() => endWhoeverRunsIn(namespace));
   for (const namespace of there) {
-    // Bytes that a dead process had still to send keep a namespace and its links for minutes.
+    // Unsent bytes of a dead process keep a namespace and its links for minutes.
     tried(() => tell("ss", ["-N", namespace, "--tcp", "--all", "--kill"]));
     tried(() => ip([`link del ${outerLink}`], namespace));
     tried(() => ip([`netns del ${namespace}`]));
@@ -83,8 +83,8 @@ export function removeStaleNamespaces(): void {
 }
 
 /**
- * Why a network of namespaces cannot be had here; undefined where it can. Makes some of each part
- * that it needs, and removes them.
+ * Returns why a network of namespaces cannot be created here, or undefined if it can. Creates one
+ * of each part that it needs, and removes them.
  */
 export function whyNoNamespaces(): string | undefined {
   if (process.platform !== "linux") return "they are Linux's";
@@ -117,10 +117,10 @@ export function whyNoNamespaces(): string | undefined {
   }
 }
 
-/** Bytes that wait for their turn on a slow way; what comes then is lost, as on a router. */
+/** Bytes that wait on a slow path; further bytes are lost, as on a router. */
 const waitingBytesMax = 262_144;
 
-/** For tc, what makes a link slow for what comes from some addresses; nothing else waits. */
+/** The tc commands that make a link slow for traffic from some addresses; nothing else waits. */
 export function slowLines(
   link: string,
   sources: readonly { readonly from: string; readonly bytesPerSecond: number }[],

@@ -1,7 +1,7 @@
-// The network of a cluster as network namespaces: each node and the gateway in one of its own, with
-// a link to a router between them, and a link to whoever runs the scenario, which is never cut. A
-// cut is one of packets: what is lost is sent again later and later by who sent it, and connections
-// that are opened meanwhile are not. Must not decide what is cut: the scenario does.
+// The network of a cluster as network namespaces: each node and the gateway in its own, with a link
+// to a router between them, and a link to the scenario's process, which is never cut. A cut drops
+// packets: TCP sends lost data again at growing intervals, and connections opened meanwhile fail.
+// Must not decide what is cut: the scenario does.
 
 import { randomInt } from "node:crypto";
 import { networkInterfaces } from "node:os";
@@ -19,48 +19,48 @@ import {
   within,
 } from "./namespaces.ts";
 
-/** What becomes of a packet that may not pass: nobody hears of it, or its sender is told. */
+/** What happens to a forbidden packet: it is dropped, or its sender is notified. */
 type Fate = "blackhole" | "prohibit";
 
 /** An end, and the addresses on its links: /30 each, of which the other side has the lower one. */
 interface Home {
   readonly namespace: string;
   /**
-   * `inner` is the end's address on its link to the router, whose own name for the link is `link`.
+   * `inner` is the end's address on its link to the router, which calls that link `link`.
    */
   readonly inner: string;
   readonly router: string;
   readonly link: string;
-  /** `outer` is the end's address on its link to this process, whose name for it is `desk`. */
+  /** `outer` is the end's address on its link to this process, which calls it `desk`. */
   readonly outer: string;
   readonly desk: string;
   readonly deskHost: string;
 }
 
-/** Nobody but the ends uses this network, so any private one will do, and each run has the same. */
+/** Only the ends use this network, so any private one works, and each run has the same. */
 const innerNetwork = "10.0.0.0/16";
 /**
- * Where this process has addresses: 198.18.0.0/15, kept for tests of networks (RFC 2544), in blocks
+ * Where this process has addresses: 198.18.0.0/15, reserved for network tests (RFC 2544), in blocks
  * of 16.
  */
 const blocks = 8_192;
 const addressesEach = 4;
 const rulePreference = 100;
 /**
- * What TCP sends again it sends after so long at first, then after twice as long each time: after a
- * silence at most as long again.
+ * TCP sends again after this interval at first, then after twice as long each time: after a
+ * silence, at most the same time again.
  */
 const sentAgainMs = 1_000;
 const sentAgainMsMax = 120_000;
 
-/** The way between two ends, as routing rules name it. */
+/** The path between two ends, as routing rules name it. */
 function wayOf(from: Home, to: Home): string {
   return `from ${from.inner} to ${to.inner}`;
 }
 
 /**
- * `routePorts` are what the nodes will listen on for one another. Throws where a part of it cannot
- * be made; nothing is left then.
+ * `routePorts` are the ports on which the nodes will listen for one another. Throws if a part of it
+ * cannot be created, and leaves nothing.
  */
 export function createNetworkOfNamespaces(routePorts: readonly number[]): NetworkOfNodes {
   removeStaleNamespaces();
@@ -73,7 +73,7 @@ export function createNetworkOfNamespaces(routePorts: readonly number[]): Networ
     process.removeListener("exit", remove);
     removeNamespaces(all);
   };
-  // A namespace outlives the process that made it.
+  // A namespace outlives the process that created it.
   process.once("exit", remove);
   try {
     make(router, homes);
@@ -83,7 +83,7 @@ export function createNetworkOfNamespaces(routePorts: readonly number[]): Networ
   }
 
   const fates = new Map<string, Fate>();
-  /** The ways on which nothing is heard: their two ends, and since when. */
+  /** The silent paths: their two ends, and since when. */
   const silent = new Map<
     string,
     { readonly ends: readonly [Home, Home]; readonly sinceMs: number }
@@ -179,7 +179,7 @@ export function createNetworkOfNamespaces(routePorts: readonly number[]): Networ
   };
 }
 
-/** The new rule comes before the old one goes, so that no packet passes between them. */
+/** The new rule is added before the old one is removed, so that no packet passes in between. */
 function changeOf(way: string, before: Fate | undefined, after: Fate | undefined): string[] {
   if (before === after) return [];
   const rule = (verb: string, fate: Fate | undefined): string[] =>

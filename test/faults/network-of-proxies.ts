@@ -1,13 +1,13 @@
 // The network of a cluster as TCP proxies, one between each two nodes and one between the gateway
-// and each of them, which asks for no right that only root has. The nodes know no other way to one
-// another. A cut is one of bytes: each side's own end of a connection goes on as if nothing were.
-// Must not decide what is cut: the scenario does.
+// and each of them, which needs no root privileges. The nodes know no other path to one another. A
+// cut holds back bytes: each side's own end of a connection is not affected. Must not decide what
+// is cut: the scenario does.
 
 import { type Cut, type End, here, type NetworkOfNodes } from "./cluster-network.ts";
 import type { TcpProxy } from "./scenario.ts";
 import { startTcpProxy } from "./tcp-proxy.ts";
 
-/** A node's way to another: where it dials, and between whom. */
+/** A node's path to another: where it dials, and between which ends. */
 interface Way {
   readonly from: End;
   readonly to: number;
@@ -15,12 +15,12 @@ interface Way {
 }
 
 /**
- * An address where nobody listens, at one of the first ports of loopback. Each node gets a
- * different one, because nats-server takes equal ones for a slip.
+ * An address where nothing listens, at one of the first ports of loopback. Each node gets a
+ * different one, because nats-server treats equal ones as a mistake.
  */
 const nowhere = (to: number): string => `nats://127.0.0.1:${to + 1}`;
 
-/** `routePorts` are what the nodes will listen on for one another. */
+/** `routePorts` are the ports on which the nodes will listen for one another. */
 export async function createNetworkOfProxies(
   routePorts: readonly number[],
 ): Promise<NetworkOfNodes> {

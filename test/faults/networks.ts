@@ -1,11 +1,12 @@
-// Makes the network of a cluster, of the kind that is asked for.
+// Creates the network of a cluster, of the requested kind.
 
 import type { NetworkKind, NetworkOfNodes } from "./cluster-network.ts";
 import { createNetworkOfNamespaces } from "./network-of-namespaces.ts";
 import { createNetworkOfProxies } from "./network-of-proxies.ts";
 
 /**
- * `routePorts` are what the nodes will listen on for one another. Rejects where it cannot be made.
+ * `routePorts` are the ports on which the nodes will listen for one another. Rejects if it cannot
+ * be created.
  */
 export async function createClusterNetwork(
   kind: NetworkKind,

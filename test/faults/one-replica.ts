@@ -1,6 +1,6 @@
-// Makes the store of a cluster's node readable by a server without a cluster, which refuses streams
-// of several replicas: writes into the description of each stream that it has one, and the
-// description's new checksum. The messages stay as they are.
+// Makes the store of a cluster's node readable by a server without a cluster, which rejects streams
+// of several replicas: changes the description of each stream to one replica, and updates the
+// description's checksum. The messages are unchanged.
 
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";

@@ -1,6 +1,6 @@
-// A power cut of several nodes at once: what their files hold in the page cache and not on the disk
-// is gone. Where the page cache cannot be looked into it is only a kill, and a note says so. The
-// servers are left dead; the scenario starts them again.
+// A power cut of several nodes at once: data of their files that is in the page cache and not on
+// disk is lost. If the page cache cannot be inspected, it is only a kill, and a note reports that.
+// The servers are left dead; the scenario starts them again.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
@@ -15,7 +15,7 @@ function isTold(folder: string): boolean {
   return spawnSync("python3", [script, "probe", folder]).status === 0;
 }
 
-/** A new folder on a disk, if there is one to be had; gone when this process ends. */
+/** A new folder on a disk, if one is available; removed when this process ends. */
 export function diskFolder(): string {
   mkdirSync(cache, { recursive: true });
   const parent = [tmpdir(), cache].find(isTold) ?? tmpdir();
@@ -27,15 +27,15 @@ export function diskFolder(): string {
 }
 
 /**
- * Stops all nodes in the same moment, and leaves each the store that its disk had then. Answers
- * what was lost, in words.
+ * Stops all nodes at the same moment, and leaves each the store that its disk had then. Returns a
+ * description of what was lost.
  */
 export async function cutPowerOf(nodes: readonly TestNatsServer[]): Promise<string> {
   for (const node of nodes) node.freeze();
-  const told = nodes.every((node) => isTold(path.dirname(node.storeDir)));
+  const isImitated = nodes.every((node) => isTold(path.dirname(node.storeDir)));
   let files = 0;
   let bytes = 0;
-  for (const { storeDir } of told ? nodes : []) {
+  for (const { storeDir } of isImitated ? nodes : []) {
     const lost = JSON.parse(
       execFileSync("python3", [script, "copy", storeDir, `${storeDir}.cut`], { encoding: "utf8" }),
     ) as Readonly<Record<string, number>>;
@@ -43,11 +43,11 @@ export async function cutPowerOf(nodes: readonly TestNatsServer[]): Promise<stri
     bytes += Object.values(lost).reduce((sum, some) => sum + some, 0);
   }
   await Promise.all(nodes.map((node) => node.kill()));
-  for (const { storeDir } of told ? nodes : []) {
+  for (const { storeDir } of isImitated ? nodes : []) {
     rmSync(storeDir, { recursive: true });
     renameSync(`${storeDir}.cut`, storeDir);
   }
-  return told
+  return isImitated
     ? `power cut: ${bytes} bytes in ${files} files were not on the disks`
     : "the page cache cannot be looked into here: a power cut is not imitated, a kill is";
 }

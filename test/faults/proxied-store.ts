@@ -1,11 +1,11 @@
-// One nats-server, which the gateway reaches through a proxy only, and the ledger without it.
+// One nats-server, which the gateway reaches only through a proxy, and the ledger directly.
 
 import { startNatsServer } from "../kit/nats-server.ts";
 import type { Store, TcpProxy } from "./scenario.ts";
 import { startTcpProxy } from "./tcp-proxy.ts";
 
 interface ProxiedStoreOptions {
-  /** Default: what the tests run against. */
+  /** Default: that of the tests. */
   readonly binary?: string | undefined;
   /** `always` (the default), or a duration. */
   readonly syncInterval?: string | undefined;
@@ -15,7 +15,7 @@ export interface ProxiedStore extends Store {
   readonly proxy: TcpProxy;
 }
 
-/** The caller calls remove() in the end. */
+/** The caller must call remove(). */
 export async function createProxiedStore({
   binary,
   syncInterval,
@@ -23,8 +23,8 @@ export async function createProxiedStore({
   const node = await startNatsServer({
     ...(binary === undefined ? {} : { binary }),
     ...(syncInterval === undefined ? {} : { syncInterval }),
-    // Room for streams with the default limits. A server without a cluster tells its clients of no
-    // other addresses, so that none finds a way around the proxy.
+    // Room for streams with the default limits. A server without a cluster announces no other
+    // addresses to its clients, so that none bypasses the proxy.
     maxFileStore: 64 * 1_073_741_824,
   });
   const proxy = await startTcpProxy(node.port);

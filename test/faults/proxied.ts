@@ -1,4 +1,4 @@
-// What the scenarios behind the proxy share.
+// Shared by the scenarios behind the proxy.
 
 import type { ScenarioContext, TcpProxy } from "./scenario.ts";
 

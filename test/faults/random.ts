@@ -1,7 +1,7 @@
-// Chance that can be had again: the same seed is the same sequence, everywhere. Good enough for
+// Repeatable random numbers: the same seed gives the same sequence, everywhere. Good enough for
 // faults, not for secrets.
 
-/** From 0 up to 1, without it. */
+/** From 0 up to but excluding 1. */
 export type Random = () => number;
 
 /** Mulberry32. `seed` is a whole number, of which 32 bits count. */
@@ -15,7 +15,7 @@ export function randomFrom(seed: number): Random {
   };
 }
 
-/** In another order, each as likely as any other. */
+/** Returns a random permutation. */
 export function shuffled<T>(items: readonly T[], random: Random): T[] {
   const left = [...items];
   return items.map(() => left.splice(Math.floor(random() * left.length), 1)[0]!);

@@ -1,6 +1,6 @@
-// Reads every replica of every stream by itself and compares them: a leader answers for all of
-// them, and one that lacks what was acknowledged is found only when it leads. Ends the cluster to
-// do so: each node is started alone on what it has.
+// Reads every replica of every stream separately and compares them: a leader answers for all of
+// them, and one that lacks acknowledged events is found only when it leads. Ends the cluster to do
+// so: each node is started alone on its data.
 
 import { createHash } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -9,7 +9,7 @@ import { connect } from "@nats-io/transport-node";
 import { readMessages } from "../../bench/load/stored.ts";
 import type { ClusterStore } from "./cluster-store.ts";
 
-/** What one node has, by stream; the registry and the usage record are among the streams. */
+/** The content of one node, by stream; the registry and the usage record are among the streams. */
 type Replica = ReadonlyMap<string, StreamCopy>;
 
 interface StreamCopy {
@@ -26,8 +26,8 @@ const againMs = 200;
 const steadyMs = 2_000;
 
 /**
- * Says in words what the nodes do not have in common; empty when they are equal. All nodes must be
- * up, and nobody may still store.
+ * Returns the differences between the nodes in words; empty if they are equal. All nodes must be
+ * up, and nothing may still be storing.
  */
 export async function differencesOf(cluster: ClusterStore): Promise<string[]> {
   const replicas = new Map<string, number>();
@@ -35,8 +35,8 @@ export async function differencesOf(cluster: ClusterStore): Promise<string[]> {
   try {
     const names = await namesIn(cluster.readerUrl);
     for (const stream of names) await cluster.whole(stream);
-    // A node that came back on an empty disk is called current before it has heard what there is.
-    // So it must stay current for a while.
+    // A node that returned with an empty disk is called current before it knows what it lacks. So
+    // it must stay current for a while.
     await delay(steadyMs);
     for (const stream of names) replicas.set(stream, await cluster.whole(stream));
   } catch (error) {
@@ -48,8 +48,7 @@ export async function differencesOf(cluster: ClusterStore): Promise<string[]> {
 }
 
 /**
- * Compares nodes that know nothing of one another any more. `replicas` says how many have each
- * stream.
+ * Compares nodes that are no longer connected. `replicas` states how many have each stream.
  */
 export async function differencesBetween(
   urls: readonly string[],
@@ -60,8 +59,8 @@ export async function differencesBetween(
 }
 
 /**
- * Every stream gets three replicas; the new ones are filled after this. Asks again for a minute:
- * after all nodes came back, streams have leaders before JetStream itself has one.
+ * Gives every stream three replicas, which are filled afterwards. Retries for a minute: after all
+ * nodes returned, streams have leaders before JetStream itself has one.
  */
 export async function grow({ readerUrl }: ClusterStore): Promise<void> {
   const deadline = performance.now() + growMsMax;
@@ -89,7 +88,7 @@ async function askToGrow(readerUrl: string): Promise<void> {
 }
 
 /**
- * The node that is asked may be the last to hear of JetStream's leader, and says until then that
+ * The queried node may be the last to learn of JetStream's leader, and reports until then that
  * there is none.
  */
 async function namesIn(url: string): Promise<string[]> {

@@ -1,9 +1,9 @@
-// Runs one scenario: brings up store and gateway, drives the load, has the scenario cause its
-// fault, waits for the 200s to come back, reads the streams, and says which promises were broken.
+// Runs one scenario: starts store and gateway, drives the load, lets the scenario cause its fault,
+// waits for the 200s to return, reads the streams, and reports broken promises.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { addProject } from "../../src/gateway/projects/registry/commands.ts";
-import { batchesTold } from "./batches-told.ts";
+import { batchCounts } from "./batch-counts.ts";
 import { batchBody, eventTexts } from "./bodies.ts";
 import type { NetworkKind } from "./cluster-network.ts";
 import { isCluster } from "./cluster-watch.ts";
@@ -36,31 +36,30 @@ interface RunOptions {
   readonly natsVersion: string;
   /** Default: `always`. */
   readonly syncInterval?: string | undefined;
-  /** How long the gateway may take to come back to 200s. */
+  /** How long the gateway may take to return to 200s. */
   readonly recoveryMsMax: number;
   /**
-   * A whole number. The same seed gives the same sequence in a scenario that leaves something to
-   * chance.
+   * A whole number. The same seed gives the same sequence in a scenario with random choices.
    */
   readonly seed: number;
-  /** How long the fault lasts, in place of the form's. */
+  /** How long the fault lasts, instead of the form's duration. */
   readonly faultMs?: number;
   /** The kind of network, for a scenario that cuts it. */
   readonly network: NetworkKind;
-  /** How far the gateway is from the store, each way. Default: as the scenario says. */
+  /** The gateway's delay to the store, each way. Default: set by the scenario. */
   readonly delayMs?: number;
 }
 
 export interface RunResult extends ScenarioResult {
-  /** What the scenario had to say. */
+  /** The notes of the scenario. */
   readonly notes: readonly string[];
-  /** Requests by what they were answered. */
+  /** The number of requests by answer. */
   readonly answers: Readonly<Record<string, number>>;
 }
 
 const subjectPrefix = "penstock";
 const loadShapes: Readonly<Record<RunOptions["form"], LoadShape>> = {
-  // What runs with all the other tests leaves the machine to them.
+  // Runs together with other tests leave CPU time to them.
   short: {
     singleConnections: 12,
     singlePauseMs: 10,
@@ -84,15 +83,15 @@ const loadShapes: Readonly<Record<RunOptions["form"], LoadShape>> = {
 };
 const warmUpEvents = { short: 300, full: 5_000 };
 /**
- * A break of the 200s that the fault is blamed for, and not a machine that has other things to do.
+ * The shortest break of 200s that is attributed to the fault, not to a busy machine.
  */
 const breakMs = { short: 2_000, full: 500 };
-/** How long the 200s must go on to count. */
+/** How long the 200s must continue to count. */
 const settledMs = { short: 700, full: 1_500 };
-/** Watched longer than allowed, so that a late recovery has a figure. */
+/** Observed longer than allowed, so that a late recovery has a figure. */
 const recoveryWatchMs = 20_000;
 
-/** Rejects only when the scenario itself cannot be run. */
+/** Rejects only if the scenario itself cannot be run. */
 export async function runScenario(scenario: Scenario, options: RunOptions): Promise<RunResult> {
   const delayMs = distanceOf(scenario, options);
   const site = await createSite(scenario, { ...options, delayMs });
@@ -111,18 +110,18 @@ export async function runScenario(scenario: Scenario, options: RunOptions): Prom
   }
 }
 
-/** Chance of its own, so that a seed's sequence in the scenario is the same at any distance. */
+/** A separate sequence, so that a seed's sequence in the scenario is the same at any distance. */
 function distanceOf(
   { topology, delayMs }: Scenario,
   { network, seed, ...options }: RunOptions,
 ): number {
-  // A gateway in a namespace of its own finds no proxy, and an embedded store is always next door.
+  // A gateway in its own namespace cannot reach a proxy, and an embedded store is always near.
   if (topology === "embedded" || (topology === "networked" && network === "namespaces")) return 0;
   return options.delayMs ?? delayMs?.(randomFrom(seed + 1)) ?? 0;
 }
 
 interface Attack extends RunOptions {
-  /** Also of a scenario that fails. */
+  /** Also for a scenario that fails. */
   readonly notes: string[];
 }
 
@@ -152,12 +151,12 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
   }
   const leftovers = await leftoversOf(gateway);
   const toldOfLoss = await hasToldOfLoss(gateway);
-  if (load === "projects") notes.push(await batchesTold(gateway));
-  // A gateway that runs goes on writing down what projects use.
+  if (load === "projects") notes.push(await batchCounts(gateway));
+  // A running gateway keeps recording the projects' usage.
   if (isCluster(store)) await gateway.kill("SIGKILL");
   const differences = isCluster(store) ? await differencesOf(store) : [];
-  // The nodes of a cluster are by themselves now. They hold the same, or that is a fault of its
-  // own.
+  // The nodes of the cluster are separate now. If they do not hold the same, that is an error of
+  // its own.
   const [readUrl, secondUrl] = isCluster(store)
     ? store.nodes.map(({ url }) => url)
     : [store.readerUrl, store.readerUrl];
@@ -170,7 +169,7 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
   const mayLose =
     isLossKnown(scenario, options) && (toldOfLoss || scenario.knownLoss?.isSilent === true);
   if (mayLose) notes.push(...differences);
-  // A server that loses messages loses with them the ids by which it would know a retry.
+  // A server that loses messages also loses the ids by which it would recognise a retry.
   const forgiven = mayLose ? { lost: 0, duplicatedOwnFrames: 0 } : {};
   const {
     storedThoughRefusedForNow: _,
@@ -179,7 +178,7 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
     damaged: ____,
     ...totals
   } = settlement;
-  // A fault that refuses nobody costs time only, and is over with the last late answer.
+  // A fault that causes no rejection only costs time, and is over with the last late answer.
   const recovery = { recoveryMs, nothingRefused: counts.refused + counts.unknown === 0 };
   return {
     ...totals,
@@ -201,7 +200,7 @@ async function attack(scenario: Scenario, site: Site, options: Attack): Promise<
   };
 }
 
-/** Whether nats-server is known to lose something here. */
+/** Whether nats-server is known to lose data here. */
 function isLossKnown({ knownLoss }: Scenario, { natsVersion }: RunOptions): boolean {
   return (
     knownLoss !== undefined &&
@@ -210,8 +209,8 @@ function isLossKnown({ knownLoss }: Scenario, { natsVersion }: RunOptions): bool
 }
 
 /**
- * Whether the gateway is unready or has logged a loss. Must be asked before the cluster is taken
- * apart.
+ * Whether the gateway is unready or has logged a loss. Must be checked before the cluster is
+ * dismantled.
  */
 async function hasToldOfLoss(gateway: GatewayProcess): Promise<boolean> {
   const { status } = await fetch(`${gateway.adminUrl}/readyz`);
@@ -219,8 +218,8 @@ async function hasToldOfLoss(gateway: GatewayProcess): Promise<boolean> {
 }
 
 /**
- * A replica that lacks what the others have can be the one that was read: then a loss is not the
- * gateway's, nor the cluster's.
+ * The ledger may have read a replica that lacks data of the others: then a loss is neither the
+ * gateway's nor the cluster's.
  */
 async function secondReading(store: Store, events: Events): Promise<string> {
   const reader = createStreamReader(store, events);

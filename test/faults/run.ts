@@ -1,6 +1,6 @@
-// `npm run faults`: runs scenarios against each nats-server named, shows a table of what was lost,
-// doubled, refused and how long the gateway took to come back, and ends with 1 when a promise was
-// broken, with 2 at wrong usage.
+// `npm run faults`: runs scenarios against each given nats-server, and prints a table of lost,
+// duplicated and rejected events and the gateway's recovery time. Exit code 1 if a promise was
+// broken, 2 on wrong usage.
 
 import { execFileSync } from "node:child_process";
 import { randomInt } from "node:crypto";
@@ -48,28 +48,28 @@ const loadsDefault: readonly LoadName[] = ["singles", "batches"];
 function commandLine(): Command {
   return new Command("faults")
     .description("Breaks things under load and checks that what was acknowledged is stored.")
-    .argument("[scenario...]", "which ones; default: all")
+    .argument("[scenario...]", "scenarios to run (default: all)")
     .option(
       "--nats-server <file>",
-      "repeatable, or `oldest`; each scenario runs on each; default: the one the tests use",
+      "nats-server binary, or `oldest` (repeatable); every scenario runs on each (default: the one of the tests)",
       added,
       [],
     )
     .addOption(
       new Option(
         "--load <name>",
-        "repeatable; what is sent: singles, batches, mixed, projects; default: singles and batches",
+        "load: singles, batches, mixed, projects (repeatable; default: singles and batches)",
       )
         .argParser((value: string, before: readonly string[]) =>
           added(oneOf(loadNames, value), before),
         )
         .default([]),
     )
-    .option("--short", "as in npm test: faults of a second, not of many", false)
+    .option("--short", "short form as in npm test: faults of a second", false)
     .addOption(
       new Option(
         "--recovery-ms <number>",
-        "how soon 200s must come back; more where the machine has much else to do",
+        "maximum time until 200s return; raise it on a busy machine",
       )
         .argParser(Number)
         .default(recoveryMsDefault),
@@ -77,33 +77,33 @@ function commandLine(): Command {
     .addOption(
       new Option(
         "--seed <number>",
-        "of all that is left to chance; a run prints its own; default: drawn anew",
+        "seed of all random choices, which each run prints (default: random)",
       )
         .argParser(seedOf)
-        .default(randomInt(seedEnd), "drawn anew"),
+        .default(randomInt(seedEnd), "random"),
     )
     .addOption(
       new Option(
         "--network <kind>",
-        "what is cut between nodes: network namespaces lose packets, TCP proxies hold bytes back; default: namespaces where they can be made (as root), or proxies",
+        "network between nodes: namespaces lose packets, TCP proxies hold bytes back (default: namespaces if available (as root), otherwise proxies)",
       ).choices(networkKinds),
     )
     .addOption(
       new Option(
         "--delay-ms <number>",
-        "how late bytes pass between gateway and store, each way, through proxies; default: as the scenario says, most are next door",
+        "delay between gateway and store, each way, through proxies (default: set by the scenario, mostly none)",
       ).argParser(delayOf),
     )
     .option(
       "--sync-interval <duration>",
-      "of the nats-servers (such as 2m), in place of always; not for the embedded one",
+      "sync_interval of the nats-servers (such as 2m) instead of always; not for the embedded one",
     )
-    .option("--json <file>", "write the results there too")
-    .option("--list", "only name the scenarios", false)
-    .option("--walk <duration>", `instead: ${clusterRandomWalk.name} alone, for so long (90s, 10m)`)
+    .option("--json <file>", "also write the results to this file")
+    .option("--list", "only list the scenarios", false)
+    .option("--walk <duration>", `instead: run only ${clusterRandomWalk.name} for this long (90s, 10m)`)
     .option(
       "--soak <duration>",
-      "instead: mixed load for so long (90s, 60m, 2h) with a fault every few minutes",
+      "instead: run a mixed load for this long (90s, 60m, 2h) with a fault every few minutes",
     )
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : usageExitCode));
 }
@@ -112,7 +112,7 @@ function added(value: string, before: readonly string[]): readonly string[] {
   return [...before, value];
 }
 
-/** A file, or the word for the oldest that is supported, which is fetched. */
+/** A file, or the word for the oldest supported version, which is fetched. */
 function binaryOf(named: string): string {
   return named === "oldest" ? oldestNatsServer() : named;
 }
@@ -158,7 +158,7 @@ async function main(): Promise<number> {
     options.natsServer.length > 0 ? options.natsServer.map(binaryOf) : [findNatsServer()];
   const network = networkOf(program, options);
   process.stderr.write(
-    `seed ${options.seed}: --seed ${options.seed} takes the same chances again\n`,
+    `seed ${options.seed}: repeat with --seed ${options.seed}\n`,
   );
   if (options.soak !== undefined) {
     return await soak({
@@ -169,7 +169,7 @@ async function main(): Promise<number> {
       seed: options.seed,
     });
   }
-  // What was started ends with this process, when it ends by itself.
+  // Child processes end with this process when it ends by itself.
   for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     process.on(signal, () => process.exit(128 + constants.signals[signal]));
   }
@@ -210,19 +210,18 @@ function chosen(program: Command, names: readonly string[]): Chosen {
 }
 
 /**
- * The kind of network to run on. Prints which one it is, and why namespaces cannot be had where
- * they cannot.
+ * The kind of network to use. Prints which one it is, and why namespaces are not available.
  */
 function networkOf(program: Command, { network, soak: duration, delayMs }: Options): NetworkKind {
   if (duration !== undefined && delayMs !== undefined)
-    program.error("--delay-ms: a soak is next door");
+    program.error("--delay-ms: a soak has no delay");
   if (network === "namespaces" && delayMs !== undefined)
     program.error("--delay-ms: namespaces cannot delay; it takes --network proxies");
   if (duration !== undefined && network !== undefined)
     program.error("--network: a soak has one nats-server");
   if (duration !== undefined) return "proxies";
-  const told = delayMs === undefined ? "as told" : "they cannot delay";
-  const why = network === "proxies" || delayMs !== undefined ? told : whyNoNamespaces();
+  const reason = delayMs === undefined ? "as requested" : "they cannot delay";
+  const why = network === "proxies" || delayMs !== undefined ? reason : whyNoNamespaces();
   if (network === "namespaces" && why !== undefined)
     program.error(`--network: no namespaces can be made here: ${why}`);
   const kind = why === undefined ? "namespaces" : "proxies";
@@ -303,7 +302,7 @@ async function runAll(plan: Plan): Promise<number> {
   return failures.length === 0 && isKept ? 0 : 1;
 }
 
-/** Those of the effects take events from the streams, so no load is sent: once on each database. */
+/** Scenarios of the effects take events from the streams, so no load is sent: once per database. */
 async function runEffects(
   { effects, binaries, short, seed }: Plan,
   failures: string[],

@@ -1,4 +1,4 @@
-// Every scenario there is, in the order in which they are run.
+// Every scenario, in the order in which they are run.
 
 import type { Scenario } from "./scenario.ts";
 import { acksLost } from "./scenarios/acks-lost.ts";

@@ -1,5 +1,5 @@
-// The connections of a load: what each sends, how much of it at once, and what it must be answered.
-// One request at a time a connection. Decides what is sent and how often; the driver sends and
+// The connections of a load: what each sends, how much at once, and the expected answers. One
+// request at a time per connection. Decides what is sent and how often; the driver sends and
 // judges.
 
 import { gzipSync } from "node:zlib";
@@ -9,28 +9,28 @@ import { type Events, historyConnections, type KindOfEvent, type LoadName } from
 export interface FaultRequest {
   readonly body: Buffer;
   readonly gzip: boolean;
-  /** The kind of the request's good events, which are numbered from `first` on. */
+  /** The kind of the request's valid events, which are numbered from `first` on. */
   readonly kind: KindOfEvent;
   readonly first: number;
   readonly events: number;
-  /** Numbers of the kind `bad` in it: never to be stored, whatever the answer. */
+  /** Numbers of the kind `bad` in it: they must never be stored, whatever the answer. */
   readonly bad?: readonly number[];
-  /** The answer when nothing is wrong with the store. */
+  /** The answer if nothing is wrong with the store. */
   readonly expected: "200" | "400 invalid_properties" | "401 unknown_api_key";
 }
 
 export interface Sender {
   /**
-   * The kind of its good events, and its queue in the gateway: both come back after a fault, or
-   * they do not.
+   * The kind of its valid events, and its queue in the gateway: both recover together after a
+   * fault.
    */
   readonly name: string;
   readonly next: () => FaultRequest;
-  /** Between an answer and the next request. */
+  /** The pause between an answer and the next request. */
   readonly pauseMs: number;
-  /** Sends a request again with the same body when its outcome is unknown. */
+  /** Sends a request again with the same body if its outcome is unknown. */
   readonly retries: boolean;
-  /** Whether its 200s count for the time to recover; not those of seldom requests. */
+  /** Whether its 200s count for the recovery time; not for rare requests. */
   readonly steady: boolean;
 }
 
@@ -38,11 +38,11 @@ export interface LoadShape {
   readonly singleConnections: number;
   /**
    * Milliseconds between two requests of one connection; 0 sends as fast as they are answered. The
-   * other pauses are meant likewise.
+   * other pauses work likewise.
    */
   readonly singlePauseMs: number;
   /**
-   * The last of these connections pauses so much longer, each one before it less, so that they do
+   * The last of these connections pauses this much longer, each one before it less, so that they do
    * not send in step. Default 0.
    */
   readonly singlePauseSpreadMs?: number;
@@ -105,7 +105,7 @@ function batchSenders(events: Events, shape: LoadShape): Sender[] {
   }));
 }
 
-/** More than 1 MiB, in frames of its own: what a retry must not store twice. */
+/** More than 1 MiB, in its own frames, which a retry must not store twice. */
 function largeSender(events: Events, shape: LoadShape): Sender {
   const kind = events.of.large;
   return {
@@ -122,7 +122,7 @@ function largeSender(events: Events, shape: LoadShape): Sender {
   };
 }
 
-/** Sends nothing twice: after an unknown outcome it goes on with new numbers. */
+/** Sends nothing twice: after an unknown outcome it continues with new numbers. */
 function historySenders(events: Events, shape: LoadShape): Sender[] {
   const kind = events.of.history;
   return Array.from({ length: historyConnections }, (_, connection) => {
@@ -153,7 +153,7 @@ function historySenders(events: Events, shape: LoadShape): Sender[] {
 }
 
 /**
- * Sends in turn: an unknown key, an event that lacks something, and such an event among good ones.
+ * Sends in turn: an unknown key, an invalid event, and an invalid event among valid ones.
  */
 function badSender(events: Events, shape: LoadShape): Sender {
   const { bad, batch } = events.of;

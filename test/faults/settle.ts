@@ -1,5 +1,5 @@
-// Settles a run: reads every stored line and holds it against what was said. Checks the lines
-// themselves too: each must be the event that was sent, whole, in its project's frame. Only reads.
+// Settles a run: reads every stored line and compares it with the answers. Also checks the lines:
+// each must be the event that was sent, whole, in its project's frame. Only reads.
 
 import { type JsMsg, jetstreamManager } from "@nats-io/jetstream";
 import { readMessages } from "../../bench/load/stored.ts";
@@ -11,24 +11,25 @@ import { isFiller } from "./filler.ts";
 import type { LedgerTotals, Store } from "./scenario.ts";
 
 export interface Settlement extends Omit<LedgerTotals, "strangeAnswers"> {
-  /** Single events refused with a 503 that says certainly not stored, and stored. Must be 0. */
+  /**
+   * Single events rejected with a 503 that guarantees they are not stored, and stored. Must be 0.
+   */
   readonly storedThoughRefusedForNow: number;
   /**
-   * Stored more often than sendings of it may have stored it, whatever was said of it in the end.
-   * Must be 0.
+   * Stored more often than their attempts can explain, whatever the final answer was. Must be 0.
    */
   readonly duplicatedWithoutCause: number;
   /**
-   * Of large requests, whose frames have the same message ids when a client sends them again. Must
-   * be 0.
+   * Large requests stored twice, although their frames have the same message ids when a client
+   * sends them again. Must be 0.
    */
   readonly duplicatedOwnFrames: number;
-  /** Lines and frames that are not what was sent, the first few. Must be empty. */
+  /** Lines and frames that differ from what was sent, the first few. Must be empty. */
   readonly damaged: readonly string[];
 }
 
 interface StreamReader {
-  /** Reads on to the end of every stream. */
+  /** Reads to the end of every stream. */
   read(): Promise<void>;
   settlement(): Settlement;
 }
@@ -157,9 +158,9 @@ function settlementOf({ events, history, damaged }: Reading): Settlement {
 }
 
 /**
- * Counts acknowledged events alone. An event answered with a 503 `timeout` may still lie in the
- * socket of a frozen node, and be stored when the node wakes up, behind what was sent later: that
- * is what unknown means.
+ * Counts only acknowledged events. An event answered with a 503 `timeout` may still be in the
+ * socket of a frozen node, and be stored when the node resumes, after later events: that is the
+ * meaning of unknown.
  */
 function outOfOrder(events: Events, history: ReadonlyMap<string, readonly number[]>): number {
   const { ledger } = events.of.history;

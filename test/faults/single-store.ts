@@ -1,26 +1,26 @@
-// One nats-server, by default with `sync_interval: always`, as a process of its own. Where a
-// scenario asks for a small disk it gets a real one, if this process may mount; else the server's
-// own limit stands for it.
+// One nats-server, by default with `sync_interval: always`, as a separate process. A scenario that
+// requests a small disk gets a real one, if this process may mount; otherwise the server's own
+// limit is used instead.
 
 import { startNatsServer } from "../kit/nats-server.ts";
 import type { Store } from "./scenario.ts";
 import { mountSmallDisk } from "./small-disk.ts";
 
 interface SingleStoreOptions {
-  /** Default: what the tests run against. */
+  /** Default: that of the tests. */
   readonly binary?: string | undefined;
   /** `always` (the default), or a duration. */
   readonly syncInterval?: string | undefined;
-  /** The store lies on a disk of this size. */
+  /** The store is on a disk of this size. */
   readonly diskBytes?: number | undefined;
-  /** What JetStream may keep on disk in all. */
+  /** Maximum total size of JetStream's files. */
   readonly fileStoreBytesMax?: number | undefined;
 }
 
-/** Room for streams with the default limits. It is not taken before it is written. */
+/** Room for streams with the default limits. It is allocated only when written. */
 const fileStoreBytesMaxDefault = 64 * 1_073_741_824;
 
-/** The caller calls remove() in the end. */
+/** The caller must call remove(). */
 export async function createSingleStore(options: SingleStoreOptions = {}): Promise<Store> {
   const { binary, syncInterval, diskBytes } = options;
   const { fileStoreBytesMax = fileStoreBytesMaxDefault } = options;

@@ -7,8 +7,8 @@ import path from "node:path";
 import type { SmallDisk } from "./scenario.ts";
 
 /**
- * A disk in memory. Undefined where it cannot be mounted: not root, not Linux, or a container
- * without the right.
+ * A disk in memory. Undefined if it cannot be mounted: not root, not Linux, or a container without
+ * the right.
  */
 export function mountSmallDisk(
   bytes: number,
@@ -27,7 +27,7 @@ export function mountSmallDisk(
     execFileSync("umount", ["-l", folder]);
     rmSync(folder, { recursive: true, force: true });
   };
-  // A mount outlives the process that made it.
+  // A mount outlives the process that created it.
   process.once("exit", unmount);
   return {
     folder,
@@ -35,7 +35,7 @@ export function mountSmallDisk(
       try {
         writeFileSync(filler, Buffer.alloc(bytes));
       } catch (error) {
-        // As much as there is room for has been written.
+        // Everything that fits has been written.
         if ((error as NodeJS.ErrnoException).code !== "ENOSPC") throw error;
       }
     },

@@ -1,5 +1,5 @@
-// What goes wrong during a soak: faults that end, in an order drawn anew each time round. A full
-// stream is not among them: the streams are to hold the whole run.
+// The faults of a soak, in a new random order each round; each of them ends. A full stream is not
+// among them, because the streams must hold the whole run.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { ProxiedStore } from "./proxied-store.ts";
@@ -7,7 +7,7 @@ import { type Random, shuffled } from "./random.ts";
 
 export interface SoakFault {
   readonly title: string;
-  /** Fulfilled when the cause has ended. */
+  /** Resolves when the cause has ended. */
   run(store: ProxiedStore): Promise<void>;
 }
 
@@ -77,7 +77,7 @@ const faults: readonly SoakFault[] = [
 ];
 const shortRunMs = 300_000;
 
-/** Yields faults without end. A short run leaves out those that take long. */
+/** Yields faults without end. A short run omits the long ones. */
 export function* soakFaults(durationMs: number, random: Random): Generator<SoakFault> {
   const fit = durationMs < shortRunMs ? faults.slice(0, 5) : faults;
   for (;;) yield* shuffled(fit, random);

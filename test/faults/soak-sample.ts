@@ -1,5 +1,5 @@
-// One line of a soak: what the gateway and its nats-server take now, and what has been said of
-// events so far. Figures that this platform does not tell are shown as missing.
+// One line of a soak: the resources of the gateway and its nats-server now, and the answers so far.
+// Figures that this platform does not provide are shown as missing.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { memoryBytes } from "../../bench/harness/process-stats.ts";
@@ -18,10 +18,13 @@ export interface SoakSample {
   readonly delayMaxMs: number;
   readonly inflightBytes: number;
   readonly acknowledged: number;
-  /** How many requests were refused. */
+  /** The number of rejected requests. */
   readonly refused: number;
   readonly unknown: number;
-  /** How much of the last minute something waited for a CPU, in percent, on the whole machine. */
+  /**
+   * The share of the last minute in which something waited for a CPU, in percent, on the whole
+   * machine.
+   */
   readonly cpuPressure: number;
   readonly atMs: number;
 }
@@ -101,8 +104,8 @@ function whole(value: number): string {
 }
 
 /**
- * Answers the value of a series by its name and labels as they stand in the text; NaN for one that
- * is not there.
+ * Returns the value of a series by its name and labels as written in the text; NaN for a missing
+ * series.
  */
 async function metricsOf({ adminUrl }: GatewayProcess): Promise<(series: string) => number> {
   try {
@@ -128,8 +131,8 @@ function descriptorsOf(pid: number): number {
 }
 
 /**
- * What the kernel says of the machine's own trouble, so that it is not taken for the gateway's. NaN
- * where it does not.
+ * The kernel's figures for the machine's own load, so that it is not attributed to the gateway. NaN
+ * if there are none.
  */
 function cpuPressure(): number {
   try {

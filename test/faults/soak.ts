@@ -1,6 +1,6 @@
-// A long run: mixed load at a bounded rate, with a fault that ends every few minutes, and a line a
-// minute of what the gateway takes. In the end every event is settled, and the first figures stand
-// beside the last.
+// A long run: mixed load at a bounded rate, with a fault every few minutes, and a line per minute
+// of the gateway's resources. At the end every event is settled, and the first figures are printed
+// next to the last.
 
 import { writeFileSync } from "node:fs";
 import { constants } from "node:os";
@@ -21,11 +21,11 @@ interface SoakOptions {
   readonly durationMs: number;
   /** The nats-server. */
   readonly binary: string;
-  /** Written anew each minute, so that a run that is cut short leaves what it has. */
+  /** Rewritten each minute, so that an aborted run leaves its data. */
   readonly json: string | undefined;
-  /** How long the gateway may take to come back to 200s after a fault. */
+  /** How long the gateway may take to return to 200s after a fault. */
   readonly recoveryMsMax: number;
-  /** The seed of the order of the faults, and of when they come. A whole number. */
+  /** The seed of the order and the times of the faults. A whole number. */
   readonly seed: number;
 }
 
@@ -48,7 +48,7 @@ const shape: LoadShape = {
   importPauseMs: 90,
   largeImportEvery: 200,
 };
-/** Room for the events of one kind and project: more than the rates above come to. */
+/** Room for the events of one kind and project: more than the rates above produce. */
 const eventsPerSecondMax = 1_500;
 const streamBytesMax = 24 * 1_073_741_824;
 const sampleEveryMs = 60_000;
@@ -61,7 +61,7 @@ const settledMs = 1_500;
 const breakMs = 500;
 
 /**
- * The exit code: 1 when a promise was broken. Ctrl-C ends it early, with its report; a second one,
+ * The exit code: 1 if a promise was broken. Ctrl-C ends it early, with its report; a second Ctrl-C
  * without.
  */
 export async function soak({
@@ -116,8 +116,7 @@ export async function soak({
     const random = randomFrom(seed);
     for (const fault of soakFaults(durationMs, random)) {
       const everyMs = Math.min(faultEveryMsMax, durationMs / faultsMin);
-      // The pauses vary: a fault at regular times would always meet the same moment of whatever
-      // happens every so many minutes.
+      // The pauses vary: a fault at regular times would always coincide with other periodic work.
       await delay(everyMs * (0.75 + random() / 2), undefined, { signal: stop.signal }).catch(
         () => {},
       );

@@ -1,4 +1,4 @@
-// Brings up what a scenario runs on: the store of its topology, and the gateway before it.
+// Starts the environment of a scenario: the store of its topology, and the gateway in front of it.
 
 import { startGateway } from "../../src/app/gateway.ts";
 import { createLog } from "../../src/platform/base/log.ts";
@@ -30,15 +30,15 @@ const streamBytesMaxDefault = String(1_073_741_824);
 interface SiteMeans {
   /** The nats-server. */
   readonly binary: string;
-  /** Of the nats-servers; not of an embedded one. Default: `always`. */
+  /** For the nats-servers; not for an embedded one. Default: `always`. */
   readonly syncInterval?: string | undefined;
   /** The kind of network for topology `networked`. */
   readonly network: NetworkKind;
-  /** How far the gateway is from the store, each way. */
+  /** The gateway's delay to the store, each way. */
   readonly delayMs: number;
 }
 
-/** Rejects when a part does not start; what has started is taken down then. */
+/** Rejects if a part does not start, and stops what has started. */
 export async function createSite(options: SiteOptions, means: SiteMeans): Promise<Site> {
   if (options.topology === "embedded") return await createEmbeddedSite(options, means);
   const store = await createStoreAt(options, means);
@@ -70,8 +70,8 @@ async function createStoreAt(options: SiteOptions, means: SiteMeans): Promise<St
 }
 
 /**
- * Between choosing a port and listening on it somebody else may take it; and nodes of 2.10.27 may
- * take one another for gone from the start.
+ * Another process may take a port between its choice and its use; and nodes of 2.10.27 may consider
+ * one another gone from the start.
  */
 async function createStore(options: SiteOptions, means: SiteMeans): Promise<Store> {
   for (let tries = 1; ; tries++) {

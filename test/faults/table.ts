@@ -1,4 +1,4 @@
-// The tables of the results, as Markdown: one row a run. Computes nothing but widths.
+// The tables of the results, as Markdown: one row per run. Computes only widths.
 
 import type { EffectsResult } from "./effects/scenario.ts";
 import type { ImportResult } from "./import/import-killed.ts";

@@ -1,23 +1,23 @@
-// A TCP proxy before one nats-server, for what networks do: cut, refuse, delay, lose what one side
-// says, go silent both ways or one. Knows just enough of the NATS protocol to drop whole messages:
-// half a one would be another fault than the one meant.
+// A TCP proxy in front of one nats-server, which simulates networks: cut, refuse, delay, lose one
+// side's data, go silent both ways or one. Understands just enough of the NATS protocol to drop
+// whole messages: half a message would be a different fault.
 
 import { createServer, type Server, Socket } from "node:net";
 import type { TcpProxy } from "./scenario.ts";
 
 /**
- * What a direction holds before it takes no more from its sender, whose own buffers then fill, as
- * on a real slow line.
+ * The bytes that a direction holds before it stops reading from its sender, whose own buffers then
+ * fill, as on a real slow line.
  */
 const heldBytesMax = 1_048_576;
 const pieceBytesMax = 16_384;
 
 type Direction = "toServer" | "toClient";
 
-/** How the network is now: one for all connections. */
+/** The state of the network: one for all connections. */
 interface Network {
   isCut: boolean;
-  /** Which directions let nothing pass: to the server, and from it. */
+  /** The directions in which nothing passes: to the server, and from it. */
   stalls: Readonly<Record<Direction, boolean>>;
   dropsReplies: boolean;
   delayMs: number;
@@ -47,7 +47,7 @@ interface TcpProxyOptions {
 const neverStalled = { toServer: false, toClient: false };
 
 /**
- * Listens on a free port of loopback; connects to `upstreamPort` there for each connection it gets.
+ * Listens on a free loopback port; connects to `upstreamPort` there for each connection it gets.
  */
 export async function startTcpProxy(
   upstreamPort: number,
@@ -75,7 +75,7 @@ export async function startTcpProxy(
     const pipes: Pipe[] = [];
     let isOver = false;
 
-    // Across a silent network nobody hears that a connection is opened, or that the other side has
+    // Across a silent network no end learns that a connection is opened, or that the other side has
     // closed it.
     function update(): void {
       const isSilent = network.stalls.toServer || network.stalls.toClient;
@@ -116,7 +116,8 @@ export async function startTcpProxy(
   const listener = createServer(accept);
   const port = await listen(listener);
   const reset = (): void => {
-    // A socket that is being shut down cannot be reset: Node would lose its handle, and never end.
+    // A socket that is being shut down cannot be reset: Node would lose its handle, and never close
+    // it.
     for (const socket of sockets)
       if (socket.writableEnded) socket.destroy();
       else socket.resetAndDestroy();
@@ -154,11 +155,11 @@ function listen(listener: Server): Promise<number> {
 interface PipeOptions {
   readonly network: Network;
   readonly direction: Direction;
-  /** The parts of a chunk that are passed on. */
+  /** The parts of a chunk that are forwarded. */
   readonly filter: (chunk: Buffer) => Buffer[];
 }
 
-/** One direction of one connection. Keeps order, whatever changes on the way. */
+/** One direction of one connection. Keeps the order, whatever changes meanwhile. */
 function createPipe(from: Socket, to: Socket, { network, direction, filter }: PipeOptions): Pipe {
   const held: { bytes: Buffer; arrivedMs: number }[] = [];
   let heldBytes = 0;
@@ -208,7 +209,7 @@ function createPipe(from: Socket, to: Socket, { network, direction, filter }: Pi
 }
 
 /**
- * Passes or drops whole protocol messages of nats-server's. A message is dropped if replies are
+ * Forwards or drops whole protocol messages of nats-server. A message is dropped if replies are
  * being dropped at its first byte.
  */
 function createReplyFilter(network: Network): (chunk: Buffer) => Buffer[] {
@@ -216,7 +217,7 @@ function createReplyFilter(network: Network): (chunk: Buffer) => Buffer[] {
   let payloadBytes = 0;
   let isDropped = false;
 
-  /** How much of the chunk, from `start` on, belongs to the message that is under way. */
+  /** The part of the chunk, from `start` on, that belongs to the current message. */
   function partLength(chunk: Buffer, start: number): number {
     if (payloadBytes > 0) {
       const length = Math.min(payloadBytes, chunk.length - start);

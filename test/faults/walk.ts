@@ -1,8 +1,8 @@
-// What may happen to a cluster in a random walk: several things at a time, to any nodes, of any
-// length. Each begins at once and says how it ends. Two rules keep it to what a store of three
-// replicas must bear: one disk is lost at a time, when all replicas are complete; and a nats-server
-// before 2.12 gets all of it back before anything else happens, because it loses data otherwise
-// (its pull request 7038).
+// The faults of a random walk through a cluster: several at a time, on any nodes, of any length.
+// Each begins at once and returns how it ends. Two rules limit it to what a store of three replicas
+// must survive: one disk is lost at a time, when all replicas are complete; and a nats-server
+// before 2.12 recovers all of it before anything else happens, because it loses data otherwise (its
+// pull request 7038).
 
 import type { TestNatsServer } from "../kit/nats-server.ts";
 import type { Cut, End } from "./cluster-network.ts";
@@ -11,7 +11,7 @@ import type { Random } from "./random.ts";
 
 export interface Step {
   readonly title: string;
-  /** Undoes the step; undefined where healing the network undoes it. */
+  /** Undoes the step; undefined if healing the network undoes it. */
   readonly end?: () => Promise<void> | void;
 }
 
@@ -132,10 +132,10 @@ const steppedDown: StepKind = async ({ cluster, random }) => {
     () => true,
     () => false,
   );
-  return { title: `${stream} ${done ? "steps down" : "has nobody to step down"}` };
+  return { title: `${stream} ${done ? "steps down" : "has no leader to step down"}` };
 };
 
-/** Each entry is as likely as any other; a kind that is listed twice is twice as likely. */
+/** Each entry is equally likely; a kind that is listed twice is twice as likely. */
 export const stepKinds: readonly StepKind[] = [
   pairCut,
   nodeIsolated,

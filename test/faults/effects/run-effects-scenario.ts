@@ -1,5 +1,5 @@
-// Runs one scenario of the effects on a database of one kind: starts both servers, makes the
-// streams, and takes all of it away again.
+// Runs one scenario of the effects on a database of one kind: starts both servers, creates the
+// streams, and removes everything afterwards.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ interface EffectsRunOptions {
 
 const storeBytesMax = 16 * 2 ** 30;
 
-/** Rejects only when the scenario itself cannot be run. */
+/** Rejects only if the scenario itself cannot be run. */
 export async function runEffectsScenario(
   scenario: EffectsScenario,
   { database, form, binary, natsVersion, seed }: EffectsRunOptions,
@@ -31,11 +31,11 @@ export async function runEffectsScenario(
   const begunMonotonicMs = performance.now();
   const program = database === "ClickHouse" ? await findClickHouse() : undefined;
   if (database === "ClickHouse" && program === undefined) {
-    const notes = ["NOT RUN: this host can have no ClickHouse"];
+    const notes = ["NOT RUN: this host cannot run ClickHouse"];
     return { scenario: scenario.name, database, natsVersion, seconds: 0, faults: [], notes };
   }
   const nats = await startNatsServer({ binary, syncInterval: "2m", maxFileStore: storeBytesMax });
-  // Where nothing is of the effects, their files stay empty.
+  // If the scenario does not use the effects, their files stay empty.
   const databases = await startDatabases(database === "PostgreSQL" ? database : "SQLite");
   const clickhouse =
     program === undefined ? undefined : await startClickHouse(program, { merges: false });

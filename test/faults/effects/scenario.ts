@@ -1,5 +1,5 @@
-// What a fault scenario of the effects is: events in the streams, something that goes wrong while
-// they are applied, and in the end the dump of an undisturbed run.
+// A fault scenario of the effects: events in the streams, a fault while they are applied, and at
+// the end the dump of an undisturbed run.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { TestClickHouse } from "../../kit/clickhouse.ts";
@@ -10,18 +10,18 @@ import type { Random } from "../random.ts";
 export interface EffectsContext {
   readonly form: "short" | "full";
   readonly databases: EffectsDatabases;
-  /** The server, where the run is on one. */
+  /** The server, if the run uses one. */
   readonly clickhouse: TestClickHouse | undefined;
-  /** `parquet:` and a folder that is not there yet, where the run is on one. */
+  /** `parquet:` and a folder that does not exist yet, if the run uses one. */
   readonly parquet: string | undefined;
   readonly nats: TestNatsServer;
-  /** Comes back by itself when the server does. */
+  /** Reconnects by itself when the server returns. */
   readonly connection: NatsConnection;
   readonly random: Random;
   note(text: string): void;
 }
 
-/** What a scenario is run on. */
+/** The environment of a scenario. */
 export type TargetKind = DatabaseKind | "ClickHouse" | "Parquet files";
 
 const kinds: readonly DatabaseKind[] = ["SQLite", "PostgreSQL"];
@@ -31,12 +31,12 @@ export function databasesOf({ databases = kinds }: EffectsScenario): readonly Ta
 }
 
 export interface EffectsScenario {
-  /** In kebab-case; begins with `effects-`, or with `sink-` where it is about a sink. */
+  /** In kebab-case; begins with `effects-`, or with `sink-` for a sink scenario. */
   readonly name: string;
   readonly title: string;
-  /** On which it is run; default: on each kind. */
+  /** The databases on which it runs; default: each kind. */
   readonly databases?: readonly TargetKind[];
-  /** The streams are there, and empty. Gives what broke a promise. */
+  /** The streams exist and are empty. Returns the broken promises. */
   run(context: EffectsContext): Promise<readonly string[]>;
 }
 
@@ -45,7 +45,7 @@ export interface EffectsResult {
   readonly database: TargetKind;
   readonly natsVersion: string;
   readonly seconds: number;
-  /** What broke a promise; empty when all held. */
+  /** The broken promises; empty if all held. */
   readonly faults: readonly string[];
   readonly notes: readonly string[];
 }

@@ -1,6 +1,6 @@
-// The import is killed (SIGKILL) while it is under way, twice, and started again each time; then
-// every line of the file is in the stream, once, and in the order of the file. Lines have no uuid,
-// and some of them are equal. A real gateway and nats-server, and a slow half hour is no fault.
+// The import is killed (SIGKILL) twice while it runs, and started again each time; then every line
+// of the file is in the stream, once, and in the order of the file. Lines have no uuid, and some of
+// them are equal. Uses a real gateway and nats-server; half an hour is acceptable.
 
 import { createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -29,7 +29,7 @@ export interface ImportResult {
   readonly scenario: string;
   readonly natsVersion: string;
   readonly seconds: number;
-  /** What broke a promise; empty when all held. */
+  /** The broken promises; empty if all held. */
   readonly faults: readonly string[];
   readonly notes: readonly string[];
 }
@@ -50,10 +50,10 @@ const messagesAhead = 16;
 const storeBytesMax = 4 * 2 ** 30;
 const importMsMax = 600_000;
 const lookAgainMs = 1;
-/** A kill comes up to so long after the import has noted how far it is. */
+/** The maximum delay of a kill after the import has recorded its progress. */
 const killedWithinMs = 40;
 
-/** Rejects only when the scenario itself cannot be run. */
+/** Rejects only if the scenario itself cannot be run. */
 export async function runImportKilled(options: ImportKilledOptions): Promise<ImportResult> {
   const begunMonotonicMs = performance.now();
   const { form, binary, natsVersion, seed } = options;
@@ -101,7 +101,7 @@ export async function runImportKilled(options: ImportKilledOptions): Promise<Imp
   }
 }
 
-/** Each line is there twice, one after the other; the two are two events. */
+/** Each line is there twice in a row; these are two events. */
 function* linesOf(count: number): Generator<string, void, void> {
   for (let from = 0; from < count; from += 1_000) {
     let text = "";
@@ -117,12 +117,12 @@ function* linesOf(count: number): Generator<string, void, void> {
 
 interface KillOptions {
   readonly file: string;
-  /** The lines that are noted as done before the kill. */
+  /** The number of lines recorded as done before the kill. */
   readonly from: number;
   readonly random: Random;
 }
 
-/** Kills the import once so many lines are done; gives how many it had noted then. */
+/** Kills the import once this many lines are done; returns how many it had recorded. */
 async function killed(child: Child, { file, from, random }: KillOptions): Promise<number> {
   const noted = (): number => {
     const stateFile = `${file}.penstock-import`;
@@ -163,6 +163,6 @@ async function faultsOf(connection: NatsConnection, count: number): Promise<stri
   const faults: string[] = [];
   if (stored !== count) faults.push(`${stored} events are stored, of ${count} lines`);
   if (uuids.size !== stored) faults.push(`${stored - uuids.size} events have the uuid of another`);
-  if (outOfOrder > 0) faults.push(`${outOfOrder} events do not stand where their line did`);
+  if (outOfOrder > 0) faults.push(`${outOfOrder} events are not in the order of their lines`);
   return faults;
 }

@@ -1,5 +1,5 @@
-// Runs the scenarios of imports for `npm run faults`. What an import sends is its own load, so each
-// runs once on each nats-server.
+// Runs the scenarios of imports for `npm run faults`. An import sends its own load, so each runs
+// once on each nats-server.
 
 import { type ImportResult, importKilled, runImportKilled } from "./import-killed.ts";
 
@@ -10,7 +10,7 @@ interface ImportPlan {
   readonly seed: number;
 }
 
-/** `failures` gets what could not be run to its end. */
+/** `failures` gets the runs that could not be completed. */
 export async function runImports(
   { imports, binaries, short, seed }: ImportPlan,
   failures: string[],

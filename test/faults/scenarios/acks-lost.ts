@@ -1,4 +1,4 @@
-// Messages arrive and their PubAcks do not, for longer than the ack timeout: every frame is sent
+// Messages arrive but their PubAcks do not, for longer than the ack timeout: every frame is sent
 // again under its message id, and must be stored once.
 
 import { proxyOf } from "../proxied.ts";

@@ -1,5 +1,5 @@
-// Clients that go away at every stage of a request, again and again, beside others that are to
-// notice nothing.
+// Clients that repeatedly disconnect at every stage of a request, alongside others that must not be
+// affected.
 
 import { connect, type Socket } from "node:net";
 import type { Scenario, ScenarioContext } from "../scenario.ts";
@@ -36,7 +36,7 @@ export const clientsAbort: Scenario = {
   },
 };
 
-/** Fulfilled when what was to be sent has left and the connection is reset. */
+/** Resolves when the bytes have been sent and the connection is reset. */
 async function abortAt(
   stage: (typeof stages)[number],
   events: number,

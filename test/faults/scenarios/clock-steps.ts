@@ -1,5 +1,5 @@
-// The wall clock is set back an hour and forward again, as by a time server that finds it wrong:
-// deadlines and retries must not notice.
+// The wall clock is set back an hour and forward again, as by a time server that corrects it:
+// deadlines and retries must not be affected.
 
 import type { Scenario } from "../scenario.ts";
 
@@ -14,7 +14,7 @@ export const clockSteps: Scenario = {
   mayRefuse: false,
   mustRecover: true,
   async run({ clock, faultMs, hold, acknowledged }) {
-    if (clock === undefined) throw new Error("step the clock: there is none");
+    if (clock === undefined) throw new Error("step the clock: the gateway has no settable clock");
     for (const stepMs of [-hourMs, hourMs, hourMs, -hourMs]) {
       clock.stepMs(stepMs);
       await acknowledged(100);

@@ -1,8 +1,7 @@
-// A disk changes a bit in a block of one replica of three, and the node that has it is restarted
-// and made the leader (Jepsen's finding in nats-server 7549). A newer nats-server fetches what it
-// lacks from the others. An older one goes on without the rest of the block, calls itself complete,
-// and readers that come to it are handed fewer events than were acknowledged; the other two
-// replicas have them.
+// A disk flips a bit in a block of one replica of three, and its node is restarted and made the
+// leader (Jepsen's finding in nats-server 7549). A newer nats-server fetches what it lacks from the
+// others. An older one continues without the rest of the block, reports itself complete, and its
+// readers get fewer events than were acknowledged; the other two replicas have them.
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -20,7 +19,7 @@ export const clusterBlockDamaged: Scenario = {
   faultMs: { short: 2_000, full: 10_000 },
   mayRefuse: true,
   mustRecover: true,
-  // The oldest that was seen to keep everything.
+  // The oldest version that was seen to lose nothing.
   knownLoss: { before: "2.15.1", source: "nats-server 7549", isSilent: true },
   async run(context) {
     const cluster = clusterOf(context);
@@ -50,7 +49,7 @@ function damage({ storeDir }: TestNatsServer): string {
   const [first] = readdirSync(folder)
     .filter((name) => name.endsWith(".blk"))
     .sort((left, right) => Number.parseInt(left, 10) - Number.parseInt(right, 10));
-  if (first === undefined) throw new Error("damage a block: there is none");
+  if (first === undefined) throw new Error("damage a block: the stream has no block");
   const bytes = readFileSync(path.join(folder, first));
   const at = Math.floor(bytes.length / 2);
   bytes[at] = bytes[at]! ^ 0x20;

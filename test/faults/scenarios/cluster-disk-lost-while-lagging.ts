@@ -1,9 +1,9 @@
-// A follower is cut off, events are acknowledged by the other two, one of these loses its disk, and
-// for a while only that one and the follower that lags can talk: two of three, of whom neither has
+// A follower is cut off, the other two acknowledge events, one of these loses its disk, and for a
+// while only that one and the lagging follower are connected: two of three, neither of which has
 // the events. nats-server before 2.12 lets them elect a leader (its pull request 7038), and the
-// last node that has the events is cut back to what they have when it returns: no gateway can
-// prevent that. It must tell. A newer nats-server stays without a leader until the last holder is
-// back, and loses nothing.
+// last node that has the events is truncated when it returns. No gateway can prevent that, but it
+// must report it. A newer nats-server stays without a leader until the last holder is back, and
+// loses nothing.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";

@@ -1,6 +1,6 @@
-// Both followers stand still, as virtual machines that are moved do, which packets do not reach
-// meanwhile; the gateway is connected to the leader. Then the leader dies and they go on. All that
-// the leader took meanwhile is on its disk alone, and is cut away when it comes back as a follower.
+// Both followers are frozen, like virtual machines during a migration, and receive no packets; the
+// gateway is connected to the leader. Then the leader is killed and they resume. What the leader
+// took meanwhile is only on its disk, and is truncated when it returns as a follower.
 
 import { besideLeader, liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

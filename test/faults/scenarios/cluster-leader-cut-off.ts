@@ -1,6 +1,6 @@
 // The network between the stream's leader and the other two goes silent while the gateway reaches
-// all three, and is connected to the leader. The others elect another, and nothing tells the
-// gateway but that its server serves nobody: so it has to leave that one.
+// all three, and is connected to the leader. The others elect another. The only sign for the
+// gateway is that its server serves no stream, so it must switch to another one.
 
 import { besideLeader, liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";
@@ -23,7 +23,7 @@ export const clusterLeaderCutOff: Scenario = {
     const startedMs = performance.now();
     await leaderOf(liveStream, others);
     const leaderMs = performance.now() - startedMs;
-    // What the old leader acknowledges has to be committed by the others: so from now on it comes
+    // The others must commit what the old leader acknowledges, so from now on acknowledgements come
     // through one of them.
     await context.hold(context.faultMs);
     await context.acknowledged(100);

@@ -1,7 +1,7 @@
 // The network between the stream's leader and the other two goes silent while the gateway is on the
-// leader's side, twice. The leader goes on taking frames for some seconds and can commit none of
-// them; the others elect another, and what the first had not committed is cut away when they meet
-// again. So nothing of it may be acknowledged, whatever the leader says of it.
+// leader's side, twice. The leader accepts frames for some seconds and can commit none of them; the
+// others elect another, and what the first had not committed is truncated when they reconnect. So
+// none of it may be acknowledged, whatever the leader answers.
 
 import type { End } from "../cluster-network.ts";
 import { besideLeader, liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";

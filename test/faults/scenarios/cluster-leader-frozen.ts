@@ -1,5 +1,5 @@
-// The leader stops for longer than the ack timeout, with its connections open, and wakes up as the
-// leader that it no longer is. What the gateway sent again under another leader must not be stored
+// The leader is frozen for longer than the ack timeout, with its connections open, and resumes
+// although it no longer leads. What the gateway sent again under another leader must not be stored
 // twice, nor in another order.
 
 import { liveStream, recovered, whole } from "../cluster-watch.ts";

@@ -1,7 +1,6 @@
-// The leader gives way to another, as an operator tells it to, three times: no node is lost, so
-// this is to cost nobody anything but the time until the other leads. How long that is, is the
-// recovery's to judge and not the deadline of a request: an election on a machine that has much
-// else to do may take seconds.
+// The leader steps down three times, as on an operator's command: no node is lost, so this must
+// only cost the time until another leads. The recovery time limits that, not the deadline of a
+// request: an election on a busy machine may take seconds.
 
 import { clusterOf, historicalStream, liveStream, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

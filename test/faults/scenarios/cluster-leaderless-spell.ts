@@ -1,7 +1,7 @@
-// All nodes die, and come back with nothing passing between them, so that there is no leader for a
-// while. nats-server answers for a stream all the same when it has had no leader for 10 s, and
-// since 2.15 from less than was acknowledged, the registry of projects included. Whoever has a
-// valid key may be asked to come back later, and may never be turned away.
+// All nodes are killed and return without a connection between them, so that there is no leader for
+// a while. nats-server still answers for a stream once it has had no leader for 10 s, and since
+// 2.15 from less than was acknowledged, including the registry of projects. A client with a valid
+// key may be asked to retry later, but must never be rejected.
 
 import { liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";

@@ -1,14 +1,14 @@
-// All three nodes lose power in the same moment, with whatever was only in memory: before their
-// Raft groups have made a first snapshot, and, in the full form, once more when they have made some
-// and synced their streams. Since 2.15 a replicated stream syncs its Raft log alone and plays it
-// again after such an end (nats-server 8447); older ones sync both. What was acknowledged must be
-// there either way.
+// All three nodes lose power at the same moment, with everything that was only in memory: before
+// their Raft groups have made a first snapshot, and, in the full form, again when they have made
+// some and synced their streams. Since 2.15 a replicated stream syncs only its Raft log and replays
+// it after such an end (nats-server 8447); older ones sync both. Either way, every acknowledged
+// event must be there.
 
 import { clusterOf, recovered, whole } from "../cluster-watch.ts";
 import { cutPowerOf } from "../page-cache.ts";
 import type { Scenario } from "../scenario.ts";
 
-/** Of the full form: longer than it takes nats-server to sync what it has not synced at once. */
+/** In the full form: longer than nats-server takes to sync what it has not synced at once. */
 const syncedMs = 150_000;
 
 export const clusterPagesLostAtOnce: Scenario = {

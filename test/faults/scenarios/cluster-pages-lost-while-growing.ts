@@ -1,7 +1,7 @@
 // Streams of one replica get three, and all nodes lose power while the new replicas are being
-// filled. nats-server loses acknowledged events then: 2.10 lets new replicas lead that have none;
-// 2.15 has made a snapshot of more than is on any disk, and no node may lead for good. So replicas
-// are added in a quiet hour, and the gateway must tell when it goes wrong all the same.
+// filled. nats-server then loses acknowledged events: 2.10 lets empty new replicas lead; 2.15 has
+// made a snapshot of more than is on any disk, and no node may lead for good. So replicas should be
+// added while traffic is low, and the gateway must report a loss.
 
 import { clusterOf, recovered, whole } from "../cluster-watch.ts";
 import { cutPowerOf } from "../page-cache.ts";
@@ -31,7 +31,7 @@ export const clusterPagesLostWhileGrowing: Scenario = {
     await Promise.all(cluster.nodes.map((node) => node.restart()));
     const back = await recovered(context, "power back").catch((error: Error) => error);
     if (back instanceof Error) return context.note(back.message);
-    // What was lost with the power may be the order to grow.
+    // The lost data may include the command to grow.
     await grow(cluster);
     await whole(context);
   },

@@ -1,8 +1,7 @@
-// A follower stands still, events are acknowledged by the other two, one of these loses power and
-// with it what was not on its disk, and for a while only that one and the one that lags are there
-// (Jepsen's finding in nats-server 7567, which lost events with the default sync_interval). With
-// `sync_interval: always` the one that lost power has on its disk what it had agreed to, and must
-// lead.
+// A follower is frozen, the other two acknowledge events, one of these loses power and what was not
+// on its disk, and for a while only that one and the lagging one are up (Jepsen's finding in
+// nats-server 7567, which lost events with the default sync_interval). With `sync_interval: always`
+// the node that lost power has on disk what it had agreed to, and must lead.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { clusterOf, liveStream, recovered, whole } from "../cluster-watch.ts";

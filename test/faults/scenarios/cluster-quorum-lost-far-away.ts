@@ -1,7 +1,7 @@
-// Two nodes of three die, the leader among them, and the gateway is far from all of them. Frames
-// that many requests share are sent again and again meanwhile, so that some requests come to their
-// deadline while a reply is on its way, and others of the same frame when it was just refused: the
-// first may be stored, the second may not, and neither may cost the others a byte.
+// Two nodes of three are killed, the leader among them, and the gateway is far from all of them.
+// Shared frames are sent repeatedly meanwhile, so that some requests reach their deadline while a
+// reply is on its way, and others of the same frame right after a refusal: the first may be stored,
+// the second may not, and neither may remove a byte of the others.
 
 import { whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";
@@ -20,7 +20,7 @@ export const clusterQuorumLostFarAway: Scenario = {
     PENSTOCK_REQUEST_TIMEOUT_MS: "2000",
   },
   faultMs: { short: 3_500, full: 7_000 },
-  // Many connections that each send seldom: a frame has many waiters, each with its own deadline.
+  // Many connections that each send rarely: a frame has many waiters, each with its own deadline.
   shape: {
     singleConnections: 400,
     singlePauseMs: 100,
@@ -34,7 +34,7 @@ export const clusterQuorumLostFarAway: Scenario = {
   },
   delayMs: () => delayMs,
   async run(context) {
-    // When the first of the 200s comes within the life of a frame is chance: so, twice.
+    // It is chance whether the first 200 falls within the life of a frame, so this is done twice.
     for (let time = 0; time < 2; time++) {
       await clusterQuorumLost.run(context);
       await whole(context);

@@ -1,8 +1,8 @@
-// A walk through everything that can happen to a cluster and its network, several things at a time:
-// cuts of every kind, freezes, kills of one node or all, lost disks, step-downs, slow links.
-// Nothing waits for a recovery but every so often, when all is healed and all replicas are
-// complete, which is when a disk may be lost. The same seed is the same walk, but for what the
-// machine adds.
+// A random walk through everything that can happen to a cluster and its network, several faults at
+// a time: cuts of every kind, freezes, kills of one node or all, lost disks, step-downs, slow
+// links. It waits for a recovery only occasionally, when all is healed and all replicas are
+// complete, which is when a disk may be lost. The same seed gives the same walk, except for the
+// machine's timing.
 
 import { networkOf, recovered, whole } from "../cluster-watch.ts";
 import { isOlder } from "../nats-version.ts";
@@ -10,11 +10,11 @@ import { type Random, randomFrom } from "../random.ts";
 import type { Scenario, ScenarioContext } from "../scenario.ts";
 import { diskLost, type Step, type StepKind, stepKinds } from "../walk.ts";
 
-/** Faults at once, at most. */
+/** Maximum number of concurrent faults. */
 const togetherMax = 3;
 const stepsBetweenCalms = 8;
 const diskLossChance = 0.5;
-/** Of the gateway from the store, each way; every other walk is next door. */
+/** The gateway's delay to the store, each way; every other walk has none. */
 const delayMsMax = 50;
 const oldestThatBearsMore = "2.12.0";
 
@@ -30,7 +30,7 @@ export const clusterRandomWalk: Scenario = {
     PENSTOCK_STREAM_BYTES_MAX: String(16 * 1_073_741_824),
   },
   faultMs: { short: 8_000, full: 120_000 },
-  // Enough to meet every fault with requests on their way, and to be read back.
+  // Enough to have requests in flight at every fault, and few enough to be read back.
   shape: {
     singleConnections: 16,
     singlePauseMs: 20,
@@ -71,7 +71,7 @@ export const clusterRandomWalk: Scenario = {
       await begin(stepKinds[Math.floor(random() * stepKinds.length)]!);
       await context.hold(lengthMs(random));
       while (under.length > 0 && (under.length >= togetherMax || random() < 0.4)) {
-        // The network heals as a whole; what it was cut for meanwhile is healed as well.
+        // The network heals as a whole, so all its cuts are healed together.
         const [step] = under.splice(Math.floor(random() * under.length), 1);
         if (step?.end === undefined) cluster.network.heal({ lost: random() < 0.5 });
         else await step.end();
@@ -93,8 +93,7 @@ function isOld({ natsVersion }: ScenarioContext): boolean {
 }
 
 /**
- * A follower of 2.10 can stay behind for good after cuts; then it is restarted, as an operator
- * would.
+ * A follower of 2.10 can lag permanently after cuts; then it is restarted, as an operator would.
  */
 async function complete(context: ScenarioContext): Promise<void> {
   const behind = await whole(context).catch((error: Error) => error);
@@ -108,7 +107,7 @@ async function complete(context: ScenarioContext): Promise<void> {
   await whole(context);
 }
 
-/** From within a round trip to past an election. */
+/** From less than a round trip to more than an election. */
 function lengthMs(random: Random): number {
   return Math.round(10 ** (random() * 2.6) * 25);
 }

@@ -1,12 +1,12 @@
-// Each node is stopped and started, one after the other, as for an upgrade. A node that stops hands
-// its leadership over.
+// Each node is stopped and started, one after another, as for an upgrade. A node that stops
+// transfers its leadership.
 
 import { recovered, whole } from "../cluster-watch.ts";
 import type { Scenario } from "../scenario.ts";
 
 export const clusterRollingRestart: Scenario = {
   name: "cluster-rolling-restart",
-  title: "cluster of three: all nodes are restarted, one after the other",
+  title: "cluster of three: all nodes are restarted, one after another",
   topology: "cluster",
   env: { PENSTOCK_REPLICAS: "3" },
   faultMs: { short: 100, full: 3_000 },

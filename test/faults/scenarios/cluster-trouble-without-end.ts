@@ -1,6 +1,6 @@
-// One thing after the other happens to a cluster, never to two nodes at a time: kills, freezes of
-// any length, stops, step-downs. Faults that fall into the recovery from another are where promises
-// are usually broken. The same seed is the same sequence.
+// A sequence of faults of a cluster, never of two nodes at a time: kills, freezes of any length,
+// stops, step-downs. Promises usually break at faults during the recovery from another. The same
+// seed gives the same sequence.
 
 import { clusterOf, historicalStream, liveStream, recovered, whole } from "../cluster-watch.ts";
 import { type Random, randomFrom } from "../random.ts";
@@ -8,7 +8,7 @@ import type { Scenario, ScenarioContext } from "../scenario.ts";
 
 export const clusterTroubleWithoutEnd: Scenario = {
   name: "cluster-trouble-without-end",
-  title: "cluster of three: kills, freezes, stops and step-downs at random, one after the other",
+  title: "cluster of three: kills, freezes, stops and step-downs at random, one after another",
   topology: "cluster",
   env: { PENSTOCK_REPLICAS: "3", PENSTOCK_ACK_TIMEOUT_MS: "700" },
   faultMs: { short: 8_000, full: 120_000 },
@@ -32,7 +32,7 @@ async function trouble(context: ScenarioContext, random: Random): Promise<void> 
   const node =
     random() < 0.7 ? leader : cluster.nodes[Math.floor(random() * cluster.nodes.length)]!;
   const which = `node ${cluster.nodes.indexOf(node)}, ${node === leader ? "leader" : "perhaps a follower"} of ${stream}`;
-  // From within a round trip to past an election.
+  // From less than a round trip to more than an election.
   const faultMs = Math.round(10 ** (random() * 3) * 8);
   switch (Math.floor(random() * 5)) {
     case 0:

@@ -1,4 +1,4 @@
-// The connection to nats-server is reset under load and refused for a while: what was on its way is
+// The connection to nats-server is reset under load and refused for a while: frames in flight are
 // sent again.
 
 import { proxyOf } from "../proxied.ts";

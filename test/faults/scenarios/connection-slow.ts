@@ -1,5 +1,5 @@
-// The way to nats-server becomes long and narrow: events wait, and those that wait too long are
-// refused, not lost.
+// The connection to nats-server becomes slow and narrow: events wait, and those that wait too long
+// are refused, not lost.
 
 import { proxyOf } from "../proxied.ts";
 import type { Scenario } from "../scenario.ts";

@@ -1,6 +1,6 @@
-// The disk under the store has no byte left, in the middle of writes; then it has room again.
+// The disk under the store becomes full in the middle of writes; then it has room again.
 // nats-server 2.10 switches JetStream off when its disk is full, so an operator restarts it.
-// Without the right to mount a disk, the server's own limit stands for it.
+// Without the right to mount a disk, the server's own limit is used instead.
 
 import type { Scenario } from "../scenario.ts";
 

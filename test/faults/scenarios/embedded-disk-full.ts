@@ -1,6 +1,6 @@
-// The disk under the embedded nats-server has no byte left, twice, in the middle of writes. Once it
-// has room the gateway starts its nats-server again: no operator does anything. Without the right
-// to mount a disk, the nats-server is killed instead.
+// The disk under the embedded nats-server becomes full twice, in the middle of writes. Once it has
+// room the gateway restarts its nats-server, without an operator. Without the right to mount a
+// disk, the nats-server is killed instead.
 
 import type { Scenario } from "../scenario.ts";
 

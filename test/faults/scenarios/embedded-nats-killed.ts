@@ -1,5 +1,4 @@
-// The nats-server that the gateway has embedded dies: the gateway starts it again, and stores what
-// waited.
+// The gateway's embedded nats-server is killed: the gateway restarts it, and stores what waited.
 
 import type { Scenario } from "../scenario.ts";
 

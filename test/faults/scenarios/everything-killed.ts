@@ -1,5 +1,5 @@
-// Gateway and nats-server die in the same moment, as on one machine that loses its memory, and come
-// back one after the other.
+// Gateway and nats-server are killed at the same moment, as on one machine that loses its memory,
+// and return one after another.
 
 import type { Scenario } from "../scenario.ts";
 

@@ -1,5 +1,4 @@
-// The gateway dies in the middle of everything and is started again: what it had acknowledged is in
-// the streams.
+// The gateway is killed under load and started again: what it had acknowledged is in the streams.
 
 import type { Scenario } from "../scenario.ts";
 

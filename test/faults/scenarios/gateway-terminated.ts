@@ -1,5 +1,6 @@
-// The gateway is stopped under load, as in every roll-out: it answers what it has accepted, then ends
-// by itself. While nats-server stands still, what it accepted waits for its acknowledgements first.
+// The gateway is stopped under load, as in every deployment: it answers what it has accepted, then
+// ends by itself. While nats-server is frozen, accepted requests wait for their acknowledgements
+// first.
 
 import type { Scenario } from "../scenario.ts";
 
@@ -8,7 +9,7 @@ const terminated = {
   mayRefuse: true,
   mustRecover: false,
   mayLoseConnections: true,
-  // A request that arrives while the connections are being closed may go without.
+  // A request that arrives while the connections are being closed may get no answer.
   answersLostMax: 3,
 } as const;
 
@@ -23,8 +24,8 @@ export const gatewayTerminated: Scenario = {
       await gateway.kill("SIGTERM");
       await hold(faultMs);
       await gateway.restart();
-      // More than the first to be back get: who is still connecting when the gateway stops
-      // listening has not been taken.
+      // More connections than the first to return: a client that is still connecting when the
+      // gateway stops listening has not been accepted.
       await acknowledged(3_000);
     }
   },
@@ -33,7 +34,7 @@ export const gatewayTerminated: Scenario = {
 export const gatewayTerminatedWhileFrozen: Scenario = {
   ...terminated,
   name: "gateway-terminated-while-frozen",
-  title: "the gateway is stopped (SIGTERM) while nats-server stands still",
+  title: "the gateway is stopped (SIGTERM) while nats-server is frozen",
   env: { PENSTOCK_ACK_TIMEOUT_MS: "500" },
   faultMs: { short: 700, full: 3_000 },
   async run({ store, gateway, faultMs, hold }) {

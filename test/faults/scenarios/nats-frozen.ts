@@ -1,5 +1,5 @@
-// nats-server stands still. For less than a request may take, as during a long pause of its disk,
-// frames wait and are sent again. For longer, clients get an unknown outcome and send again.
+// nats-server is frozen. For less than the request deadline, as during a long pause of its disk,
+// frames wait and are sent again. For longer, clients get an unknown outcome and retry.
 
 import type { Scenario } from "../scenario.ts";
 
@@ -18,7 +18,7 @@ const frozen = {
 export const natsFrozenBriefly: Scenario = {
   ...frozen,
   name: "nats-frozen-briefly",
-  title: "nats-server stands still (SIGSTOP) for less than the request deadline",
+  title: "nats-server is frozen (SIGSTOP) for less than the request deadline",
   env: { PENSTOCK_ACK_TIMEOUT_MS: "500", PENSTOCK_REQUEST_TIMEOUT_MS: "20000" },
   faultMs: { short: 1_500, full: 3_000 },
 };
@@ -26,7 +26,7 @@ export const natsFrozenBriefly: Scenario = {
 export const natsFrozenLong: Scenario = {
   ...frozen,
   name: "nats-frozen-long",
-  title: "nats-server stands still (SIGSTOP) for longer than the request deadline",
+  title: "nats-server is frozen (SIGSTOP) for longer than the request deadline",
   env: { PENSTOCK_ACK_TIMEOUT_MS: "300", PENSTOCK_REQUEST_TIMEOUT_MS: "1000" },
   faultMs: { short: 2_500, full: 12_000 },
 };

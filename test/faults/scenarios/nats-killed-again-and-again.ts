@@ -1,5 +1,5 @@
-// nats-server dies soon after each start, as under a supervisor that restarts it at once: what was
-// in flight is sent to several of its lives.
+// nats-server is killed soon after each start, as under a supervisor that restarts it at once:
+// frames in flight are sent to several of its processes.
 
 import type { Scenario } from "../scenario.ts";
 

@@ -1,4 +1,4 @@
-// nats-server dies as in an out-of-memory kill and comes back with the store it left.
+// nats-server is killed, as when out of memory, and returns with the store it left.
 
 import type { Scenario } from "../scenario.ts";
 

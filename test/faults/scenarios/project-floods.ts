@@ -19,8 +19,8 @@ const flood = {
 } as const;
 
 /**
- * Anyone with the public key of a project sends bursts of large batches, which compress a
- * hundredfold, and a small event before each. It ends where the project's share does.
+ * A client with the public key of a project sends bursts of large batches, which compress a
+ * hundredfold, and a small event before each. It is stopped at the project's share.
  */
 export const projectFloodsInBursts: Scenario = {
   ...flood,
@@ -51,7 +51,7 @@ export const projectFloodsInBursts: Scenario = {
 };
 
 /**
- * A project has three fifths of a stream when another one floods what is left. Neither it nor the
+ * A project has three fifths of a stream when another one floods the rest. Neither it nor the
  * projects of the load may be refused for that.
  */
 export const projectHasMuchBesideFlood: Scenario = {
@@ -76,13 +76,13 @@ export const projectHasMuchBesideFlood: Scenario = {
 };
 
 /**
- * A project has most of a stream. Another one has sent single events, and now sends batches beside
- * the single events of a third. None of the two may be taken to have more than it has.
+ * A project has most of a stream. Another one has sent single events, and now sends batches
+ * alongside the single events of a third. Neither may be charged more than it has.
  */
 export const projectWithLittleBesideFlood: Scenario = {
   ...flood,
   name: "project-with-little-beside-flood",
-  title: "projects with single events and batches store little beside one that has much",
+  title: "projects with single events and batches store little alongside one that has much",
   faultMs: { short: 1_000, full: 20_000 },
   async run(context) {
     const filled = 0.7;

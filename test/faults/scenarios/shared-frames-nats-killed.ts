@@ -1,6 +1,5 @@
-// As nats-killed, with all that is set otherwise by default: frames that hold events of several
-// projects, several partitions, two workers, and a small window, so that much waits when
-// nats-server dies.
+// Like nats-killed, with non-default settings: frames that hold events of several projects, several
+// partitions, two workers, and a small window, so that much waits when nats-server is killed.
 
 import type { Scenario } from "../scenario.ts";
 

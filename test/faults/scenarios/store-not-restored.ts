@@ -1,5 +1,6 @@
-// nats-server restarts with less room than the streams are promised, and so without them; then with
-// enough. The gateway must not put new streams in their place, nor take the missing ones for full.
+// nats-server restarts with less room than the streams require, and so without them; then with
+// enough. The gateway must not create new streams in their place, nor report the missing ones as
+// full.
 
 import type { Scenario } from "../scenario.ts";
 
@@ -13,7 +14,7 @@ export const storeNotRestored: Scenario = {
   async run({ store, faultMs, hold, untilRefused }) {
     const [node] = store.nodes;
     await node!.restart({ maxFileStore: 1_048_576 });
-    // nats-server 2.10 answers as one without streams does, 2.15 that it has no room.
+    // nats-server 2.10 answers as if it had no streams, 2.15 that it has no room.
     await untilRefused("503 ");
     await hold(faultMs);
     await node!.restart();

@@ -1,4 +1,4 @@
-// The streams fill to their limit in bytes, since nobody empties them; then a client does.
+// The streams fill to their limit in bytes because no client empties them; then one does.
 
 import type { Scenario } from "../scenario.ts";
 

@@ -1,5 +1,5 @@
-// One of two workers dies; its connections go with it, and the other one takes what comes until
-// there is another in its place.
+// One of two workers is killed with its connections, and the other takes all requests until it is
+// replaced.
 
 import type { Scenario } from "../scenario.ts";
 
@@ -18,7 +18,7 @@ export const workerKilled: Scenario = {
   async run({ gateway, faultMs, hold, acknowledged }) {
     for (let worker = 0; worker < 2; worker++) {
       const pid = gateway.workers()[worker];
-      if (pid === undefined) throw new Error("kill a worker: there is none");
+      if (pid === undefined) throw new Error("kill a worker: the gateway has no worker");
       process.kill(pid, "SIGKILL");
       await acknowledged(50);
       await hold(faultMs);
@@ -29,7 +29,7 @@ export const workerKilled: Scenario = {
         await hold(pollMs)
       ) {
         if (performance.now() > deadline)
-          throw new Error("kill a worker: there is none in its place");
+          throw new Error("kill a worker: it was not replaced");
       }
     }
   },

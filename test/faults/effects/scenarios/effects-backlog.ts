@@ -1,5 +1,5 @@
-// Millions of events wait when the writer starts. It works them off in order, and its memory does
-// not grow with them: people and groups become more, and what is kept of them in memory does not.
+// Millions of events wait when the writer starts. It processes them in order, and its memory does
+// not grow with them: the number of people and groups grows, but not their cache.
 
 import { readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
@@ -19,11 +19,11 @@ const projectId = "backlog";
 const stream = "PENSTOCK_LIVE_0";
 const startMs = Date.UTC(2026, 10, 20, 12);
 const sampleMs = 250;
-/** Nothing is applied for so long: it has stopped. */
+/** If nothing is applied for this long, the writer has stopped. */
 const stillMsMax = 60_000;
 const mebibyte = 1_048_576;
 const kibibyte = 1_024;
-/** What the second half may take more than the first, whose caches fill up. */
+/** How much more memory the second half may take than the first, in which caches fill. */
 const growthMax = 1.3;
 const growthBytesMin = 96 * mebibyte;
 
@@ -34,7 +34,7 @@ interface Sample {
 
 export const effectsBacklog: EffectsScenario = {
   name: "effects-backlog",
-  title: "millions of events wait: they are worked off, and memory does not grow with them",
+  title: "a backlog of millions of events is processed without growing memory",
   async run(context) {
     const { databases, form, nats, note } = context;
     const frames = events[form] / eventsInFrame;
@@ -62,10 +62,10 @@ export const effectsBacklog: EffectsScenario = {
   },
 };
 
-/** A tenth of the events is of new people, a third sets a property, one in fifty links two ids. */
+/** A tenth of the events are of new people, a third set a property, one in fifty links two ids. */
 function eventOf(index: number): TestEvent {
   const uuid = `00000000-0000-4000-8000-${index.toString(16).padStart(12, "0")}`;
-  // A thousand a second, as a gateway of some traffic takes them.
+  // A thousand a second, as a gateway with some traffic receives them.
   const receivedAtMs = startMs + index;
   const event = { uuid, receivedAtMs, distinctId: `user-${(index * 7_919) % 50_000}` };
   const properties = { $current_url: "https://example.com/pricing?plan=pro", $lib: "web" };
@@ -99,7 +99,7 @@ async function fill({ connection }: EffectsContext, frames: number): Promise<voi
   await Promise.all(waiting);
 }
 
-/** Its memory along the way, until all frames are applied. Rejects when it stands still. */
+/** Samples its memory until all frames are applied. Rejects if there is no progress. */
 async function sampled(reader: OpenReader, pid: number, frames: number): Promise<Sample[]> {
   const samples: Sample[] = [];
   let movedMonotonicMs = performance.now();
@@ -115,7 +115,7 @@ async function sampled(reader: OpenReader, pid: number, frames: number): Promise
   return samples;
 }
 
-/** Until there are tables, nothing is applied. */
+/** Until the tables exist, nothing is applied. */
 async function appliedTo(reader: OpenReader): Promise<number> {
   const applied = await reader.applied().catch(() => []);
   return applied.find((one) => one.stream === stream)?.sequence ?? 0;

@@ -1,5 +1,5 @@
-// The writer dies at random points while events come, and now and then nats-server or PostgreSQL
-// with it: each event has its effects once.
+// The writer is killed at random points while events arrive, and sometimes nats-server or
+// PostgreSQL with it: each event has its effects once.
 
 import type { StorePlace } from "../../../../src/readers/effects/store/open.ts";
 import { openedStore } from "../../../kit/effects-databases.ts";
@@ -12,10 +12,10 @@ import type { EffectsContext, EffectsScenario } from "../scenario.ts";
 const kills = { short: 3, full: 200 };
 const framesOfKill = 25;
 const batchEvents = 12;
-/** It is killed after so many lines of its own at most, and so much later. */
+/** It is killed after at most this many lines of output, and at most this delay. */
 const linesMax = 18;
 const delayMsMax = 8;
-/** Of so many deaths of the writer, one is not its alone. */
+/** In one of this many kills of the writer, a server is killed too. */
 const shared = { nats: 5, postgres: 7 };
 const applyMsMax = 120_000;
 
@@ -31,7 +31,7 @@ export const effectsKilled: EffectsScenario = {
     const store = await openedStore(place);
     const whole = await openedStore(await databases.newDatabase());
     try {
-      // What is left is applied by a writer that lives.
+      // A writer that is not killed applies the rest.
       const dump = await undisturbedDump(store, { connection }, applyMsMax);
       const expected = await undisturbedDump(whole, { connection }, applyMsMax);
       const { persons, incidents } = await store.reader.totals();
@@ -46,7 +46,7 @@ export const effectsKilled: EffectsScenario = {
   },
 };
 
-/** Gives how often a commit was said to begin or to end. */
+/** Returns the number of printed commit begins and ends. */
 async function oneDeath(context: EffectsContext, place: StorePlace, nth: number): Promise<number> {
   const { connection, databases, nats, random } = context;
   await storeFrames(connection, randomFrames(random, { count: framesOfKill }));

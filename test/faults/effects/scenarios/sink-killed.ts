@@ -1,6 +1,6 @@
-// A sink dies at random points while events come, and now and then nats-server or the database with
-// it: each event is in the database once. Each message has a line that is no record, too: nothing
-// tells it from itself, so that what is written twice is there twice.
+// A sink is killed at random points while events arrive, and sometimes nats-server or the database
+// with it: each event is in the database once. Each message also has a line that is not a record:
+// nothing deduplicates it, so if it is written twice, it is there twice.
 
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
@@ -17,18 +17,18 @@ import type { EffectsContext, EffectsScenario } from "../scenario.ts";
 
 const kills = { short: 6, full: 200 };
 const framesOfKill = 25;
-/** Few, so that there is much to be killed in. At the end all that is left is written at once. */
+/** Few, so that there are many batches to be killed in. At the end the rest is written at once. */
 const batchEvents = 12;
-/** A batch, and the message that was more than it takes. */
+/** A batch, and the message that exceeded it. */
 const twiceMax = batchEvents + 8;
 const lastBatchEvents = 2_000;
-/** It is killed after so many lines of its own at most, and so much later: files take a while. */
+/** It is killed after at most this many lines of output, and this delay: files take a while. */
 const linesMax = 14;
 const delayMsMax = { commit: 8, files: 250 };
-/** Once in so many deaths of the sink, a server dies with it, or stands still for a moment. */
+/** In one of this many kills of the sink, a server is killed with it, or frozen for a moment. */
 const shared = { nats: 3, database: 4, frozen: 5 };
 const frozenMs = 50;
-/** nats-server may have been killed a moment ago. */
+/** nats-server may just have been killed. */
 const questionMs = 10_000;
 const writtenMsMax = 120_000;
 
@@ -44,7 +44,7 @@ export const sinkKilled: EffectsScenario = {
     let said = 0;
     for (let nth = 1; nth <= kills[form]; nth++)
       said += await oneDeath(context, { url, nth, frames });
-    // What is left is written by one that lives, while another one stands by.
+    // A sink that is not killed writes the rest, while another one stands by.
     const last = { natsUrl: nats.url, url, batchEvents: lastBatchEvents };
     const both = [1, 2].map(() => startSinkProcess(last));
     try {
@@ -61,19 +61,19 @@ export const sinkKilled: EffectsScenario = {
     note(
       `${kills[form]} kills, ${said} begins and ends of commits before them, ${found.length} events, ${twice} of them written twice`,
     );
-    const lines = `${rejected.count} lines put aside, of ${rejected.places} places; ${frames.length} were sent`;
+    const lines = `${rejected.count} lines rejected, of ${rejected.places} places; ${frames.length} were sent`;
     const isRight = rejected.count === frames.length && rejected.places === frames.length;
     const faults = isRight ? [] : [lines];
-    // What a client sends again is told only soon after the first one.
+    // A client's repeat is recognised only soon after the first event.
     if (context.parquet !== undefined)
       return [...faults, ...apartAt(expected, [...new Set(found)]), ...tooOften(frames, found)];
-    // ClickHouse may begin with one insert of a dead sink late; FINAL, as asked above, hides more.
+    // ClickHouse may start one insert of a dead sink late; FINAL, as queried above, hides more.
     if (twice > twiceMax) faults.push(`${twice} rows are there twice`);
     return [...faults, ...apartAt(expected, found)];
   },
 };
 
-/** Gives how often a commit was said to begin or to end. */
+/** Returns the number of printed commit begins and ends. */
 async function oneDeath(
   { connection, databases, clickhouse, parquet, nats, random }: EffectsContext,
   {
@@ -112,7 +112,7 @@ async function untilWritten(connection: NatsConnection, url: string): Promise<vo
   const deadline = performance.now() + writtenMsMax;
   let last: Record<string, number> | undefined;
   while (last === undefined) {
-    // What was asked while nats-server came back may never be answered.
+    // Requests sent while nats-server returned may never be answered.
     last = await lastSequences(manager).catch((error: Error) => {
       if (performance.now() > deadline) throw error;
       return undefined;
@@ -134,7 +134,7 @@ async function lastSequences(manager: JetStreamManager): Promise<Record<string, 
   return last;
 }
 
-/** Whoever sends an event again may have it twice, and nobody else. */
+/** Only events that were sent repeatedly may be there twice. */
 function tooOften(frames: readonly TestFrame[], found: readonly string[]): string[] {
   const sent = new Map<string, number>();
   for (const frame of frames) {
@@ -152,7 +152,7 @@ function tooOften(frames: readonly TestFrame[], found: readonly string[]): strin
   return [];
 }
 
-/** How many there are, and the first place where they differ. */
+/** The number of events, and the first difference. */
 function apartAt(expected: readonly string[], found: readonly string[]): string[] {
   const at = expected.findIndex((line, index) => line !== found[index]);
   return [

@@ -1,6 +1,6 @@
-// A sink to PostHog dies at random points while events come and the upstream is in trouble now and
-// then: each event is there, in the order of its project and lane, and what is there more than once
-// has the same uuid. Each message has a line that is no record, too, which is put aside once.
+// A sink to PostHog is killed at random points while events arrive and the upstream sometimes
+// fails: each event arrives in the order of its project and lane, and repeats have the same uuid.
+// Each message also has a line that is not a record, which is rejected once.
 
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -15,11 +15,11 @@ import type { EffectsContext, EffectsScenario } from "../scenario.ts";
 const kills = { short: 12, full: 200 };
 const framesOfKill = 25;
 const batchEvents = 12;
-/** Batches of which nobody knows when it dies, and frames that make a batch larger. */
+/** Batches of unknown outcome when it is killed, and frames that enlarge a batch. */
 const repeatedMax = 5 * (batchEvents + 8);
 const linesMax = 14;
 const delayMsMax = 20;
-/** Once in so many deaths nats-server dies with it. */
+/** In one of this many kills nats-server is killed with it. */
 const natsToo = 5;
 const writtenMsMax = 120_000;
 
@@ -53,7 +53,7 @@ export const sinkPosthogKilled: EffectsScenario = {
       return [
         ...(repeated > most ? [`${repeated} events were sent again, ${most} may be`] : []),
         ...apartIn(upstream, frames),
-        ...(asideIn(folder).size === frames.length ? [] : ["lines put aside more than once"]),
+        ...(asideIn(folder).size === frames.length ? [] : ["lines rejected more than once"]),
       ];
     } finally {
       await upstream.stop();
@@ -85,7 +85,7 @@ function withBrokenLine(frame: TestFrame): TestFrame {
   return { ...frame, text: [...lines, `broken ${messageId}`, ""].join("\n") };
 }
 
-/** The places of the lines that were put aside; throws where one is there twice. */
+/** The places of the rejected lines; throws if one is there twice. */
 function asideIn(folder: string): Set<string> {
   const lines = readFileSync(path.join(folder, "aside.ndjson"), "utf8").split("\n").slice(0, -1);
   const places = lines.map((line) => {
@@ -93,11 +93,11 @@ function asideIn(folder: string): Set<string> {
     return `${stream} ${sequence} ${at}`;
   });
   const single = new Set(places);
-  if (single.size !== places.length) throw new Error("a line was put aside twice");
+  if (single.size !== places.length) throw new Error("a line was rejected twice");
   return single;
 }
 
-/** Until the broken line of each message is put aside, and with it all that came before. */
+/** Waits until the invalid line of each message is rejected, and with it everything before it. */
 async function untilAside(folder: string, count: number): Promise<void> {
   const deadline = performance.now() + writtenMsMax;
   for (;;) {
@@ -147,7 +147,7 @@ function repeatedIn(upstream: TestUpstream, frames: readonly TestFrame[]): numbe
   return count(takenBy(upstream)) - count(sentBy(frames));
 }
 
-/** Where the events, each where it came first, are others than were sent, or in another order. */
+/** The differences from the sent events, each counted at its first arrival, in content or order. */
 function apartIn(upstream: TestUpstream, frames: readonly TestFrame[]): string[] {
   const taken = takenBy(upstream);
   return [...sentBy(frames)].flatMap(([name, uuids]) => {
