@@ -8,7 +8,7 @@ import { anchorsOf, blocksOf, markdownFiles, proseOf, read, root } from "./docs/
 
 const files = markdownFiles();
 
-/** What `check` finds in each Markdown file, as "file: finding". */
+/** The findings of `check` in each Markdown file, as "file: finding". */
 function findings(check: (file: string) => readonly string[]): string[] {
   return files.flatMap((file) => check(file).map((finding) => `${file}: ${finding}`));
 }
@@ -39,7 +39,7 @@ test("the map in the README names every page of docs/", () => {
 });
 
 test.each(["docs/ARCHITECTURE.md", "docs/internals/decisions.md", "docs/internals/lifecycles.md"])(
-  "the files that %s names are there",
+  "the files that %s names exist",
   (file) => {
     const named = [...read(file).matchAll(/`([\w./-]+\/[\w.-]+\.(?:ts|cc|md))`/g)].map(
       ([, at = ""]) => at,

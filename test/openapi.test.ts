@@ -1,6 +1,6 @@
-// docs/openapi.yaml against a gateway that runs: every answer has the status, headers, content type and
-// shape the file gives for its path and method; what the file gives is answered; and bodies match
-// the schema of what they are, and of nothing else.
+// docs/openapi.yaml against a running gateway: every answer has the documented status, headers,
+// content type and shape for its path and method; every documented answer occurs; and bodies match
+// only their own schema.
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -42,20 +42,20 @@ let gateway = await gatewayForFile({
 let project = await gateway.project();
 const observed = new Observed();
 
-/** Sends it, holds the answer against the file, and gives its status. */
+/** Sends it, checks the answer against the file, and returns its status. */
 async function answered(at: string, asked: Asked, base = gateway.url): Promise<number> {
   const answer = await ask(base + at, asked);
   observed.note(at, (asked.method ?? "GET").toLowerCase(), answer);
   return answer.status;
 }
 
-/** The code of requests that an upstream answers, of which no event is one. */
+/** The code of requests that an upstream answers; none is an event. */
 const ofNoEvent = "upstream_unavailable";
 
-describe("openapi says what is answered", () => {
-  test("it is valid by the schema of OpenAPI 3.1", async () => {
+describe("openapi describes the answers", () => {
+  test("is valid by the schema of OpenAPI 3.1", async () => {
     const ajv = new Ajv2020({ strict: false, validateFormats: false });
-    // Ajv finds another anchor than the one that is meant.
+    // Ajv finds another anchor than the intended one.
     const schema = JSON.parse(
       JSON.stringify(openapiV31).replaceAll('"$dynamicRef":"#meta"', '"$ref":"#/$defs/schema"'),
     );
@@ -77,7 +77,7 @@ describe("openapi says what is answered", () => {
   const v1Paths = endpoints.filter(([, route]) => route === "v1").map(([at]) => at);
   const adminPaths = ["/", "/live", "/metrics", "/livez", "/readyz"];
 
-  test("it knows every path that the code does, and no other", () => {
+  test("lists every path of the code, and no other", () => {
     const known = Object.keys(api.paths).filter((template) => template !== "/{other}");
     const eitherWay = sdkPaths.flatMap((one) => (one === "/" ? [one] : [one, `${one}/`]));
     expect(known.toSorted()).toEqual(
@@ -88,7 +88,7 @@ describe("openapi says what is answered", () => {
     expect(known.filter(isOnAdminPort).toSorted()).toEqual(adminPaths.toSorted());
   });
 
-  test("it knows every error code, by its status, and no other", () => {
+  test("lists every error code, by its status, and no other", () => {
     const named = { ...errorTable } as Record<string, unknown>;
     const { properties } = api.components.schemas["Problem"] as {
       properties: { code: { enum: string[] } };
@@ -106,7 +106,7 @@ describe("openapi says what is answered", () => {
     }
   });
 
-  test("every path answers every method as it says", async () => {
+  test("every path answers every method as documented", async () => {
     for (const template of Object.keys(api.paths)) {
       const bases = [
         ...(isOnPublicPort(template) ? [gateway.url] : []),
@@ -122,7 +122,7 @@ describe("openapi says what is answered", () => {
   const publicPaths = Object.keys(api.paths).filter(isOnPublicPort);
   const longBody = " ".repeat(1_048_577);
 
-  test("preflights mirror what is asked for", async () => {
+  test("preflights mirror the requested headers", async () => {
     const headers = {
       Origin: "http://shop.example",
       "Access-Control-Request-Headers": "content-type",
@@ -132,7 +132,7 @@ describe("openapi says what is answered", () => {
     }
   });
 
-  test("a request whose framing is at fault is refused on every path, with every method", async () => {
+  test("a request with invalid framing is rejected on every path, with every method", async () => {
     for (const template of publicPaths) {
       for (const method of methods) {
         const asked = { method: method.toUpperCase(), isFramedBadly: true };
@@ -145,7 +145,7 @@ describe("openapi says what is answered", () => {
     }
   });
 
-  test("a body that is too long is refused where a short one makes no difference, and no route is found by it", async () => {
+  test("a body that is too long is rejected even if a short one is ignored, and does not change the route", async () => {
     for (const template of publicPaths.filter((one) =>
       sdkPaths.includes(one.replace(/(?<=.)\/$/, "")),
     )) {
@@ -180,7 +180,7 @@ describe("openapi says what is answered", () => {
       () => ({ body: many([single, ...Array(30).fill({ ...single, properties: 1 })]) }),
     ],
     ["errors in all", 400, () => ({ body: many([{ ...single, properties: 1 }]) })],
-    ["no JSON", 400, () => ({ body: "{" })],
+    ["invalid JSON", 400, () => ({ body: "{" })],
     ["no body", 400, () => ({ body: "" })],
     ["an unknown key", 401, () => ({ body: JSON.stringify({ api_key: "phc_nobody", ...single }) })],
     ["no key", 401, () => ({ body: JSON.stringify(single) })],
@@ -190,11 +190,7 @@ describe("openapi says what is answered", () => {
       413,
       () => ({ body: many([{ ...single, properties: { x: "x".repeat(70_000) } }]) }),
     ],
-    [
-      "an encoding nobody knows",
-      415,
-      () => ({ body: "?", headers: { "Content-Encoding": "rot13" } }),
-    ],
+    ["an unknown encoding", 415, () => ({ body: "?", headers: { "Content-Encoding": "rot13" } })],
   ];
 
   test.each(posts)("POST: %s", async (_, status, asked) => {
@@ -210,10 +206,10 @@ describe("openapi says what is answered", () => {
       () => ({ body: v1Body([v1Event(), v1Event({ timestamp: 1 }), v1Event({ event: "" })]) }),
     ],
     ["no uuid", 400, () => ({ body: v1Body([{ ...v1Event(), uuid: undefined }]) })],
-    ["no JSON", 400, () => ({ body: "{" })],
+    ["invalid JSON", 400, () => ({ body: "{" })],
     ["no body", 400, () => ({ body: "" })],
     [
-      "a header that is none",
+      "an invalid header",
       400,
       () => ({ body: v1Body([v1Event()]), headers: { "PostHog-Attempt": "x" } }),
     ],
@@ -223,11 +219,7 @@ describe("openapi says what is answered", () => {
       () => ({ body: v1Body([v1Event()]), headers: { Authorization: "Bearer phc_nobody" } }),
     ],
     ["a body too large", 413, () => ({ body: " ".repeat(1_048_577) })],
-    [
-      "an encoding nobody knows",
-      415,
-      () => ({ body: "?", headers: { "Content-Encoding": "rot13" } }),
-    ],
+    ["an unknown encoding", 415, () => ({ body: "?", headers: { "Content-Encoding": "rot13" } })],
   ];
 
   test.each(v1Posts)("POST of the newer protocol: %s", async (_, status, asked) => {
@@ -238,7 +230,7 @@ describe("openapi says what is answered", () => {
     }
   });
 
-  /** A request of so many events at a path that converts bodies. */
+  /** A request of this many events at a path that converts bodies. */
   function convertible(at: string, count = 1, key = project.key): Asked {
     const headers = { Authorization: `Bearer ${key}` };
     if (conversionAt(at) === "otlp") {
@@ -252,7 +244,7 @@ describe("openapi says what is answered", () => {
     return { method: "POST", body, headers: { ...headers, ...type } };
   }
 
-  test("bodies in other forms", async () => {
+  test("bodies in other formats", async () => {
     for (const at of convertedPaths) {
       const asked = convertible(at);
       expect(await answered(at, asked)).toBe(200);
@@ -283,7 +275,7 @@ describe("openapi says what is answered", () => {
     expect(await answered("/e/?data=%7B%7D", {})).toBe(401);
   });
 
-  test("what SDKs ask for beside", async () => {
+  test("other requests of SDKs", async () => {
     for (const at of [
       "/flags/?v=2",
       "/flags/?v=2&config=true",
@@ -308,7 +300,7 @@ describe("openapi says what is answered", () => {
     }
   });
 
-  test("the admin port where it refuses", async () => {
+  test("rejections of the admin port", async () => {
     const elsewhere = { Host: "elsewhere.example" };
     for (const method of ["GET", "HEAD"]) {
       expect(await answered("/", { method, headers: elsewhere }, gateway.adminUrl)).toBe(403);
@@ -336,7 +328,7 @@ describe("openapi says what is answered", () => {
     await server.close();
   });
 
-  test("a 429 past a project's limits", async () => {
+  test("a 429 beyond a project's limits", async () => {
     await gateway.limit(project, { eventsPerSecond: 0.001, burstSeconds: 1 });
     const asked = { method: "POST", body: many(Array.from({ length: 90 }, () => single)) };
     try {
@@ -427,28 +419,28 @@ describe("openapi says what is answered", () => {
     ],
     ["an empty batch", { api_key: "k", batch: [] }, "Batch"],
     ["an array", [{ api_key: "k", ...single }, { $token: "k", ...single }, single], "Events"],
-  ])("%s is one thing and not another", (_, body, name) => {
+  ])("%s matches only its own schema", (_, body, name) => {
     expect(bodies.filter((one) => isA(one, body))).toEqual([name]);
     expect(faultsOf(requestSchema("/batch/"), body)).toEqual([]);
   });
 
   test.each<[string, unknown]>([
-    ["a batch that is no array", { api_key: "k", batch: "x" }],
-    ["an array of what is no event", ["x"]],
-    ["a key that is no string", { api_key: 1, ...single }],
-    ["a key in the properties that is no string", { ...single, properties: { token: 1 } }],
-    ["a key of an array that is no string", [{ ...single, $token: 1 }]],
-    ["properties that are no object", { api_key: "k", ...single, properties: [] }],
-  ])("%s is none of them", (_, body) => {
+    ["a batch that is not an array", { api_key: "k", batch: "x" }],
+    ["an array of something that is not an event", ["x"]],
+    ["a key that is not a string", { api_key: 1, ...single }],
+    ["a key in the properties that is not a string", { ...single, properties: { token: 1 } }],
+    ["a key of an array that is not a string", [{ ...single, $token: 1 }]],
+    ["properties that are not an object", { api_key: "k", ...single, properties: [] }],
+  ])("%s matches none of them", (_, body) => {
     expect(faultsOf(requestSchema("/batch/"), body)).not.toEqual([]);
   });
 
-  // The last of this file: all the others have asked.
-  test("there is nothing in it that is not answered", () => {
+  // The last of this file, after all other requests.
+  test("describes no answer that did not occur", () => {
     expect(observed.missing()).toEqual([]);
   });
 
-  test("an answer that it does not describe is found", () => {
+  test("finds an answer that is not described", () => {
     const answer = (status: number, text = "", headers: Answered["headers"] = {}): Answered => ({
       status,
       headers,

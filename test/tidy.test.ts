@@ -32,10 +32,10 @@ function read(file: string): string {
 
 const sources = filesBelow("src").filter((file) => file.endsWith(".ts"));
 
-// Which folders of src a folder may import from, besides itself; the longest name that fits counts.
-// platform is the ground floor, records stands on it. The data path of the gateway (http, intake,
-// publish) and its store side (streams, projects) do not know each other, nor the readers. admin,
-// live and commands may show anything. app wires, and only main.ts imports it.
+// The folders of src that a folder may import from, besides itself; the longest matching name
+// applies. platform is the base, and records uses it. The data path of the gateway (http, intake,
+// publish) and its store side (streams, projects) do not import each other, nor the readers. admin,
+// live and commands may import anything. app connects them, and only main.ts imports it.
 const base = "platform/base";
 const everythingButApp = ["commands", "gateway", "live", "platform", "readers", "records"];
 // The contracts between the gateway's folders: types that their owner keeps in these files.
@@ -74,7 +74,7 @@ const mayImport: Record<string, string[]> = {
   "readers/stream": [base, "platform/nats"],
   "readers/effects": ofReaders,
   "readers/sinks": ofReaders,
-  // A package of its own: its files go to everyone who installs it.
+  // A separate package: its files go to everyone who installs it.
   "readers/consumer": [base, "platform/nats"].concat(
     ["frame.ts", "resume.ts", "stored-stream.ts", "stream-erasures.ts", "trail.ts"].map(
       (file) => `readers/stream/${file}`,
@@ -85,7 +85,7 @@ const mayImport: Record<string, string[]> = {
   app: everythingButApp,
 };
 
-/** The folder whose rule counts for a file of src; undefined: no rule does. */
+/** The folder whose rule applies to a file of src; undefined: no rule does. */
 function folderOf(file: string): string | undefined {
   return Object.keys(mayImport).find((folder) => file.startsWith(`src/${folder}/`));
 }
@@ -133,7 +133,7 @@ test("a port has no runtime code", () => {
   expect(ports.filter((file) => runtimeCode.test(read(file)))).toEqual([]);
 });
 
-/** The files of src that a file imports, be it types or values, as paths below src. */
+/** The files of src that a file imports, for types or values, as paths below src. */
 function importsOf(file: string): string[] {
   const named = read(file).matchAll(/(?:from|import\()\s*"(\.[^"]+)"/g);
   return [...named].map((match) =>
@@ -221,7 +221,7 @@ test("metrics.md lists every metric with its type and help", () => {
   expect(missing).toEqual([]);
 });
 
-/** What stands below the heading, up to the next one. */
+/** The text below the heading, up to the next one. */
 function sectionOf(page: string, heading: string): string {
   return page.split(/^#+ /m).find((one) => one.startsWith(`${heading}\n`)) ?? "";
 }
@@ -260,7 +260,7 @@ test("nothing is exported that no other file names", () => {
   expect(unused).toEqual([]);
 });
 
-test("one place imports the HTTP library, so that another build of it is swapped in there", () => {
+test("only one place imports the HTTP library, so that another build of it can replace it there", () => {
   const importing = sources.filter((file) =>
     /(?:from|import\() ?"uWebSockets\.js"/.test(read(file)),
   );
@@ -283,7 +283,7 @@ test("no file names a package registry, and every dependency is pinned", () => {
 });
 
 test("no document has a placeholder left", () => {
-  // "@@" marks a figure or paragraph that is still to be written.
+  // "@@" marks a figure or paragraph that must still be written.
   expect(filesBelow("*.md").filter((file) => read(file).includes("@@"))).toEqual([]);
 });
 
@@ -303,7 +303,7 @@ test("comments name only files that exist", () => {
   expect(offenders).toEqual([]);
 });
 
-test("every file that a script of package.json names is there", () => {
+test("every file that a script of package.json names exists", () => {
   const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
   const named = Object.values(scripts).flatMap(
     (script) => script.match(/[\w./-]+\.(?:json|[cm]?[jt]s)\b/g) ?? [],

@@ -9,7 +9,7 @@ import allTests from "./vitest.config.ts";
 
 const root = path.resolve(import.meta.dirname, "..");
 const startsProcesses = /^\s*import [^;"]*"node:(child_process|cluster)"/m;
-/** Imports and re-exports of values; types leave nothing behind when a file runs. */
+/** Imports and re-exports of values; types are removed when a file runs. */
 const imports = /(?:^(?:import|export)(?! type)[^;"]*?|\bimport\()"(\.[^"]+)"/gm;
 
 function isUnitTest(testFile: string): boolean {

@@ -1,13 +1,12 @@
-// Test files start servers of their own, so few run at once: five, because most of their time they
-// wait. With four, all of them took 2,600 s; of samples a third was CPU. Files share processes:
-// nothing that they leave behind there is another's concern, and a process of its own costs each
-// half a second of CPU.
+// Test files start their own servers, so only five run at once: they wait most of the time. With
+// four, all of them took 2,600 s, a third of it CPU time. Files share processes: they leave nothing
+// there that affects others, and a separate process costs each half a second of CPU.
 
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { SlowFirst } from "./kit/slow-first.ts";
 
-/** Processes that tests start need not take the types off the same files each time. */
+/** Processes that tests start do not strip the types of the same files each time. */
 const stripped = new URL("../scripts/lib/stripped.mjs", import.meta.url);
 const countsCoverage = process.env["NODE_V8_COVERAGE"] !== undefined;
 

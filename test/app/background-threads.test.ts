@@ -1,5 +1,4 @@
-// Large bodies are scanned and inflated by threads that have less of a processor than the event
-// loop, where both want it.
+// Threads that scan and inflate large bodies have a lower priority than the event loop.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { getPriority } from "node:os";
@@ -15,7 +14,7 @@ function threadsOf(pid: number): Thread[] {
   const tasks = `/proc/${pid}/task`;
   return readdirSync(tasks).map((task) => {
     const stat = readFileSync(`${tasks}/${task}/stat`, "latin1");
-    // What follows the name in brackets begins with the third field; the priority is the
+    // The fields after the name in parentheses begin with the third; the priority is the
     // nineteenth.
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const isMain = task === String(pid);
@@ -26,7 +25,7 @@ function threadsOf(pid: number): Thread[] {
   });
 }
 
-test("the thread pool gives way: the threads of the pool have a lower priority than the event loop, which has that of the process that started it", async () => {
+test("the threads of the pool have a lower priority than the event loop, which keeps the one of its parent process", async () => {
   const { pid } = await startTarget();
   const threads = threadsOf(pid);
   const pool = threads.filter(({ name }) => name === "libuv-worker");

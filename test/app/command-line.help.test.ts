@@ -1,4 +1,4 @@
-// What `--help` of a command lists: its own options, and below them the settings that it takes.
+// `--help` of a command lists its own options, and after them its settings.
 
 import { expect, test } from "vitest";
 import { commandLine } from "../../src/app/command-line.ts";

@@ -1,5 +1,5 @@
-// A wrong argument of any command ends with 2 and is told before NATS is looked for: there is none
-// here.
+// A wrong argument of any command ends with 2 and is reported before the command connects to NATS,
+// which does not exist here.
 
 import { Readable, Writable } from "node:stream";
 import { expect, test } from "vitest";
@@ -7,17 +7,17 @@ import { commandLine } from "../../src/app/command-line.ts";
 import { type CommandContext, CommandError } from "../../src/commands/context.ts";
 import { temporaryFolder } from "../kit/processes.ts";
 
-/** What main.ts would show of the error that the command throws. */
+/** The message that main.ts would print for the command's error. */
 async function faultOf(args: readonly string[]): Promise<CommandError> {
-  const nobody = new Writable({ write: (_, __, done) => done() });
+  const discard = new Writable({ write: (_, __, done) => done() });
   const context: CommandContext = {
     env: { PENSTOCK_DATA_DIR: temporaryFolder() },
     host: process,
     mainFile: "",
     channel: { connected: false, on: () => {} },
     stdin: Readable.from([]),
-    stdout: nobody,
-    stderr: nobody,
+    stdout: discard,
+    stderr: discard,
     stop: new AbortController().signal,
   };
   const error: unknown = await commandLine(context)
@@ -53,7 +53,7 @@ test.each([
   expect([exitCode, message]).toEqual([2, expect.stringContaining(why)]);
 });
 
-test("what is right but finds no NATS is a failure", async () => {
+test("correct usage without NATS is a failure", async () => {
   const { exitCode, message } = await faultOf(["project", "add", "shop"]);
   expect([exitCode, message]).toEqual([1, expect.stringContaining("find NATS")]);
 });

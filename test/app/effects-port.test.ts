@@ -1,5 +1,5 @@
-// The port that the effects beside a gateway are to take, where the one of the settings is taken:
-// the default one moves and says so, one that was given does not.
+// The port of the effects next to a gateway, if the configured one is in use: the default port is
+// replaced and logged, an explicit one is an error.
 
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
@@ -13,18 +13,18 @@ async function takenPort(): Promise<number> {
   return (stranger.address() as AddressInfo).port;
 }
 
-test("the default port moves, and both ports are told", async () => {
+test("replaces the default port, and logs both ports", async () => {
   const place = { effectsHost: "127.0.0.1", effectsPort: await takenPort() };
-  const told: object[] = [];
-  const port = await defaultEffectsPort(place, { warn: (fields) => void told.push(fields) });
+  const warnings: object[] = [];
+  const port = await defaultEffectsPort(place, { warn: (fields) => void warnings.push(fields) });
   expect(port).toBeGreaterThan(0);
   expect(port).not.toBe(place.effectsPort);
-  expect(told).toEqual([
+  expect(warnings).toEqual([
     { ...place, instead: port, reason: expect.stringContaining("the port is taken") },
   ]);
 });
 
-test("one that was given is a fault with the setting and the way to who has it", async () => {
+test("rejects an explicit port in use with the setting and how to find the process that uses it", async () => {
   const place = { effectsHost: "127.0.0.1", effectsPort: await takenPort() };
   await expect(requireEffectsPort(place)).rejects.toMatchObject({
     exitCode: 1,

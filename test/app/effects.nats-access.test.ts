@@ -1,6 +1,5 @@
-// How `penstock effects` signs in to NATS: the permissions that the guide lists are enough for all
-// it does, and let it change nothing; and certificates, credentials and tokens work as they do for
-// the gateway.
+// How `penstock effects` signs in to NATS: the permissions in the guide are enough for everything
+// it does, and let it change nothing. Certificates, credentials and tokens work as for the gateway.
 
 import { writeFileSync } from "node:fs";
 import path from "node:path";
@@ -40,7 +39,7 @@ async function storeOne(connection: NatsConnection): Promise<void> {
   await storeFrames(connection, [frame]);
 }
 
-/** Runs the process until it has applied everything, and answers what it has logged. */
+/** Runs the process until it has applied everything, and returns its log. */
 async function appliedBy(env: Record<string, string>): Promise<string> {
   const effects = penstockWith(env, "effects");
   await expect.poll(() => effects.said.err, slow).toContain("applying events");
@@ -53,7 +52,7 @@ async function appliedBy(env: Record<string, string>): Promise<string> {
   return effects.said.err;
 }
 
-test("the user that the guide gives it can do all it does, and change nothing", async () => {
+test("can do everything as the user from the guide, and change nothing", async () => {
   const [block] = blocksOf("docs/guides/running-effects.md").filter(
     ({ language }) => language === "conf",
   );
@@ -96,7 +95,7 @@ test("the user that the guide gives it can do all it does, and change nothing", 
   await expect(own.request("penstock.live.0.shop", "{}")).rejects.toThrow("Permissions Violation");
 });
 
-test("it shows a certificate of its own to servers that ask for one", async () => {
+test("presents its certificate to servers that require one", async () => {
   const authority = await createAuthority();
   const [ofServer, own] = await Promise.all([authority.server(), authority.client()]);
   const server = await serverWith(mutualTls(authority, ofServer));
@@ -111,7 +110,7 @@ test("it shows a certificate of its own to servers that ask for one", async () =
   });
 });
 
-test("it takes a credentials file", async () => {
+test("accepts a credentials file", async () => {
   const { config, creds } = await operatorMode();
   const server = await serverWith(config);
   await storeOne(await connect({ servers: server.url, authenticator: credsAuthenticator(creds) }));
@@ -121,7 +120,7 @@ test("it takes a credentials file", async () => {
   await appliedBy({ ...env, PENSTOCK_EFFECTS_URL: newDatabase() });
 });
 
-test("it takes a token", async () => {
+test("accepts a token", async () => {
   const server = await serverWith('authorization { token: "a-secret" }');
   await storeOne(await connect({ servers: server.url, token: "a-secret" }));
   const env = { PENSTOCK_NATS_URL: server.url, PENSTOCK_NATS_TOKEN: "a-secret" };

@@ -1,5 +1,5 @@
-// The effects as processes: beside the gateway of `up`, which they neither hold up nor outlive, and
-// alone beside any gateway. What is asked over HTTP or on the command line is what was sent.
+// The effects as processes: next to the gateway of `up`, which they neither delay nor outlive, and
+// alone next to any gateway. Queries over HTTP and on the command line return what was sent.
 
 import { existsSync, readdirSync } from "node:fs";
 import { constants, getPriority } from "node:os";
@@ -25,7 +25,7 @@ interface Up {
   readonly child: SpeakingProcess;
   readonly dataDir: string;
   readonly captureUrl: string;
-  /** Where the person `me` is shown. */
+  /** The URL of the person `me`. */
   readonly personUrl: string;
 }
 
@@ -59,8 +59,8 @@ function effectsPids({ child }: Up): number[] {
   return [...lines].map(([, pid]) => Number(pid));
 }
 
-describe("beside the gateway of up", () => {
-  test("the person of an event is there, survives a kill, takes its turn behind the gateway and does not outlive it", async () => {
+describe("with the gateway of up", () => {
+  test("returns the person of an event, survives a kill, has a lower priority than the gateway and does not outlive it", async () => {
     const started = await up();
     const { child, captureUrl, personUrl, dataDir } = started;
     const identify = { event: "$identify", properties: { $set: { n: 1 } } };
@@ -87,7 +87,7 @@ describe("beside the gateway of up", () => {
     await expect.poll(() => isRunning(second), slow).toBe(false);
   });
 
-  test("notes its ports in the data folder for as long as it runs", async () => {
+  test("records its ports in the data folder while it runs", async () => {
     const { child, dataDir, captureUrl, personUrl } = await up();
     expect(readHolder(dataDir)).toMatchObject({
       port: Number(new URL(captureUrl).port),
@@ -100,7 +100,7 @@ describe("beside the gateway of up", () => {
 });
 
 describe("alone", () => {
-  test("one writer at a time: the next waits for the database, and goes on where the first ended", async () => {
+  test("allows one writer at a time: the next waits for the database, and continues where the first ended", async () => {
     const { id, key } = await gateway.project();
     const file = `sqlite:${temporaryFolder()}/effects.sqlite`;
     const args = ["effects", "--nats-url", gateway.nats.url, "--effects-url", file];
@@ -134,7 +134,7 @@ describe("alone", () => {
     expect(await ended(second)).toBe(0);
   });
 
-  test("without NATS it waits and says so, answers health, and can be stopped", async () => {
+  test("waits without NATS and reports it, answers health requests, and can be stopped", async () => {
     const alone = penstock("effects", "--data-dir", temporaryFolder());
     await expect.poll(() => alone.said.err, slow).toContain("waiting for NATS");
     const port = /"effectsPort":(\d+)/.exec(alone.said.err)?.[1] ?? "";
@@ -144,7 +144,7 @@ describe("alone", () => {
     expect(await ended(alone)).toBe(0);
   });
 
-  test("which NATS it waits for is said, without its password", async () => {
+  test("reports which NATS it waits for, without its password", async () => {
     const url = "nats://me:hunter2@127.0.0.1:1";
     const alone = penstock("effects", "--data-dir", temporaryFolder(), "--nats-url", url);
     const waiting = /"servers":"nats:\/\/127\.0\.0\.1:1","reason":"[^"]+","msg":"waiting for NATS"/;
@@ -155,7 +155,7 @@ describe("alone", () => {
     expect(alone.said.err).not.toContain("hunter2");
   });
 
-  test("a new database is told, with where it is and from where each stream is read", async () => {
+  test("logs a new database, with its place and the start position of each stream", async () => {
     const dataDir = temporaryFolder();
     const file = path.join(dataDir, "mistyped.sqlite");
     const args = ["--effects-url", `sqlite:${file}`, "--nats-url", gateway.nats.url];
@@ -165,7 +165,7 @@ describe("alone", () => {
     expect(first.said.err).toContain(`"database":"${file}","msg":"the database is new`);
   });
 
-  test("a folder that is not there is a fault, and is not made", async () => {
+  test("rejects a missing folder, and does not create it", async () => {
     const folder = path.join(temporaryFolder(), "mistyped");
     const at = ["--effects-url", `sqlite:${folder}/effects.sqlite`];
     for (const command of ["effects", "up"]) {

@@ -1,5 +1,5 @@
-// The PROXY protocol needs the connection addon: without it the gateway does not start, with the
-// cause, and does not wait for NATS to say so. Where nothing needs the addon, it starts and waits.
+// The PROXY protocol needs the connection addon: without it the gateway refuses to start, with the
+// cause, before it waits for NATS. If nothing needs the addon, it starts and waits.
 
 import { afterAll, describe, expect, test, vi } from "vitest";
 import { createLog } from "../../src/platform/base/log.ts";
@@ -13,7 +13,7 @@ vi.mock("../../src/gateway/http/client/connection-id.ts", () => ({
   },
 }));
 
-// Another file of this process may have loaded the gateway with the addon, and another may yet.
+// Other tests of this process may have loaded, or may yet load, the gateway with the addon.
 vi.resetModules();
 const { startGateway } = await import("../../src/app/gateway.ts");
 afterAll(() => vi.resetModules());
@@ -31,7 +31,7 @@ function start(env: Record<string, string>, signal?: AbortSignal) {
   return startGateway(result.config, { log: createLog("fatal"), ...(signal && { signal }) });
 }
 
-describe("what cannot start says so before it waits", () => {
+describe("start errors are reported before waiting", () => {
   test("with the PROXY protocol", async () => {
     const starting = start({
       PENSTOCK_TRUSTED_PROXIES: "10.0.0.0/8",

@@ -1,5 +1,5 @@
-// Every process that reads from NATS or writes to it ends at the start with one error if nats-server
-// refuses it, and the commands do.
+// Every process and command that uses NATS ends at the start with one error if nats-server refuses
+// it.
 
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";

@@ -1,11 +1,11 @@
-// Browsers send cookies and long referrers along; a gateway that refuses them loses their events
-// for good.
+// Browsers send cookies and long referrers; a gateway that rejects them loses their events for
+// good.
 
 import { describe, expect, test } from "vitest";
 import { ended, penstock, temporaryFolder } from "../kit/processes.ts";
 
-describe("large headers are taken", () => {
-  test("a request with 12 KB of headers is taken, one with 24 KB is refused", async () => {
+describe("large headers are accepted", () => {
+  test("accepts a request with 12 KB of headers, and rejects one with 24 KB", async () => {
     const gateway = penstock(
       "up",
       "--data-dir",
@@ -29,7 +29,7 @@ describe("large headers are taken", () => {
     expect(await ended(gateway)).toBe(0);
   });
 
-  test("a password in a NATS url is not shown when there is no connection", async () => {
+  test("does not show the password of a NATS URL when there is no connection", async () => {
     const list = penstock(
       "project",
       "list",

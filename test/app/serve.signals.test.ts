@@ -1,4 +1,4 @@
-// One Ctrl-C may reach the process several times at once and is one stop; a second one later ends
+// One Ctrl-C may reach the process several times at once and counts as one stop. A later one ends
 // it without waiting.
 
 import { describe, expect, test } from "vitest";
@@ -7,15 +7,15 @@ import { ended, isRunning, penstock, temporaryFolder } from "../kit/processes.ts
 
 const start = ["--stream-bytes-max", "8388608", "--port", "0", "--admin-port", "0"];
 
-describe("signals end it once", () => {
-  test("three SIGINT in one moment are one", async () => {
+describe("repeated signals", () => {
+  test("counts three SIGINT at one moment as one", async () => {
     const gateway = penstock("up", "--data-dir", temporaryFolder(), ...start);
     await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("Penstock is up");
     for (let times = 0; times < 3; times++) gateway.kill("SIGINT");
     expect(await ended(gateway)).toBe(0);
   });
 
-  test("a second SIGTERM ends a stop that hangs", async () => {
+  test("ends a stop that hangs at a second SIGTERM", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock("up", "--data-dir", dataDir, ...start);
     await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("Penstock is up");
@@ -23,8 +23,7 @@ describe("signals end it once", () => {
     process.kill(serverPid, "SIGSTOP");
     try {
       gateway.kill("SIGTERM");
-      // Sent again and again: the early ones are the first one's echo, the first after that ends
-      // it.
+      // Sent repeatedly: the early ones merge with the first; the next one ends the stop.
       await expect
         .poll(() => gateway.kill("SIGTERM") || gateway.exitCode, { timeout: 30_000, interval: 100 })
         .toBe(143);

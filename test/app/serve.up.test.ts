@@ -1,5 +1,5 @@
-// `up` alone makes a gateway that works: its own curl line stores an event, `tail` shows it,
-// `project` changes count, and SIGTERM ends it with 0 and nothing left running.
+// `up` alone starts a working gateway: its curl line stores an event, `tail` shows it, `project`
+// changes take effect, and SIGTERM ends it with 0 and no process left.
 
 import { execFileSync } from "node:child_process";
 import { once } from "node:events";
@@ -14,7 +14,7 @@ function curl(line: string): string {
   return execFileSync("sh", ["-c", `${line} --silent --max-time 10`], { encoding: "utf8" });
 }
 
-describe("up works as it says", () => {
+describe("up works as described", () => {
   test("from the first start to the last stop", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock("up", "--data-dir", dataDir, ...start);
@@ -52,19 +52,19 @@ describe("up works as it says", () => {
     expect(isRunning(serverPid)).toBe(false);
   });
 
-  test("up listens on loopback, and elsewhere when told", async () => {
+  test("listens on loopback by default, and elsewhere if configured", async () => {
     const listening = (said: string): unknown =>
       /"host":"([^"]+)","port":\d+,"adminHost"/.exec(said)?.[1];
     const alone = penstock("up", "--data-dir", temporaryFolder(), ...start);
     await expect.poll(() => listening(alone.said.err), { timeout: 30_000 }).toBe("127.0.0.1");
-    const told = penstockWith(
+    const exposed = penstockWith(
       { PENSTOCK_HOST: "0.0.0.0" },
       "up",
       "--data-dir",
       temporaryFolder(),
       ...start,
     );
-    await expect.poll(() => listening(told.said.err), { timeout: 30_000 }).toBe("0.0.0.0");
+    await expect.poll(() => listening(exposed.said.err), { timeout: 30_000 }).toBe("0.0.0.0");
     const help = penstock("up", "--help");
     expect(await ended(help)).toBe(0);
     expect(help.said.out.replaceAll(/\s+/g, " ")).toContain("[PENSTOCK_HOST, default 127.0.0.1]");
@@ -74,7 +74,7 @@ describe("up works as it says", () => {
     ["--port", "PENSTOCK_PORT (--port)"],
     ["--admin-port", "PENSTOCK_ADMIN_PORT (--admin-port)"],
     ["--effects-port", "PENSTOCK_EFFECTS_PORT (--effects-port)"],
-  ])("a taken %s is told with the setting and the way to who has it", async (flag, setting) => {
+  ])("reports a %s in use with the setting and how to find the process", async (flag, setting) => {
     const stranger = createServer().listen(0, "127.0.0.1");
     await once(stranger, "listening");
     const { port } = stranger.address() as AddressInfo;
@@ -85,7 +85,7 @@ describe("up works as it says", () => {
     stranger.close();
   });
 
-  test("tail ends well when its reader goes", async () => {
+  test("ends tail with success when its reader closes", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock("up", "--data-dir", dataDir, ...start);
     await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("curl ");
@@ -105,7 +105,7 @@ describe("up works as it says", () => {
     expect(tail.said.err).not.toContain("EPIPE");
   });
 
-  test("a start that waits for a NATS that is not there can be stopped", async () => {
+  test("can be stopped while it waits for a missing NATS", async () => {
     const gateway = penstock(
       "serve",
       "--nats-url",

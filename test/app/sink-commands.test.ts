@@ -1,4 +1,4 @@
-// Slips in where a sink is to write, told before anything is begun.
+// Mistakes in a sink's target are reported before it starts.
 
 import { Command, CommanderError } from "commander";
 import { expect, test } from "vitest";
@@ -33,9 +33,9 @@ test.each([
   expect((said as Error).message).not.toContain("secret");
 });
 
-// In /proc nothing can be made, and it says that the folder above is not there.
+// Nothing can be created in /proc, which reports that the parent folder is missing.
 test.each(["/proc/warehouse", "/proc/a/b", "/dev/null/warehouse"])(
-  "sink parquet %s, which can never be made, ends at once",
+  "ends at once for sink parquet %s, which can never be created",
   async (folder) => {
     expect(await saidTo(`parquet ${folder}`)).toMatchObject({
       message: expect.stringMatching(

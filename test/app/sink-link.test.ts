@@ -1,5 +1,5 @@
-// A sink that is given projects by name looks them up before it reads anything: a misspelt one
-// ends it, and a registry that says nothing yet is waited for.
+// A sink with project names looks them up before it reads anything: a misspelt name ends it, and it
+// waits for a registry that has no answer yet.
 
 import { existsSync } from "node:fs";
 import path from "node:path";
@@ -15,7 +15,7 @@ import { makeStreams, storeFrames } from "../kit/stored-events.ts";
 const slow = { timeout: 30_000 };
 const uuid = "0190c8b2-7f3a-7c11-9d2e-3f4a5b6c7d8e";
 
-/** What a gateway does at the server: `store` an event of `demo`, and `register` a project. */
+/** Acts like a gateway at the server: `store` an event of `demo`, and `register` a project. */
 async function gatewayOf(server: TestNatsServer, as: { user?: string; pass?: string } = {}) {
   onTestFinished(() => server.remove());
   const connection = await connect({ servers: server.url, ...as });
@@ -44,7 +44,7 @@ async function sinks(natsUrl: string) {
   };
 }
 
-test("a misspelt project ends it before a position is kept, and the right name has every event", async () => {
+test("ends at a misspelt project before a position is stored, and the correct name has every event", async () => {
   const server = await startNatsServer();
   const { store, register } = await gatewayOf(server);
   await register("demo");
@@ -69,7 +69,7 @@ test("a misspelt project ends it before a position is kept, and the right name h
   expect(arrived("phc_demo")).toEqual([]);
 });
 
-test("a project that was removed from the registry has its events in the streams, and may be named", async () => {
+test("accepts a project that was removed from the registry and has events in the streams", async () => {
   const server = await startNatsServer();
   const { store, register } = await gatewayOf(server);
   await register("shop");
@@ -79,7 +79,7 @@ test("a project that was removed from the registry has its events in the streams
   await expect.poll(() => arrived("phc_of_the_shop"), slow).toEqual(["ada"]);
 });
 
-test("a registry without projects is waited for", async () => {
+test("waits for a registry without projects", async () => {
   const server = await startNatsServer();
   const { store, register } = await gatewayOf(server);
   const { state, start, arrived } = await sinks(server.url);
@@ -98,7 +98,7 @@ test("a registry without projects is waited for", async () => {
   await expect.poll(() => arrived("phc_demo"), slow).toEqual(["ada"]);
 });
 
-test("where its user of NATS may not read the registry, it says so and takes the names as they are", async () => {
+test("logs that its NATS user may not read the registry, and accepts the names unchecked", async () => {
   const [block] = blocksOf("docs/guides/running-effects.md").filter(
     ({ language }) => language === "conf",
   );

@@ -1,11 +1,11 @@
-// Whose persons a sink asks for.
+// The effects database that a sink with persons uses.
 
 import { expect, onTestFinished, test } from "vitest";
 import { peopleOf } from "../../src/app/sink-persons.ts";
 import { readConfig } from "../../src/platform/settings/read-config.ts";
 import { openedStore, startDatabases, urlOf } from "../kit/effects-databases.ts";
 
-test("the database of another installation is refused, one that is away is waited for", async () => {
+test("refuses the database of another installation, and waits for one that is away", async () => {
   const databases = await startDatabases("SQLite");
   onTestFinished(() => databases.remove());
   const place = await databases.newDatabase();
@@ -20,6 +20,6 @@ test("the database of another installation is refused, one that is away is waite
   await nobodys?.close();
   await store.bindTo("another");
   await expect(withPeopleAt(urlOf(place))).rejects.toThrow("PENSTOCK_SUBJECT_PREFIX=another");
-  const away = await withPeopleAt("postgres://nobody@127.0.0.1:1/none");
+  const away = await withPeopleAt("postgres://user@127.0.0.1:1/none");
   await away?.close();
 });

@@ -1,4 +1,5 @@
-// A sink beside a gateway whose embedded nats-server comes back elsewhere, with another token.
+// A sink next to a gateway whose embedded nats-server returns at another address, with another
+// token.
 
 import { rmSync } from "node:fs";
 import path from "node:path";
@@ -8,7 +9,7 @@ import { ended, penstock, temporaryFolder } from "../kit/processes.ts";
 const start = ["--stream-bytes-max", "8388608", "--port", "0", "--admin-port", "0"];
 const within = { timeout: 30_000 };
 
-test("it goes on with the server that is there now", async () => {
+test("continues with the current server", async () => {
   const dataDir = temporaryFolder();
   const begin = async () => {
     const gateway = penstock("up", "--data-dir", dataDir, ...start);

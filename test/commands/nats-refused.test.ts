@@ -1,5 +1,5 @@
-// Commands at a NATS that cannot give what they need: one line with the reason and the fix, and exit
-// code 1.
+// If NATS cannot provide what a command needs, the command prints one line with the reason and the
+// fix, and ends with exit code 1.
 
 import { describe, expect, onTestFinished, test } from "vitest";
 import { startNatsServer } from "../kit/nats-server.ts";

@@ -1,5 +1,5 @@
-// An option before which no `--` stands never reaches the program: npm keeps it. The commands
-// refuse to run then, and run where npm's variables say something else. npm itself starts them.
+// npm keeps an option that has no `--` before it, so it never reaches the program. The commands
+// refuse to run in that case, and run if npm's variables show otherwise. npm itself starts them.
 
 import { spawnSync } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -47,11 +47,11 @@ test.each([
 
 const noNats = { stderr: expect.stringContaining("find NATS"), status: 1 };
 
-test("what was typed behind -- counts, whatever npm has kept for itself", () => {
+test("accepts what was typed after --, whatever npm has kept", () => {
   expect(npmRun(["penstock", "--json", "--", "project", "list", "--json"])).toEqual(noNats);
 });
 
-test("what npm's own file sets is no option of the command", () => {
+test("does not take settings of npm's own file for options of the command", () => {
   const userconfig = path.join(temporaryFolder(), "npmrc");
   writeFileSync(userconfig, "json = true\n");
   const list = ["penstock", "project", "list"];
@@ -59,6 +59,6 @@ test("what npm's own file sets is no option of the command", () => {
   expect(npmRun(list, { NPM_CONFIG_JSON: "true" })).toEqual(noNats);
 });
 
-test("an option of another command is not this one's", () => {
+test("does not take an option of another command for its own", () => {
   expect(npmRun(["penstock", "project", "list", "--keep-old"])).toEqual(noNats);
 });

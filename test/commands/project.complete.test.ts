@@ -1,4 +1,4 @@
-// An operator whose registry was lost adds the projects again, and says when all are back.
+// An operator whose registry was lost adds the projects again, and declares it complete.
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -10,7 +10,7 @@ const server = await natsServerForFile();
 
 const project = (...args: string[]) => projectCommand(server.url, args);
 
-test("`project complete` names what the registry lacks, and is done once it lacks nothing", async () => {
+test("`project complete` lists missing projects, and succeeds once none is missing", async () => {
   const connection = await connect({ servers: server.url });
   const { streams } = await jetstreamManager(connection);
   await streams.add({ name: "PENSTOCK_LIVE_0", subjects: ["penstock.live.0.*"] });

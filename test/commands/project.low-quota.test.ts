@@ -1,4 +1,4 @@
-// A quota is told with what it lets through at once where that is more than the quota itself says.
+// A quota is printed with its burst if that is larger than the quota itself.
 
 import { expect, test } from "vitest";
 import { natsServerForFile } from "../kit/for-file.ts";
@@ -8,7 +8,7 @@ const server = await natsServerForFile();
 
 const project = (...args: string[]) => projectCommand(server.url, args);
 
-test("a quota below the least burst says how much may come at once, another does not", async () => {
+test("prints the burst of a quota below the minimum burst, and of no other", async () => {
   await project("add", "q1");
   const low = await project("limit", "q1", "--events-per-second", "1");
   expect(low).toContain("1 events/s, burst 10 s; a burst is 100 events at least");
@@ -23,7 +23,7 @@ test("a quota below the least burst says how much may come at once, another does
   expect(await project("limit", "q1", "--none")).toBe("project q1 has no quota\n");
 });
 
-test("a share of a stream is set with or without rates, and is a number from 1 to 100", async () => {
+test("sets a stream share with or without rates, as a number from 1 to 100", async () => {
   await project("add", "q2");
   const share = await project("limit", "q2", "--stream-share", "40");
   expect(share).toBe("project q2 has a quota, with rates per gateway process: 40 % of a stream\n");
@@ -37,7 +37,7 @@ test("a share of a stream is set with or without rates, and is a number from 1 t
     await expect(project("limit", "q2", ...wrong)).rejects.toThrow("limit project: name");
 });
 
-test("a limit that is not named stays as it is, and --none removes all", async () => {
+test("leaves limits unchanged that are not given, and removes all with --none", async () => {
   await project("add", "q3");
   await project("limit", "q3", "--events-per-second", "50", "--bytes-per-second", "1e6");
   expect(await project("limit", "q3", "--stream-share", "90")).toContain(

@@ -1,5 +1,5 @@
-// `project usage` of a project that is not there ends as other commands on it do. One that has sent
-// nothing is no failure, nor is one that left the registry and not its counts.
+// `project usage` of a missing project fails like other commands on it. A project that has sent
+// nothing is not a failure, nor is one that was removed but has counts.
 
 import { expect, test } from "vitest";
 import { openUsageBucket, usageKey, usageValue } from "../../src/gateway/projects/usage/usage.ts";
@@ -8,7 +8,7 @@ import { ended, penstock } from "../kit/processes.ts";
 
 const rig = registryRig();
 
-test("a project that is not there, one that is silent, and one that is gone", async () => {
+test("a missing, a silent, and a removed project", async () => {
   const place = newPlace();
   const project = async (...args: string[]) => {
     const at = ["--nats-url", rig.server.url, "--subject-prefix", place.prefix];

@@ -33,8 +33,8 @@ beforeAll(async () => {
 });
 
 /**
- * Runs tail until it has shown as many events, and compares their names, in any order. The answer
- * is what it said beside.
+ * Runs tail until it has printed this many events, and compares their names, in any order. Returns
+ * its other output.
  */
 async function tailed(
   options: Partial<TailOptions>,
@@ -65,7 +65,7 @@ async function tailed(
 }
 
 describe("tail selects events", () => {
-  test("by project, whatever messages hold its events", async () => {
+  test("by project, whichever messages hold its events", async () => {
     const said = await tailed({ project: alpha.id }, [
       "alpha first",
       "alpha large",
@@ -80,7 +80,7 @@ describe("tail selects events", () => {
     await tailed({}, all);
   });
 
-  test("of a project that is not there, nothing, and that it is not there; an id that none can have is refused", async () => {
+  test("prints nothing but a note for a missing project, and rejects an invalid id", async () => {
     const said = await tailed({ project: "nosuch" }, [], "waiting for its events");
     expect(said).toContain("tail: there is no project nosuch; the projects are ");
     await expect(tailed({ project: "*" }, [])).rejects.toThrow(
@@ -91,11 +91,11 @@ describe("tail selects events", () => {
   test("by event name and distinct id", async () => {
     await tailed({ events: ["alpha first", "beta last"] }, ["alpha first", "beta last"]);
     await tailed({ project: alpha.id, events: ["beta last", "alpha old"] }, ["alpha old"]);
-    await tailed({ distinctIds: ["u", "nobody"], project: beta.id }, ["beta first", "beta last"]);
-    await tailed({ distinctIds: ["nobody"] }, []);
+    await tailed({ distinctIds: ["u", "unknown"], project: beta.id }, ["beta first", "beta last"]);
+    await tailed({ distinctIds: ["unknown"] }, []);
   });
 
-  test("as text prints one bounded line per event", async () => {
+  test("prints one line of limited length per event as text", async () => {
     const { context, said, stop } = commandWorld();
     const options = { project: alpha.id, lanes, fromStart: true, format: "text" } as const;
     const running = tail(gateway.config, options, context);
@@ -112,7 +112,7 @@ describe("tail selects events", () => {
     expect(Math.max(...lines().map(({ length }) => length))).toBeLessThan(500);
   });
 
-  test("and passes over lines that are no events, which are told once a message", async () => {
+  test("skips lines that are not events, and reports them once per message", async () => {
     const record = (event: string) =>
       JSON.stringify({
         ...{ project_id: "gamma", event, distinct_id: "d", properties: {} },

@@ -1,5 +1,5 @@
-// `tail` says when its server goes, and goes on where it was when one is back, also when the
-// streams have been made anew.
+// `tail` reports the loss of its server, and continues at its position when a server returns, even
+// if the streams were recreated.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -11,7 +11,7 @@ import { until } from "../kit/gateway.ts";
 
 const gateway = await gatewayForFile();
 
-test("tail outlives its server: killed and restarted, and its stream deleted", async () => {
+test("survives a kill and restart of its server, and the deletion of its stream", async () => {
   const project = await gateway.project();
   const send = async (event: string) =>
     await until(async () => {
@@ -48,8 +48,8 @@ test("tail outlives its server: killed and restarted, and its stream deleted", a
   await (await jetstreamManager(connection)).streams.delete("PENSTOCK_LIVE_0");
   await connection.close();
   await gateway.nats.restart();
-  await send("anew");
-  await until(() => shown().includes("anew"), 20_000);
+  await send("after the deletion");
+  await until(() => shown().includes("after the deletion"), 20_000);
   expect(said.err).toContain("is not the one it was");
   stop.abort();
   await running;

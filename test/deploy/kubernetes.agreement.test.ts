@@ -1,5 +1,5 @@
-// What one manifest says of another, and of the gateway, is so: settings, ports, labels, paths,
-// times, room and memory.
+// The manifests agree with each other and with the gateway: settings, ports, labels, paths, times,
+// room and memory.
 
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -22,7 +22,7 @@ import {
 const manifests = await kustomize("overlays/production");
 const deployment = the(manifests, "Deployment", "penstock");
 const container = containersOf(deployment)[0]!;
-/** Its name ends in a hash of what is in it, so that new settings start new pods. */
+/** Its name ends in a hash of its content, so that new settings start new pods. */
 const configMap = manifests.find(({ kind }) => kind === "ConfigMap")!;
 const config = settingsOf({
   ...(configMap["data"] as Env),
@@ -49,7 +49,7 @@ function matches(selector: Record<string, string>, labels: Record<string, string
 }
 
 describe("Kubernetes manifests agree with each other", () => {
-  test("settings come from the ConfigMap, the secrets by reference and from nowhere else", () => {
+  test("take settings from the ConfigMap, and secrets only by reference", () => {
     expect(configMap.metadata.name).toMatch(/^penstock-/);
     expect(container.envFrom).toEqual([{ configMapRef: { name: configMap.metadata.name } }]);
     const reference = { secretKeyRef: { name: "penstock-nats", key: "token" } };
@@ -58,7 +58,7 @@ describe("Kubernetes manifests agree with each other", () => {
     expect(manifests.map(({ kind }) => kind)).not.toContain("Secret");
   });
 
-  test("ports are the gateway's, and everything asks for them by names that are there", () => {
+  test("use the gateway's ports, by existing names", () => {
     expect(container.ports).toEqual([
       { name: "http", containerPort: config.port },
       { name: "admin", containerPort: config.adminPort },
@@ -78,7 +78,7 @@ describe("Kubernetes manifests agree with each other", () => {
     ]);
   });
 
-  test("probes ask paths that the admin port has", () => {
+  test("probe existing paths of the admin port", () => {
     const admin = readFileSync(path.join(root, "src/gateway/admin/server.ts"), "utf8");
     const asked = [container.startupProbe, container.livenessProbe, container.readinessProbe].map(
       ({ httpGet }) => httpGet,
@@ -95,7 +95,7 @@ describe("Kubernetes manifests agree with each other", () => {
     expect(admin).toContain(`"${endpoint?.path}": `);
   });
 
-  test("selectors select the gateway's pods, and its ServiceMonitor the service of the admin port alone", () => {
+  test("select the gateway's pods, and with the ServiceMonitor only the service of the admin port", () => {
     const { labels } = pod.template.metadata;
     const selectors = [
       pod.selector.matchLabels,
@@ -124,7 +124,7 @@ describe("Kubernetes manifests agree with each other", () => {
     expect(scaleTargetRef).toEqual({ apiVersion: "apps/v1", kind: "Deployment", name: "penstock" });
   });
 
-  test("the policy lets the gateway reach NATS, by the chart's own label, and DNS, and nothing else", () => {
+  test("let the gateway reach NATS, by the chart's own label, DNS, and nothing else", () => {
     const natsPort = Number(new URL(config.natsUrl ?? "").port);
     const { egress } = specOf<{ egress: unknown[] }>(the(manifests, "NetworkPolicy", "penstock"));
     const dns = [53, 53].map((port, index) => ({ port, protocol: ["UDP", "TCP"][index] }));
@@ -140,7 +140,7 @@ describe("Kubernetes manifests agree with each other", () => {
     ]);
   });
 
-  test("a pod is given more time to end than its drain takes, and leaves the endpoints before it stops listening", () => {
+  test("give a pod more time to end than its drain takes, and remove it from the endpoints before it stops listening", () => {
     const drainMs = config.drainDelayMs + config.drainTimeoutMs;
     const preStopMs = container.lifecycle.preStop.sleep.seconds * 1_000;
     expect(pod.template.spec.terminationGracePeriodSeconds * 1_000).toBeGreaterThanOrEqual(
@@ -150,7 +150,7 @@ describe("Kubernetes manifests agree with each other", () => {
     expect(config.drainDelayMs).toBeGreaterThan(periodSeconds * failureThreshold * 1_000);
   });
 
-  test("the container may do nothing that it does not need to", () => {
+  test("give the container only the permissions that it needs", () => {
     expect(pod.template.spec).toMatchObject({
       automountServiceAccountToken: false,
       securityContext: {
@@ -167,16 +167,16 @@ describe("Kubernetes manifests agree with each other", () => {
     expect(container.image).toMatch(/:\d+\.\d+\.\d+$/);
   });
 
-  test("nobody's X-Forwarded-For is believed until the operator names the ingress", () => {
+  test("trust no X-Forwarded-For until the operator configures the ingress", () => {
     expect(config.trustedProxies).toBeUndefined();
   });
 
-  test("the cluster's nats-server is of a version against which nothing is known", () => {
+  test("use a nats-server version without known problems", () => {
     const [version] = /^[\d.]+/.exec(values.container.image.tag) ?? [""];
     expect(versionFaults(version, true)).toEqual([]);
   });
 
-  test("memory is what the documents say to plan", () => {
+  test("request the memory that the documents recommend", () => {
     const { requests, limits } = container.resources;
     const usual = (120 + 160) * mebibyte + (9 / 8) * config.inflightBytesMax;
     expect(bytesOf(requests["memory"] ?? "")).toBeGreaterThanOrEqual(usual);
@@ -186,7 +186,7 @@ describe("Kubernetes manifests agree with each other", () => {
     expect(requests).toHaveProperty("cpu", "1");
   });
 
-  test("the NATS chart's values: three nodes as the streams ask, room for what they promise, an fsync before each acknowledgement", () => {
+  test("configure the NATS chart with three nodes, enough room, and an fsync before each acknowledgement", () => {
     const { cluster, jetstream, merge } = values.config;
     expect(cluster).toEqual({ enabled: true, replicas: config.replicas });
     expect(bytesOf(jetstream.fileStore.pvc.size)).toBeGreaterThan(1.1 * streamBytesTotal(config));
@@ -195,11 +195,11 @@ describe("Kubernetes manifests agree with each other", () => {
       max_payload: "<< 8MB >>",
       authorization: { token: "<< $NATS_TOKEN >>" },
     });
-    const [limit, told] = [
+    const [limit, documented] = [
       values.container.merge.resources.limits.memory,
       values.container.env.GOMEMLIMIT,
     ];
-    expect(bytesOf(told.replace("MiB", "Mi"))).toBeLessThan(0.9 * bytesOf(limit));
+    expect(bytesOf(documented.replace("MiB", "Mi"))).toBeLessThan(0.9 * bytesOf(limit));
     expect(Object.values(values.podTemplate.topologySpreadConstraints)).toEqual([
       { maxSkew: 1, whenUnsatisfiable: "DoNotSchedule" },
     ]);

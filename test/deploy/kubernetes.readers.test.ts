@@ -48,7 +48,7 @@ for (const { reader, kind, args, given, addressOf, volumeMounts } of readers) {
   const specOf = (wanted: string): Spec => the(manifests, wanted, name)["spec"] as Spec;
 
   describe(`the ${reader} on Kubernetes`, () => {
-    test("are found by their own name, so that no request for the gateway comes to them", () => {
+    test("are selected by their own name, so that they get no gateway requests", () => {
       const label = { "app.kubernetes.io/name": name };
       expect(specOf(kind).template.metadata.labels).toEqual(label);
       expect(specOf(kind).selector).toEqual({ matchLabels: label });
@@ -56,7 +56,7 @@ for (const { reader, kind, args, given, addressOf, volumeMounts } of readers) {
       expect(specOf("Service").selector).toEqual(label);
     });
 
-    test("listen where everything asks for them, and write to their volumes alone", () => {
+    test("listen on the port that everything uses, and write only to their volumes", () => {
       const [host, port] = addressOf(config);
       expect(container.ports).toEqual([{ name: "http", containerPort: port }]);
       expect(host).toBe("0.0.0.0");
@@ -81,7 +81,7 @@ for (const { reader, kind, args, given, addressOf, volumeMounts } of readers) {
     });
 
     if (reader === "sink") {
-      test("is let out to NATS, PostgreSQL and DNS", () => {
+      test("may connect to NATS, PostgreSQL and DNS", () => {
         const { egress } = specOf("NetworkPolicy");
         const ports = egress.map((rule) => rule.ports.map(({ port }) => port));
         expect(ports).toEqual([[4222], [5432], [53, 53]]);

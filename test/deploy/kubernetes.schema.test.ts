@@ -1,6 +1,5 @@
 // Every manifest is valid against the schemas of the Kubernetes API and of the Prometheus operator,
-// and has no field they do not know: the schemas let such a field pass, their types as TypeScript
-// sees them do not.
+// and has no unknown field: the schemas allow such fields, their TypeScript types do not.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
@@ -15,11 +14,11 @@ import { describe, expect, test } from "vitest";
 import { kustomize, type Manifest, root } from "./files-kit.ts";
 
 interface Known {
-  /** Its validate() throws what is wrong. */
+  /** Its validate() throws the errors. */
   readonly model: new (
     manifest: never,
   ) => { validate(): void };
-  /** Where its type is. */
+  /** The module of its type. */
   readonly from: string;
 }
 
@@ -60,8 +59,8 @@ const overlays = [
   ["sink", 4],
 ] as const;
 
-describe("Kubernetes manifests are what the API knows", () => {
-  test.each(overlays)("%s keeps to the schemas", async (overlay, least) => {
+describe("Kubernetes manifests match the API", () => {
+  test.each(overlays)("%s follows the schemas", async (overlay, least) => {
     const manifests = await kustomize(overlay);
     expect(manifests.length).toBeGreaterThanOrEqual(least);
     for (const manifest of manifests) {
@@ -73,7 +72,7 @@ describe("Kubernetes manifests are what the API knows", () => {
     }
   });
 
-  test.each(overlays)("%s has no field that the API does not know", async (overlay) => {
+  test.each(overlays)("%s has no field that is unknown to the API", async (overlay) => {
     const lines = (await kustomize(overlay)).map((manifest, index) => {
       const { from } = knownOf(manifest);
       const type = `I${manifest.kind}`;

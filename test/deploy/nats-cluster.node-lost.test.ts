@@ -1,5 +1,5 @@
-// deploy/nats/cluster.conf, the same file on three nodes: a gateway with three replicas goes on
-// when one of them stops, and what it took before and after is there.
+// deploy/nats/cluster.conf on three nodes: a gateway with three replicas continues when one of them
+// stops, and everything it took is stored.
 
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test, vi } from "vitest";
@@ -17,19 +17,18 @@ afterAll(async () => {
   for (const node of nodes) await node.remove();
 });
 
-test("a cluster goes on without one node: one of three nodes stops: events go on", async () => {
+test("a cluster continues without one of its three nodes", async () => {
   const project = await gateway.project();
   const post = async (event: string) =>
     (await gateway.post("/capture/", { api_key: project.key, event, distinct_id: "user" })).status;
   expect(await post("before")).toBe(200);
   expect(await Promise.all(nodes.map(syncsAlways))).toEqual([true, true, true]);
   await nodes[1]!.stop();
-  // A stream whose leader has stopped chooses another one; clients are told to send again
-  // meanwhile.
+  // A stream whose leader has stopped elects another one; clients are asked to retry meanwhile.
   await until(async () => (await post("after")) === 200, 20_000);
 
   const connection = await connect({ servers: nodes[2]!.url, token: nodes[2]!.token ?? "" });
-  // The reader's consumer may have been given to the node that is gone, until the others notice.
+  // The reader's consumer may be on the missing node until the others notice.
   const frames = await vi.waitFor(() => readFrames(connection, `penstock.live.*.${project.id}`), {
     timeout: 30_000,
     interval: 200,

@@ -1,6 +1,6 @@
-// A leaf node whose disk is lost starts its streams anew. What comes from then on reaches the hub,
-// though the hub remembers how far it was in the streams of before; and the projects come back
-// before the gateway takes anything.
+// A leaf node that loses its disk starts new streams. Later events reach the hub, although the hub
+// remembers its position in the earlier streams, and the projects are restored before the gateway
+// accepts anything.
 
 import { rmSync } from "node:fs";
 import { afterAll, expect, test } from "vitest";
@@ -14,7 +14,7 @@ afterAll(async () => {
   for (const server of [leaf, hub.server]) await server.remove();
 });
 
-test("what a leaf took is gathered when it is back on an empty disk: events after the loss of a leaf's disk are gathered", async () => {
+test("events after the loss of a leaf's disk are gathered", async () => {
   await hub.gather();
   const first = await startTestGateway({ server: leaf, env });
   await hub.gather("leaf-1");

@@ -1,5 +1,5 @@
-// Gateways beside leaf nodes, from deploy/nats/hub.conf and leaf.conf: while the hub is away every
-// event is taken, and afterwards all are in the hub's streams, once, imports in their order.
+// Gateways at leaf nodes, from deploy/nats/hub.conf and leaf.conf: while the hub is away every
+// event is accepted, and afterwards all are in the hub's streams, once, with imports in order.
 
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
@@ -40,14 +40,14 @@ async function gatewayAt(name: string): Promise<TestGateway> {
   return gateway;
 }
 
-test("a gateway beside a leaf refuses nothing while the hub is away: hub away: every answer is 200; back: all is there, once and in order", async () => {
+test("a gateway at a leaf accepts everything while the hub is away, and the hub then gets it once and in order", async () => {
   await hub.gather();
   const first = await gatewayAt("leaf-1");
   await hub.gather("leaf-1");
   const second = await gatewayAt("leaf-2");
-  // The leaf of before stays.
+  // The earlier leaf is kept.
   expect(await hub.gather("leaf-2")).toMatch(/LIVE_0 +leaf-1[\s\S]*LIVE_0 +leaf-2/);
-  // Made at one leaf, in the hub's registry: known at the other.
+  // Created at one leaf, in the hub's registry: known at the other.
   const project = await first.project();
   await until(
     async () => (await second.post("/batch/", { api_key: project.key, batch: [] })).status === 200,
@@ -73,7 +73,7 @@ test("a gateway beside a leaf refuses nothing while the hub is away: hub away: e
   }
   async function sendAll(part: string): Promise<void> {
     for (let request = 0; request < requestsEach; request++) {
-      // An import comes one request after the other.
+      // An import sends one request after another.
       await send(first, `historical ${part} ${request}`);
       await Promise.all(
         gateways.map((gateway, at) => send(gateway, `live ${part} ${request} ${at}`)),
@@ -107,7 +107,7 @@ test("a gateway beside a leaf refuses nothing while the hub is away: hub away: e
   await until(
     async () => (await hub.withClient(acceptedAt)) === sent.live.length + sent.historical.length,
   );
-  // Each leaf has the counts of its own gateways alone.
+  // Each leaf has only the counts of its own gateways.
   const atFirst = await connect({ servers: leaves[0]!.url, token: leaves[0]!.token ?? "" });
   expect(await acceptedAt(atFirst)).toBe(sent.live.length / 2 + sent.historical.length);
   await atFirst.close();
@@ -122,7 +122,7 @@ async function acceptedAt(connection: NatsConnection): Promise<number | undefine
   return usages[0]?.accepted;
 }
 
-/** What the hub has logged since its restart. */
+/** The hub's log since its restart. */
 function newestLog(): string {
   return hub.server.log().split("Starting nats-server").at(-1) ?? "";
 }

@@ -1,5 +1,5 @@
-// A gateway beside a new leaf node does not listen until it has the hub's projects: a key that is
-// in order is never answered 401. From then on it has them whether or not the hub is there.
+// A gateway at a new leaf node does not listen until it has the hub's projects, so that a valid key
+// is never answered 401. From then on it has them whether or not the hub is available.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -12,7 +12,7 @@ const hub = await startHub();
 const leaf = await hub.leaf("leaf-1");
 const env = { PENSTOCK_HUB_DOMAIN: "hub" };
 const key = "phc_shop";
-const nobody = "phc_nobody";
+const unknownKey = "phc_unknown";
 afterAll(async () => {
   for (const server of [leaf, hub.server]) await server.remove();
 });
@@ -20,10 +20,10 @@ afterAll(async () => {
 async function answers(gateway: TestGateway): Promise<number[]> {
   const statusOf = async (of: string) =>
     (await gateway.post("/batch/", { api_key: of, batch: [] })).status;
-  return [await statusOf(key), await statusOf(nobody)];
+  return [await statusOf(key), await statusOf(unknownKey)];
 }
 
-test("a gateway beside a leaf knows the projects before it listens: a new leaf waits for the projects, a restarted one has them without the hub", async () => {
+test("a gateway at a new leaf waits for the projects, and a restarted one has them without the hub", async () => {
   await hub.gather();
   const shop = { prefix: "penstock", replicas: 1, id: "shop", key };
   await hub.withClient((connection) => addProject(connection, shop));
@@ -33,7 +33,7 @@ test("a gateway beside a leaf knows the projects before it listens: a new leaf w
     listens = true;
   });
   await until(async () => (await mirrorAtLeaf()) !== undefined);
-  // Each a round trip to the leaf: time enough for a gateway that does not wait.
+  // Each takes a round trip to the leaf: enough time for a gateway that does not wait.
   for (let look = 0; look < 200; look++)
     expect(await mirrorAtLeaf()).toMatchObject({ messages: 0 });
   expect(listens).toBe(false);

@@ -1,5 +1,5 @@
-// deploy/nats/single.conf, as it is but for the address: a gateway stores into it, and what was
-// answered 200 is there after its kill.
+// deploy/nats/single.conf, unchanged except for the address: events that were answered 200 are
+// stored after a kill.
 
 import { connect } from "@nats-io/transport-node";
 import { afterAll, describe, expect, test } from "vitest";
@@ -14,7 +14,7 @@ afterAll(async () => {
 });
 
 describe("a single nats-server keeps what it took", () => {
-  test("a 200 outlives the kill of the node", async () => {
+  test("keeps events answered 200 through a kill of the node", async () => {
     const project = await gateway.project();
     const event = { api_key: project.key, event: "kept", distinct_id: "user" };
     expect((await gateway.post("/capture/", event)).status).toBe(200);
@@ -23,7 +23,7 @@ describe("a single nats-server keeps what it took", () => {
     expect((await gateway.events(project)).map((stored) => stored["event"])).toEqual(["kept"]);
   });
 
-  test("who does not show the token is turned away", async () => {
+  test("rejects clients without the token", async () => {
     await expect(connect({ servers: server.url })).rejects.toThrow(/Authorization/);
   });
 });

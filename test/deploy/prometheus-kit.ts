@@ -1,5 +1,5 @@
-// What the tests of deploy/ share: the rule files as they are, promtool, and a real Prometheus that
-// scrapes a gateway.
+// Shared by the tests of deploy/: the rule files, promtool, and a real Prometheus that scrapes a
+// gateway.
 
 import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { testProgram } from "../kit/test-program.ts";
 
 export const root = path.resolve(import.meta.dirname, "../..");
 export const prometheusDir = path.join(root, "deploy/prometheus");
-/** Where it is to be fetched first, that takes some seconds, and longer over a slow line. */
+/** A fetch takes some seconds, and longer over a slow line. */
 export const fetchMsMax = 11 * 60_000;
 
 interface Rule {
@@ -63,19 +63,19 @@ interface Series {
 }
 
 interface TestPrometheus {
-  /** The instant query's series now. Throws what is wrong with the query. */
+  /** The current series of an instant query. Throws the error of a query. */
   query(expr: string): Promise<Series[]>;
-  /** Every rule, and how its last evaluation went. */
+  /** Every rule, with the result of its last evaluation. */
   rules(): Promise<{ name: string; health: string; lastError?: string }[]>;
 }
 
 /**
- * With the configuration and rules of deploy/, but every second, and of this one gateway and its
- * effects. Ends with the test.
+ * With the configuration and rules of deploy/, but an interval of a second, and only this gateway
+ * and its effects. Ends with the test.
  */
 export async function startPrometheus(
   adminUrl: string,
-  beside: { readonly effects: string; readonly sink: string },
+  others: { readonly effects: string; readonly sink: string },
 ): Promise<TestPrometheus> {
   const binary = path.join((await testProgram("prometheus")).path, "prometheus");
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-prometheus-"));
@@ -84,8 +84,8 @@ export async function startPrometheus(
     configFile,
     configText({
       penstock: new URL(adminUrl).host,
-      "penstock-effects": beside.effects,
-      "penstock-sink": beside.sink,
+      "penstock-effects": others.effects,
+      "penstock-sink": others.sink,
     }),
   );
   const where = [`--config.file=${configFile}`, `--storage.tsdb.path=${folder}/data`];

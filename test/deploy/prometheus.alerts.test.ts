@@ -1,6 +1,6 @@
-// Every alert has a scenario in deploy/prometheus/tests in which it fires, and a moment of it in
-// which it does not; promtool plays them. And every alert says what it is, what to do first, and
-// where to read on.
+// Every alert has a scenario in deploy/prometheus/tests in which it fires, and a moment in it at
+// which it does not; promtool runs them. Every alert states what it is, what to do first, and where
+// to read more.
 
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -34,19 +34,19 @@ const runbook = readFileSync(path.join(root, "deploy/runbook.md"), "utf8");
 beforeAll(async () => void (await testProgram("prometheus")), fetchMsMax);
 
 describe("alerts fire when they should", () => {
-  test("promtool finds nothing wrong with the configuration and its rules", async () => {
+  test("promtool finds no error in the configuration and its rules", async () => {
     const { code, out } = await promtool("check", "config", "prometheus.yml");
     expect(code, out).toBe(0);
     expect(out).toContain(`${alerts.length} rules found`);
   });
 
-  test.each(testFiles)("as told in %s", { timeout: 120_000 }, async (file) => {
+  test.each(testFiles)("as specified in %s", { timeout: 120_000 }, async (file) => {
     const { code, out } = await promtool("test", "rules", `tests/${file}`);
     expect(code, out).toBe(0);
   });
 
   describe.each(alerts)("$alert", ({ alert, labels, annotations }) => {
-    test("has a scenario in which it fires, and in which it does not", () => {
+    test("has a scenario in which it fires, and a moment in which it does not", () => {
       const own = scenarios
         .filter(({ name }) => name.startsWith(`${alert}: `))
         .flatMap((found) => found.promql_expr_test);
@@ -62,12 +62,12 @@ describe("alerts fire when they should", () => {
       expect(looksAt.some(({ exp_samples }) => !exp_samples.some(isNamed))).toBe(true);
     });
 
-    test("says how bad it is, what it is, what to do first, and where to read on", () => {
+    test("states its severity, its meaning, the first step, and where to read more", () => {
       expect(["page", "ticket"]).toContain(labels?.["severity"]);
       expect(annotations?.["summary"]?.replaceAll(/\{\{.*?\}\}/g, "x")).toMatch(/^.{15,100}$/);
       expect(annotations?.["description"]).toMatch(/\b[Ff]irst\b/);
       expect(annotations?.["runbook"]).toBe(`deploy/runbook.md#${alert.toLowerCase()}`);
-      // Alertmanager makes a link of this one, and a relative link is broken.
+      // Alertmanager makes a link of this one, and a relative link would be broken.
       expect(annotations?.["runbook_url"]).toBeUndefined();
       const sections = runbook.split(/^#+ /m);
       const section = sections.find((text) => text.startsWith(`${alert}\n`)) ?? "";

@@ -1,5 +1,5 @@
-// Every metric is on the dashboard or in an alert, nothing else is, and the dashboard is what its
-// source says and whole.
+// Every metric is on the dashboard or in an alert, no other name is, and the dashboard matches its
+// source and is complete.
 
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -33,7 +33,7 @@ describe("every metric is watched", () => {
     expect(series.some((suffix) => shown.has(name + suffix))).toBe(true);
   });
 
-  test("every name that is asked for is a metric's or a recording rule's, and every recording rule is asked for", () => {
+  test("uses only existing metrics and recording rules, and every recording rule", () => {
     const recorded = rules.flatMap(({ record }) => record ?? []);
     const known = new Set([
       ...recorded,
@@ -43,13 +43,13 @@ describe("every metric is watched", () => {
     expect(recorded.filter((name) => !shown.has(name))).toEqual([]);
   });
 
-  test("the dashboard is the one that dashboard.ts writes: node_modules/.bin/node deploy/grafana/dashboard.ts", () => {
+  test("has the dashboard that dashboard.ts writes: node_modules/.bin/node deploy/grafana/dashboard.ts", () => {
     expect(readFileSync(path.join(grafanaDir, "dashboards/penstock.json"), "utf8")).toBe(
       dashboardText(),
     );
   });
 
-  test("panels are described, have a unit, ask the data source that was chosen, and do not lie on one another", () => {
+  test("has panels with a description, a unit and the chosen data source, and without overlaps", () => {
     const panels = dashboardPanels();
     expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
     const cells = new Set<string>();
@@ -69,7 +69,7 @@ describe("every metric is watched", () => {
     }
   });
 
-  test("Grafana is told of the data source and of the folder", () => {
+  test("provisions the data source and the folder in Grafana", () => {
     const read = (file: string): Record<string, Record<string, unknown>[]> =>
       parse(readFileSync(path.join(grafanaDir, "provisioning", file), "utf8"));
     expect(read("datasources/prometheus.yaml")["datasources"]).toMatchObject([

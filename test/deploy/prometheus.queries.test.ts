@@ -1,6 +1,6 @@
-// A real Prometheus scrapes a real gateway that has requests of every kind, and a nats-server that
-// is silent for a moment. Every query of the dashboard, every recording rule and every series an
-// alert asks for has a number then.
+// A real Prometheus scrapes a real gateway that gets requests of every kind, and a nats-server that
+// is silent for a moment. Then every query of the dashboard, every recording rule and every series
+// of an alert has a value.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,12 +19,12 @@ import { settingsOf } from "./files-kit.ts";
 import { fetchMsMax, readRules, startPrometheus } from "./prometheus-kit.ts";
 
 const ackTimeoutMs = 300;
-/** How long the target of a sink takes for a batch. */
+/** How long the sink's target takes for a batch. */
 const batchMs = 200;
-// This gateway has no TLS, and then there is no such series.
+// This gateway has no TLS, so this series does not exist.
 const onlyWithTls = "penstock_tls_certificate_expiry_seconds";
 
-/** Grafana's variables as they are with everything chosen, over short times. */
+/** Grafana's variables with everything selected, over short times. */
 function filledIn(expr: string): string {
   return expr
     .replaceAll("$__rate_interval", "5s")
@@ -33,14 +33,14 @@ function filledIn(expr: string): string {
     .replaceAll("$instance", ".+");
 }
 
-/** Every series that an expression asks for, without what it does with them. */
+/** Every series of an expression, without its functions. */
 function selectorsOf(expr: string): string[] {
   const found =
     expr.match(/\b(?:up|(?:penstock|process)_\w+|job\w*:[\w:]+)\b(?:\{[^}]*\})?/g) ?? [];
   return found.filter((selector) => !selector.startsWith(onlyWithTls));
 }
 
-/** Requests of every kind, one after the other, until the test ends. */
+/** Sends requests of every kind, one after another, until the test ends. */
 function startLoad(gateway: TestGateway, { key }: TestProject): void {
   const event = { event: "hello", distinct_id: "u", properties: { text: "x".repeat(500) } };
   const batch = Array.from({ length: 50 }, () => event);
@@ -124,18 +124,18 @@ async function startSink(gateway: TestGateway): Promise<string> {
   return `127.0.0.1:${port}`;
 }
 
-test("a real Prometheus has an answer to every query: queries, rules, alerts", {
+test("a real Prometheus answers every query, rule and alert", {
   timeout: fetchMsMax,
 }, async () => {
   await testProgram("prometheus");
-  // Nobody asks it for anything.
+  // It gets no queries.
   const upstream = { PENSTOCK_UPSTREAM_URL: "http://127.0.0.1:1" };
   const env = { PENSTOCK_ACK_TIMEOUT_MS: String(ackTimeoutMs), ...upstream };
   const gateway = await startTestGateway({ env });
   onTestFinished(() => gateway.stop());
   startLoad(gateway, await gateway.project());
-  const beside = { effects: await startEffects(gateway), sink: await startSink(gateway) };
-  const prometheus = await startPrometheus(gateway.adminUrl, beside);
+  const others = { effects: await startEffects(gateway), sink: await startSink(gateway) };
+  const prometheus = await startPrometheus(gateway.adminUrl, others);
   const numbers = async (expr: string) =>
     (await prometheus.query(expr)).map(({ value }) => Number(value[1])).filter(Number.isFinite);
   const within = { timeout: 30_000, interval: 200 };

@@ -1,12 +1,12 @@
-// What the systemd units say agrees with the bundle's layout, with the settings and with the
-// configuration of nats-server.
+// The systemd units agree with the bundle's layout, with the settings and with the configuration of
+// nats-server.
 
 import { describe, expect, test } from "vitest";
 import { bytesOf, envOf, readDeploy, settingsOf, streamBytesTotal } from "./files-kit.ts";
 
 type Unit = Readonly<Record<string, Readonly<Record<string, readonly string[]>>>>;
 
-/** Section, then name, then every value. Throws at a line that is none. */
+/** Section, then name, then every value. Throws on an invalid line. */
 function unitOf(name: string): Unit {
   const unit: Record<string, Record<string, string[]>> = {};
   let section: Record<string, string[]> = {};
@@ -39,7 +39,7 @@ describe("systemd units run the bundle", () => {
     ["penstock-sink@", sink],
     ["nats-server", nats],
   ])(
-    "%s.service is restarted without end, has no privileges, and writes nowhere else",
+    "%s.service is restarted without limit, has no privileges, and writes nowhere else",
     (_, unit) => {
       expect(Object.keys(unit)).toEqual(["Unit", "Service", "Install"]);
       expect(unit["Unit"]).toMatchObject({ StartLimitIntervalSec: ["0"] });
@@ -53,7 +53,7 @@ describe("systemd units run the bundle", () => {
     },
   );
 
-  test("the gateway is the bundle's, with settings that are settings, stops before NATS, and has the time to drain", () => {
+  test("the gateway uses the bundle and existing settings, stops before NATS, and has time to drain", () => {
     const service = gateway["Service"] ?? {};
     expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock serve"]);
     expect(service["EnvironmentFile"]).toEqual(["/etc/penstock/penstock.env"]);
@@ -64,7 +64,7 @@ describe("systemd units run the bundle", () => {
     expect(gateway["Unit"]?.["After"]?.[0]?.split(" ")).toContain("nats-server.service");
   });
 
-  test("the effects are the bundle's, with the gateway's settings, and write to a folder of their own", () => {
+  test("the effects use the bundle and the gateway's settings, and write to their own folder", () => {
     const service = effects["Service"] ?? {};
     expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock effects"]);
     expect(service["EnvironmentFile"]).toEqual(["/etc/penstock/penstock.env"]);
@@ -74,7 +74,7 @@ describe("systemd units run the bundle", () => {
     );
   });
 
-  test("a sink is the bundle's, with the gateway's NATS, and where to write from a file of its own", () => {
+  test("a sink uses the bundle and the gateway's NATS, and a target from its own file", () => {
     const service = sink["Service"] ?? {};
     expect(service["ExecStart"]).toEqual(["/opt/penstock/bin/penstock sink %i"]);
     expect(service["EnvironmentFile"]).toEqual([
@@ -87,7 +87,7 @@ describe("systemd units run the bundle", () => {
     expect(service["WorkingDirectory"]?.[0]).toBe(`/var/lib/${service["StateDirectory"]?.[0]}`);
   });
 
-  test("what reads the streams takes its turn at the processors behind the gateway", () => {
+  test("readers of the streams have a lower CPU priority than the gateway", () => {
     for (const { Service = {} } of [effects, sink]) {
       expect(Number(Service["Nice"])).toBeGreaterThan(0);
       expect(Number(Service["CPUWeight"])).toBeLessThan(100);
@@ -96,7 +96,7 @@ describe("systemd units run the bundle", () => {
       expect([Service["Nice"], Service["CPUWeight"]]).toEqual([undefined, undefined]);
   });
 
-  test("nats-server has what its configuration asks for, the gateway's token, and room for its streams", () => {
+  test("nats-server has the variables of its configuration, the gateway's token, and room for its streams", () => {
     const conf = readDeploy("nats/single.conf").replaceAll(/^ *#.*$/gm, "");
     const asked = conf.match(/\$\w+/g)?.map((name) => name.slice(1));
     expect(Object.keys(natsEnv).sort()).toEqual(asked?.sort());
@@ -105,7 +105,7 @@ describe("systemd units run the bundle", () => {
     expect(bytesOf(natsEnv["NATS_STORE_BYTES_MAX"] ?? "")).toBeGreaterThan(
       1.1 * streamBytesTotal(config),
     );
-    // The one folder it may write to.
+    // The only folder it may write to.
     expect(natsEnv["NATS_STORE"]).toBe(`/var/lib/${nats["Service"]?.["StateDirectory"]?.[0]}`);
     expect(nats["Service"]?.["ExecStart"]).toEqual([
       "/usr/sbin/nats-server --config /etc/nats/nats.conf",

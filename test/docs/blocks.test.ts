@@ -1,5 +1,5 @@
-// The blocks of the documents that are marked `test=<name>` do what the text around them says. What
-// the tutorials say is in tutorials.test.ts.
+// The document blocks marked `test=<name>` do what the text around them says. Those of the
+// tutorials are in tutorials.test.ts.
 
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { type Block, blocksOf, testName } from "./docs-kit.ts";
@@ -9,7 +9,7 @@ const runner = new Runner();
 beforeAll(() => runner.open(), 90_000);
 afterAll(() => runner.close(), 60_000);
 
-/** The block below a request shows its answer, whole. */
+/** The block below a request shows its whole answer. */
 function answerBelow({ file, line }: Block): string {
   const below = blocksOf(file).find((block) => block.line > line);
   if (below?.language !== "json") throw new Error(`read ${file}: no answer below line ${line}`);
@@ -20,7 +20,7 @@ async function send(event: string): Promise<void> {
   expect(await runner.send(event)).toBe(200);
 }
 
-test("every mark is one of those that are run here", () => {
+test("runs every marked block", () => {
   const known = [
     "up",
     "gateway",
@@ -71,7 +71,7 @@ describe("against a gateway", () => {
   });
 });
 
-describe("what goes on until it is ended", () => {
+describe("blocks that run until they are stopped", () => {
   test.each(blocks("tail"))("%s", { timeout: 120_000 }, async (at, block) => {
     const run = runner.startShell(block);
     onTestFinished(() => interrupt(run, "SIGKILL"));
@@ -88,13 +88,16 @@ describe("what goes on until it is ended", () => {
     async (_, block) => {
       const run = runner.startProgram(block);
       onTestFinished(() => interrupt(run, "SIGKILL"));
-      // What the SDK of the blocks above sent is read too: reading begins with the first event.
+      // Events that the SDK of the blocks above sent are read too: reading begins with the first
+      // event.
       await expect.poll(() => run.said.out, { timeout: 30_000 }).toMatch(/\$lib\W+posthog-node/);
       await send("read by a program");
       await expect.poll(() => run.said.out, { timeout: 30_000 }).toContain("read by a program");
-      // The first start of a name is told.
-      const told = run.said.err.split("\n").slice(0, -1);
-      expect(told.filter((line) => !line.includes("has no consumer of this name yet"))).toEqual([]);
+      // The first start of a name is logged.
+      const logged = run.said.err.split("\n").slice(0, -1);
+      expect(logged.filter((line) => !line.includes("has no consumer of this name yet"))).toEqual(
+        [],
+      );
     },
   );
 });
@@ -140,7 +143,7 @@ test.each(blocks("removal"))("%s", { timeout: 120_000 }, async (_, block) => {
   expect(left).not.toMatch(/^shop /m);
 });
 
-describe("what ends by itself", () => {
+describe("blocks that end by themselves", () => {
   const names = ["doctor", "load", "checkout"] as const;
   test.each(names.flatMap(blocks))("%s", { timeout: 120_000 }, async (_, block) => {
     const run = runner.startShell(block);

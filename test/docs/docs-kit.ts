@@ -1,5 +1,5 @@
-// The Markdown files of the project, as the tests of the documents read them: their text, headings
-// and fenced blocks.
+// The project's Markdown files for the tests of the documents: their text, headings and fenced
+// blocks.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -7,10 +7,10 @@ import path from "node:path";
 
 export const root = path.resolve(import.meta.dirname, "../..");
 
-/** A fenced block, with the words behind its opening fence. */
+/** A fenced block, with the words after its opening fence. */
 export interface Block {
   readonly file: string;
-  /** Of the opening fence, counted from 1. */
+  /** The line of the opening fence, counted from 1. */
   readonly line: number;
   readonly language: string;
   readonly marks: readonly string[];
@@ -46,12 +46,12 @@ export function blocksOf(file: string): Block[] {
   return blocks;
 }
 
-/** What a block is to be run as, by its mark `test=<name>`. */
+/** How a block is run, by its mark `test=<name>`. */
 export function testName(block: Block): string | undefined {
   return block.marks.find((mark) => mark.startsWith("test="))?.slice("test=".length);
 }
 
-/** The text without what stands in fenced blocks and in code. */
+/** The text without fenced blocks and code. */
 export function proseOf(file: string): string {
   const prose = read(file).replaceAll(/^```[^\n]*\n[\s\S]*?^```$/gm, "");
   return prose.replaceAll(/`[^`\n]*`/g, (code) => (code.includes("](") ? "" : code));

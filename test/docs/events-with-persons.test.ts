@@ -19,7 +19,7 @@ const nats = ["--nats-url", gateway.nats.url];
 const sinkArgs = ["sink", "postgres", ...nats, "--sink-port", "0", "--with-person"];
 const slow = { timeout: 30_000 };
 
-test("events come with their person, and the guide's queries answer", async () => {
+test("events get their person, and the guide's queries work", async () => {
   const sink = penstockWith(
     { PENSTOCK_SINK_TO: postgres.url, PENSTOCK_EFFECTS_URL: postgres.url },
     ...sinkArgs,
@@ -93,7 +93,7 @@ test.each([
   [[], /--with-person: read .*effects.sqlite: there is no such file.*PENSTOCK_EFFECTS_URL/],
   [["--effects-url", "sqlite:/nowhere/x.sqlite"], /\/nowhere\/x.sqlite: there is no such file/],
   [["--effects-url", "mysql://me:hunter2@db/x"], /PENSTOCK_EFFECTS_URL|--effects-url/],
-])("effects that cannot be meant are told: %j", async (args, said) => {
+])("reports invalid effects: %j", async (args, said) => {
   const to = ["--to", postgres.url, "--data-dir", temporaryFolder()];
   const sink = penstock(...sinkArgs, ...to, ...args);
   expect(await ended(sink)).toBeGreaterThan(0);

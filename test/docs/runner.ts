@@ -1,5 +1,5 @@
-// Runs blocks of the documents as they stand there, but for what `here` exchanges: against the
-// gateway that the README's own `npm run up` starts.
+// Runs blocks of the documents unchanged except for the replacements in `here`, against the gateway
+// that the README's `npm run up` starts.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -33,7 +33,7 @@ export function blocks(name: string): [string, Block][] {
   });
 }
 
-/** Ctrl-C: the whole group hears it. */
+/** Ctrl-C: the whole group receives it. */
 export function interrupt({ child }: Spoken, signal: NodeJS.Signals = "SIGINT"): void {
   try {
     process.kill(-child.pid!, signal);
@@ -52,7 +52,7 @@ export class Runner {
   sinkPort = "";
   #up: Spoken | undefined;
 
-  /** `exchanges`: more of what blocks say, and what it has to be here. */
+  /** `exchanges`: further text of blocks, and its replacement. */
   constructor(exchanges: readonly Exchange[] = []) {
     this.#exchanges = exchanges;
   }
@@ -77,7 +77,7 @@ export class Runner {
       rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
   }
 
-  /** Runs it in the project's folder, in a process group of its own, as a terminal does. */
+  /** Runs it in the project's folder, in its own process group, as a terminal does. */
   start(program: string, args: readonly string[]): Spoken {
     const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("PENSTOCK_"));
     const env = {
@@ -102,14 +102,14 @@ export class Runner {
     return { child, said, ended };
   }
 
-  /** A shell block: curl fails where the answer is an error, and a line that fails ends it. */
+  /** A shell block: curl fails if the answer is an error, and a failing line ends it. */
   startShell(block: Block): Spoken {
     const strict =
       'set -euo pipefail\ncurl() { command curl -sS --fail-with-body --max-time 20 "$@"; echo; }\n';
     return this.start("bash", ["-c", strict + this.#here(block.text)]);
   }
 
-  /** A JavaScript block, as a file of its own. */
+  /** A JavaScript block, as a file. */
   startProgram(block: Block): Spoken {
     const name = `${block.file.replaceAll(/\W/g, "-")}-${block.line}.mjs`;
     return this.start(process.execPath, [this.save(block, name)]);
@@ -128,7 +128,7 @@ export class Runner {
     return (await fetch(url, { method: "POST", body })).status;
   }
 
-  /** What a block says, and what that is here: free ports, a folder of its own, a short run. */
+  /** Text of a block and its replacement: free ports, a separate folder, a short run. */
   #here(text: string): string {
     const { port, adminPort, sinkPort, dataDir } = this;
     const exchanges = [

@@ -1,5 +1,5 @@
-// The guide to events in ClickHouse: the command of the process with what it says of itself, and
-// the guide's queries, against a gateway and, where this host can have one, a ClickHouse.
+// The guide to events in ClickHouse: the command with its output, and the guide's queries, with a
+// gateway and, if this host can run one, a ClickHouse.
 
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -23,7 +23,7 @@ const slow = { timeout: 30_000 };
 describe.each(clickHouses)("ClickHouse", (clickhouse) => {
   const { url, tlsUrl, password } = clickhouse;
 
-  test("events come into the tables by TLS, and the guide's queries answer", async () => {
+  test("events are written to the tables by TLS, and the guide's queries work", async () => {
     const to = `${tlsUrl}?sslrootcert=${authority.caFile}`;
     const sink = penstock("sink", "clickhouse", to, ...nats);
     const { id, key: api_key } = await gateway.project();
@@ -55,11 +55,11 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     const shown = async (page: string) =>
       await (await fetch(`http://127.0.0.1:${port}${page}`)).text();
     expect(await shown("/readyz")).toBe('{"status":"ready"}\n');
-    // The place is written after the event.
+    // The position is written after the event.
     const written = 'penstock_sink_events_total{outcome="written"} 1';
     await expect.poll(() => shown("/metrics"), slow).toContain(written);
 
-    // Another one, whose target is among its variables, stands by.
+    // Another sink, with its target in a variable, stands by.
     const other = penstockWith({ PENSTOCK_SINK_TO: url }, "sink", "clickhouse", ...nats);
     await expect.poll(() => other.said.err, slow).toContain("standing by");
     sink.kill("SIGTERM");
@@ -68,7 +68,7 @@ describe.each(clickHouses)("ClickHouse", (clickhouse) => {
     expect(sink.said.err + other.said.err).not.toContain(password);
   });
 
-  test("the tables are printed for the server, and can be made by that", async () => {
+  test("the tables are printed for the server, which can create them", async () => {
     const args = ["sink", "clickhouse", url, "--database", "warehouse"];
     const printed = penstock(...args, "--ddl");
     expect(await ended(printed)).toBe(0);
@@ -93,7 +93,7 @@ test.each([
   [["https://me:hunter%2@db"], /not followed by two digits/],
   [["https://me:hunter2@db?sslrootcert=/nowhere"], /read sslrootcert/],
   [["https://db", "--database", 'x"; DROP'], /must match/],
-])("what cannot be meant is told: %j", async (args, said) => {
+])("reports invalid arguments: %j", async (args, said) => {
   const sink = penstock("sink", "clickhouse", ...args);
   expect(await ended(sink)).toBeGreaterThan(0);
   expect(sink.said.err).toMatch(said);

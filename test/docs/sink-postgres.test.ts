@@ -1,5 +1,5 @@
-// The guide to events in PostgreSQL: the command of the process with what it says of itself, and
-// each of the guide's queries, against a gateway and a PostgreSQL.
+// The guide to events in PostgreSQL: the command with its output, and each of the guide's queries,
+// with a gateway and a PostgreSQL.
 
 import { readFileSync } from "node:fs";
 import path from "node:path";
@@ -17,7 +17,7 @@ const queries = [...guide.matchAll(/^```sql\n([^`]+)```$/gm)].map(([, sql]) => s
 const nats = ["--nats-url", gateway.nats.url, "--sink-port", "0"];
 const slow = { timeout: 30_000 };
 
-test("events come into the tables, and the guide's queries answer", async () => {
+test("events are written to the tables, and the guide's queries work", async () => {
   const sink = penstock("sink", "postgres", postgres.url, ...nats);
   const { id, key: api_key } = await gateway.project();
   const event = { event: "signed up", distinct_id: "user-1", properties: { plan: "pro" } };
@@ -47,7 +47,7 @@ test("events come into the tables, and the guide's queries answer", async () => 
   expect(await shown("/readyz")).toBe('{"status":"ready"}\n');
   expect(await shown("/metrics")).toContain('penstock_sink_events_total{outcome="written"} 1');
 
-  // Another one, whose target is among its variables, stands by.
+  // Another sink, with its target in a variable, stands by.
   const other = penstockWith({ PENSTOCK_SINK_TO: postgres.url }, "sink", "postgres", ...nats);
   await expect.poll(() => other.said.err, slow).toContain("standing by");
   sink.kill("SIGTERM");
@@ -56,7 +56,7 @@ test("events come into the tables, and the guide's queries answer", async () => 
   expect(other.said.err).not.toContain(postgres.password);
 });
 
-test("the tables are printed, and can be made by that, also twice", async () => {
+test("the tables are printed, and can be created from that repeatedly", async () => {
   const printed = penstock("sink", "postgres", "--ddl", "--schema", "warehouse");
   expect(await ended(printed)).toBe(0);
   expect(printed.said.out).toBe(ddl("warehouse", { withPerson: false }));
@@ -75,7 +75,7 @@ test.each([
   [["--to", "postgres://db/x", "--projects", "a,,b"], /"" is none/],
   [["--to", "postgres://db/x", "--lanes", "dead"], /"dead" is none/],
   [["--to", "postgres://db/x", "--schema", 'x"; DROP'], /must match/],
-])("what cannot be meant is told: %j", async (args, said) => {
+])("reports invalid arguments: %j", async (args, said) => {
   const sink = penstock("sink", "postgres", ...args);
   expect(await ended(sink)).toBeGreaterThan(0);
   expect(sink.said.err).toMatch(said);

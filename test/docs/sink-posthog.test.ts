@@ -1,5 +1,5 @@
-// The guide to events to PostHog: the command of the process between two gateways, the second one
-// as the upstream, and what it says of itself.
+// The guide to events to PostHog: the command between two gateways, the second one as the upstream,
+// and its output.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -64,7 +64,7 @@ test("events arrive in another gateway with their uuid and time, history as hist
   expect(sink.said.err).not.toContain(there.key);
 });
 
-test("a key of the registry is used, and one that is refused is said and not put aside", async () => {
+test("uses a key of the registry, and reports a refused one without rejecting events", async () => {
   const folder = newFolder();
   const project = await gateway.project();
   const sink = started(upstream.url, "--state", folder, "--projects", project.id);
@@ -83,7 +83,7 @@ test("a key of the registry is used, and one that is refused is said and not put
   expect(said()).not.toContain(project.key);
 });
 
-test("what was put aside is printed", async () => {
+test("prints rejected events", async () => {
   const folder = newFolder();
   const project = await gateway.project();
   const refusing = await startUpstream();
@@ -112,14 +112,14 @@ test.each([
   [["ftp://example.com"], /must be a URL such as https/],
   [["https://me:hunter2@example.com"], /without user/],
   [["https://example.com", "--key", "shop"], /must be <project id>=/],
-])("what cannot be meant is told: %j", async (args, said) => {
+])("reports invalid arguments: %j", async (args, said) => {
   const sink = penstock("sink", "posthog", ...args);
   expect(await ended(sink)).toBeGreaterThan(0);
   expect(sink.said.err).toMatch(said);
   expect(sink.said.err).not.toContain("hunter2");
 });
 
-test("the NATS user that the guide gives it can do all it does", async () => {
+test("can do everything with the NATS user from the guide", async () => {
   const [block] = blocksOf("docs/guides/sink-posthog.md").filter(
     ({ language }) => language === "conf",
   );

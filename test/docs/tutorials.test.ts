@@ -1,5 +1,5 @@
-// The tutorials, step by step as they are written, against the gateway that `npm run up` starts:
-// commands, programs and queries, and what they say comes of them.
+// The tutorials, step by step as written, with the gateway that `npm run up` starts: commands,
+// programs and queries, and their documented results.
 
 import { execFileSync } from "node:child_process";
 import {
@@ -25,7 +25,7 @@ import { interrupt, Runner, type Spoken } from "./runner.ts";
 const postgres = await postgresForFile();
 let runner: Runner;
 
-/** A gateway for a tutorial of its own: what others sent would be counted too. */
+/** A separate gateway for a tutorial, whose counts must not include other events. */
 async function opened(exchanges: ConstructorParameters<typeof Runner>[0]): Promise<void> {
   runner = new Runner(exchanges);
   const one = runner;
@@ -35,14 +35,14 @@ async function opened(exchanges: ConstructorParameters<typeof Runner>[0]): Promi
 
 const slow = { timeout: 60_000 };
 
-/** The step of a tutorial. Throws where there is none of the name, or more than one. */
+/** The step of a tutorial. Throws if there is none of the name, or more than one. */
 function step(file: string, name: string): Block {
   const found = blocksOf(file).filter((block) => testName(block) === name);
   if (found.length !== 1) throw new Error(`read ${file}: ${found.length} blocks of ${name}`);
   return found[0]!;
 }
 
-/** What the block below a step shows. */
+/** The content of the block below a step. */
 function shownBelow(file: string, { line }: Block): string {
   const below = blocksOf(file).find((block) => block.line > line);
   if (below?.language !== "text") throw new Error(`read ${file}: nothing shown below ${line}`);
@@ -55,7 +55,7 @@ async function ran(block: Block): Promise<string> {
   return run.said.out;
 }
 
-/** Runs on beside the test, at most until its end. */
+/** Keeps running until the end of the test at most. */
 function running(block: Block): Spoken {
   const run = runner.startShell(block);
   onTestFinished(async () => {
@@ -65,13 +65,13 @@ function running(block: Block): Spoken {
   return run;
 }
 
-/** The rows of a query as `psql` shows them: what stands between the bars, without the head. */
+/** The rows of a query as `psql` prints them: the text between the bars, without the header. */
 function rowsOf(table: string): string[][] {
   const lines = table.split("\n").slice(2);
   return lines.map((line) => line.split("|").map((cell) => cell.trim()));
 }
 
-test("the shop's events are as many as the page says, on each day of the week", () => {
+test("has as many events of the shop as the page says, on each day of the week", () => {
   const file = "docs/tutorials/chart-in-duckdb.md";
   const folder = temporaryFolder();
   const program = path.join(folder, "shop.mjs");
@@ -108,7 +108,7 @@ test("from `npm run up` to a chart in DuckDB", { timeout: 300_000 }, async () =>
   await sink.ended;
   expect((await ran(at("look"))).trim().split("\n").length).toBeGreaterThan(0);
 
-  // In place of `npm i`: the same package, of the set-up that the sink asked for.
+  // In place of `npm i`: the same package, from the set-up that the sink requires.
   const packages = path.join(root, ".cache/duckdb/node_modules");
   expect(existsSync(path.join(packages, "@duckdb/node-api"))).toBe(true);
   mkdirSync(path.join(shop, "node_modules"));

@@ -100,7 +100,10 @@ function commandLine(): Command {
     )
     .option("--json <file>", "also write the results to this file")
     .option("--list", "only list the scenarios", false)
-    .option("--walk <duration>", `instead: run only ${clusterRandomWalk.name} for this long (90s, 10m)`)
+    .option(
+      "--walk <duration>",
+      `instead: run only ${clusterRandomWalk.name} for this long (90s, 10m)`,
+    )
     .option(
       "--soak <duration>",
       "instead: run a mixed load for this long (90s, 60m, 2h) with a fault every few minutes",
@@ -157,9 +160,7 @@ async function main(): Promise<number> {
   const binaries =
     options.natsServer.length > 0 ? options.natsServer.map(binaryOf) : [findNatsServer()];
   const network = networkOf(program, options);
-  process.stderr.write(
-    `seed ${options.seed}: repeat with --seed ${options.seed}\n`,
-  );
+  process.stderr.write(`seed ${options.seed}: repeat with --seed ${options.seed}\n`);
   if (options.soak !== undefined) {
     return await soak({
       durationMs: durationMs(program, options.soak, "--soak"),

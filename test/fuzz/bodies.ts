@@ -1,6 +1,6 @@
-// Bodies for the replay, on standard output: `bodies.ts SECONDS SEED`. The corpus comes first, then
-// random texts in the shape of events, then mutations of both until the time is up. Each stands
-// behind its length in four bytes, the lowest first. The same seed gives the same bodies.
+// Prints bodies for the replay: `bodies.ts SECONDS SEED`. The corpus comes first, then random texts
+// in the shape of events, then mutations of both until the time is up. Each is preceded by its
+// length in four bytes, little-endian. The same seed gives the same bodies.
 
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -33,6 +33,6 @@ const [seconds = "60", seed = "1"] = process.argv.slice(2);
 try {
   await pipeline(Readable.from(framed(bodiesFor(Number(seconds), Number(seed)))), process.stdout);
 } catch (error) {
-  // A replay that found something reads no further.
+  // A replay that has found an error reads no further.
   if ((error as NodeJS.ErrnoException).code !== "EPIPE") throw error;
 }

@@ -1,9 +1,9 @@
-// Bodies for comparing the two scanners: those of the fuzz corpus, and seeded mutations of them. It
-// must not scan.
+// Bodies for the comparison of the two scanners: those of the fuzz corpus, and seeded mutations of
+// them. It must not scan.
 
 import { readFileSync } from "node:fs";
 
-/** The corpus: a JSON string a line, a character a byte. */
+/** The corpus: a JSON string per line, a character per byte. */
 export function readCorpus(): Buffer[] {
   const text = readFileSync(new URL("corpus.jsonl", import.meta.url), "utf8");
   return text

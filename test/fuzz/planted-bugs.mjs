@@ -1,6 +1,6 @@
 // Bugs that `npm run fuzz -- --planted` puts into a copy of the addon's core, one at a time. The
-// fuzzing must find each of them. A bug is a file, what stands there once, and what takes its
-// place.
+// fuzzing must find each of them. A bug is a file, a text that occurs once in it, and its
+// replacement.
 
 export const plantedBugs = [
   // The order of envelope, array and items.
@@ -123,7 +123,7 @@ export const plantedBugs = [
   ["normalise.cc", "if (!names_.add(member)) kill", "if (false) kill"],
   ["name_set.cc", "place = (place + 1) & mask_", "place = place + 1"],
   ["name_set.cc", "std::memset(seen_.data(), 0, places * sizeof(uint32_t));", ""],
-  // The repair of a refused text.
+  // The repair of a rejected text.
   ["text_repair.cc", "lead == 0xED ? 0x9F", "lead == 0xED ? 0xBF"],
   ["text_repair.cc", "lead > 0xF4", "lead > 0xF5"],
   ["text_repair.cc", "case Kind::kSurrogatePair: return kJoinedBytes;", ""],

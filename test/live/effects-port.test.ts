@@ -1,7 +1,7 @@
-// The live page shows what the effects say over their HTTP port, asked by the admin port: totals,
-// lag, and the usage of projects that are watched. Where nothing answers there is no such part; one
-// that hangs holds nothing up, and is shown as such. A person goes through as it is, to the page
-// itself and nobody else.
+// The live page shows the status of the effects, which the admin port requests from their HTTP
+// port: totals, lag, and the usage of watched projects. If nothing answers, the page has no such
+// part; if the effects hang, nothing is delayed, and the page shows that. A person is passed
+// through unchanged, only to the page itself.
 
 import { request } from "node:http";
 import { type AddressInfo, createServer } from "node:net";
@@ -45,7 +45,7 @@ async function effectsPort(): Promise<string> {
   return new URL(await effectsHttp(reader, { status })).port;
 }
 
-/** A port where connections are taken, and nothing is ever answered. */
+/** A port that accepts connections and never answers. */
 async function silentPort(): Promise<string> {
   const silent = createServer((socket) => onTestFinished(() => void socket.destroy()));
   await new Promise<void>((resolve) => silent.listen(0, "127.0.0.1", resolve));
@@ -72,8 +72,8 @@ function get(
   });
 }
 
-describe("beside a gateway", () => {
-  test("totals, lag and the usage of the watched project are in the state", async () => {
+describe("with a gateway", () => {
+  test("the state has totals, lag and the usage of the watched project", async () => {
     const gateway = await gatewayBeside(await effectsPort());
     const viewer = await watch(gateway.adminUrl, { path: "/live?project=shop" });
     await until(() => viewer.said<State>("state").at(-1)?.effects?.usage.length === 1);
@@ -84,7 +84,7 @@ describe("beside a gateway", () => {
     });
   });
 
-  test("a database that is away is told, and has no totals", async () => {
+  test("a database that is away is reported, without totals", async () => {
     const gateway = await gatewayBeside(new URL(await effectsHttp(undefined)).port);
     const viewer = await watch(gateway.adminUrl);
     await until(() => viewer.said<State>("state").at(-1)?.effects !== undefined);
@@ -93,7 +93,7 @@ describe("beside a gateway", () => {
     expect(effects?.reasons).toHaveLength(1);
   });
 
-  test("usage that does not come is left out alone", async () => {
+  test("only missing usage is omitted", async () => {
     let asked = 0;
     const usage = async (): Promise<never> => {
       asked++;
@@ -102,7 +102,7 @@ describe("beside a gateway", () => {
     const failing = readerOf({ totals: reader.totals, usage });
     const gateway = await gatewayBeside(new URL(await effectsHttp(failing, { status })).port);
     const viewer = await watch(gateway.adminUrl, { path: "/live?project=shop" });
-    // The states before somebody watches a project know nothing of its usage.
+    // States from before a project was watched have no usage of it.
     await until(() => asked > 1);
     const before = viewer.said<State>("state").length;
     await until(() => viewer.said<State>("state").length > before + 1);
@@ -112,7 +112,7 @@ describe("beside a gateway", () => {
     });
   });
 
-  test("effects that hang hold up neither the state nor who asks for a person", async () => {
+  test("effects that hang delay neither the state nor requests for a person", async () => {
     const gateway = await gatewayBeside(await silentPort());
     const viewer = await watch(gateway.adminUrl);
     await until(() => viewer.said<State>("state").length > 2);
@@ -126,13 +126,13 @@ describe("beside a gateway", () => {
 });
 
 describe("a person", () => {
-  test("goes through with the digits of its numbers", async () => {
+  test("is passed through with the digits of its numbers", async () => {
     const gateway = await gatewayBeside(await effectsPort());
     const found = await get(gateway, personPath);
     expect(found.status).toBe(200);
     expect(JSON.parse(found.text)).toMatchObject({ uuid: ada.uuid, known: true });
     expect(found.text).toContain(ada.propertiesJson);
-    expect((await get(gateway, "/live/person?project=shop&distinct_id=nobody")).status).toBe(404);
+    expect((await get(gateway, "/live/person?project=shop&distinct_id=unknown")).status).toBe(404);
     for (const path of ["?distinct_id=x", "?project=a/b&distinct_id=x", "?project=shop"])
       expect((await get(gateway, `/live/person${path}`)).status).toBe(400);
     const long = "x".repeat(1_001);
@@ -150,7 +150,7 @@ describe("a person", () => {
     expect(refused.text).not.toContain(ada.uuid);
   });
 
-  test("is not shown where events are not", async () => {
+  test("is not shown if events are hidden", async () => {
     const gateway = await gatewayBeside(await effectsPort(), { PENSTOCK_LIVE_EVENTS: "false" });
     expect((await get(gateway, personPath)).status).toBe(403);
   });

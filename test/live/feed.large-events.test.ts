@@ -1,4 +1,4 @@
-// Of an event that is shown its beginning is kept, and not the memory of the rest with it.
+// Only the beginning of an event that is shown is held in memory, not the rest with it.
 
 import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
@@ -23,15 +23,15 @@ function frameOf(index: number): JsMsg {
   return { subject: "penstock.live.0.shop", headers, data } as unknown as JsMsg;
 }
 
-describe("what is kept of large events is small", () => {
+describe("large events take little memory", () => {
   test("fifty large ones", () => {
     const feed = new Feed({ project: "shop" }, () => 0);
     feed.take(frameOf(0));
     const before = heapAfterCollection();
     for (let index = 1; index < 50; index++) feed.take(frameOf(index));
     const grown = heapAfterCollection() - before;
-    // What these texts take as they are, twice; slices of no more than was decoded would be three
-    // times as much, whole records 50 MB and more.
+    // Twice the size of these texts; slices of the decoded parts would take three times as much,
+    // whole records 50 MB and more.
     expect(grown).toBeLessThan(1_000_000);
     const kept = feed.recent();
     expect(kept.map(({ event }) => event)).toEqual(
@@ -42,7 +42,7 @@ describe("what is kept of large events is small", () => {
     expect(kept).toHaveLength(50);
   });
 
-  test.each(["€", "é", "x", "😀"])("text of %s is cut by its characters", (character) => {
+  test.each(["€", "é", "x", "😀"])("cuts text of %s at character boundaries", (character) => {
     const feed = new Feed({}, () => 0);
     const record = (chars: number): string => {
       const start = `{"event":"e","properties":{"p":"`;

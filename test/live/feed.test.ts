@@ -68,7 +68,7 @@ describe("a feed with a filter", () => {
     expect(feed.flush()).toMatchObject({ events: { length: 2 }, skipped: 0 });
   });
 
-  test("counts matching events past its rate", () => {
+  test("counts matching events beyond its rate", () => {
     const feed = new Feed({ event: "other" }, () => 0);
     for (let frame = 0; frame < 49; frame++) feed.take(message);
     const two = {

@@ -1,6 +1,6 @@
-// Events are personal data: on an admin port that other hosts can reach, counts are shown and
-// events are not, unless that was asked for; on loopback they are, unless that was forbidden. What
-// is not shown is not read from the store either.
+// Events are personal data. If other hosts can reach the admin port, it shows counts but no events,
+// unless configured; on loopback it shows events, unless forbidden. Hidden events are not read from
+// the store either.
 
 import { describe, expect, onTestFinished, test } from "vitest";
 import { startTestGateway, until } from "../kit/gateway.ts";

@@ -1,5 +1,5 @@
-// What the tests of the live page share: a reader of its server-sent events, as a browser would be,
-// and what it takes on the server.
+// Shared by the tests of the live page: a reader of its server-sent events, like a browser, and its
+// resources on the server.
 
 import { type ClientRequest, type IncomingMessage, request } from "node:http";
 import { jetstreamManager } from "@nats-io/jetstream";
@@ -31,7 +31,7 @@ export interface TestViewer {
   leave(): void;
 }
 
-/** What a watch shows where nothing has happened: for tests that make one without a gateway. */
+/** The initial content of a watch: for tests that create one without a gateway. */
 export const quietSources: Omit<WatchOptions, "connect"> = {
   counts: async () => [],
   clientWarnings: async () => [],
@@ -92,7 +92,7 @@ export async function watch(
   };
 }
 
-/** Consumers there are on both streams. */
+/** The number of consumers of both streams. */
 export async function consumersOn({
   url,
   token,

@@ -1,6 +1,6 @@
-// The live page has nothing from elsewhere, and runs its own script and no other;
-// names that a page elsewhere could point at us are refused, so are requests that come from such a
-// page, and viewers beyond a number. What events hold is never part of the page.
+// The live page loads nothing from other sites, and runs only its own script. Host names that
+// another site could point to it are refused, and so are requests from another page, and viewers
+// beyond the limit. Event content is never part of the page.
 
 import { request } from "node:http";
 import { describe, expect, test } from "vitest";
@@ -12,7 +12,7 @@ import { watch } from "./live-kit.ts";
 const gateway = await gatewayForFile({ env: { PENSTOCK_ADMIN_HOST: "localhost" } });
 
 describe("only its own page may read it", () => {
-  test("the page, and a policy that lets its own files run", async () => {
+  test("serves the page, with a policy that only allows its own files", async () => {
     const response = await fetch(`${gateway.adminUrl}/?project=x`);
     const html = await response.text();
     expect([response.status, response.headers.get("content-type")]).toEqual([
@@ -43,7 +43,7 @@ describe("only its own page may read it", () => {
       expect(texts.at(-1)?.length).toBeGreaterThan(1_000);
       expect(await statusOf(`/page/${name}`, { Host: "evil.example:9464" })).toBe(403);
     }
-    // Text becomes text nodes, and nothing is fetched but these.
+    // Text becomes text nodes, and only these files are fetched.
     const own = String.raw`metrics"|readyz"|data:|page/page\.(?:css|js)"`;
     for (const text of texts) {
       expect(text).not.toMatch(
@@ -62,7 +62,7 @@ describe("only its own page may read it", () => {
     expect((await fetch(`${gateway.adminUrl}/page.js`)).status).toBe(404);
   });
 
-  test("a hostile event comes as JSON text, and the page stays as it is", async () => {
+  test("sends a hostile event as JSON text, which does not change the page", async () => {
     const before = await (await fetch(`${gateway.adminUrl}/`)).text();
     const hostile = `<img src=x onerror=alert(1)>\u2028</script><script>alert(2)</script>\n\nevent: state\ndata: {}\n\n`;
     const project = await gateway.project();
@@ -96,7 +96,7 @@ describe("only its own page may read it", () => {
     expect(await statusOf("/livez", { Host: host })).toBe(200);
   });
 
-  test("the name that was set is its own", () => {
+  test("accepts the configured name", () => {
     expect(isOwnHost("watch.internal:9464", "watch.internal")).toBe(true);
     expect(isOwnHost("watch.internal:9464", "127.0.0.1")).toBe(false);
     expect(isOwnHost(undefined, "127.0.0.1")).toBe(false);
@@ -114,7 +114,7 @@ describe("only its own page may read it", () => {
     ]);
   });
 
-  test("pages elsewhere, ids that are none, and the seventeenth are refused", async () => {
+  test("refuses other pages, invalid ids, and the seventeenth viewer", async () => {
     expect(await statusOf("/live", { "Sec-Fetch-Site": "cross-site" })).toBe(403);
     for (const origin of ["http://evil.example", "http://127.0.0.1:1", "null"])
       expect(await statusOf("/live", { Host: "127.0.0.1:9464", Origin: origin })).toBe(403);

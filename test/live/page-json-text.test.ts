@@ -1,4 +1,4 @@
-// How the live page lays out JSON: as JSON.stringify does, but with every number as it was sent.
+// How the live page formats JSON: like JSON.stringify, but with every number as it was sent.
 
 import path from "node:path";
 import { pathToFileURL } from "node:url";
@@ -13,13 +13,13 @@ const { indented, memberText } = (await import(
   memberText: (text: string, name: string) => string | undefined;
 };
 
-test("digits stay as they were sent", () => {
+test("keeps digits as they were sent", () => {
   expect(indented('{"n":12345678901234567890,"list":[1.50,1e400,-0.0],"none":{}}')).toBe(
     '{\n  "n": 12345678901234567890,\n  "list": [\n    1.50,\n    1e400,\n    -0.0\n  ],\n  "none": {}\n}',
   );
 });
 
-test("where nothing would be rounded it is what JSON.stringify makes, and so is each member", () => {
+test("gives the text of JSON.stringify if nothing would be rounded, for the whole and for each member", () => {
   fc.assert(
     fc.property(fc.dictionary(fc.string(), fc.jsonValue({ maxDepth: 4 })), (value) => {
       const text = JSON.stringify(value);
@@ -31,7 +31,7 @@ test("where nothing would be rounded it is what JSON.stringify makes, and so is 
   );
 });
 
-test("a text of many brackets and quotes takes no longer than its length asks for", () => {
+test("formats a text of many brackets and quotes in time of its length", () => {
   const text = `{"a":${"[".repeat(5_000)}"${"\\\\".repeat(100_000)}"${"]".repeat(5_000)}}`;
   expect(memberText(text, "a")).toHaveLength(text.length - 6);
 });

@@ -1,4 +1,4 @@
-// How the live page writes a count: one of a thing has no plural.
+// How the live page writes a count: one item has no plural.
 
 import path from "node:path";
 import { pathToFileURL } from "node:url";

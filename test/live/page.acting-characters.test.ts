@@ -1,10 +1,10 @@
-// Text of events is shown on the live page with the same characters escaped as on a terminal.
+// The live page escapes the same characters of event text as a terminal.
 
 import { expect, test } from "vitest";
 import { forTerminal } from "../../src/commands/terminal.ts";
 
 test("the live page escapes what tail escapes, and nothing else", async () => {
-  // A script of the page is no TypeScript, so it is loaded by its address.
+  // A script of the page is not TypeScript, so it is loaded by its address.
   const script = new URL("../../src/live/page/text.js", import.meta.url).href;
   const { forPage } = (await import(script)) as { forPage: (text: string) => string };
   const units = Array.from({ length: 0x1_0000 }, (_, unit) => String.fromCharCode(unit));

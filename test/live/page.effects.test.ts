@@ -1,9 +1,8 @@
-// The rows that the live page has for people and groups: what is always there, and what only where
-// there is something to say.
+// The rows of the live page for people and groups: the permanent ones, and those for problems.
 
 import { expect, test } from "vitest";
 
-// A script of the page is no TypeScript, so it is loaded by its address.
+// A script of the page is not TypeScript, so it is loaded by its address.
 const script = new URL("../../src/live/page/effects.js", import.meta.url).href;
 const { effectsRows } = (await import(script)) as {
   effectsRows: (effects: object, project: string) => [string, string][];
@@ -12,7 +11,7 @@ const { effectsRows } = (await import(script)) as {
 const totals = { persons: 12_345, groups: 2, open_spikes: 0, rejected: 0, incidents: 0 };
 const level = { totals, lagSeconds: 0, lagMessages: 0, usage: [] };
 
-test("all applied, and no project chosen", () => {
+test("with everything applied, and no project selected", () => {
   expect(effectsRows(level, "")).toEqual([
     ["People", "12,345"],
     ["Groups", "2"],
@@ -21,7 +20,7 @@ test("all applied, and no project chosen", () => {
   ]);
 });
 
-test("the usage is of the project that is watched, whatever its name", () => {
+test("with the usage of the watched project, whatever its name", () => {
   const usage = [
     { project: "other", billable: 9, historical: 9, duplicates: 9 },
     { project: "shop", billable: 1_500, historical: 0, duplicates: 2 },
@@ -33,7 +32,7 @@ test("the usage is of the project that is watched, whatever its name", () => {
   expect(effectsRows({ ...level, usage }, "__proto__")).toEqual(effectsRows(level, ""));
 });
 
-test("what is behind, what is not known, and what went wrong", () => {
+test("with a lag, unknown values, and errors", () => {
   const behind = { ...level, lagSeconds: 65.2, lagMessages: 1 };
   expect(effectsRows(behind, "")).toContainEqual(["Behind by", "1 message, 1 min"]);
   const unknown = { ...level, lagSeconds: null, lagMessages: null };

@@ -1,6 +1,5 @@
-// Who watches sees events as they are stored, of all projects or of one, whoever shares its
-// messages, and what was stored just before; of more than it can follow it sees some and hears how
-// many it does not.
+// Viewers see events as they are stored, of all projects or of one, even in shared messages, and
+// those stored just before. If there are too many, they see some and the number of the others.
 
 import { describe, expect, test } from "vitest";
 import { gatewayForFile } from "../kit/for-file.ts";
@@ -25,14 +24,14 @@ async function post(
 
 const names = (viewer: TestViewer): string[] => viewer.events().map(({ event }) => event);
 
-describe("events show as they are stored", () => {
+describe("events are shown as they are stored", () => {
   test("of all projects and of one", async () => {
     await post(alpha, "before");
     const all = await watch(gateway.adminUrl);
     const one = await watch(gateway.adminUrl, { path: `/live?project=${alpha.id}` });
     await until(() => names(all).includes("before") && names(one).includes("before"));
 
-    // The hostile neighbour says in its own properties that it is the other.
+    // The hostile project claims in its properties to be the other one.
     const fake = { project_id: alpha.id, text: `"project_id":"${alpha.id}"` };
     await Promise.all([post(alpha, "alpha small"), post(beta, "beta small", {}, fake)]);
     await post(alpha, "alpha old", { historical_migration: true });
@@ -60,7 +59,7 @@ describe("events show as they are stored", () => {
     await until(() => names(later).includes("alpha last"));
   });
 
-  test("of a flood some, and the rest is counted", async () => {
+  test("shows some events of a flood, and counts the rest", async () => {
     const events = 3_000;
     const viewer = await watch(gateway.adminUrl, { path: `/live?project=${beta.id}` });
     await post(beta, "one");
@@ -73,12 +72,12 @@ describe("events show as they are stored", () => {
     expect((await gateway.post("/batch/", { api_key: beta.key, batch })).status).toBe(200);
     await until(() => viewer.events().length + viewer.skipped() >= before + events);
     expect(viewer.events().length + viewer.skipped()).toBe(before + events);
-    // Of one second or the next few.
+    // Within one second or the next few.
     expect(viewer.events().length).toBeLessThan(events / 2);
     expect(viewer.events().length).toBeGreaterThan(before);
   });
 
-  test("that there is no such project is told, and its events come all the same", async () => {
+  test("reports a missing project, and still shows its events", async () => {
     const unknown = await watch(gateway.adminUrl, { path: "/live?project=to-come" });
     await until(() => unknown.said("unknown").length > 0);
     expect(unknown.said("unknown")).toEqual([{ project: "to-come" }]);
@@ -88,7 +87,7 @@ describe("events show as they are stored", () => {
     expect(known.said("unknown")).toEqual([]);
   });
 
-  test("what was there before is marked, so that it is put in the order it was received", async () => {
+  test("marks earlier events, so that they are sorted by time of receipt", async () => {
     const gamma = await gateway.project();
     await post(gamma, "was there");
     const first = await watch(gateway.adminUrl, { path: `/live?project=${gamma.id}` });

@@ -1,5 +1,5 @@
-// Once a second who watches hears how the gateway and its store are: counts, what went wrong and
-// for whom, and never a key.
+// Once a second a viewer gets the state of the gateway and its store: counts, and errors with their
+// origin, but never a key.
 
 import { request } from "node:http";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -35,8 +35,8 @@ interface ClientWarning {
   readonly times: number;
 }
 
-describe("state says what became of requests", () => {
-  test("counts, warnings, store and readiness", async () => {
+describe("the state reports the results of requests", () => {
+  test("contains counts, warnings, store and readiness", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const { id, key } = await gateway.project();
@@ -60,7 +60,7 @@ describe("state says what became of requests", () => {
     );
     expect((await gateway.post("/capture/", "{")).status).toBe(400);
 
-    // It is said once a second, also between two of the requests.
+    // It is sent once a second, also between two of the requests.
     const isWhole = ({ counts, store }: State) =>
       counts.problems["invalid_json"] === 1 &&
       store.connected &&
@@ -106,7 +106,7 @@ describe("state says what became of requests", () => {
     expect(everything).not.toContain(key);
   });
 
-  test("what is left out of a request that comes to a 503 is said once it comes to a 200", async () => {
+  test("reports drops of a request with a 503 once it succeeds", async () => {
     const gateway = await startTestGateway({
       env: { PENSTOCK_REQUEST_TIMEOUT_MS: "300", PENSTOCK_ACK_TIMEOUT_MS: "100" },
     });
@@ -134,7 +134,7 @@ describe("state says what became of requests", () => {
     );
   });
 
-  test("a store that is gone is said, and that it is back", async () => {
+  test("reports a lost store, and its return", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const viewer = await watch(gateway.adminUrl);
@@ -149,7 +149,7 @@ describe("state says what became of requests", () => {
     await until(() => state()?.store.connected === true && state()?.ready === 1);
   });
 
-  test("where it came from: path, and SDK by the body or by the User-Agent of the connection", async () => {
+  test("contains the path, and the SDK from the body or from the connection's User-Agent", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const { id, key } = await gateway.project();
@@ -199,7 +199,7 @@ describe("state says what became of requests", () => {
     expect(JSON.stringify(clientWarnings)).not.toContain("secret");
   });
 
-  test("each path as it was asked for, without keys, and the SDK of the newer protocol by its header", async () => {
+  test("contains each requested path, without keys, and the SDK of the newer protocol from its header", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const viewer = await watch(gateway.adminUrl);
@@ -253,7 +253,7 @@ interface Sent {
   readonly method?: string;
 }
 
-/** On a connection of its own, of which a User-Agent is read once. */
+/** On a new connection, of which a User-Agent is read once. */
 async function alone(
   port: number,
   path: string,

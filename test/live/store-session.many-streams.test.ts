@@ -1,5 +1,5 @@
-// With many partitions there are more streams than the page lists, and more than the server gives
-// out at once: all of them are counted.
+// With many partitions there are more streams than the page lists, and more than the server returns
+// at once: all of them are counted.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -11,7 +11,7 @@ const server = await natsServerForFile();
 /** More than the 256 that nats-server describes in one answer. */
 const partitions = 300;
 
-test("streams that are not listed are counted", async () => {
+test("counts streams that are not listed", async () => {
   const open = () => connect({ servers: server.url });
   const session = new StoreSession({ connect: open, subjectPrefix: "many" });
   onTestFinished(() => session.close());

@@ -1,5 +1,7 @@
-// A viewer that does not read is not waited for: what it cannot take is not kept for it, it hears
-// how much that was when it reads again, and one that reads nothing for long gives up its place.
+// The page does not wait for a viewer that does not read. Events that it cannot take are not
+// buffered, it gets the number of skipped events when it reads again, and is disconnected if it
+// reads nothing for long.
+// for long.
 
 import type { ServerResponse } from "node:http";
 import { Writable } from "node:stream";

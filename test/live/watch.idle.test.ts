@@ -1,6 +1,6 @@
-// Consumers, a connection of its own and snapshots of the counts are there while somebody watches,
-// one tail a project however many watch it, and gone when the last has left, also when the gateway
-// closes first.
+// Consumers, a connection and snapshots of the counts exist while there is a viewer, with one tail
+// per project however many watch it. They end with the last viewer, even if the gateway closes
+// first.
 
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -8,8 +8,8 @@ import { Watch } from "../../src/live/watch.ts";
 import { startTestGateway, until } from "../kit/gateway.ts";
 import { consumersOn, quietSources, watch } from "./live-kit.ts";
 
-describe("nothing runs when nobody watches", () => {
-  test("consumers go with the last viewer", async () => {
+describe("nothing runs without viewers", () => {
+  test("consumers end with the last viewer", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const { id } = await gateway.project();
@@ -32,7 +32,7 @@ describe("nothing runs when nobody watches", () => {
     expect(await consumersOn(gateway.nats)).toBe(0);
   });
 
-  test("so do the connection and the snapshots", async () => {
+  test("the connection and the snapshots do so too", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const connections: NatsConnection[] = [];
@@ -69,7 +69,7 @@ describe("nothing runs when nobody watches", () => {
       () => connections.length === 1 && connections.every((connection) => connection.isClosed()),
     );
     expect(await consumersOn(gateway.nats)).toBe(0);
-    // In the time in which another one takes three snapshots, this one does not.
+    // While another viewer gets three snapshots, this one gets none.
     const snapshotsThen = snapshots;
     let controlLooks = 0;
     const control = watchOf(() => controlLooks++);

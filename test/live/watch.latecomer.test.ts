@@ -1,5 +1,5 @@
-// Who comes while others watch already gets the warnings too, and each event once; who had no room
-// for the warnings gets them when it has. A server that has frozen does not hold up the end.
+// A viewer that arrives later also gets the warnings, and each event once. If it had no room for
+// the warnings, it gets them later. A frozen server does not delay the end.
 
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -46,8 +46,8 @@ function viewerOf(): TestViewer {
 const warningsTo = ({ sent }: TestViewer): number =>
   sent.filter((name) => name === "clientWarnings").length;
 
-describe("who comes later hears all of it once", () => {
-  test("warnings, once each", async () => {
+describe("a late viewer gets everything once", () => {
+  test("gets warnings once each", async () => {
     const watch = new Watch({
       ...sources,
       showsEvents: false,
@@ -58,7 +58,7 @@ describe("who comes later hears all of it once", () => {
     watch.add(first, {});
     const leave = watch.add(other, {});
     await until(() => warningsTo(first) === 1 && warningsTo(other) === 1);
-    // One leaves and comes back between two snapshots: as many watch as before.
+    // One leaves and returns between two snapshots, so the number of viewers is unchanged.
     leave();
     const again = viewerOf();
     watch.add(again, {});
@@ -70,7 +70,7 @@ describe("who comes later hears all of it once", () => {
     expect([first, other, again, slow].map(warningsTo)).toEqual([1, 1, 1, 1]);
   });
 
-  test("events that wait for the next push", async () => {
+  test("gets events that wait for the next push", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const { key } = await gateway.project();
@@ -108,7 +108,7 @@ describe("who comes later hears all of it once", () => {
     ]);
   });
 
-  test("a frozen server", async () => {
+  test("ends with a frozen server", async () => {
     const gateway = await startTestGateway();
     onTestFinished(() => gateway.stop());
     const watch = new Watch({ ...sources, connect: () => connect({ servers: gateway.nats.url }) });
@@ -124,7 +124,7 @@ describe("who comes later hears all of it once", () => {
   });
 });
 
-test("a new viewer gets the counts of the last minute and the projects", async () => {
+test("gets the counts of the last minute and the projects", async () => {
   const gateway = await startTestGateway();
   onTestFinished(() => gateway.stop());
   const { id, key } = await gateway.project();

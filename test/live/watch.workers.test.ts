@@ -1,4 +1,4 @@
-// With several workers one page shows what all of them did: counts, what went wrong in any of them,
+// With several workers one page shows the results of all of them: counts, errors in any of them,
 // and events as they are stored.
 
 import { Agent } from "node:http";

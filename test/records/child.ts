@@ -1,14 +1,13 @@
-// Runs a piece of JavaScript in a process of its own, for what would end the test's process if it
-// went wrong.
+// Runs JavaScript in a separate process, for code that would end the test's process if it failed.
 
 import { spawnSync } from "node:child_process";
 
 const native = new URL("../../src/records/native.ts", import.meta.url).href;
 
 /**
- * For the code of a child or of a worker: gives it `createNativeScanner`, and `startScans(count)`,
- * which starts that many background scans, each on a scanner of its own and of 4 MB of small
- * tokens, and answers their promises.
+ * For the code of a child or of a worker: provides `createNativeScanner`, and `startScans(count)`,
+ * which starts that many background scans, each on its own scanner and 4 MB of small tokens, and
+ * returns their promises.
  */
 export const startScansSource = `
   const { createNativeScanner } = await import(${JSON.stringify(native)});
@@ -26,7 +25,7 @@ interface Ended {
   readonly output: string;
 }
 
-/** `source` is a module. `output` is what it printed, stderr after stdout. */
+/** `source` is a module. `output` is its output, stderr after stdout. */
 export function runChild(source: string): Ended {
   const child = spawnSync(
     process.execPath,

@@ -22,17 +22,17 @@ describe("distinct ids become text", () => {
       ['{ "id" : 12345678901234567890 }', TokenType.Object, '{"id":12345678901234567890}'],
       ['"a\\u0000b"', TokenType.EscapedString, "a\ufffdb"],
       ['"tab\\tand \\"quotes\\""', TokenType.EscapedString, 'tab\tand "quotes"'],
-    ])("%s is stored as its text", (token, type, text) => {
+    ])("is stored as its text: %s", (token, type, text) => {
       expect(textOf(token, type)).toEqual({ text, cut: false });
     });
 
-    test.each(['" "', '"\u2003\u00a0"', '"\\t\\n"'])("%s is blank", (token) => {
+    test.each(['" "', '"\u2003\u00a0"', '"\\t\\n"'])("is blank: %s", (token) => {
       expect(
         textOf(token, token.includes("\\") ? TokenType.EscapedString : TokenType.PlainString).text,
       ).toBe("");
     });
 
-    test("of up to 400 characters is kept whole, and a longer one gets a hash of all of it", () => {
+    test("of up to 400 characters is stored whole, and a longer one gets a hash of all of it", () => {
       fc.assert(
         fc.property(fc.string({ unit: "binary", minLength: 1, maxLength: 820 }), (sent) => {
           fc.pre(sent.trim() !== "");
@@ -43,7 +43,7 @@ describe("distinct ids become text", () => {
     });
 
     test.each(["x", "é", "€", "😀", "\n", '"'])(
-      "with %j 400 characters are kept, 401 are not",
+      "with %j is stored whole up to 400 characters, not 401",
       (letter) => {
         const whole = `a${letter.repeat(399)}`;
         const long = `${whole}${letter}`;
@@ -54,7 +54,7 @@ describe("distinct ids become text", () => {
       },
     );
 
-    test("two long ids that differ in any character do not become one", () => {
+    test("remains different from another long one that differs in any character", () => {
       for (const length of [401, 4_000, 8_190, 8_191, 20_000]) {
         const one = "x".repeat(length);
         const places = [...new Set([0, 199, 200, 355, 356, 399, 400, length - 1])];
@@ -68,23 +68,23 @@ describe("distinct ids become text", () => {
     });
 
     test.each([400, 401, 5_000, 8_190, 8_191, 30_000])(
-      "an id of %d characters that is looked up is the stored one",
+      "of %d characters is the stored one when it is looked up",
       (length) => {
         const id = "é1".repeat(length).slice(0, length);
         expect(storedIdText(id)).toBe(textOf(JSON.stringify(id), TokenType.PlainString).text);
       },
     );
 
-    test("of a large object or array only the beginning is parsed", () => {
-      // What comes later is no JSON: parsing it would throw.
+    test("is parsed only at the beginning if it is a large object or array", () => {
+      // The rest is not JSON: parsing it would throw.
       const numbers = `[ ${"1 , ".repeat(4_000)} ?`;
       const { text, cut } = textOf(numbers, TokenType.Array);
       expect([text.slice(0, 356), cut]).toEqual([`[${"1,".repeat(200)}`.slice(0, 356), true]);
       expect(textOf("[".repeat(100_000), TokenType.Array).text).toMatch(/^\[{356}~[\w-]{43}$/);
     });
 
-    test("of a large string only the beginning is parsed, wherever that ends", () => {
-      // What comes later is no JSON: parsing it would throw.
+    test("is parsed only at the beginning if it is a large string, wherever that ends", () => {
+      // The rest is not JSON: parsing it would throw.
       const pieces = ["a", "é", "€", "😀", '\\"', "\\\\", "\\u00e9", "\\ud83d\\ude00"];
       for (const piece of pieces) {
         for (let shift = 0; shift < 14; shift++) {

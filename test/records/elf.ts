@@ -1,11 +1,11 @@
-// Reads the dynamic symbols of a 64-bit little-endian ELF file (System V ABI, chapters 4 and 5):
-// what Linux's loader looks at when it decides whose definition of a name everybody gets.
+// Reads the dynamic symbols of a 64-bit little-endian ELF file (System V ABI, chapters 4 and 5),
+// which Linux's loader uses to decide whose definition of a name is used.
 
 import { readFileSync } from "node:fs";
 
 interface DynamicSymbol {
   readonly name: string;
-  /** False: the file asks for it. */
+  /** False: the file imports it. */
   readonly defined: boolean;
 }
 

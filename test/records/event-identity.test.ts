@@ -10,7 +10,7 @@ const againMs = firstMs + 9_876;
 
 interface Sent {
   readonly receivedAtMs: number;
-  /** As sent. */
+  /** The fields as sent. */
   readonly timestamp?: string;
   readonly skewMs?: number;
   readonly hasSentAt?: boolean;
@@ -87,7 +87,7 @@ describe("sent again, it is the same event", () => {
   });
 });
 
-test("events that differ in anything that was sent are different", () => {
+test("differs from events that differ in anything that was sent", () => {
   const base = { receivedAtMs: firstMs, timestamp };
   const all: Sent[] = [
     base,
@@ -105,7 +105,7 @@ test("events that differ in anything that was sent are different", () => {
   expect(new Set(all.map(identityOf)).size).toBe(all.length);
 });
 
-test("an event with a uuid of its own is told by it, and not by what the gateway adds", () => {
+test("is identified by its own uuid, and not by what the gateway adds", () => {
   const first = recordOf({ receivedAtMs: firstMs, timestamp });
   const again = recordOf({ receivedAtMs: againMs, timestamp, ip: "10.0.0.1" });
   expect(eventIdentity(again, SentWith.Uuid)).not.toBe(eventIdentity(first, SentWith.Uuid));

@@ -1,5 +1,5 @@
-// When an event happened, whatever the client's clock says: every way of saying it against every
-// way of saying what the clock shows, with the stored time reckoned here by the rule's own words.
+// The time of an event, whatever the client's clock shows: every form of the time combined with
+// every form of the clock, with the stored time computed here directly from the rule.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -30,15 +30,15 @@ function stored(
   return { record: records[0]!, warnings };
 }
 
-describe("times are told right", () => {
+describe("times are correct", () => {
   describe("a client's clock", () => {
     test.each([
       ["right", 0],
       ["a minute ahead", 60_000],
       ["a minute behind", -60_000],
       ["years ahead", 9 * 365 * 24 * hourMs],
-      ["as it is when nobody has set it", -receivedAtMs + 1_000],
-    ])("that is %s is corrected by what it calls now", (_title, aheadMs) => {
+      ["at its factory setting", -receivedAtMs + 1_000],
+    ])("that is %s is corrected by its time of sending", (_title, aheadMs) => {
       const happenedMs = receivedAtMs - 5_000;
       const { record, warnings } = stored(
         { timestamp: at(happenedMs + aheadMs) },
@@ -53,7 +53,7 @@ describe("times are told right", () => {
       expect(record["timestamp_sent"]).toBe(aheadMs === 0 ? undefined : at(happenedMs + aheadMs));
     });
 
-    test("the record's fields allow the correction to be made anew", () => {
+    test("the record's fields allow the correction to be repeated", () => {
       const { record } = stored(
         { timestamp: "2026-06-15 14:00:00.123456+02" },
         "2026-06-15T12:00:01.5+00:00",
@@ -79,7 +79,7 @@ describe("times are told right", () => {
       ]);
     });
 
-    test("that is right leaves no text in a record but one of the stored form, however near to it that came", () => {
+    test("that is right leaves only a text of the stored form in a record, however close it was", () => {
       for (const timestamp of [
         "2026-06-15T11:00:00.67 Z",
         "2026-06-15T11:00:00.67  ",
@@ -101,7 +101,7 @@ describe("times are told right", () => {
       );
     });
 
-    test("that says nothing corrects nothing, and leaves no trace", () => {
+    test("that is not sent corrects nothing, and leaves no trace", () => {
       for (const sentAt of [undefined, null]) {
         const { record, warnings } = stored({ timestamp: "2026-06-15T11:00:00Z" }, sentAt);
         expect(warnings).toEqual([]);
@@ -171,7 +171,7 @@ describe("times are told right", () => {
       [[]],
       ["2026-13-01"],
       ["2026-06-15T12:00:00.000000000Z and so on"],
-    ])("that cannot be read (%j) corrects nothing, and one warning says so", (sentAt) => {
+    ])("that cannot be read (%j) corrects nothing, with one warning", (sentAt) => {
       const event = { event: "e", distinct_id: "u", timestamp: "2026-06-15T11:00:00Z" };
       const { records, warnings } = take({ sent_at: sentAt, batch: [1, event, event] });
       expect(warnings.filter((code) => code === "invalid_sent_at")).toHaveLength(1);
@@ -195,7 +195,7 @@ describe("times are told right", () => {
     });
 
     test.each([Number.POSITIVE_INFINITY, 8_640_000_000_000_000, -1e300])(
-      "of %d in the query is none",
+      "of %d in the query is ignored",
       (sentAtMs) => {
         const { records, warnings } = take({ event: "e", distinct_id: "u" }, { sentAtMs });
         expect(warnings).toEqual(["invalid_sent_at"]);
@@ -229,7 +229,7 @@ describe("times are told right", () => {
       ["1e3", 1_000],
       ["15000000000000000e-13", 1_500],
       [62_167_219_200_000, 62_167_219_200_000],
-    ] as const)("of %s is how long ago it was, whatever the timestamp says", (offset, agoMs) => {
+    ] as const)("of %s sets how long ago it was, whatever the timestamp is", (offset, agoMs) => {
       const body = `{"batch":[{"event":"e","distinct_id":"u","timestamp":"2026-01-01T00:00:00.000Z","offset":${offset}}],"sent_at":"2026-01-01T00:00:00Z"}`;
       const { records, warnings } = take(body);
       expect(warnings).toEqual([]);
@@ -239,7 +239,7 @@ describe("times are told right", () => {
       });
     });
 
-    test("without a timestamp is no missing timestamp, and leaves no timestamp_sent", () => {
+    test("without a timestamp is not a missing timestamp, and leaves no timestamp_sent", () => {
       const body = { batch: [{ event: "e", distinct_id: "u", offset: 10 }] };
       const { records, warnings } = take(body, { historical: true });
       expect(warnings).toEqual([]);
@@ -257,7 +257,7 @@ describe("times are told right", () => {
       "1e300",
       "99999999999999999999999",
       "63949046400001",
-    ])("of %s is left aside, with a warning", (offset) => {
+    ])("of %s is ignored, with a warning", (offset) => {
       const { records, warnings } = take(
         `{"event":"e","distinct_id":"u","timestamp":"2026-06-15T11:00:00Z","offset":${offset}}`,
       );
@@ -265,7 +265,7 @@ describe("times are told right", () => {
       expect(records[0]).toMatchObject({ timestamp: "2026-06-15T11:00:00.000Z" });
     });
 
-    test("that is null is none", () => {
+    test("that is null is ignored", () => {
       expect(stored({ offset: null })).toMatchObject({
         record: { timestamp: receivedAt },
         warnings: [],
@@ -273,7 +273,7 @@ describe("times are told right", () => {
     });
   });
 
-  describe("what lies ahead", () => {
+  describe("future times", () => {
     test.each([
       [{ timestamp: at(receivedAtMs + 23 * hourMs) }, undefined, 23 * hourMs],
       [{ timestamp: at(receivedAtMs + 23 * hourMs + 1) }, undefined, undefined],
@@ -284,7 +284,7 @@ describe("times are told right", () => {
       [{ offset: -23 * hourMs }, undefined, 23 * hourMs],
       [{ offset: -23 * hourMs - 1 }, undefined, undefined],
       [{ offset: -1e300 }, undefined, undefined],
-      // Ahead by the client's clock, not by ours.
+      // In the future by the client's clock, not by ours.
       [{ timestamp: at(receivedAtMs + 100 * hourMs) }, at(receivedAtMs + 99 * hourMs), hourMs],
     ])("%j, sent at %s", (said, sentAt, aheadMs) => {
       const { record, warnings } = stored(said, sentAt);
@@ -295,7 +295,7 @@ describe("times are told right", () => {
       }
     });
 
-    test("and what the correction moves before year 0 is stored with the time of receipt", () => {
+    test("that the correction moves before year 0 are stored with the time of receipt", () => {
       const clockMs = receivedAtMs + (Date.parse("0003-01-01") - Date.parse("0000-01-01"));
       const { record, warnings } = stored({ timestamp: "0002-12-31T23:59:59Z" }, at(clockMs));
       expect(warnings).toEqual(["invalid_timestamp"]);
@@ -310,7 +310,7 @@ describe("times are told right", () => {
     });
   });
 
-  test("a line is measured alike whenever its request comes, so that a body that is sent again fills the same frames", () => {
+  test("measures a line alike whenever its request arrives, so that a repeated body fills the same frames", () => {
     const batch = [
       { event: "e", distinct_id: "u", timestamp: at(receivedAtMs) },
       { event: "e", distinct_id: "u", timestamp: "2026-06-15", $set: { a: 1 } },
@@ -330,7 +330,7 @@ describe("times are told right", () => {
     expect(sent[2]!.measured).toEqual(sent[0]!.measured);
   });
 
-  test("any timestamp, clock and offset come to what the rule's words say", () => {
+  test("gives any timestamp, clock and offset the result of the rule", () => {
     const moments = fc
       .oneof(
         fc.integer({ min: -62_167_219_200_000, max: 253_402_300_799_999 }),

@@ -1,4 +1,4 @@
-// The table of fields names what a record has, in its order, and the consumer's type has the same.
+// The table of fields lists a record's fields in order, and the consumer's type has the same.
 
 import { expect, test } from "vitest";
 import type { StoredEvent } from "../../src/readers/consumer/types.ts";
@@ -9,7 +9,7 @@ type Fields = typeof recordFields;
 type Optional = {
   [Name in RecordFieldName]: Fields[Name] extends { isOptional: true } ? Name : never;
 }[RecordFieldName];
-/** What the table says that the consumer's type is, as far as types of TypeScript tell. */
+/** The consumer's type according to the table, as far as TypeScript types allow. */
 type Expected = { readonly [Name in RecordFieldName]: ValueOf<Fields[Name]["type"]> };
 type ValueOf<Type> = Type extends "boolean"
   ? boolean
@@ -23,15 +23,15 @@ type OptionalOf<Type> = {
 }[keyof Type];
 type Same<One, Other> = [One, Other] extends [Other, One] ? true : never;
 
-test("the consumer's type has the fields of the table, and the same of them are optional", () => {
-  // The compiler checks these: one that is wrong is no `true`.
+test("gives the consumer's type the fields of the table, with the same ones optional", () => {
+  // The compiler checks these: a wrong one is not `true`.
   const names: Same<keyof StoredEvent, RecordFieldName> = true;
   const optional: Same<OptionalOf<StoredEvent>, Optional> = true;
   const values = (event: Required<StoredEvent>): Expected => event;
   expect([names, optional, typeof values]).toEqual([true, true, "function"]);
 });
 
-test("a record has no other fields, these in their order, and lacks only optional ones", () => {
+test("gives a record no other fields, in order, and only optional ones may be missing", () => {
   const least = { event: "e", distinct_id: "u" };
   const most = {
     ...{ ...least, timestamp: "2026-01-02T03:04:05Z", uuid: "7", offset: "x" },

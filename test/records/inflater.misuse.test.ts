@@ -1,4 +1,4 @@
-// The inflater refuses wrong arguments, and a fault of one body is not the next one's.
+// The inflater rejects wrong arguments, and an error of one body does not affect the next.
 
 import zlib from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -20,13 +20,13 @@ describe("the inflater", () => {
     expect(() => inflate.apply(new Inflater(), args)).toThrow(TypeError);
   });
 
-  test("throws when it is called without an object of its own", () => {
+  test("throws when it is called without its object", () => {
     const { inflate } = new Inflater();
     expect(() => inflate.call({} as never, body, Buffer.alloc(9), gzip)).toThrow(TypeError);
     expect(() => (Inflater as unknown as () => void)()).toThrow(TypeError);
   });
 
-  test("answers -1 for window bits that zlib does not know, and goes on", () => {
+  test("returns -1 for window bits that zlib does not know, and continues", () => {
     const inflater = new Inflater();
     const output = Buffer.alloc(9);
     expect(inflater.inflate(body, output, 99)).toBe(-1);
@@ -39,7 +39,7 @@ describe("the inflater", () => {
     expect(output.toString("latin1", 0, 4)).toBe("text");
   });
 
-  test("a detached output is one without room", () => {
+  test("treats a detached output as one without room", () => {
     const output = new Uint8Array(9);
     structuredClone(output.buffer, { transfer: [output.buffer] });
     expect(new Inflater().inflate(body, output, gzip)).toBe(-1);

@@ -1,4 +1,4 @@
-// Walking JSON by its bytes finds what a parser finds, of any text, at any depth.
+// Walking JSON by its bytes finds what a parser finds, in any text, at any depth.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -32,7 +32,7 @@ function membersOf(text: string): readonly Member[] {
 const space = fc.constantFrom("", "", " ", "\t ", "\r");
 const member = fc.tuple(fc.string({ unit: "binary", maxLength: 5 }), fc.json(), space, space);
 
-test("it finds the members of an object and the elements of an array", () => {
+test("finds the members of an object and the elements of an array", () => {
   fc.assert(
     fc.property(fc.array(member, { maxLength: 6 }), (members) => {
       const texts = members.map(
@@ -64,7 +64,7 @@ test.each([
   ['""', TokenType.EmptyString],
   ["{}", TokenType.Object],
   ["[]", TokenType.Array],
-])("%s has its type, with or without others around", (value, type) => {
+])("gives %s its type, with or without others around", (value, type) => {
   for (const text of [`[${value}]`, `[1,${value},2]`, `{"a":${value}}`, `{"a":${value},"b":0}`])
     expect(
       membersOf(text)
@@ -81,11 +81,11 @@ test.each([
   ['{"a":1e10001}', ValueOddity.Number],
   [`{"a":${"[".repeat(101)}${"]".repeat(101)}}`, ValueOddity.TooDeep],
   [`{"a":${"[".repeat(101)} 1e99999${"]".repeat(101)}}`, 7],
-])("%.30s has its oddities", (text, oddities) => {
+])("flags the oddities of %.30s", (text, oddities) => {
   expect(membersOf(text).map((each) => each.oddities)).toEqual([oddities]);
 });
 
-test("100,000 levels are one value", () => {
+test("reads 100,000 levels as one value", () => {
   const deep = `${'[{"a":'.repeat(50_000)}1${"}]".repeat(50_000)}`;
   expect(membersOf(`{"a":${deep},"b":2}`).map(({ value }) => value)).toEqual([deep, "2"]);
 });

@@ -1,5 +1,5 @@
-// Texts on both sides of what JSON is, by the class of rule they keep or break. JSON.parse says
-// which side each is on.
+// Texts that are and are not JSON, by the class of rule they follow or break. JSON.parse decides
+// which they are.
 
 export const jsonTexts: Readonly<Record<string, readonly string[]>> = {
   numbers: [

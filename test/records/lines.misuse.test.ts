@@ -1,5 +1,5 @@
-// The addon's reading of stored lines refuses what would lead it past the end of its memory, and
-// whatever a table says, reads within the text.
+// The addon's reader of stored lines rejects arguments that would lead it past the end of its
+// memory, and whatever a table contains, reads within the text.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -18,7 +18,7 @@ function call(target: unknown, ...parameters: unknown[]): unknown {
   return Reflect.apply(target as () => unknown, undefined, parameters);
 }
 
-test("arguments of other kinds throw", () => {
+test("throws on arguments of other kinds", () => {
   const words = new Uint32Array(2 * Line.Words);
   const good = [text, scanner.table, ends, place, words];
   scanner.scan(text);
@@ -36,7 +36,7 @@ test("arguments of other kinds throw", () => {
     expect(() => call(joinLines, ...wrong)).toThrow(TypeError);
 });
 
-test("words for fewer lines, ends of fewer lines, and a table that says too much throw", () => {
+test("throws on words or ends for fewer lines, and on a table that states too much", () => {
   const words = new Uint32Array(2 * Line.Words);
   scanner.scan(text);
   const { table } = scanner;
@@ -47,7 +47,7 @@ test("words for fewer lines, ends of fewer lines, and a table that says too much
   expect(() => readLines(text, full, ends, place, words)).toThrow(TypeError);
 });
 
-test("offsets beyond the text are of no line", () => {
+test("reports offsets beyond the text as of no line", () => {
   const words = new Uint32Array(2 * Line.Words);
   scanner.scan(text);
   const wrongWord = fc.tuple(fc.nat(tableWords(2) - 1), fc.oneof(fc.nat(), fc.nat(2_000)));
@@ -64,7 +64,7 @@ test("offsets beyond the text are of no line", () => {
   expect([words[Line.Flags], words[Line.Words + Line.Flags]]).toEqual([0, 0]);
 });
 
-test("lines are told however few ends there is room for", () => {
+test("reports lines however little room for ends there is", () => {
   const few = new Uint32Array(2);
   const lines = Buffer.from("x\na\n\nbc\n");
   expect(joinLines(lines, 1, 7, few)).toBe(4);

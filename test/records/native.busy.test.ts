@@ -7,7 +7,7 @@ const text = '{"batch":[{"event":"a"},\n{"event":"b"}]}';
 
 describe("busy scanners refuse every call", () => {
   for (const state of states) {
-    test(`while ${state} is under way, and no longer`, async () => {
+    test(`while ${state} is running, and no longer`, async () => {
       const scanner = createNativeScanner(1);
       const body = Buffer.from(text);
       if (state === "scanMoreInBackground") scanner.scan(body);
@@ -33,19 +33,19 @@ describe("busy scanners refuse every call", () => {
     });
   }
 
-  test("a start that is refused does not make a scanner busy", async () => {
+  test("stay free if a start is refused", async () => {
     const scanner = createNativeScanner(1);
     await expect(scanner.scanInBackground("{}" as unknown as Buffer)).rejects.toThrow(TypeError);
     await expect(scanner.scanMoreInBackground(Buffer.from("{}"))).rejects.toThrow(/another length/);
     expect(scanner.scan(Buffer.from("{}"))).toBe(ScanStatus.Ok);
   });
 
-  test("a body or a table that is taken away during the scan is told, and the scanner is free again", async () => {
+  test("report a body or a table that is removed during the scan, and become free again", async () => {
     const table = new Uint32Array(tableWords(1));
     const scanner = new (loadAddon().EventScanner)(table);
     const body = Buffer.from(new ArrayBuffer(1_000_000)).fill(" ");
     const bodyTaken = scanner.scanInBackground(body);
-    // The memory lives on in the copy: the scan itself does no harm here.
+    // The memory remains in the copy: the scan itself does no harm here.
     const copies = [structuredClone(body.buffer, { transfer: [body.buffer] })];
     await expect(bodyTaken).rejects.toThrow(/detached or resized/);
     expect(scanner.scan(Buffer.from("{}"))).toBe(ScanStatus.Ok);

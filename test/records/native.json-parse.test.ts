@@ -10,7 +10,7 @@ const scanners = [
   ["reference", createReferenceScanner(4)],
 ] as const;
 
-// Each value alone, and where it stands in bodies: a token is judged by other code at other places.
+// Each value alone, and in bodies: different code reads a token at different places.
 const places: readonly ((value: string) => string)[] = [
   (value) => value,
   (value) => `[${value}]`,

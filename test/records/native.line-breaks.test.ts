@@ -8,7 +8,7 @@ describe("line breaks become spaces", () => {
     ["native", createNativeScanner],
     ["reference", createReferenceScanner],
   ] as const) {
-    test(`${name}: wherever they stand between the tokens, and nothing else changes`, () => {
+    test(`${name}: everywhere between the tokens, and nothing else changes`, () => {
       const scanner = createScanner(2);
       const spaces = " ".repeat(100_000);
       const texts = [

@@ -7,7 +7,7 @@ const oneRow = tableWords(1);
 
 const methods = ["scan", "scanMore", "scanInBackground", "scanMoreInBackground"] as const;
 
-// The binding is called past its types, as plain JavaScript could.
+// The binding is called against its types, as plain JavaScript could.
 function call(target: unknown, name: (typeof methods)[number], ...parameters: unknown[]): unknown {
   return Reflect.apply(EventScanner.prototype[name], target, parameters);
 }
@@ -25,7 +25,7 @@ const wrongBodies = [
 ];
 
 describe("the binding refuses misuse", () => {
-  test("a table that is no Uint32Array, or has no room for a row", () => {
+  test("a table that is not a Uint32Array, or has no room for a row", () => {
     const wrongTables = [
       ...wrongBodies,
       new Uint8Array(1000),
@@ -41,7 +41,7 @@ describe("the binding refuses misuse", () => {
     );
   });
 
-  test("a body that is no Uint8Array", () => {
+  test("a body that is not a Uint8Array", () => {
     const scanner = new EventScanner(new Uint32Array(oneRow));
     for (const method of methods) {
       for (const body of wrongBodies) expect(() => call(scanner, method, body)).toThrow(TypeError);
@@ -96,7 +96,7 @@ describe("the binding refuses misuse", () => {
     expect(() => scanner.scanInBackground(Buffer.from("{}"))).toThrow(TypeError);
   });
 
-  test("an empty or a detached body is empty", async () => {
+  test("treats an empty or a detached body as empty", async () => {
     const scanner = new EventScanner(new Uint32Array(oneRow));
     const detached = Buffer.from(new ArrayBuffer(4));
     structuredClone(detached.buffer, { transfer: [detached.buffer] });

@@ -9,12 +9,12 @@ const itemCount = 2 * rowsMax + 10;
 const items = Array.from({ length: itemCount }, (_, index) => `{"event":"e${index}\\n"}`);
 const body = Buffer.from(`{"batch":[${items.join(",\n")}],"api_key":"phc_demo"}`);
 
-describe("long batches come by scanMore", () => {
+describe("long batches are read by scanMore", () => {
   for (const [name, createScanner] of [
     ["native", createNativeScanner],
     ["reference", createReferenceScanner],
   ] as const) {
-    test(`${name}: every item has its row, in order, and then there are none`, () => {
+    test(`${name}: gives every item its row, in order, and then none`, () => {
       const scanner = createScanner();
       const copy = Buffer.from(body);
       const { table } = scanner;
@@ -53,7 +53,7 @@ describe("long batches come by scanMore", () => {
     ["native", createNativeScanner],
     ["reference", createReferenceScanner],
   ] as const) {
-    test(`${name}: a scan that is finished early has no more rows, and the next starts afresh`, () => {
+    test(`${name}: has no more rows after a scan that is finished early, and the next starts afresh`, () => {
       const scanner = createScanner(1);
       const long = Buffer.from('{"batch":[{"event":"a"},{"event":"b"},{"event":"c"}]}');
       for (const end of ["finish", "release"] as const) {
@@ -73,7 +73,7 @@ describe("long batches come by scanMore", () => {
     ["numbers in an event", '{"properties":{"a":[', "1,", "1]}}", ScanStatus.Ok],
     ["brackets", "", "[", "", ScanStatus.InvalidJson],
     ["commas", "[", ",", "]", ScanStatus.InvalidJson],
-    // The last one was looked for behind each of the others: minutes for a body of a second.
+    // The last one was searched after each of the others: minutes for a body of a second.
     ["colons", "[", ":", "]", ScanStatus.InvalidJson],
     // Stage 1 takes these for colons and commas.
     ["U+001A", "[", "\u001a", "]", ScanStatus.InvalidJson],
@@ -92,7 +92,7 @@ describe("long batches come by scanMore", () => {
     });
   }
 
-  test("rows that lie behind what the index holds come by scanMore", () => {
+  test("rows after the end of the index are read by scanMore", () => {
     const numbers = `[${"1,".repeat(10_000)}1]`;
     const items = Array.from(
       { length: 300 },
@@ -104,7 +104,7 @@ describe("long batches come by scanMore", () => {
     );
   });
 
-  test("a shorter body after a batch not fetched to its end starts afresh", () => {
+  test("a shorter body after a partly read batch starts afresh", () => {
     const scanner = createNativeScanner(1);
     scanner.scan(Buffer.from('{"batch":[{"event":"a"},{"event":"b"},{"event":"c"}]}'));
     const next = Buffer.from('{"batch":[0,1]}');

@@ -1,12 +1,11 @@
-// The clock by which work on the event loop is counted stands still while the thread has no
-// processor.
+// The clock that measures work on the event loop stops while the thread has no processor.
 
 import { expect, test } from "vitest";
 import { loadAddon } from "../../src/records/native.ts";
 
 const { threadCpuMs } = loadAddon();
 
-test("a thread knows its own time: it goes on while the thread works, and not while it sleeps", () => {
+test("a thread's clock runs while the thread works, and not while it sleeps", () => {
   const beganMs = threadCpuMs();
   while (threadCpuMs() === beganMs);
   const workedMs = threadCpuMs();

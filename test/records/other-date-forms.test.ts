@@ -1,5 +1,5 @@
-// Event times that are not ISO 8601 as most write it: which forms are read, as what, and which are
-// not. Held against Date where it writes such a form, and against the calendar's own arithmetic.
+// Event times that are not in the usual ISO 8601 form: which forms are read and how, and which are
+// rejected. Compared with Date if Date writes such a form, and with calendar arithmetic.
 
 import { Buffer } from "node:buffer";
 import fc from "fast-check";
@@ -7,7 +7,7 @@ import { describe, expect, test } from "vitest";
 import { clientTimeMs, isZeroTime } from "../../src/records/other-date-forms.ts";
 import { receivedAt, receivedAtMs, take } from "../kit/items.ts";
 
-/** As an event's timestamp is read; undefined where it names no moment. */
+/** The time of an event's timestamp; undefined if it is no moment. */
 function momentOf(text: string, json = JSON.stringify(text)): string | undefined {
   const token = Buffer.from(` ${json} `);
   const ms = clientTimeMs(token, 1, token.length - 1);
@@ -16,7 +16,7 @@ function momentOf(text: string, json = JSON.stringify(text)): string | undefined
 
 const seven = "2026-11-22T07:00:00.000Z";
 
-describe("dates in other forms name one moment", () => {
+describe("dates in other formats name one moment", () => {
   describe("a timestamp", () => {
     test.each([
       // RFC 2822
@@ -106,17 +106,16 @@ describe("dates in other forms name one moment", () => {
     });
 
     test.each([
-      // no date, no year, a day and a month that may stand either way round, a year of either
-      // century
+      // no date, no year, ambiguous day and month, an ambiguous century
       ...["07:00", "May 27 02:45:27", "05.06.2026", "7 oct 55", "171113 14:14:20", "2014.03"],
-      // zones that are not the same to everybody, and those that are none
+      // ambiguous and invalid zones
       ...[
         "2026-11-22 07:00:00 CET",
         "2026-11-22 07:00:00 IST",
         "22 Nov 2026 07:00 +24:00",
         "22 Nov 2026 07:00 +0260",
       ],
-      // moments that never were
+      // moments that never existed
       ...[
         "11/31/2026",
         "13/01/2026",
@@ -132,7 +131,7 @@ describe("dates in other forms name one moment", () => {
         "11/22/2026 0:30 AM",
         "20260229T000000Z",
       ],
-      // digits of no known length, and years that no record holds
+      // digits of unknown length, and years that no record holds
       ...[
         "179533080",
         "17953308001",
@@ -140,12 +139,12 @@ describe("dates in other forms name one moment", () => {
         "99999999999999999999",
         "01/01/0000 00:00 +01:00",
       ],
-      // what only begins like one
+      // text that only begins like one
       ...["", "now", "Sun", "22 Novem 2026", "11/22/2026 07:00 and more", "-1795330800"],
       ...["1795330800.", "Infinity", "2026-11-22 07:00:00 UTC UTC", `1${" ".repeat(120)}Nov 2026`],
-      // Date.parse would take it, each machine for another moment or none
+      // Date.parse would accept it, each machine as another moment or none
       ...["22", "2026", "Nov 2026"],
-      // zones that are not the same to all readers, and a weekday that is not the date's
+      // ambiguous zones, and a weekday that does not match the date
       ...["Sun Nov 22 07:00:00 IST 2026", "Mon Nov 22 2026 07:00:00 GMT+0100 (CET)"],
       ...["2026-11-22T07:00:00[Europe/Paris]", "2026-11-22 07:00 AM[Asia/Tokyo]", "/Date(x)/"],
       ...["2026-11-22T07:00:00[Europe/Paris][u-ca=gregory]", "+012026-11-22T07:00:00Z"],
@@ -162,7 +161,7 @@ describe("dates in other forms name one moment", () => {
       ["1.795330800123e+12", "2026-11-22T07:00:00.123Z"],
       ["1795330800123456", "2026-11-22T07:00:00.123Z"],
       ["1795330800123456789", "2026-11-22T07:00:00.123Z"],
-    ])("the number %s is read", (json, moment) => {
+    ])("is read if it is the number %s", (json, moment) => {
       expect(momentOf("", json)).toBe(moment);
     });
 
@@ -178,7 +177,7 @@ describe("dates in other forms name one moment", () => {
       .map((ms) => Math.floor(ms / 1_000) * 1_000);
     const two = (value: number): string => String(value).padStart(2, "0");
 
-    test("is read in each form as the moment that Date wrote in it", () => {
+    test("is read in each format as the moment that Date wrote in it", () => {
       const writers: ((date: Date) => string)[] = [
         (date) => date.toUTCString(),
         (date) => String(date.getTime()).padStart(13, "0"),
@@ -202,7 +201,7 @@ describe("dates in other forms name one moment", () => {
       );
     });
 
-    test("is read whatever the machine's zone is", () => {
+    test("is read in any time zone of the machine", () => {
       const before = process.env["TZ"];
       try {
         for (const zone of ["America/New_York", "Asia/Kolkata", "UTC"]) {
@@ -216,7 +215,7 @@ describe("dates in other forms name one moment", () => {
       }
     });
 
-    test("may be written with escapes, and whatever it is of any length, it ends in a moment or none", () => {
+    test("may contain escapes, and any text of any length gives a moment or none", () => {
       const escaped = [..."11/22/2026 07:00"].map(
         (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
       );
@@ -256,10 +255,10 @@ describe("dates in other forms name one moment", () => {
       ["Sun, 07 Jun 2026 07:00:00 GMT", "2026-06-07T07:00:00.000Z"],
       ["06/07/2026 07:00", "2026-06-07T07:00:00.000Z"],
       ["1780815600", "2026-06-07T07:00:00.000Z"],
-      // As long as the stored form, and not in it.
+      // As long as the stored form, but different.
       ["2026-06-07T07:00:00.12 Z", "2026-06-07T07:00:00.120Z"],
       ["2026/06/07 07:00:00.123Z", "2026-06-07T07:00:00.123Z"],
-    ])("%j is stored with it, and without a warning", (timestamp, stored) => {
+    ])("is stored with %j, without a warning", (timestamp, stored) => {
       const { records, warnings } = take({ batch: [{ event: "e", distinct_id: "u", timestamp }] });
       expect(warnings).toEqual([]);
       expect(records[0]!["timestamp"]).toMatch(storedForm);
@@ -267,7 +266,7 @@ describe("dates in other forms name one moment", () => {
       expect(records[0]).not.toHaveProperty("timestamp_sent");
     });
 
-    test("is corrected by the client's clock, and what it said is kept in the stored form", () => {
+    test("is corrected by the client's clock, and the original is stored in the stored form", () => {
       const sentAt = new Date(receivedAtMs + 3_600_000).toISOString();
       const event = { event: "e", distinct_id: "u", timestamp: "06/07/2026 07:00" };
       expect(take({ sent_at: sentAt, batch: [event] }).records[0]).toMatchObject({
@@ -277,7 +276,7 @@ describe("dates in other forms name one moment", () => {
     });
 
     test.each(["05.06.2026", "2026-11-22 07:00:00 CET", 178081560, { at: 1 }, false])(
-      "%j is not: it says how to write it",
+      "has a warning that explains the format for %j",
       (timestamp) => {
         const { records, warnings, details } = take({
           batch: [{ event: "e", distinct_id: "u", timestamp }],
@@ -293,7 +292,7 @@ describe("dates in other forms name one moment", () => {
       ...["0001-01-01T00:00:00+14:00", "0001-12-31T23:59:59Z", "0000-01-01T00:00:00Z"],
       ...["1970-01-01T00:00:00.000Z", "1970-01-01", "Thu, 01 Jan 1970 00:00:00 GMT"],
       ...[0, -62_135_596_800, -62_135_596_800_000, "0", "-62135596800", "/Date(-62135596800000)/"],
-    ])("%j is a zero time: it counts as absent, with a warning", (timestamp) => {
+    ])("treats the zero time %j as absent, with a warning", (timestamp) => {
       const event = { event: "e", distinct_id: "u", timestamp };
       const { records, warnings } = take({ batch: [event] });
       expect(warnings).toEqual(["zero_timestamp"]);
@@ -303,7 +302,7 @@ describe("dates in other forms name one moment", () => {
       expect(before!["timestamp"]).toBe(new Date(receivedAtMs - 1_000).toISOString());
     });
 
-    test("a time of the years that people live in is no zero time", () => {
+    test("does not treat realistic years as a zero time", () => {
       for (const text of ["0002-01-01T00:00:00Z", "1970-01-01T00:00:00.001Z", "1969-12-31"])
         expect(isZeroTime(Date.parse(text))).toBe(false);
     });
@@ -316,7 +315,7 @@ describe("dates in other forms name one moment", () => {
       { event: "b", distinct_id: "u", timestamp },
     ];
 
-    test("is read in the same forms", () => {
+    test("is read in the same formats", () => {
       const sentAt = `${new Date(receivedAtMs + 3_600_000).toISOString()}[Etc/UTC]`;
       const { records, warnings } = take({ sent_at: sentAt, batch });
       expect(warnings).toEqual([]);
@@ -324,7 +323,7 @@ describe("dates in other forms name one moment", () => {
     });
 
     test.each(["0001-01-01T00:00:00Z", "yesterday", 12])(
-      "%j corrects nothing, and is kept in every record",
+      "corrects nothing and is stored in every record if it is %j",
       (sentAt) => {
         const { records, warnings } = take({ sent_at: sentAt, batch });
         expect(warnings).toEqual(["invalid_sent_at"]);
@@ -334,7 +333,7 @@ describe("dates in other forms name one moment", () => {
     );
   });
 
-  test("the record keeps what was sent of each value that it cannot have", () => {
+  test("the record stores the original of each value that it cannot hold", () => {
     const long = `x${"é\u0001".repeat(4_000)}`;
     const { records, warnings } = take({
       batch: [

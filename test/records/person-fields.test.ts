@@ -1,5 +1,5 @@
 // $set, $set_once and $unset: wherever an SDK puts them, the record has them at its top level,
-// merged key by key, and in `properties` as they came.
+// merged key by key, and in `properties` unchanged.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -19,7 +19,7 @@ function storedText(body: string): {
   return { record: records[0]!, warnings, line: lines[0]! };
 }
 
-describe("what is said of a person is at the top", () => {
+describe("person fields are at the top level", () => {
   describe.each(["$set", "$set_once"] as const)("%s", (field) => {
     test("at the top level stays there", () => {
       const { record } = stored({ [field]: { a: 1 }, properties: { b: 2 } });
@@ -51,7 +51,7 @@ describe("what is said of a person is at the top", () => {
       expect(line.endsWith(`"${field}":{"b":0,"a":1,"é":2}}`)).toBe(true);
     });
 
-    test("keeps the digits of numbers that no double holds, also where it is merged", () => {
+    test("keeps the digits of numbers that no double can hold, even if merged", () => {
       const digits = "12345678901234567890.000000000000000000001";
       const big = `1${"0".repeat(350)}`;
       for (const nested of ["", `,"properties":{"${field}":{"c":-0.10}}`]) {
@@ -69,14 +69,14 @@ describe("what is said of a person is at the top", () => {
       ['{\t"a" : 1 }', "{ \n }", '{"a":1}'],
       ["null", '{"a":1}', '{"a":1}'],
       ['{"a":1}', "null", '{"a":1}'],
-    ])("%s and %s come to %s", (top, nested, expected) => {
+    ])("%s and %s are merged to %s", (top, nested, expected) => {
       const { record } = storedText(
         `{"event":"e","distinct_id":"u","${field}":${top},"properties":{"${field}":${nested}}}`,
       );
       expect(record[field]).toEqual(JSON.parse(expected));
     });
 
-    test("that is null or not there is not in the record", () => {
+    test("that is null or missing is not in the record", () => {
       for (const said of [{}, { [field]: null }, { properties: { [field]: null } }]) {
         expect(stored(said).record).not.toHaveProperty(field);
       }
@@ -105,7 +105,7 @@ describe("what is said of a person is at the top", () => {
       expect(record["properties"]).toEqual({ [field]: {} });
     });
 
-    test("of more than 512 KiB in both places is an error of its event alone, in one place it is not", () => {
+    test("of more than 512 KiB in both places is an error of its event only, in one place it is not", () => {
       const half = { [field]: { a: "x".repeat(262_144) } };
       const good = { event: "good", distinct_id: "u" };
       const { records, errors } = take({
@@ -123,7 +123,7 @@ describe("what is said of a person is at the top", () => {
       ["an object", { a: 1, b: { a: 2, c: [",", "x"] } }, undefined, ["a", "b"]],
       ["both", ["a", "b"], ["b", "c"], ["a", "b", "c"]],
       ["an array and an object", ["a"], { b: "", c: null }, ["a", "b", "c"]],
-      ["names that stand twice", ["a", "b", "a"], undefined, ["b", "a"]],
+      ["repeated names", ["a", "b", "a"], undefined, ["b", "a"]],
       ["an empty array", [], undefined, []],
       ["empty in both places", {}, [], []],
       [
@@ -132,7 +132,7 @@ describe("what is said of a person is at the top", () => {
         ['\\"'],
         ['"', "\\", "é\n", "", '\\"'],
       ],
-      ["null beside an array", null, ["a"], ["a"]],
+      ["null with an array", null, ["a"], ["a"]],
     ])("%s", (_title, top, nested, expected) => {
       const properties = nested === undefined ? {} : { $unset: nested };
       const { record, warnings } = stored({ $unset: top, properties });
@@ -147,7 +147,7 @@ describe("what is said of a person is at the top", () => {
       );
     });
 
-    test.each([["email"], [1], [true], [""]])("that is %j costs no event: a warning", (value) => {
+    test.each([["email"], [1], [true], [""]])("that is %j is only a warning", (value) => {
       for (const said of [{ $unset: value }, { properties: { $unset: value } }]) {
         const { record, warnings } = stored(said);
         expect(warnings).toEqual(["invalid_unset"]);
@@ -159,7 +159,7 @@ describe("what is said of a person is at the top", () => {
       });
     });
 
-    test("keeps the names of an array that also holds other things, with a warning", () => {
+    test("keeps the names of an array that also holds other values, with a warning", () => {
       const { record, warnings } = stored({
         $unset: ["a", 1, ["b", { c: "d" }], null, { e: ["f"] }, "g"],
       });
@@ -174,7 +174,7 @@ describe("what is said of a person is at the top", () => {
     });
   });
 
-  test("a `$set` event has a kind of its own", () => {
+  test("a `$set` event has its own kind", () => {
     const { record, warnings } = stored({
       event: "$set",
       properties: { $set: { a: 1 }, $unset: ["b"] },
@@ -185,7 +185,7 @@ describe("what is said of a person is at the top", () => {
     expect(stored({ event: "$settled" }).record["kind"]).toBe("custom");
   });
 
-  test("what is merged for one event is not in the next", () => {
+  test("fields merged for one event are not in the next", () => {
     const person = { $set: { a: 1 }, $set_once: { b: 1 }, $unset: ["c"] };
     const both = { event: "both", distinct_id: "u", ...person, properties: person };
     const none = { event: "none", distinct_id: "u" };
@@ -232,7 +232,7 @@ describe("what is said of a person is at the top", () => {
       expect(take({ batch: [1, null, "x", [], {}] }, engaged).records).toEqual([]);
     });
 
-    test("and elsewhere there is no such rule", () => {
+    test("the rule does not apply elsewhere", () => {
       expect(take({ distinct_id: "u", $set: {} }).records).toEqual([]);
     });
   });
@@ -253,7 +253,7 @@ describe("what is said of a person is at the top", () => {
     },
   );
 
-  test("any two places come to what a naive merge says", () => {
+  test("any two places give the result of a simple merge", () => {
     const clean = (value: unknown): unknown =>
       JSON.parse(JSON.stringify(value).replaceAll("\\u0000", "\ufffd")) as unknown;
     const listed = (value: object | undefined): string[] =>

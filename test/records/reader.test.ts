@@ -1,5 +1,5 @@
-// What the reader says of a line is what JSON.parse says of it, whichever way it reads the line: by
-// the addon's offsets, which it does of all that the gateway writes, or member by member.
+// The reader returns for a line what JSON.parse returns, however it reads the line: by the addon's
+// offsets, as for everything that the gateway writes, or member by member.
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -36,13 +36,13 @@ const times = {
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** What is said of a line, by the reader or by JSON.parse. */
+/** The fields of a line, from the reader or from JSON.parse. */
 interface Said {
   readonly values?: Members;
   readonly fault?: string;
 }
 
-/** What the reader says of each line that is not blank, and which lines it reads by offsets. */
+/** The reader's result for each line that is not blank, and the lines that it reads by offsets. */
 function read(lines: readonly string[]): { said: Map<number, Said>; taken: boolean[] } {
   const said = new Map<number, Said>();
   const taken = lines.map(() => false);
@@ -98,7 +98,7 @@ function typeOf(value: unknown, text: string): TokenType {
   return Array.isArray(value) ? TokenType.Array : TokenType.Object;
 }
 
-/** What JSON.parse says of the line; undefined: it is blank. */
+/** The result of JSON.parse for the line; undefined: it is blank. */
 function parsed(line: string): Said | undefined {
   if (line.trim() === "") return undefined;
   let value: unknown;
@@ -151,13 +151,13 @@ function mayWrite(value: Members, nested: Members): boolean {
   );
 }
 
-/** Holds the reader against JSON.parse. Gives which lines it reads by offsets. */
+/** Compares the reader with JSON.parse. Returns the lines that it reads by offsets. */
 function agreed(lines: readonly string[]): boolean[] {
   const { said, taken } = read(lines);
   for (const [index, line] of lines.entries()) {
     const expected = parsed(line);
     const found = said.get(index);
-    // Member by member it does not look whether there is anything to write.
+    // Member by member it does not check whether there is anything to write.
     const always = taken[index] ? {} : { mayWrite: expect.any(Boolean) as boolean };
     expect(found).toEqual(
       expected?.values === undefined ? expected : { values: { ...expected.values, ...always } },
@@ -167,11 +167,11 @@ function agreed(lines: readonly string[]): boolean[] {
   return taken;
 }
 
-test("it reads what the gateway writes by offsets, of whatever is sent", () => {
+test("reads what the gateway writes by offsets, whatever is sent", () => {
   fc.assert(
     fc.property(eventLikeJson, (body) => {
       const lines = linesOf(body);
-      // Where a name has an escape, the table does not know which name it is.
+      // If a name has an escape, the table does not know which name it is.
       for (const [index, isTaken] of agreed(lines).entries())
         expect(isTaken || lines[index]!.includes("\\")).toBe(true);
     }),
@@ -187,7 +187,7 @@ function linesOf(body: string): readonly string[] {
   }
 }
 
-test("it reads a record with replaced values by offsets, and none with a member after them", () => {
+test("reads a record with replaced values by offsets, and none with a member after them", () => {
   const event = { event: "e", distinct_id: "u", timestamp: "soon", uuid: '}"],{' };
   const [line = ""] = take({ batch: [{ ...event, $set: { a: 1 } }] }).lines.map((text) =>
     text.trimEnd(),
@@ -198,7 +198,7 @@ test("it reads a record with replaced values by offsets, and none with a member 
   ]);
 });
 
-test("it reads every kind by offsets, in either lane, with a person profile or without", () => {
+test("reads every kind by offsets, in either lane, with a person profile or without", () => {
   const lines = kinds.flatMap((kind) =>
     [true, false].flatMap((person_profile) =>
       [true, false].map((historical) => recordOf({ kind, person_profile, historical })),
@@ -209,7 +209,7 @@ test("it reads every kind by offsets, in either lane, with a person profile or w
   expect(agreed(projects)).toEqual(projects.map(() => true));
 });
 
-test("it reads a line by offsets after any other", () => {
+test("reads a line by offsets after any other", () => {
   const others = ["timestamp_sent", "sent_at"].map((name) =>
     recordOf({ received_at: undefined, ip: undefined, kind: undefined, [name]: "x" }),
   );
@@ -265,7 +265,7 @@ const changed = fc
   )
   .map(([fields, change]) => change(recordOf(fields).replace(",}", "}")));
 
-test("it agrees on records that are changed in any way, with others in one frame", () => {
+test("agrees on records that are changed in any way, with others in one frame", () => {
   let taken = 0;
   fc.assert(
     fc.property(fc.array(changed, { minLength: 1, maxLength: 12 }), (lines) => {
@@ -276,7 +276,7 @@ test("it agrees on records that are changed in any way, with others in one frame
   expect(taken).toBeGreaterThan(300);
 });
 
-test("it pauses after every so many lines", () => {
+test("pauses after a fixed number of lines", () => {
   const lines = `${recordOf()}\n`.repeat(3 * linesToPause);
   for (const text of [lines, `{\n${lines}`]) {
     const ignored = { record: () => {}, unreadable: () => {} };

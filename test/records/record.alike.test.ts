@@ -1,5 +1,5 @@
-// The text that all records of a request have in common is put together once, and copied from the
-// second record on: so whatever is in a record may not depend on what came before it.
+// The text that all records of a request share is created once, and copied from the second record
+// on, so the content of a record must not depend on earlier ones.
 
 import { describe, expect, test } from "vitest";
 import { JsonRecordWriter } from "../../src/records/record.ts";
@@ -35,9 +35,9 @@ const ways: readonly (Circumstances & { sent_at?: string })[] = [
   { sent_at: "2026-06-15T12:00:09.000Z", clientAddress: "192.0.2.1", historical: true },
 ];
 
-describe("records of a request are alike", () => {
+describe("records of a request are independent", () => {
   test.each(ways)(
-    "each record of a batch is the one that it is alone: %o",
+    "gives each record of a batch the content that it has alone: %o",
     ({ sent_at, ...circumstances }) => {
       const alone = events.flatMap(
         (event) => take({ sent_at, batch: [event] }, circumstances).lines,
@@ -64,7 +64,7 @@ describe("records of a request are alike", () => {
     },
   );
 
-  test("however many projects send by turns, each record names its own", () => {
+  test("names each record's own project, however many projects alternate", () => {
     const uuids = { write: () => {} };
     const records = new JsonRecordWriter({ uuids });
     const context = {

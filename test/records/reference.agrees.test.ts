@@ -6,7 +6,7 @@ import { eventLikeJson, mutatedJson } from "../kit/event-like-json.ts";
 import { createReferenceScanner } from "../kit/reference-scanner/scanner.ts";
 import { outcomeOf, parses } from "../kit/scan-outcome.ts";
 
-// Three rows, so that batches go through scanMore as well.
+// Three rows, so that batches use scanMore as well.
 const rows = 3;
 const native = createNativeScanner(rows);
 const reference = createReferenceScanner(rows);
@@ -44,7 +44,7 @@ describe("the native scanner and the reference agree", () => {
     );
   }, 30_000);
 
-  test("on white space around and inside of a body that is not UTF-8, in time of its length", () => {
+  test("on white space around and inside of a body that is not UTF-8, in linear time", () => {
     const space = " \n".repeat(150_000);
     for (const body of [
       `{"a":"${space}\xff"}`,
@@ -63,7 +63,7 @@ describe("the native scanner and the reference agree", () => {
       expectAgreement(body.subarray(0, length));
   });
 
-  test("on escapes that straddle the 32 KiB at which the addon looks for them anew", () => {
+  test("on escapes across the 32 KiB boundary of the addon's search", () => {
     const escapes = ["\\n", "\\u0041", "\\ud83d\\ude00", "\\ud83d", "\\u12g4", "\\"];
     for (let fill = 32_768 - 30; fill < 32_768 + 4; fill += 1) {
       for (const sequence of escapes) {

@@ -7,7 +7,7 @@ import { createReferenceScanner } from "../kit/reference-scanner/scanner.ts";
 import { outcomeOf, parses } from "../kit/scan-outcome.ts";
 
 const corpus = readCorpus();
-// Few rows, so that batches go through scanMore as well.
+// Few rows, so that batches use scanMore as well.
 const rows = 3;
 const native = createNativeScanner(rows);
 const reference = createReferenceScanner(rows);
@@ -28,7 +28,7 @@ describe("scanners agree on the fuzz corpus", () => {
     for (let count = 0; count < 2_500; count += 1) expectAgreement(bodies.next().value);
   }, 60_000);
 
-  test("and the corpus has bodies of every status but that of no memory, and of several rows", () => {
+  test("and the corpus has bodies of every status except no memory, and with several rows", () => {
     const outcomes = corpus.map((body) => outcomeOf(native, body));
     const statuses = new Set(outcomes.map(({ status }) => status));
     expect(statuses).toEqual(
@@ -37,7 +37,7 @@ describe("scanners agree on the fuzz corpus", () => {
     expect(outcomes.filter(({ tables }) => tables.length > 2).length).toBeGreaterThan(10);
   });
 
-  test("and every bug that the fuzzing must find can be planted in the core", async () => {
+  test("and every planted bug of the fuzzing matches the core", async () => {
     const module: unknown = await import(new URL("../fuzz/planted-bugs.mjs", import.meta.url).href);
     const { plantedBugs } = module as { plantedBugs: readonly [string, string, string][] };
     expect(plantedBugs.length).toBeGreaterThan(60);

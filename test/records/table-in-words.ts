@@ -1,4 +1,4 @@
-// The scan table of a text in words, so that a test can say what it expects.
+// The scan table of a text in words, for expectations of tests.
 
 import { expect } from "vitest";
 import {
@@ -25,8 +25,8 @@ function flagNames(flags: Readonly<Record<string, number>>, word: number): strin
   return Object.keys(flags).filter((name) => (word & flags[name]!) !== 0);
 }
 
-// The table in words: "Type text" for what has a span, "Type" for what has none, absent parts left
-// out.
+// The table in words: "Type text" for a part with a span, "Type" for one without, absent parts
+// omitted.
 export function inWords(
   scanner: Scanner,
   text: string,

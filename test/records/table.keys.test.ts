@@ -57,7 +57,7 @@ describe("keys and rare parts are in the table", () => {
       }
     });
 
-    test(`${name}: an array whose items have other keys, also past the rows, and the same one written otherwise`, () => {
+    test(`${name}: an array whose items have other keys, even beyond the rows, and the same key in another notation`, () => {
       const other = (...keys: string[]): unknown => {
         const items = keys.map((key) => (key === "" ? "{}" : `{"token":${key}}`));
         return inWords(scanner, `[${items.join()}]`).envelope["other key"];
@@ -77,7 +77,7 @@ describe("keys and rare parts are in the table", () => {
       expect(other('"a"', longest.replace("a", " a"))).toBe("item 1");
     });
 
-    test(`${name}: what few events hold`, () => {
+    test(`${name}: rare parts`, () => {
       const extra =
         '"$unset":["a"],"offset":-1.5,"session_id":"s","window_id":"","options":{},"$distinct_id":"d"';
       const properties =
@@ -103,7 +103,7 @@ describe("keys and rare parts are in the table", () => {
       const plain = { item: 'Object {"event":"e"}', event: 'PlainString "e"' };
       expect(rowsOf(`[{"event":"e"},${item},{"event":"e"}]`)).toEqual([plain, row, plain]);
       expect(rowsOf(`{"batch":[${item},{"event":"e"},${item}]}`)).toEqual([row, plain, row]);
-      // What is told again, or taken back, leaves nothing behind.
+      // Repeated or withdrawn parts leave nothing.
       expect(rowsOf('[{"offset":1,"$unset":2,"offset":null}]')).toEqual([
         { item: expect.any(String), Offset: "Null null", Unset: "Number 2" },
       ]);
@@ -126,7 +126,7 @@ describe("keys and rare parts are in the table", () => {
       expect(rowsOf('{"$distinct_id":null}')[0]).toMatchObject({ distinct_id: "Null null" });
     });
 
-    test(`${name}: sentAt stands in where sent_at says nothing`, () => {
+    test(`${name}: sentAt is used if sent_at is missing`, () => {
       const sentAt = (text: string): unknown => inWords(scanner, text).envelope["sent_at"];
       expect(sentAt('{"sentAt":"b","sent_at":"a"}')).toBe('PlainString "a"');
       for (const none of ["", '"sent_at":null,', '"sent_at":"",']) {

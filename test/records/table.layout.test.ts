@@ -18,7 +18,7 @@ async function load(change: (layout: Record<string, number>) => object): Promise
   return loadAddon();
 }
 
-test("loads the addon whose numbers are those of this program", async () => {
+test("loads the addon whose layout is that of this program", async () => {
   await expect(load((layout) => layout)).resolves.toHaveProperty("EventScanner");
 });
 

@@ -46,7 +46,7 @@ describe("rows hold the parts of events", () => {
       });
     });
 
-    test(`${name}: a batch, whose root holds no event wherever the batch stands`, () => {
+    test(`${name}: a batch, whose root holds no event wherever the batch is`, () => {
       for (const order of [
         (batch: string) =>
           `{"event":"root",${batch},"token":"t","sent_at":1,"historical_migration":true}`,
@@ -70,7 +70,7 @@ describe("rows hold the parts of events", () => {
       }
     });
 
-    test(`${name}: a batch that is no array has no rows`, () => {
+    test(`${name}: a batch that is not an array has no rows`, () => {
       expect(inWords(scanner, '{"event":"e","batch":{"event":"a"}}')).toEqual({
         envelope: { root: "Object", batch: "Object" },
         rows: [],
@@ -85,7 +85,7 @@ describe("rows hold the parts of events", () => {
       expect(inWords(scanner, ' "\\n"')).toEqual({ envelope: { root: "EscapedString" }, rows: [] });
     });
 
-    test(`${name}: of a key that stands twice the last one counts`, () => {
+    test(`${name}: the last of a repeated key counts`, () => {
       expect(
         rowsOf(
           '{"event":"a","event":2,"properties":{"alias":"x","alias":1},"properties":{"plan":0}}',
@@ -118,7 +118,7 @@ describe("rows hold the parts of events", () => {
         expect(rowsOf(`{${inner}}`)[0]!["flags"]).toEqual(["EscapedInnerKey"]);
     });
 
-    test(`${name}: a key that stands twice in one object, further in than the item, flags it`, () => {
+    test(`${name}: a key repeated in one object, deeper than the item, flags the item`, () => {
       for (const inner of [
         '"properties":{"a":1,"b":2,"a":3}',
         '"properties":{"a":{"b":[{"c":1,"c":1}]}}',
@@ -134,7 +134,7 @@ describe("rows hold the parts of events", () => {
         expect(rowsOf(`{"event":"e",${inner}}`)[0]!["flags"]).toBeUndefined();
     });
 
-    test(`${name}: also among tens of thousands of names`, () => {
+    test(`${name}: a repeated key is found among tens of thousands of names`, () => {
       const names = (count: number) =>
         Array.from({ length: count }, (_, at) => `"n${at}":{"a":1,"b":2}`).join();
       for (const count of [1_000, 5_000, 20_000]) {
@@ -146,7 +146,7 @@ describe("rows hold the parts of events", () => {
       }
     });
 
-    test(`${name}: the envelope's keys are known however they are written`, () => {
+    test(`${name}: the envelope's keys are recognised in any notation`, () => {
       const all = String.raw`{"\u0061pi\u005Fkey":"","\u0074\u006f\u006b\u0065\u006E":"t","sent\u005fat":"s",
       "created\u005fat":"c","historical\u005fmigration":true,"batc\u0068":[{"event":"e"}]}`;
       expect(inWords(scanner, all)).toEqual({
@@ -179,7 +179,7 @@ describe("rows hold the parts of events", () => {
       ]);
     });
 
-    test(`${name}: what is deeper than 100 flags its item, the item counted, the envelope not`, () => {
+    test(`${name}: more than 100 levels flag an item, counting the item but not the envelope`, () => {
       const nest = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
       const flags = (text: string) =>
         rowsOf(text).map((row) => String(row["flags"]).includes("TooDeep"));

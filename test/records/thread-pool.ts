@@ -1,4 +1,4 @@
-// Keeps libuv's thread pool busy, so that a background scan that is started now has to queue.
+// Keeps libuv's thread pool busy, so that a new background scan must wait.
 
 import { execFileSync } from "node:child_process";
 import { closeSync, constants, mkdtempSync, openSync, rmSync } from "node:fs";
@@ -9,8 +9,8 @@ import { join } from "node:path";
 const threads = Number(process.env["UV_THREADPOOL_SIZE"] ?? 4);
 
 /**
- * Each thread opens a named pipe that nobody writes to, and waits there until the function that is
- * given ends it.
+ * Each thread opens a named pipe without a writer, and waits there until the returned function ends
+ * it.
  */
 export function occupyThreadPool(): () => Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "penstock-test-pool-"));
@@ -18,7 +18,7 @@ export function occupyThreadPool(): () => Promise<void> {
   execFileSync("mkfifo", [pipe]);
   const opened = Array.from({ length: threads }, () => open(pipe, "r"));
   return async () => {
-    // With this process as the reader, too, the opening for writing waits for nobody.
+    // With this process as a reader, too, opening for writing does not block.
     const writer = openSync(pipe, constants.O_RDWR);
     for (const handle of await Promise.all(opened)) await handle.close();
     closeSync(writer);

@@ -10,14 +10,14 @@ import {
   writeTimestamp,
 } from "../../src/records/timestamp.ts";
 
-/** Read and written again; undefined where it names no moment. */
+/** Read and written again; undefined if it is no moment. */
 function storedTimestamp(text: string): string | undefined {
-  // Something stands around the text, as in a body.
+  // There is text around it, as in a body.
   const ms = timestampMs(Buffer.from(`"${text}"`), 1, 1 + Buffer.byteLength(text));
   return Number.isNaN(ms) ? undefined : written(ms);
 }
 
-/** Date.parse takes 2026-02-30 for 2026-03-02, and 24:00 for the next day. */
+/** Date.parse reads 2026-02-30 as 2026-03-02, and 24:00 as the next day. */
 function isMoment(text: string): boolean {
   const ms = Date.parse(text);
   return !Number.isNaN(ms) && new Date(ms).toISOString() === text;
@@ -52,7 +52,7 @@ describe("timestamps become UTC milliseconds", () => {
       ["2024-02-29T00:00:00Z", "2024-02-29T00:00:00.000Z"],
       ["2016-12-31T23:59:60Z", "2017-01-01T00:00:00.000Z"],
       ["0050-06-01T00:00:00Z", "0050-06-01T00:00:00.000Z"],
-    ])("%s is stored as %s", (text, stored) => {
+    ])("is stored from %s as %s", (text, stored) => {
       expect(storedTimestamp(text)).toBe(stored);
     });
 
@@ -78,13 +78,13 @@ describe("timestamps become UTC milliseconds", () => {
       "26-01-31",
       "2026-1-31",
       "2026-01-31T23:59:59.999Z\n",
-    ])("%j names no moment", (text) => {
+    ])("is invalid: %j", (text) => {
       expect(storedTimestamp(text)).toBeUndefined();
       const token = Buffer.from(JSON.stringify(text));
       expect(timestampTokenMs(token, 0, token.length)).toBeNaN();
     });
 
-    test("every moment is read and written as Date does", () => {
+    test("reads and writes every moment as Date does", () => {
       const moments = fc.oneof(
         fc.integer({ min: storedMsMin, max: storedMsMax }),
         fc.constantFrom(
@@ -107,7 +107,7 @@ describe("timestamps become UTC milliseconds", () => {
       );
     });
 
-    test("every day of four centuries is read and written as Date does, and the days around a year's end", () => {
+    test("reads and writes every day of four centuries as Date does, and the days around a year's end", () => {
       const texts: string[] = [];
       for (let day = Date.UTC(1999, 11, 31); day < Date.UTC(2400, 2, 2); day += 86_400_000) {
         texts.push(new Date(day + 43_200_001).toISOString());
@@ -126,7 +126,7 @@ describe("timestamps become UTC milliseconds", () => {
       expect(wrong).toEqual([]);
     });
 
-    test("of texts of the stored form's length with one character changed, those are read that Date.parse takes for the same", () => {
+    test("reads texts with one character changed only if Date.parse reads the same moment", () => {
       const texts = fc
         .tuple(
           fc.date({ noInvalidDate: true }),
@@ -147,7 +147,7 @@ describe("timestamps become UTC milliseconds", () => {
       );
     });
 
-    test("an offset moves the moment by that much", () => {
+    test("moves the moment by an offset", () => {
       fc.assert(
         fc.property(fc.integer({ min: -1439, max: 1439 }), (minutes) => {
           const sign = minutes < 0 ? "-" : "+";

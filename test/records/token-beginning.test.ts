@@ -14,8 +14,8 @@ const request = {
 };
 
 /**
- * Judges the event; `spoil` stands anywhere past the beginning of a string and is no JSON, so that
- * to read it would throw.
+ * Judges the event; `spoil` is beyond the beginning of a string and not JSON, so that reading it
+ * would throw.
  */
 function judged(fields: string): Verdict {
   const body = Buffer.from(`{"distinct_id":"u",${fields}}`);
@@ -30,7 +30,7 @@ const padding = "y".repeat(5_000);
 
 describe("names and times are read by their beginning", () => {
   test.each(["$", "s", "é", "\\u0024", "\u2003 x"])(
-    "of a long name that begins with %s the rest is not read",
+    "does not read the rest of a long name that begins with %s",
     (first) => {
       expect(judged(`"event":"${first}${padding}<<${padding}"`)).toMatchObject({
         drop: undefined,
@@ -39,7 +39,7 @@ describe("names and times are read by their beginning", () => {
     },
   );
 
-  test("a special name is known in every spelling, one that goes on is another", () => {
+  test("recognises a special name in every notation, but not one that is longer", () => {
     const escaped = [..."$pageview"]
       .map((letter) => `\\u00${letter.charCodeAt(0).toString(16)}`)
       .join("");
@@ -62,7 +62,7 @@ describe("names and times are read by their beginning", () => {
     ["survey sent", Kind.Survey],
     ["survey shown", Kind.Survey],
     ["survey dismissed", Kind.Survey],
-  ])("%s is a name of its own kind, and no other that is like it", (name, kind) => {
+  ])("gives %s its own kind, but not similar names", (name, kind) => {
     const properties = '"properties":{"alias":"a","$group_type":1,"$group_key":1,"$survey_id":1}';
     expect(judged(`"event":"${name}",${properties}`)).toMatchObject({
       drop: undefined,
@@ -80,12 +80,12 @@ describe("names and times are read by their beginning", () => {
     }
   });
 
-  test("a name that is blank as far as it is read is none", () => {
+  test("treats a name that is blank as far as it is read as missing", () => {
     expect(judged(`"event":"${" ".repeat(4_000)}x"`).drop).toBeUndefined();
     expect(judged(`"event":"${" ".repeat(5_000)}x<<"`).drop).toBe("no_event");
   });
 
-  test("a long timestamp is not read, one in escapes is", () => {
+  test("does not read a long timestamp, but one in escapes", () => {
     expect(judged(`"event":"e","timestamp":"2026-01-01 ${padding}<<"`)).toMatchObject({
       timestampMs: request.receivedAtMs,
       timestampSentMs: Number.NaN,

@@ -1,5 +1,5 @@
-// In a folder whose name make would split, the addons are built all the same, load, and are not
-// built again; one that does not compile is told with the compiler's own words, and is not fatal.
+// In a folder whose name make would split, the addons are still built, load, and are not built
+// again. One that does not compile is reported with the compiler's message, and is not fatal.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
@@ -10,7 +10,7 @@ import { linkPackages, root, setupEnvironment, smallProject, write } from "./set
 
 const connectionAddon = "src/gateway/http/addon";
 
-test("a path with spaces gets the addons: built once, loaded, and their faults told", () => {
+test("a path with spaces gets the addons: built once, loaded, and their errors reported", () => {
   const folder = smallProject({ name: "pen stock's #1", npm: "#!/bin/sh\nexit 1\n" });
   linkPackages(folder);
   for (const file of ["binding.gyp", "connection_id.cc"]) {

@@ -1,5 +1,5 @@
-// `npm run audit` against an npm that says what the test wants: serious findings fail it, lesser
-// ones do not, and a registry that cannot tell is no finding, but is said.
+// `npm run audit` with a simulated npm: serious findings fail it, lesser ones do not, and a
+// registry that cannot answer is not a finding, but is reported.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
@@ -16,7 +16,7 @@ interface Outcome {
   readonly askedIn: readonly string[];
 }
 
-/** Runs the script with an `npm` on PATH that writes the text and ends as npm does. */
+/** Runs the script with an `npm` on PATH that prints the text and ends as npm does. */
 function auditSaying(answer: unknown, status = 1): Outcome {
   const folder = path.join(temporaryFolder(), "bin");
   mkdirSync(folder);
@@ -48,14 +48,14 @@ function finding(
   };
 }
 
-test("every lock file that set-up installs from is asked about", () => {
+test("checks every lock file that set-up installs from", () => {
   const { askedIn } = auditSaying({ auditReportVersion: 2, vulnerabilities: {} }, 0);
   const root = path.resolve(import.meta.dirname, "../..");
   expect(askedIn).toEqual([root, path.join(root, "scripts/duckdb")]);
 });
 
 describe("known vulnerabilities fail the check", () => {
-  test("nothing found, and something lesser", () => {
+  test("passes if nothing or something lesser is found", () => {
     const clean = auditSaying({ auditReportVersion: 2, vulnerabilities: {} }, 0);
     expect(clean).toMatchObject({ status: 0, said: expect.stringContaining("0 lesser ones") });
     const lesser = auditSaying({
@@ -68,7 +68,7 @@ describe("known vulnerabilities fail the check", () => {
     });
   });
 
-  test("high and critical ones fail, each by name", () => {
+  test("fails for high and critical ones, each by name", () => {
     const vulnerabilities = {
       ...finding("mild", "low"),
       ...finding("bad", "high"),
@@ -82,7 +82,7 @@ describe("known vulnerabilities fail the check", () => {
     expect(said).not.toContain("mild");
   });
 
-  test("a registry that cannot tell is not a finding, and is told", () => {
+  test("reports a registry that cannot answer, which is not a finding", () => {
     const url = "https://registry.invalid/-/npm/v1/security/advisories/bulk";
     const none = auditSaying({
       message: `405 Method Not Allowed - POST ${url}`,
@@ -103,7 +103,7 @@ describe("known vulnerabilities fail the check", () => {
     expect(none.said + offline.said).not.toContain("registry.invalid");
   });
 
-  /** What npm 11 says of itself beside its message. */
+  /** npm 11's own fields in addition to its message. */
   const error = { summary: "", detail: "" };
   const url = "https://registry.invalid/-/npm/v1/security/advisories/bulk";
   test.each<[string, unknown, string]>([
@@ -116,10 +116,10 @@ describe("known vulnerabilities fail the check", () => {
       },
       "invalid json",
     ],
-  ])("a registry that %s is not a finding either", (_, answer, told) => {
+  ])("does not fail for a registry that %s", (_, answer, reason) => {
     const { status, said } = auditSaying(answer);
     expect(status).toBe(0);
-    expect(said).toMatch(new RegExp(`not checked: .*${told}`));
+    expect(said).toMatch(new RegExp(`not checked: .*${reason}`));
     expect(said).not.toContain("registry.invalid");
   });
 
@@ -129,10 +129,10 @@ describe("known vulnerabilities fail the check", () => {
     ["no lock file", { error: { code: "ENOLOCK" } }],
     ["no lock file, with a message", { message: "no lock file", error: { code: "ENOLOCK" } }],
     [
-      "an error of npm's that says nothing of the registry",
+      "an npm error unrelated to the registry",
       { error: { summary: "advisories is not iterable" } },
     ],
-  ])("an answer that makes no sense fails: %s", (_, answer) => {
+  ])("fails for an invalid answer: %s", (_, answer) => {
     const { status, said } = auditSaying(answer);
     expect(status).toBe(1);
     expect(said).toContain("failed:");

@@ -1,5 +1,5 @@
-// Set-up fetches the newest nats-server that the distribution's suites offer, if none is here.
-// apt-get and dpkg-deb are stand-ins; `offers` lists what each suite has.
+// Set-up fetches the newest nats-server of the distribution's suites if none is installed. apt-get
+// and dpkg-deb are stand-ins; `offers` lists the content of each suite.
 
 import { spawnSync } from "node:child_process";
 import {
@@ -46,11 +46,11 @@ await bringNatsServer(createRunner({ noteGroups() {} }));
 
 interface Host {
   readonly folder: string;
-  /** What one set-up said, and its exit code. */
+  /** The output of one set-up, and its exit code. */
   setUp(env?: Record<string, string>): { readonly said: string; readonly status: number | null };
-  /** The suites that were asked since the last look. */
+  /** The suites that were queried since the last check. */
   asked(): string[];
-  /** The mirrors that were asked. */
+  /** The mirrors that were queried. */
   mirrors(): string[];
   versions(): string[];
 }
@@ -105,7 +105,7 @@ function givenCached(host: Host, version: string): void {
 }
 
 describe("the newest nats-server is fetched", () => {
-  test("the newest suite is asked first, and no other when it will do", () => {
+  test("queries the newest suite first, and no other if it is sufficient", () => {
     const host = hostWith("forky 2.15.1\ntrixie 2.10.27\n");
     expect(host.setUp().status).toBe(0);
     expect(host.versions()).toEqual(["2.15.1"]);
@@ -114,21 +114,21 @@ describe("the newest nats-server is fetched", () => {
     expect(host.asked()).toEqual([]);
   });
 
-  test("where the newest suite has none, the next one is asked", () => {
+  test("queries the next suite if the newest has none", () => {
     const host = hostWith("trixie 2.10.27\n");
     expect(host.setUp().status).toBe(0);
     expect(host.versions()).toEqual(["2.10.27"]);
     expect(host.asked()).toEqual(["forky", "trixie"]);
   });
 
-  test("an older one that was fetched before is enough", () => {
+  test("accepts an older one that was fetched before", () => {
     const host = hostWith("forky 2.15.1\ntrixie 2.10.27\n");
     givenCached(host, "2.10.27");
     expect(host.setUp()).toEqual({ said: "", status: 0 });
     expect(host.asked()).toEqual([]);
   });
 
-  test("the mirror of the host's main archive is used, and no other of its sources", () => {
+  test("uses the mirror of the host's main archive, and none of its other sources", () => {
     const host = hostWith("forky 2.15.1\n");
     expect(host.setUp().status).toBe(0);
     expect(host.mirrors()).toEqual(["http://mirror.example/debian"]);
@@ -137,7 +137,7 @@ describe("the newest nats-server is fetched", () => {
     expect(other.setUp().said).toContain("the host's apt sources name no main archive");
   });
 
-  test("without apt the lack of it is told before anything else is done", () => {
+  test("reports the missing server without apt before anything else is done", () => {
     const host = hostWith("", { hasApt: false });
     const { said, status } = host.setUp();
     expect(status).toBe(1);
@@ -145,7 +145,7 @@ describe("the newest nats-server is fetched", () => {
     expect(said).toContain("PENSTOCK_NATS_SERVER=/path/to/nats-server");
   });
 
-  test("it is no lack where the NATS runs elsewhere", () => {
+  test("does not report it if NATS runs elsewhere", () => {
     const env = { PENSTOCK_NATS_URL: "nats://nats-1:4222" };
     const said = expect.stringContaining("PENSTOCK_NATS_URL names one that runs elsewhere");
     expect(hostWith("", { hasApt: false }).setUp(env)).toEqual({ said, status: 0 });
@@ -153,7 +153,7 @@ describe("the newest nats-server is fetched", () => {
     write(path.join(host.folder, "away"), "");
     expect(host.setUp(env)).toEqual({ said, status: 0 });
     expect(host.setUp({ PENSTOCK_NATS_URL: "" }).status).toBe(1);
-    // What can be had is fetched as ever: the tests and `up` need it.
+    // An available one is fetched as usual: the tests and `up` need it.
     rmSync(path.join(host.folder, "away"));
     expect(host.setUp(env).status).toBe(0);
     expect(host.versions()).toEqual(["2.15.1"]);

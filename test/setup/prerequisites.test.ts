@@ -1,5 +1,5 @@
-// Set-up on a host that lacks something names all of it at once, with the command that brings it,
-// and touches nothing.
+// Set-up on a host that lacks programs names all of them at once, with the command that installs
+// them, and changes nothing.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, symlinkSync } from "node:fs";

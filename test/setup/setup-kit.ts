@@ -1,5 +1,4 @@
-// What the tests of set-up share: a project small enough to be built in seconds by the real
-// scripts.
+// Shared by the tests of set-up: a project small enough to be built in seconds by the real scripts.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { chmodSync, cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
@@ -19,8 +18,8 @@ export function write(file: string, text: string): void {
 }
 
 /**
- * The scripts over a tiny program and a tiny addon, in a folder of that name; `npm` is the text of
- * what npm is there.
+ * The scripts with a tiny program and a tiny addon, in a folder of that name; `npm` is the content
+ * of the npm stand-in.
  */
 export function smallProject({ name = "project", npm }: { name?: string; npm: string }): string {
   const folder = path.join(temporaryFolder(), name);
@@ -57,7 +56,7 @@ export function setupEnvironment(folder: string): NodeJS.ProcessEnv {
 
 export type SetUp = ChildProcess & { said: () => string };
 
-/** Set-up as it runs, and what it has said so far. */
+/** A running set-up, and its output so far. */
 export function setUp(folder: string, env = setupEnvironment(folder)): SetUp {
   const child = spawn(process.execPath, [path.join(folder, "scripts/setup.mjs")], {
     cwd: folder,
@@ -72,8 +71,8 @@ export function setUp(folder: string, env = setupEnvironment(folder)): SetUp {
 }
 
 /**
- * A process that ended and that nobody has waited for counts as ended: not every container has an
- * init that waits.
+ * A process that ended but was not waited for counts as ended: not every container has an init that
+ * waits.
  */
 export function stillRuns(pid: number): boolean {
   try {

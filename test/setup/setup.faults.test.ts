@@ -1,6 +1,6 @@
-// Set-up in a checkout that cannot be written says so and how to go on, for root too; one where
-// there is nothing to do does nothing. Without a network npm gives up within seconds, and its words
-// come with what to do.
+// Set-up in a read-only checkout reports it and how to continue, even for root; if there is nothing
+// to do, it does nothing. Without a network npm gives up within seconds, and its message is printed
+// with the fix.
 
 import { type SpawnSyncReturns, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -13,7 +13,7 @@ const failing = "#!/bin/sh\necho npm was called\nexit 1\n";
 function setUp(folder: string, { readOnly = false } = {}): SpawnSyncReturns<string> {
   const command = [process.execPath, path.join(folder, "scripts/setup.mjs")];
   const unshare = ["unshare", ...(process.getuid?.() === 0 ? [] : ["-Ur"]), "--mount"];
-  // The same folder, mounted onto itself without the right to write.
+  // The same folder, mounted onto itself read-only.
   const script = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && shift && exec "$@"';
   const wrapped = readOnly ? [...unshare, "sh", "-c", script, "sh", folder, ...command] : command;
   const options = {
@@ -25,8 +25,8 @@ function setUp(folder: string, { readOnly = false } = {}): SpawnSyncReturns<stri
   return spawnSync(wrapped[0]!, wrapped.slice(1), options);
 }
 
-describe("what set-up cannot do is told", () => {
-  test("a checkout that cannot be written", () => {
+describe("set-up errors are reported", () => {
+  test("a read-only checkout", () => {
     const folder = smallProject({ npm: failing });
     linkPackages(folder);
     const { stdout, stderr, status } = setUp(folder, { readOnly: true });
@@ -42,7 +42,7 @@ describe("what set-up cannot do is told", () => {
     expect(setUp(folder, { readOnly: true })).toMatchObject({ stdout: "", stderr: "", status: 0 });
   });
 
-  test("a registry that cannot be reached", () => {
+  test("an unreachable registry", () => {
     const npm = '#!/bin/sh\necho "$@" > asked\necho "npm error code EAI_AGAIN"\nexit 1\n';
     const folder = smallProject({ npm });
     const { stdout, status } = setUp(folder);

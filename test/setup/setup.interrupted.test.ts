@@ -1,6 +1,6 @@
-// Set-up that is interrupted while npm runs ends npm before it ends itself; after a set-up that was
-// killed, the next one waits for the npm that was left. npm is a stand-in: slow while the file
-// `slow` is there, and unable to work in a folder that another one is writing.
+// Set-up that is interrupted while npm runs ends npm before it ends itself. After a killed set-up,
+// the next one waits for the remaining npm. npm is a stand-in: slow while the file `slow` exists,
+// and unable to work in a folder that another one is writing.
 
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { constants } from "node:os";
@@ -9,11 +9,11 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { ended } from "../kit/processes.ts";
 import { root, setUp, smallProject, stillRuns, write } from "./setup-kit.ts";
 
-/** A set-up begins with several programs, for which a busy machine may have little time. */
+/** A set-up starts several programs, for which a busy machine may have little time. */
 const soonMs = 80_000;
 const patience = { timeout: 3 * soonMs };
 
-// Its helper is what an install script would be: a process of its own that goes on writing.
+// Its helper simulates an install script: a separate process that continues to write.
 const npm = `#!/bin/sh
 [ "$1" = ci ] || exit 1
 if [ -f node_modules/written ]; then
@@ -37,7 +37,7 @@ done
 function slowProject(): string {
   const folder = smallProject({ npm });
   write(path.join(folder, "slow"), "");
-  // The stand-in ends by itself when this file goes, so that a failed test leaves nothing behind.
+  // The stand-in ends by itself when this file is removed, so that a failed test leaves no process.
   onTestFinished(() => rmSync(path.join(folder, "slow"), { force: true }));
   return folder;
 }
@@ -48,7 +48,7 @@ async function pidsOfNpm(folder: string): Promise<number[]> {
   return readFileSync(file, "utf8").trim().split(" ").map(Number);
 }
 
-describe("an interrupted run leaves nothing running", () => {
+describe("an interrupted run leaves no process", () => {
   test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("%s", patience, async (signal) => {
     const folder = slowProject();
     const first = setUp(folder);
@@ -84,7 +84,7 @@ describe("an interrupted run leaves nothing running", () => {
     const folder = slowProject();
     const first = setUp(folder);
     const pids = await pidsOfNpm(folder);
-    // The set-up notes the process after it has started it.
+    // The set-up records the process after it has started it.
     const lock = path.join(folder, ".cache/setup.lock");
     await expect
       .poll(() => readFileSync(lock, "utf8"), { interval: 5, timeout: soonMs })

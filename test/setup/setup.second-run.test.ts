@@ -1,5 +1,5 @@
-// Set-up builds what is not there, waits for another set-up, and does nothing the second time; a
-// changed source is built again. npm is a stand-in that fails: the packages are there.
+// Set-up builds what is missing, waits for another set-up, does nothing the second time, and
+// rebuilds a changed source. npm is a stand-in that fails: the packages are there.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -7,7 +7,7 @@ import path from "node:path";
 import { expect, test } from "vitest";
 import { linkPackages, setupEnvironment, smallProject, write } from "./setup-kit.ts";
 
-test("a second run has nothing to do: build, build at once, build nothing, build what changed", async () => {
+test("a second run has nothing to do: build, build concurrently, build nothing, build what changed", async () => {
   const folder = smallProject({ npm: "#!/bin/sh\necho npm was called\nexit 1\n" });
   linkPackages(folder);
   const env = setupEnvironment(folder);
@@ -36,7 +36,7 @@ test("a second run has nothing to do: build, build at once, build nothing, build
   const beganMs = performance.now();
   const second = script("setup.mjs");
   expect(second).toMatchObject({ status: 0, stdout: "", stderr: "" });
-  // It takes half a second alone, and several times that next to other tests.
+  // It takes half a second alone, and several times that alongside other tests.
   expect(performance.now() - beganMs).toBeLessThan(5_000);
   expect(script("run.mjs", "x")).toMatchObject({ status: 3, stdout: "one x\n" });
 

@@ -1,6 +1,6 @@
-// Set-up fetches nats-server while npm installs. Whatever ends one of them ends the other before
-// set-up ends, and after a set-up that was killed the next one waits for both. npm and apt-get are
-// stand-ins: each runs, with a helper, while its file `.slow` is there, and fails then.
+// Set-up fetches nats-server while npm installs. If one of them ends, the other is ended before
+// set-up ends, and after a killed set-up the next one waits for both. npm and apt-get are
+// stand-ins: each runs, with a helper, while its file `.slow` exists, and then fails.
 
 import { chmodSync, existsSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { constants } from "node:os";
@@ -63,7 +63,7 @@ async function bothOf(folder: string): Promise<number[]> {
   return pids;
 }
 
-describe("fetching and installing side by side", () => {
+describe("concurrent fetch and install", () => {
   test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("%s ends both", async (signal) => {
     const folder = slowProject();
     const run = start(folder);
@@ -78,18 +78,21 @@ describe("fetching and installing side by side", () => {
   test.each([
     ["npm", "npm ci failed"],
     ["apt-get", "nats-server could not be fetched"],
-  ] as const)("where %s fails, the other is ended and the failure told", async (program, told) => {
-    const folder = slowProject();
-    const run = start(folder);
-    const pids = await bothOf(folder);
-    end(folder, program);
-    expect(await ended(run)).toBe(1);
-    expect(run.said()).toContain(told);
-    expect(run.said()).toContain(`E: ${program} has failed`);
-    expect(run.said().match(/stopped:/g)).toHaveLength(1);
-    expect(pids.filter(stillRuns)).toEqual([]);
-    expect(existsSync(path.join(folder, ".cache/setup.lock"))).toBe(false);
-  });
+  ] as const)(
+    "if %s fails, the other is ended and the failure reported",
+    async (program, message) => {
+      const folder = slowProject();
+      const run = start(folder);
+      const pids = await bothOf(folder);
+      end(folder, program);
+      expect(await ended(run)).toBe(1);
+      expect(run.said()).toContain(message);
+      expect(run.said()).toContain(`E: ${program} has failed`);
+      expect(run.said().match(/stopped:/g)).toHaveLength(1);
+      expect(pids.filter(stillRuns)).toEqual([]);
+      expect(existsSync(path.join(folder, ".cache/setup.lock"))).toBe(false);
+    },
+  );
 
   test("after SIGKILL the next set-up waits for both", async () => {
     const folder = slowProject();

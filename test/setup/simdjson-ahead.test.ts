@@ -1,5 +1,5 @@
-// From nothing, set-up compiles simdjson while npm installs, and the addon is built with that. A
-// package that is not the one of package-lock.json is not used. npm is a stand-in: it packs a
+// In a new checkout, set-up compiles simdjson while npm installs, and builds the addon with it. It
+// does not use a package other than that of package-lock.json. npm is a stand-in: it packs a
 // simdjson of one function, and installs by links.
 
 import { spawnSync } from "node:child_process";
@@ -52,7 +52,7 @@ function projectWith(integrity: (packed: Buffer) => string): string {
   return folder;
 }
 
-/** Whether the addon that set-up builds there has the simdjson that was packed. */
+/** Whether the addon that set-up builds there contains the packed simdjson. */
 async function isBuiltAhead(folder: string): Promise<boolean> {
   const run = setUp(folder);
   expect(await ended(run)).toBe(0);
@@ -70,7 +70,7 @@ describe("simdjson is compiled while npm installs", () => {
     expect(await isBuiltAhead(projectWith(sha512))).toBe(true);
   });
 
-  test("and is left where its package is another than the one that is locked", async () => {
+  test("and is not used if its package differs from the locked one", async () => {
     expect(await isBuiltAhead(projectWith(() => sha512(Buffer.from("another"))))).toBe(false);
   });
 });

@@ -1,5 +1,5 @@
-// Processes that tests start take types off with a memory of their own: what runs is the text that
-// the file has now, and errors name its lines.
+// Processes that tests start strip types with their own cache: they run the current text of the
+// file, and errors name its lines.
 
 import { spawnSync } from "node:child_process";
 import path from "node:path";
@@ -15,7 +15,7 @@ function run(file: string): string {
   return done.stdout + done.stderr;
 }
 
-test("a file that was changed runs as it is now, and an error names its line", () => {
+test("a changed file runs as it is now, and an error names its line", () => {
   const file = path.join(temporaryFolder(), "program.ts");
   const text = (said: string): string =>
     `interface Said {\n  text: string;\n}\nconst said: Said = { text: "${said} of ${file}" };\n`;

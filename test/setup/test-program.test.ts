@@ -1,5 +1,5 @@
-// Where Prometheus or kubectl is not to be had, the tests that need it say how to get it; where it
-// is on PATH or named, nothing is fetched.
+// If Prometheus or kubectl is not available, the tests that need it explain how to get it. If it is
+// on PATH or configured, nothing is fetched.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import { chmodSync, cpSync, existsSync, mkdirSync, symlinkSync } from "node:fs";
@@ -21,8 +21,8 @@ function folderOf(...programs: string[]): string {
 }
 
 /**
- * Runs the script in a tree of its own, which has fetched nothing, with no other programs than
- * these and a shell.
+ * Runs the script in a separate tree, which has fetched nothing, with only these programs and a
+ * shell.
  */
 function ask(name: string, env: { PATH?: string; PENSTOCK_TEST_PROMETHEUS?: string }) {
   const tree = temporaryFolder();
@@ -46,8 +46,8 @@ function ask(name: string, env: { PATH?: string; PENSTOCK_TEST_PROMETHEUS?: stri
   return { status, stdout, stderr };
 }
 
-describe("Prometheus is found or asked for", () => {
-  test("the folder that is named, before the one on PATH", () => {
+describe("Prometheus is found or requested", () => {
+  test("uses the configured folder before the one on PATH", () => {
     const named = folderOf("prometheus", "promtool");
     const onPath = folderOf("prometheus", "promtool");
     expect(ask("prometheus", { PATH: onPath })).toEqual({
@@ -62,7 +62,7 @@ describe("Prometheus is found or asked for", () => {
     });
   });
 
-  test("a named folder that will not do is a fault, whatever is on PATH", () => {
+  test("rejects a configured folder that is unusable, whatever is on PATH", () => {
     const onPath = folderOf("prometheus", "promtool");
     const half = folderOf("prometheus");
     const { status, stderr } = ask("prometheus", { PATH: onPath, PENSTOCK_TEST_PROMETHEUS: half });
@@ -70,7 +70,7 @@ describe("Prometheus is found or asked for", () => {
     expect(stderr).toBe(`PENSTOCK_TEST_PROMETHEUS: there is no promtool in ${half}\n`);
   });
 
-  test("without apt-get, and with half of it on PATH, the ways to get it are named", () => {
+  test("names the ways to get it without apt-get, and with half of it on PATH", () => {
     const { status, stderr } = ask("prometheus", { PATH: folderOf("prometheus") });
     expect(status).toBe(1);
     expect(stderr).toContain("prometheus cannot be fetched on this host");
@@ -79,7 +79,7 @@ describe("Prometheus is found or asked for", () => {
   });
 });
 
-describe("kubectl is found or asked for", () => {
+describe("kubectl is found or requested", () => {
   function kubectlOf(version: string): string {
     const folder = temporaryFolder();
     write(path.join(folder, "kubectl"), `#!/bin/sh\necho "Client Version: ${version}"\n`);
@@ -87,7 +87,7 @@ describe("kubectl is found or asked for", () => {
     return folder;
   }
 
-  test("the one on PATH, if it is new enough", () => {
+  test("uses the one on PATH, if it is new enough", () => {
     const onPath = kubectlOf("v1.27.0");
     expect(ask("kubectl", { PATH: onPath })).toEqual({
       status: 0,
@@ -96,7 +96,7 @@ describe("kubectl is found or asked for", () => {
     });
   });
 
-  test("where it is too old and none can be fetched, the ways to get it are named", () => {
+  test("names the ways to get it if it is too old and none can be fetched", () => {
     const { status, stderr } = ask("kubectl", { PATH: kubectlOf("v1.26.9") });
     expect(status).toBe(1);
     expect(stderr).toContain("kubectl 1.27 or newer");

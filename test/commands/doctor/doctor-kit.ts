@@ -1,6 +1,6 @@
-// What the tests of `penstock doctor` share: the command, in this process or in one of its own, its
-// findings, a client that spoils things, and a relay before a nats-server that changes what it says
-// or falls silent. Judges nothing.
+// Shared by the tests of `penstock doctor`: the command, in this process or a separate one, its
+// findings, a client that causes problems, and a relay in front of a nats-server that changes its
+// answers or goes silent. Makes no assertions.
 
 import { readFileSync } from "node:fs";
 import { type AddressInfo, connect as connectTo, createServer } from "node:net";
@@ -25,7 +25,7 @@ export interface DoctorRun {
   readonly exitCode: number | NodeJS.Signals | null;
   readonly out: string;
   readonly err: string;
-  /** By the name of the check; empty where the output is not JSON. */
+  /** By the name of the check; empty if the output is not JSON. */
   of(check: string): Finding[];
 }
 
@@ -39,8 +39,8 @@ const standard = {
 };
 
 /**
- * `penstock doctor` in this process, on any free ports and with small streams unless the variables
- * say otherwise.
+ * Runs `penstock doctor` in this process, on any free ports and with small streams unless the
+ * variables set them.
  */
 export async function doctor(
   variables: Record<string, string> = {},
@@ -62,7 +62,7 @@ export async function doctor(
   return runFrom(exitCode, said);
 }
 
-/** `penstock doctor` as a process of its own. */
+/** Runs `penstock doctor` as a separate process. */
 export async function runOf(child: ReturnType<typeof penstockWith>): Promise<DoctorRun> {
   return runFrom(await ended(child), child.said);
 }
@@ -83,7 +83,10 @@ export async function doctorAt(
   return await doctor({ PENSTOCK_NATS_URL: url, ...variables }, options);
 }
 
-/** The one finding of a check, which must be as bad as said and have what fixes it when it is. */
+/**
+ * Returns the one finding of a check, which must have the given level, and a fix if it is a
+ * problem.
+ */
 export function expectOne(run: DoctorRun, check: string, level: Finding["level"]): Finding {
   const found = run.of(check);
   expect(found, `${check} in ${run.out}${run.err}`).toHaveLength(1);
@@ -92,7 +95,7 @@ export function expectOne(run: DoctorRun, check: string, level: Finding["level"]
   return found[0]!;
 }
 
-/** Gone when the test ends. */
+/** Removed when the test ends. */
 export async function serverWith(options: TestNatsServerOptions = {}): Promise<TestNatsServer> {
   const server = await startNatsServer(options);
   onTestFinished(() => server.remove());
@@ -128,7 +131,7 @@ export const streamSettings = {
   atomicBatches: true,
 };
 
-/** The streams as a gateway makes them. */
+/** Creates the streams as a gateway does. */
 export async function makeStreams(
   server: TestNatsServer,
   settings = streamSettings,
@@ -155,14 +158,14 @@ export async function edit(
 interface Relay {
   readonly url: string;
   /**
-   * Takes connections and passes nothing on from now on; `after`: when so much has come from the
-   * server.
+   * Accepts connections but forwards nothing from now on; `after`: from this many bytes of the
+   * server on.
    */
   silence(afterText: string): void;
 }
 
 /**
- * Passes everything on, with the server's words changed by `change`, which must keep their length.
+ * Forwards everything, with the server's text changed by `change`, which must keep its length.
  */
 export async function relayTo(
   { port }: TestNatsServer,

@@ -1,5 +1,5 @@
-// What works is found to work, and looking changes nothing: an embedded set-up that runs, with the
-// text a person reads, and a server where no gateway has been.
+// A working installation passes, and the checks change nothing: a running embedded set-up, with the
+// text output, and a server that no gateway has used.
 
 import { describe, expect, test } from "vitest";
 import { readHolder } from "../../../src/platform/embedded/data-lock.ts";
@@ -15,18 +15,18 @@ import {
   withJetStream,
 } from "./doctor-kit.ts";
 
-/** The effects are begun last, so `up` has spoken before they are there. */
+/** The effects start last, so `up` prints its text before they run. */
 async function effectsReady(dataDir: string): Promise<boolean> {
   const port = readHolder(dataDir)?.effectsPort;
   const answer = await fetch(`http://127.0.0.1:${port}/readyz`).catch(() => undefined);
   return answer?.ok === true;
 }
 
-describe("doctor finds nothing wrong with what works", () => {
+describe("doctor finds no problem in a working installation", () => {
   test("an embedded set-up that runs", async () => {
     const dataDir = temporaryFolder();
     const { adminUrl } = await upOn(dataDir);
-    // The ports of `up` are noted in the data folder.
+    // The ports of `up` are recorded in the data folder.
     const settings = ["--data-dir", dataDir, "--stream-bytes-max", "67108864"];
     await expect.poll(() => effectsReady(dataDir), { timeout: 30_000 }).toBe(true);
 
@@ -70,7 +70,7 @@ describe("doctor finds nothing wrong with what works", () => {
     expectOne(json, "addons", "ok");
   });
 
-  test("a server where no gateway has been, and where none was made by looking", async () => {
+  test("a server that no gateway has used, on which the checks create nothing", async () => {
     const server = await serverWith({ extraConfig: 'http: "127.0.0.1:-1"' });
     const run = await doctorAt(server, {}, { monitor: monitorOf(server) });
     expect(run.exitCode, run.out).toBe(0);
@@ -80,7 +80,7 @@ describe("doctor finds nothing wrong with what works", () => {
     const { streams, consumers } = await withJetStream(server, (jsm) => jsm.getAccountInfo());
     expect({ streams, consumers }).toEqual({ streams: 0, consumers: 0 });
 
-    // A warning fails only where that was asked for.
+    // A warning fails only on request.
     const strict = await doctorAt(server, {}, { strict: true });
     expect(strict.exitCode).toBe(1);
   });

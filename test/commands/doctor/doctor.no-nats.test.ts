@@ -1,5 +1,5 @@
-// Without NATS, or with one that says nothing, everything else is still looked at, and the command
-// ends in time.
+// Without NATS, or with a silent one, everything else is still checked, and the command ends in
+// time.
 
 import { existsSync } from "node:fs";
 import path from "node:path";
@@ -8,13 +8,13 @@ import { temporaryFolder } from "../../kit/processes.ts";
 import { doctor, doctorAt, expectOne, relayTo, serverWith } from "./doctor-kit.ts";
 
 /**
- * Ten seconds are promised, and reached only by a server that answers each question at the last
- * moment.
+ * The documented limit is ten seconds, which only a server reaches that answers each request at the
+ * last moment.
  */
 const endsWithinMs = 12_000;
 const machine = ["memory", "open files", "addons", "public port", "admin port", "effects port"];
 
-describe("doctor goes on without NATS", () => {
+describe("doctor continues without NATS", () => {
   test("nothing listens where NATS should be", async () => {
     const run = await doctorAt({ url: "nats://127.0.0.1:1" });
     expect(run.exitCode).toBe(1);
@@ -22,7 +22,7 @@ describe("doctor goes on without NATS", () => {
     for (const check of machine) expect(run.of(check)).toHaveLength(1);
   });
 
-  test("no embedded nats-server runs on the folder, and none is made by looking", async () => {
+  test("no embedded nats-server runs on the folder, and the checks create none", async () => {
     const dataDir = path.join(temporaryFolder(), "data");
     const run = await doctor({ PENSTOCK_DATA_DIR: dataDir });
     expect(run.exitCode, run.out).toBe(0);

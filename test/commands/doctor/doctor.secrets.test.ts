@@ -1,5 +1,5 @@
-// Tokens, passwords in urls and credentials are in nothing the command says, whether they are
-// right, wrong, or cannot be read.
+// The command's output contains no tokens, passwords of URLs or credentials, whether they are
+// correct, wrong, or unreadable.
 
 import { describe, expect, test } from "vitest";
 import { doctor, expectOne, monitorOf, serverWith } from "./doctor-kit.ts";

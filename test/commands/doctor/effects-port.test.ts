@@ -1,5 +1,5 @@
-// The doctor at the port of the effects: what the process there says of itself is told, and a
-// stranger is not taken for it.
+// The doctor at the port of the effects: it reports the status of that process, and does not take
+// another program for it.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -32,14 +32,14 @@ function behind(lastSequence: number | undefined, lagSeconds: number | undefined
   return { streams: [{ ...applied("PENSTOCK_LIVE_0", 7), lastSequence, lagSeconds }] };
 }
 
-test("one that works is told with its state, its lag, its incidents and what it rejected", async () => {
+test("reports a working process with its state, its lag, its incidents and its rejections", async () => {
   expect(await found(behind(9, 1))).toMatchObject({
     ...{ check: "effects port", level: "ok" },
     found: expect.stringContaining(": applying, 2 messages behind, 1 incident, 2 rejected"),
   });
 });
 
-test("one that is a minute behind, or does not know how far, is a warning", async () => {
+test("warns of one that lags by a minute or does not know its lag", async () => {
   expect(await found(behind(9, 61))).toMatchObject({
     ...{ level: "warn", found: expect.stringContaining("waited for 61 s") },
   });
@@ -48,14 +48,14 @@ test("one that is a minute behind, or does not know how far, is a warning", asyn
   });
 });
 
-test("one that is not ready fails with its reasons", async () => {
+test("fails with the reasons of one that is not ready", async () => {
   const stopped = { state: "hindered", reasons: ["5 events left PENSTOCK_LIVE_0 unread"] };
   expect(await found(stopped)).toMatchObject({
     ...{ level: "fail", found: expect.stringContaining("5 events left PENSTOCK_LIVE_0 unread") },
   });
 });
 
-test("one of another installation fails, and is named", async () => {
+test("fails for one of another installation, and names it", async () => {
   const others = [
     { ...mine, nats: "nats://127.0.0.1:2", data_folder: "/other" },
     { ...mine, subject_prefix: "staging" },
@@ -72,7 +72,7 @@ test("one of another installation fails, and is named", async () => {
   }
 });
 
-test("a port that is free is well, and one that a stranger has fails with its setting", async () => {
+test("accepts a free port, and fails with the setting for one that another program uses", async () => {
   const stranger = createServer((_, answer) => answer.end("hello")).listen(0, "127.0.0.1");
   await once(stranger, "listening");
   onTestFinished(() => void stranger.close());

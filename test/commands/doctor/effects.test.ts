@@ -1,5 +1,5 @@
-// The doctor at the database of the effects: none is well, a broken one is not, and what it has
-// noted of streams and events is told.
+// The doctor at the effects database: a missing one is fine, a broken one is not, and its recorded
+// losses and rejections are reported.
 
 import { existsSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -16,16 +16,16 @@ import {
 } from "../../readers/effects/store/row-kit.ts";
 import { doctorAt, expectOne, serverWith } from "./doctor-kit.ts";
 
-const nobody = { url: "nats://127.0.0.1:1" };
+const noServer = { url: "nats://127.0.0.1:1" };
 
-test("where there is no database, that is well, and none is made", async () => {
+test("accepts a missing database, and creates none", async () => {
   const file = path.join(temporaryFolder(), "effects.sqlite");
-  const run = await doctorAt(nobody, { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
+  const run = await doctorAt(noServer, { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
   expect(expectOne(run, "effects", "ok").found).toContain("no database yet");
   expect(existsSync(file)).toBe(false);
 });
 
-test("a database is described with what could not be applied, and beside its streams", async () => {
+test("describes a database with its rejections and its streams", async () => {
   const server = await serverWith({});
   const connection = await connect({ servers: server.url });
   onTestFinished(() => connection.close());
@@ -56,7 +56,7 @@ test("a database is described with what could not be applied, and beside its str
   expect(expectOne(run, "rejected", "warn").found).toBe("1 part of events could not be applied");
 });
 
-test("a database of another NATS is not shown as that of this one", async () => {
+test("does not show the database of another NATS as that of this one", async () => {
   const file = path.join(temporaryFolder(), "effects.sqlite");
   const store = new SqliteStore({ file });
   await store.open();
@@ -69,7 +69,7 @@ test("a database of another NATS is not shown as that of this one", async () => 
   expect(run.of("effects lag")).toEqual([]);
 });
 
-test("a database of another subject prefix on the same NATS fails, and its prefix is named", async () => {
+test("fails for a database of another subject prefix on the same NATS, and names the prefix", async () => {
   const file = path.join(temporaryFolder(), "effects.sqlite");
   const store = new SqliteStore({ file });
   await store.open();
@@ -80,12 +80,12 @@ test("a database of another subject prefix on the same NATS fails, and its prefi
   expect(run.of("effects lag")).toEqual([]);
 });
 
-test("a file that is no database fails, and so does a server that is away, without its password", async () => {
+test("fails for a file that is not a database, and for a server that is away, without its password", async () => {
   const file = path.join(temporaryFolder(), "effects.sqlite");
   writeFileSync(file, "no database at all, but long enough to be looked at as one".repeat(100));
-  const broken = await doctorAt(nobody, { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
+  const broken = await doctorAt(noServer, { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
   expectOne(broken, "effects", "fail");
-  const away = await doctorAt(nobody, {
+  const away = await doctorAt(noServer, {
     PENSTOCK_EFFECTS_URL: "postgres://me:hunter2@127.0.0.1:1/effects",
   });
   expectOne(away, "effects", "fail");

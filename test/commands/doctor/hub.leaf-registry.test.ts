@@ -1,5 +1,5 @@
-// Beside a leaf node the registry is the hub's: doctor says of one that a gateway would wait for,
-// without end or for a while, what is wrong with it, and never asks for a project to be added here.
+// At a leaf node the registry is the hub's. For a registry that a gateway would wait for, doctor
+// reports the problem, and never asks to add a project here.
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
@@ -50,7 +50,7 @@ const isOpened = () =>
     () => false,
   );
 
-test("doctor knows a leaf's registry: a new leaf, a mirror on its way, one that is filled, and one that is none", async () => {
+test("doctor recognises a leaf's registry: a new leaf, a mirror that is filling, a complete one, and an ordinary stream", async () => {
   await until(async () => (await look()).of("hub")[0]?.found.includes("has no registry") === true);
   const fresh = await look();
   expect(expectOne(fresh, "hub", "warn").fix).toContain("penstock gather");
@@ -78,7 +78,7 @@ test("doctor knows a leaf's registry: a new leaf, a mirror on its way, one that 
   expect(expectOne(filled, "registry", "ok").found).toBe("1 project");
   expectOne(filled, "hub", "ok");
 
-  // Made anew at the hub, it is behind: a mirror follows that no more.
+  // It was recreated at the hub, so the mirror no longer follows it.
   await hub.withClient(removed);
   await hub.gather();
   expect(expectOne(await look(), "hub", "warn").fix).toContain(`nats stream rm ${stream}`);
@@ -92,7 +92,7 @@ test("doctor knows a leaf's registry: a new leaf, a mirror on its way, one that 
   const own = await look();
   expect(own.exitCode).toBe(1);
   expect(expectOne(own, "registry", "fail").fix).toContain(`nats stream rm ${stream}`);
-  // To a gateway elsewhere it is a registry like any other.
+  // To a gateway elsewhere it is an ordinary registry.
   expectOne(await doctorAt(leaf, { PENSTOCK_NATS_TOKEN: leaf.token ?? "" }), "registry", "ok");
 
   await hub.server.kill();

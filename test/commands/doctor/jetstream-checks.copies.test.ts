@@ -1,5 +1,5 @@
-// In a cluster: as many copies as nodes is well, more than it has is not, and a node that is gone
-// is named for each stream it had.
+// In a cluster, as many replicas as nodes are fine, more are not, and a missing node is named for
+// each of its streams.
 
 import { afterAll, expect, test } from "vitest";
 import { until } from "../../kit/gateway.ts";
@@ -20,7 +20,7 @@ afterAll(async () => {
 });
 const access = { PENSTOCK_NATS_TOKEN: first.token ?? "" };
 
-/** A question before there is one gets no answer at all. */
+/** A request before there is a leader gets no answer. */
 async function hasLeader(monitor: string): Promise<boolean> {
   const answer = (await (await fetch(`${monitor}/jsz`)).json()) as {
     meta_cluster?: { leader?: string };
@@ -28,10 +28,10 @@ async function hasLeader(monitor: string): Promise<boolean> {
   return (answer.meta_cluster?.leader ?? "") !== "";
 }
 
-test("doctor knows a cluster's copies: copies, nodes, and one that stops", async () => {
+test("doctor checks a cluster's replicas, nodes, and a node that stops", async () => {
   const three = { ...access, PENSTOCK_REPLICAS: "3" };
   await until(() => hasLeader(monitorOf(first)), 20_000);
-  // A leader that has just been chosen may not know all nodes yet.
+  // A newly elected leader may not know all nodes yet.
   const made = (): Promise<boolean> =>
     makeStreams(first, { ...streamSettings, replicas: 3 }).then(
       () => true,

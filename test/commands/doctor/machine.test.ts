@@ -1,5 +1,5 @@
-// Ports, files and the machine: what is taken, too little, expired or missing is found, with what
-// fixes it.
+// Ports, files and the machine: doctor finds used ports, low resources, and expired or missing
+// files, with the fix.
 
 import { spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
@@ -19,13 +19,13 @@ async function portOf(server: Server): Promise<string> {
   return String((server.address() as AddressInfo).port);
 }
 
-/** With a data folder where nothing runs. */
+/** With a data folder without a running gateway. */
 function alone(variables: Record<string, string> = {}) {
   return doctor({ PENSTOCK_DATA_DIR: path.join(temporaryFolder(), "data"), ...variables });
 }
 
-describe("doctor looks at the machine", () => {
-  test("ports that others have", async () => {
+describe("doctor checks the machine", () => {
+  test("ports in use", async () => {
     const web = await portOf(
       createHttpServer((_, response) => void response.writeHead(404).end("hello")),
     );
@@ -40,7 +40,7 @@ describe("doctor looks at the machine", () => {
     expect(expectOne(run, "admin port", "fail").found).toContain("does not answer");
   });
 
-  test("a port that is free, and an address that is not ours", async () => {
+  test("a free port, and an address of another host", async () => {
     const servers = [createServer(), createServer()] as const;
     const port = await portOf(servers[0]);
     const adminPort = await portOf(servers[1]);
@@ -68,7 +68,7 @@ describe("doctor looks at the machine", () => {
   });
 
   test.each([["1024", "warn"]] as const)("a limit of %s open files", async (limit, level) => {
-    // Through a shell, whose limit its child has.
+    // The child inherits the limit of its shell.
     const preload = `ulimit -n ${limit}; exec "$0" "$@"`;
     const main = path.resolve(import.meta.dirname, "../../../src/main.ts");
     const args = [
@@ -96,7 +96,7 @@ describe("doctor looks at the machine", () => {
     );
   });
 
-  test("certificates that have ended, end soon, or are not valid yet", async () => {
+  test("certificates that have expired, expire soon, or are not valid yet", async () => {
     const authority = await createAuthority();
     const now = Date.now();
     const old = await authority.server({
@@ -131,7 +131,7 @@ describe("doctor looks at the machine", () => {
     expect(expectOne(early, "certificates", "fail").found).toContain("is not valid before");
   });
 
-  test("authorities are judged by the last to end, chains by the first", async () => {
+  test("judges authorities by the last to expire, chains by the first", async () => {
     const authority = await createAuthority();
     const now = Date.now();
     const dates = { old: now - dayMs, soon: now + 5 * dayMs };
@@ -172,7 +172,7 @@ describe("doctor looks at the machine", () => {
     );
   });
 
-  test("NATS credentials that have ended, and a file that holds none", async () => {
+  test("NATS credentials that have expired, and a file that holds none", async () => {
     const file = path.join(temporaryFolder(), "user.creds");
     const claims = Buffer.from(
       JSON.stringify({ exp: Math.floor(Date.now() / 1_000) - 60 }),
@@ -191,7 +191,7 @@ describe("doctor looks at the machine", () => {
     expect(run.out).not.toContain("SUAM-not-to-be-seen");
   });
 
-  test("faults of the settings, all at once, end with 2", async () => {
+  test("errors of the settings, all at once, end with 2", async () => {
     const args = ["doctor", "--port", "x", "--partitions", "0"];
     const run = await runOf(penstockWith({ PENSTOCK_PROT: "1" }, ...args));
     expect(run.exitCode).toBe(2);

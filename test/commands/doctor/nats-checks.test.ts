@@ -1,5 +1,5 @@
-// What a server or an account does not give: version, message size, room, replicas, fsyncs, the
-// right time.
+// Missing capabilities of a server or an account: version, message size, room, replicas, fsyncs,
+// correct time.
 
 import { describe, expect, test } from "vitest";
 import { checkVersion } from "../../../src/commands/doctor/nats-checks.ts";
@@ -16,7 +16,7 @@ import {
 
 const monitoring = 'http: "127.0.0.1:-1"';
 
-/** An account of its own for everybody, with these limits. */
+/** An account with these limits for all users. */
 function account(limits: string): string {
   return `accounts { A { jetstream { ${limits} }, users [ { user: a, password: a } ] } }\nno_auth_user: a`;
 }
@@ -47,7 +47,7 @@ describe("doctor finds what NATS lacks", () => {
     expect(expectOne(run, "jetstream", "fail").found).toContain("without JetStream");
   });
 
-  test("too little room on the server, and fsyncs only now and then", async () => {
+  test("too little room on the server, and only occasional fsyncs", async () => {
     const server = await serverWith({
       maxFileStore: 134_217_728,
       syncInterval: "10s",
@@ -60,7 +60,7 @@ describe("doctor finds what NATS lacks", () => {
     expect(found).toContain("of the server's 128.0 MiB are 128.0 MiB left");
     expect(expectOne(seen, "sync_interval", "warn").found).toMatch(/^10 s at /);
 
-    // What it says would fit does.
+    // The size that it suggests does fit.
     const fitting = /PENSTOCK_STREAM_BYTES_MAX=(\d+)/.exec(fix ?? "")?.[1] ?? "";
     const then = await doctorAt(
       server,
@@ -69,7 +69,7 @@ describe("doctor finds what NATS lacks", () => {
     );
     expectOne(then, "jetstream", "ok");
     await makeStreams(server, { ...streamSettings, streamBytesMax: Number(fitting) });
-    // Streams that are there are promised already.
+    // Existing streams are already included in the promise.
     const promised = await doctorAt(
       server,
       { PENSTOCK_STREAM_BYTES_MAX: fitting },
@@ -103,7 +103,7 @@ describe("doctor finds what NATS lacks", () => {
     expect(found.fix).toContain(fix);
   });
 
-  test("a registry that needs a limit is made a mirror beside a leaf node", async () => {
+  test("a registry that needs a limit becomes a mirror at a leaf node", async () => {
     const server = await serverWith({
       extraConfig: account("max_file: 1GB, max_bytes_required: true"),
     });
@@ -113,7 +113,7 @@ describe("doctor finds what NATS lacks", () => {
     );
   });
 
-  test("an account with room for the streams, and for nothing else", async () => {
+  test("an account with room only for the streams", async () => {
     const server = await serverWith({ extraConfig: account("max_file: 100MB") });
     const run = await doctorAt(server, { PENSTOCK_STREAM_BYTES_MAX: "52428800" });
     expect(expectOne(run, "jetstream", "warn").found).toContain("no storage for the usage record");
@@ -125,7 +125,7 @@ describe("doctor finds what NATS lacks", () => {
     ["2.10.21", "warn", "can lose a stream when it is killed"],
   ] as const)("nats-server %s", async (version, level, words) => {
     const server = await serverWith();
-    // Spaces behind it keep the length.
+    // The padding after it keeps the length.
     const relay = await relayTo(server, (text) =>
       text.replace(/"version":"([^"]+)",/, (all) => `"version":"${version}",`.padEnd(all.length)),
     );
@@ -146,7 +146,7 @@ describe("doctor finds what NATS lacks", () => {
     if (level !== "ok") expect(finding.fix).toContain("2.14.7, or 2.15");
   });
 
-  test("one node may be of any version from 2.10.23 on, but for what a power cut may take below 2.14.7", () => {
+  test("accepts any version from 2.10.23 on for one node, but warns of power cuts below 2.14.7", () => {
     for (const version of ["2.10.23", "2.10.27", "2.11.0", "2.14.6"]) {
       const { level, found } = checkVersion(version, false);
       expect(level, version).toBe("warn");
@@ -156,7 +156,7 @@ describe("doctor finds what NATS lacks", () => {
       expect(checkVersion(version, false).level, version).toBe("ok");
   });
 
-  test("with replicas the server's version counts as a cluster's", async () => {
+  test("judges the server's version as a cluster's if there are replicas", async () => {
     const server = await serverWith({ binary: oldestNatsServer() });
     const run = await doctorAt(server, { PENSTOCK_REPLICAS: "3" });
     expect(expectOne(run, "version", "fail").found).toContain("disk is lost");
@@ -165,7 +165,7 @@ describe("doctor finds what NATS lacks", () => {
     );
   }, 180_000);
 
-  test("another time", async () => {
+  test("a wrong time", async () => {
     const server = await serverWith();
     await makeStreams(server);
     const relay = await relayTo(server, (text) =>
@@ -177,7 +177,7 @@ describe("doctor finds what NATS lacks", () => {
     expectOne(await doctorAt(server), "clock", "ok");
   });
 
-  test("a monitoring port that is none, or is not there", async () => {
+  test("a monitoring port that is something else, or is missing", async () => {
     const server = await serverWith({ extraConfig: monitoring });
     const elsewhere = `${monitorOf(server)}/elsewhere`;
     const run = await doctorAt(server, {}, { monitor: `http://127.0.0.1:1,${elsewhere}` });

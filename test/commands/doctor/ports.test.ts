@@ -1,5 +1,5 @@
-// The doctor at the admin port and the public port: a gateway of another installation is not taken
-// for the one of the settings.
+// The doctor at the admin port and the public port: it does not take a gateway of another
+// installation for the configured one.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -15,7 +15,7 @@ const mine = {
   stream_created: "2026-01-01T00:00:00.000000001Z",
 };
 
-/** What doctor finds at the two ports of a gateway of that installation. */
+/** The findings at the two ports of a gateway of that installation. */
 async function found(instance: object | undefined) {
   const open = createServer((_, answer) => answer.end(frontPage.body));
   open.listen(0, "127.0.0.1");
@@ -50,7 +50,7 @@ test("accepts a gateway whose streams are the same under another host name of NA
   expect([admin.level, open.level]).toEqual(["ok", "ok"]);
 });
 
-test("one of other servers, of another prefix or embedded elsewhere fails, and is named", async () => {
+test("fails for one of other servers, of another prefix or with another embedded server, and names it", async () => {
   for (const other of [
     { ...mine, nats: "nats://127.0.0.1:15000", data_folder: "/b", stream_created: null },
     { ...mine, nats: "nats://127.0.0.1:15000", stream_created: "2026-01-02T00:00:00Z" },
@@ -65,11 +65,11 @@ test("one of other servers, of another prefix or embedded elsewhere fails, and i
   }
 });
 
-test("a Penstock that does not name its installation, and a public port that no admin port names, are warnings", async () => {
+test("warns of a Penstock that does not name its installation, and of a public port that no admin port names", async () => {
   const { admin, ofPublic } = await found(undefined);
   expect(admin).toMatchObject({ level: "warn", found: expect.stringContaining("does not name") });
-  const nobody = { publicPort: undefined, other: undefined, finding: admin };
-  expect(await checkPublicPort(ofPublic, nobody)).toMatchObject({
+  const unknown = { publicPort: undefined, other: undefined, finding: admin };
+  expect(await checkPublicPort(ofPublic, unknown)).toMatchObject({
     level: "warn",
     found: expect.stringContaining("it may not be the gateway of these settings"),
   });

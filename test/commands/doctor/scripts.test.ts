@@ -1,5 +1,5 @@
-// Pages that load the SDK from the gateway need the scripts of posthog-js: whether they are there
-// is told, and from where.
+// Pages that load the SDK from the gateway need the scripts of posthog-js: doctor reports whether
+// they exist, and where.
 
 import { mkdirSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -8,8 +8,8 @@ import { checkScripts } from "../../../src/commands/doctor/scripts.ts";
 import { temporaryFolder } from "../../kit/processes.ts";
 import { doctor, expectOne } from "./doctor-kit.ts";
 
-describe("doctor looks for the scripts", () => {
-  test("those of a package, with version and folder, and none at all", async () => {
+describe("doctor checks the scripts", () => {
+  test("finds those of a package, with version and folder, and none at all", async () => {
     const folder = temporaryFolder();
     mkdirSync(path.join(folder, "dist"));
     writeFileSync(path.join(folder, "package.json"), '{"version":"1.2.3"}');
@@ -21,7 +21,7 @@ describe("doctor looks for the scripts", () => {
     expect(expectOne(off, "scripts", "ok").found).toBe("none: PENSTOCK_POSTHOG_JS is off");
   });
 
-  test("a package that is not there is a warning, with the setting that fixes it; one that cannot be read is a failure", () => {
+  test("warns of a missing package, with the setting that fixes it, and fails for an unreadable one", () => {
     const without = checkScripts(() => undefined, undefined);
     expect([without.level, without.found]).toEqual([
       "warn",

@@ -1,5 +1,5 @@
-// Streams that were edited, are too small, or fill up, and a registry that cannot be right: each is
-// found, with what fixes it.
+// Streams that were edited, are too small, or are filling up, and an invalid registry: each is
+// found, with the fix.
 
 import { DiscardPolicy, jetstream } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
@@ -20,8 +20,8 @@ beforeEach(async () => {
   await makeStreams(server);
 });
 
-describe("doctor finds what is wrong with the streams", () => {
-  test("a stream that would break what a 200 promises", async () => {
+describe("doctor finds problems of the streams", () => {
+  test("a stream that would break the promise of a 200", async () => {
     await edit(server, live, { discard: DiscardPolicy.Old, max_msgs: 1_000 });
     const run = await doctorAt(server);
     expect(run.exitCode).toBe(1);
@@ -34,14 +34,14 @@ describe("doctor finds what is wrong with the streams", () => {
     );
   });
 
-  test("a stream that takes another subject is not called missing", async () => {
+  test("does not report a stream with another subject as missing", async () => {
     await edit(server, live, { subjects: ["elsewhere.*"] });
     expect(expectOne(await doctorAt(server), "streams", "fail").found).toContain(
       "it does not take penstock.live.0.*",
     );
   });
 
-  test("limits that are not those of the settings, either way", async () => {
+  test("limits that differ from the settings, either way", async () => {
     const other = { PENSTOCK_STREAM_BYTES_MAX: "8388608", PENSTOCK_LIVE_AGE_MAX: "1d" };
     const run = await doctorAt(server, other);
     const found = run.of("streams");
@@ -53,7 +53,7 @@ describe("doctor finds what is wrong with the streams", () => {
     expect(run.exitCode).toBe(0);
   });
 
-  test("a stream that keeps events for less than two segments of the Parquet sink", async () => {
+  test("a stream that retains events for less than two segments of the Parquet sink", async () => {
     const day = 86_400;
     await edit(server, live, { max_age: 1.5 * day * 1e9 });
     const isAskedOf = async (seconds: number) =>
@@ -65,7 +65,7 @@ describe("doctor finds what is wrong with the streams", () => {
     expect(await isAskedOf(day / 2)).toEqual([]);
   });
 
-  test("streams that could take atomic batches, and were made without, unless none are wanted", async () => {
+  test("streams that could take atomic batches but were created without, unless none are wanted", async () => {
     await edit(server, live, { allow_atomic: false });
     const run = await doctorAt(server);
     const { found, fix } = expectOne(run, "streams", "warn");
@@ -76,7 +76,7 @@ describe("doctor finds what is wrong with the streams", () => {
     expect(expectOne(off, "streams", "ok").found).toContain("2, as configured");
   });
 
-  test("a stream that is missing beside one that is there", async () => {
+  test("one missing stream of two", async () => {
     await withJetStream(server, (jsm) => jsm.streams.delete(live));
     expect(expectOne(await doctorAt(server), "streams", "warn").found).toContain(`without ${live}`);
   });
@@ -99,7 +99,7 @@ describe("doctor finds what is wrong with the streams", () => {
     expect(run.exitCode).toBe(level === "fail" ? 1 : 0);
   });
 
-  test("two projects that claim one key, and an entry that is no project", async () => {
+  test("two projects that claim one key, and an entry that is not a project", async () => {
     const connection = await connect({ servers: server.url });
     const place = { prefix: "penstock", replicas: 1 };
     await addProject(connection, { ...place, id: "first", key: "phc_only_they_know" });
@@ -131,7 +131,7 @@ describe("doctor finds what is wrong with the streams", () => {
     expect(run.out).not.toContain("phc_only_they_know");
   });
 
-  test("a registry that is gone or emptied beside events of its projects is not a new installation", async () => {
+  test("does not treat a missing or emptied registry as a new installation if there are events of its projects", async () => {
     const bucket = "KV_penstock_projects";
     const connection = await connect({ servers: server.url });
     await addProject(connection, { prefix: "penstock", replicas: 1, id: "shop" });
@@ -154,14 +154,14 @@ describe("doctor finds what is wrong with the streams", () => {
     await expect(withJetStream(server, (jsm) => jsm.streams.info(bucket))).rejects.toThrow(
       "stream not found",
     );
-    // Markers say that the projects were taken out.
+    // Markers show that the projects were removed.
     await new Kvm(jetstream(connection))
       .create("penstock_projects")
       .then((kv) => kv.delete("shop"));
     expect(expectOne(await doctorAt(server), "registry", "warn").found).toContain(
       "it has no projects",
     );
-    // One that is added again does not say that all are back.
+    // Adding one again does not mean that all are back.
     await withJetStream(server, (jsm) => jsm.streams.delete(bucket));
     await addProject(connection, { prefix: "penstock", replicas: 1, id: "shop" });
     const begun = expectOne(await doctorAt(server), "registry", "fail");

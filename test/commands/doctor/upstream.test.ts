@@ -1,4 +1,4 @@
-// Whether doctor finds the upstream, and what it says where there is none.
+// Whether doctor reaches the upstream, and its report without one.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -18,14 +18,14 @@ test.each([
   [200, "ok", /answers$/],
   [404, "ok", /answers \(404 for \/static\/array.js\)/],
   [502, "warn", /answers 502: .*events are stored/],
-] as const)("an upstream that says %d: %s", async (status, level, found) => {
+] as const)("reports an upstream that answers %d: %s", async (status, level, found) => {
   const url = await upstreamThatSays(status);
   const [finding] = await checkUpstream({ url, timeoutMs: 5_000 });
   expect(finding).toMatchObject({ check: "upstream", level });
   expect(finding?.found).toMatch(found);
 });
 
-test("one that is not there is a warning, and none is no finding", async () => {
+test("warns of an unreachable upstream, and reports nothing without one", async () => {
   const [finding] = await checkUpstream({ url: "http://127.0.0.1:1", timeoutMs: 5_000 });
   expect(finding).toMatchObject({ level: "warn" });
   expect(finding?.found).toMatch(/127\.0\.0\.1:1 does not answer \(.+\): flags/);

@@ -1,5 +1,5 @@
-// The commands on a database in PostgreSQL, named by its URL: the same answers, a plain message
-// where nothing has been written yet, and no password in any.
+// The commands on a database in PostgreSQL, given by its URL: the same answers, a plain message
+// before anything was written, and no password in any output.
 
 import { expect, test, vi } from "vitest";
 import { commandLine } from "../../../src/app/command-line.ts";
@@ -30,7 +30,7 @@ async function run(url: string, ...args: string[]): Promise<string> {
   return said.out;
 }
 
-test("a person is read from PostgreSQL, once there is something to read", async () => {
+test("reads a person from PostgreSQL once there is one", async () => {
   const { url } = server;
   const early = await run(url, "person", project, "ada").catch(({ message }: Error) => message);
   expect(early).toContain("penstock effects");
@@ -53,7 +53,7 @@ test("a person is read from PostgreSQL, once there is something to read", async 
   expect(await run(url, "effects", "status")).toContain("1 person,");
 });
 
-test("a rebuild takes the place of the tables, which are kept, and leaves them where it fails", async () => {
+test("replaces the tables in a rebuild and retains the old ones, and leaves them if it fails", async () => {
   const { id, key } = await gateway.project();
   const url = await newDatabase(server);
   const at = ["--effects-url", url, "--nats-url", gateway.nats.url];
@@ -78,7 +78,7 @@ test("a rebuild takes the place of the tables, which are kept, and leaves them w
     (
       await asked(url, "SELECT nspname FROM pg_namespace WHERE nspname LIKE 'penstock%' ORDER BY 1")
     ).map((row) => row["nspname"]);
-  // One that was killed has left its tables; a person was erased while another one was at work.
+  // A killed rebuild has left its tables; a person was erased during another one.
   await asked(
     url,
     "CREATE SCHEMA penstock_effects_rebuilt; CREATE TABLE penstock_effects_rebuilt.x ()",
@@ -109,7 +109,7 @@ test("a rebuild takes the place of the tables, which are kept, and leaves them w
   );
 });
 
-test("a server that is away is told without its password", async () => {
+test("reports a server that is away without its password", async () => {
   const url = "postgres://me:hunter2@127.0.0.1:1/effects";
   const message = await run(url, "person", project, "ada").catch((error: Error) => error.message);
   expect(message).toContain("127.0.0.1:1");

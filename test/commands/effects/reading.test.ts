@@ -1,5 +1,5 @@
-// The commands that read what events did, on a real database beside its writer: what a person sees,
-// what a program gets, and what is said where there is nothing.
+// The commands that read the effects, on a real database next to its writer: the text output, the
+// JSON output, and the messages for missing data.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -86,20 +86,20 @@ describe("a person", () => {
     );
   });
 
-  test("of many ids is shown with some of them, and with how many more there are", async () => {
+  test("with many ids is shown with some of them, and the number of the others", async () => {
     const { out } = await run("person", project, "id-7");
     expect(out).toMatch(/ 150 ids +id-0, .*, id-99 and 50 more\n/);
     expect(out).toMatch(/ merged from +([0-9a-f-]{36}, ){4}[0-9a-f-]{36} and 144 more\n/);
   });
 
-  test("says why its ids are one person", async () => {
+  test("explains why its ids are one person", async () => {
     const { out } = await run("person", project, "ada", "links");
     expect(out.split("\n")[1]).toMatch(/^2026-11-22 12:00:0\d UTC +\w+ +merged +anon +ada/);
     const { links } = JSON.parse((await run("person", project, "ada", "links", "--json")).out);
     expect(links).toMatchObject([{ a: "anon", b: "ada", outcome: "merged" }]);
   });
 
-  test("that is not there is told, also one whose id would act on a terminal", async () => {
+  test("that is missing is reported, even if its id would act on a terminal", async () => {
     await expect(run("person", project, "eve")).rejects.toThrow(
       `the project ${project} has no person "eve"`,
     );
@@ -107,7 +107,7 @@ describe("a person", () => {
   });
 });
 
-test("a group is shown, and the types that there are where it is not", async () => {
+test("a group is shown, and the existing types if it is missing", async () => {
   const { type } = groupRow("acme");
   expect((await run("group", project, type, "acme")).out).toContain('"seats":1.50\n');
   await expect(run("group", project, "team", "acme")).rejects.toThrow(`there are ${type}`);
@@ -117,7 +117,7 @@ test("a group is shown, and the types that there are where it is not", async () 
 describe("usage", () => {
   const days = ["--from", "2026-01-01", "--to", "2026-01-31"];
 
-  test("sums up what is billed apart from history, and says that it is this that bills", async () => {
+  test("sums up billed events separately from history, and marks the billed ones", async () => {
     const { out, err } = await run("usage", project, ...days);
     expect(out).toMatch(/^2026-01-05 +5 +5 +0 +0 +0 +0 +0 +0 +7 +~2$/m);
     expect(out).toContain("billable: 5 events; historical, not billed: 7\n");
@@ -128,7 +128,7 @@ describe("usage", () => {
     });
   });
 
-  test("of closed days goes out as CloudEvents, under ids that are the same each time", async () => {
+  test("of closed days is exported as CloudEvents, under the same ids each time", async () => {
     const { out } = await run(
       "usage",
       project,
@@ -153,14 +153,14 @@ describe("usage", () => {
     ["--from", "2026-02-30"],
     ["--to", "today"],
     ["--revision", "0"],
-  ])("with %s %s is wrong usage", async (flag, value) => {
+  ])("rejects %s %s as wrong usage", async (flag, value) => {
     await expect(run("usage", project, flag, value)).rejects.toMatchObject({
       code: "commander.invalidArgument",
     });
   });
 });
 
-test("spikes are listed with their end, or that they are still on", async () => {
+test("spikes are listed with their end, or as ongoing", async () => {
   expect((await run("spikes", project)).out).toMatch(
     /^2026-11-22 12:00:00 UTC +still on +the project +900 +500 +11 +1200$/m,
   );
@@ -176,7 +176,7 @@ test.each([
   ["usage", ["usage", project]],
   ["spikes", ["spikes", project]],
 ] as const)(
-  "as_of with %s is of before, and claims nothing that came later",
+  "as_of with %s is of an earlier moment, and includes nothing later",
   async (method, args) => {
     const asked = vi.spyOn(SqliteReader.prototype, "applied");
     const read = vi.spyOn(SqliteReader.prototype, method);
@@ -186,7 +186,7 @@ test.each([
   },
 );
 
-describe("a project that is misspelt", () => {
+describe("a misspelt project", () => {
   const near = `${project}x`;
   test.each([
     ["person", near, "ada"],
@@ -197,7 +197,7 @@ describe("a project that is misspelt", () => {
     ["usage", near, "--export", "--unchecked"],
     ["spikes", near],
     ["spikes", near, "--json"],
-  ])("is told with the one that was meant: %s %s %s %s", async (...args) => {
+  ])("is reported with the likely name: %s %s %s %s", async (...args) => {
     const { context, said } = commandWorld();
     const asked = commandLine(context).parseAsync([...args, "--data-dir", dataDir], {
       from: "user",
@@ -208,7 +208,7 @@ describe("a project that is misspelt", () => {
     expect(said.out).toBe("");
   });
 
-  test("is told with the nearest first, and not more than ten", () => {
+  test("is reported with the nearest names first, and at most ten", () => {
     const known = ["zebra", "shop", ...Array.from({ length: 12 }, (_, n) => `app-${n}`)];
     expect(unknownText("no", "Shpo", known)).toMatch(
       /did you mean shop\? there are shop, .* and 4 more$/,
@@ -218,12 +218,12 @@ describe("a project that is misspelt", () => {
   });
 });
 
-describe("how old it is", () => {
-  test("is not said while a writer keeps up, as far as is known", async () => {
+describe("the age of the data", () => {
+  test("is not printed while a writer keeps up, as far as is known", async () => {
     expect((await run("person", project, "ada")).err).toBe("");
   });
 
-  test("is said on standard error while nothing is applied, and to programs in as_of alone", async () => {
+  test("is printed on standard error while nothing is applied, and for programs only in as_of", async () => {
     const file = path.join(dataDir, "old.sqlite");
     const old = new SqliteStore({ file });
     await old.open();
@@ -237,7 +237,7 @@ describe("how old it is", () => {
     const { out, err } = await run(...args, "--json");
     expect(err).toBe("");
     expect(JSON.parse(out)).toMatchObject({ as_of: { PENSTOCK_LIVE_0: 7 } });
-    // The one that is not there may be there by now.
+    // The missing one may have been created meanwhile.
     const { context, said } = commandWorld();
     const asked = ["person", project, "eve", ...args.slice(3), "--data-dir", dataDir];
     await expect(commandLine(context).parseAsync(asked, { from: "user" })).rejects.toThrow("eve");
@@ -245,14 +245,14 @@ describe("how old it is", () => {
   });
 });
 
-test("where there is no database yet, it says what makes one", async () => {
+test("names what creates the database if there is none", async () => {
   const empty = path.join(dataDir, "none");
   await expect(run("person", project, "ada", "--data-dir", empty)).rejects.toThrow(
     "`penstock effects` creates it when it first runs",
   );
 });
 
-test("the status works without NATS, and says so", async () => {
+test("is printed as unknown by status without NATS", async () => {
   const { out, err } = await run("effects", "status");
   expect(out).toContain("2 persons, 1 group, 1 open spike, 0 rejected, 0 incidents\n");
   expect(out).toMatch(/^PENSTOCK_LIVE_0 +3 +\? +\?$/m);

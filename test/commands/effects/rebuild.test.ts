@@ -1,4 +1,4 @@
-// The database made anew out of the streams: the same one, and what is said where it cannot be.
+// Rebuilding the database from the streams gives the same one, or reports why it cannot.
 
 import { existsSync, lstatSync, readdirSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -14,7 +14,7 @@ import { commandWorld } from "../../kit/command-context.ts";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import { silent, temporaryFolder } from "../../kit/processes.ts";
 
-/** Whether a process that stands by could have written when the new database took its name. */
+/** Whether a standby process could have written when the new database was renamed. */
 const wasLocked = vi.hoisted((): boolean[] => []);
 vi.mock(import("../../../src/readers/effects/store/sqlite/replace-file.ts"), async (original) => {
   const { replaceDatabase, ...others } = await original();
@@ -34,7 +34,7 @@ vi.mock(import("../../../src/readers/effects/store/sqlite/replace-file.ts"), asy
   };
 });
 
-test("where no database can be made for the comparison, it is said", () => {
+test("reports that no database can be created for the comparison", () => {
   const file = path.join(temporaryFolder(), "file");
   writeFileSync(file, "");
   expect(() => comparisonFile({ kind: "postgres", url: "postgres://h/d" }, file)).toThrow(
@@ -49,7 +49,7 @@ interface Said {
   readonly err: string;
 }
 
-test("a database is verified, found out when it was changed, and rebuilt in its place", async () => {
+test("verifies a database, finds a change, and rebuilds it in its place", async () => {
   const { id, key } = await gateway.project();
   const file = path.join(temporaryFolder(), "effects.sqlite");
   const run = async (...args: string[]): Promise<Said> => {
@@ -79,7 +79,7 @@ test("a database is verified, found out when it was changed, and rebuilt in its 
   stop.abort();
   await served;
 
-  // As in a container whose data folder alone can be written to; one that was killed left a file.
+  // As in a container in which only the data folder is writable; a killed run left a file.
   vi.stubEnv("TMPDIR", "/nowhere");
   for (const end of ["", "-wal", ".writer-lock"]) writeFileSync(`${file}.verify${end}`, "");
   writeFileSync(`${file}.verify`, "left");
@@ -108,12 +108,12 @@ test("a database is verified, found out when it was changed, and rebuilt in its 
   expect((await run("person", id, "me", "links")).out).toContain("merged");
   expect((await run("effects", "status")).out).toMatch(/PENSTOCK_LIVE_0 +\d+ +\d+ +0/);
 
-  // The first one that was kept stays.
+  // The first retained database stays.
   const original = statSync(`${file}.before-rebuild`).ino;
   expect((await run("effects", "rebuild")).out).toContain(`${file}.before-rebuild-2\n`);
   expect(statSync(`${file}.before-rebuild`).ino).toBe(original);
 
-  // A name that is a link stays one; the database that it leads to is replaced where it is.
+  // A name that is a link remains one; its target is replaced.
   const link = path.join(temporaryFolder(), "link.sqlite");
   symlinkSync(file, link);
   const linked = commandWorld();

@@ -1,5 +1,5 @@
-// `penstock usage --export` beside a real nats-server: a day goes out once everything that was
-// stored on it is applied, and not while NATS cannot say so.
+// `penstock usage --export` with a real nats-server: a day is exported once everything stored on it
+// is applied, and not while NATS cannot confirm that.
 
 import path from "node:path";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
@@ -32,7 +32,7 @@ async function databaseOf(days: readonly string[], created: string): Promise<str
   return file;
 }
 
-/** A server whose live stream has so many messages. */
+/** A server whose live stream has this many messages. */
 async function natsOf(messages: number): Promise<{ url: string; created: string }> {
   const server = await startNatsServer();
   onTestFinished(() => server.remove());
@@ -61,8 +61,8 @@ async function exported(
   return { days, err: said.err };
 }
 
-test("a day with a message that is not applied is left out and named, and those after it", async () => {
-  // Two days are over since the second message came.
+test("omits and names a day with a message that is not applied, and later ones", async () => {
+  // Two days have passed since the second message arrived.
   const stored = Date.now();
   const days = [-1, 0, 1].map((days) => dayOf(stored + days * dayMs));
   const [behind, applied] = [await natsOf(2), await natsOf(1)];
@@ -74,12 +74,12 @@ test("a day with a message that is not applied is left out and named, and those 
   expect((await exported(file, applied.url)).days).toEqual(days);
 });
 
-test("nothing goes out where NATS does not say what is applied", async () => {
+test("exports nothing if NATS does not report what is applied", async () => {
   const file = await databaseOf([dayOf(Date.now() - 3 * dayMs)], "2026-11-22T10:00:00Z");
   await expect(exported(file, "nats://127.0.0.1:1")).rejects.toThrow("none is exported");
 });
 
-test("what is applied while the command runs closes no day whose usage was read before", async () => {
+test("closes no day whose usage was read before events applied while the command runs", async () => {
   const stored = Date.now();
   const days = [dayOf(stored)];
   const { url, created } = await natsOf(2);
@@ -105,7 +105,7 @@ test("what is applied while the command runs closes no day whose usage was read 
   expect((await exported(file, url)).days).toEqual(days);
 });
 
-test("a project of the registry that has sent nothing is no mistake, and one that is in neither is", async () => {
+test("accepts a registered project that has sent nothing, and rejects an unknown one", async () => {
   const { url, created } = await natsOf(1);
   const connection = await connect({ servers: url });
   await addProject(connection, { id: "quiet", prefix: "penstock", replicas: 1 });
@@ -119,7 +119,7 @@ test("a project of the registry that has sent nothing is no mistake, and one tha
   );
 });
 
-test("a writer that is behind is told, with how far", async () => {
+test("reports a writer that lags, with its lag", async () => {
   const { url, created } = await natsOf(3);
   const file = await databaseOf([dayOf(Date.now())], created);
   const store = new SqliteStore({ file });

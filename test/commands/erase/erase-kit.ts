@@ -1,5 +1,5 @@
-// What the tests of erasing share: frames in which several people have events, the command in the
-// test's own process, and what the streams hold.
+// Shared by the tests of erasing: frames in which several people have events, the command in the
+// test's own process, and the content of the streams.
 
 import path from "node:path";
 import { Readable } from "node:stream";
@@ -37,7 +37,7 @@ export function frameOf(some: readonly TestEvent[], more: Partial<TestFrame> = {
   };
 }
 
-/** A frame that two projects share, as gateways with PENSTOCK_FRAME_SCOPE=partition make them. */
+/** A frame that two projects share, as gateways with PENSTOCK_FRAME_SCOPE=partition create them. */
 export function sharedFrameOf(own: readonly TestEvent[], others: readonly TestEvent[]): TestFrame {
   const lines = [
     ...own.map((event) => storedLine(event, project, "live")),
@@ -49,7 +49,7 @@ export function sharedFrameOf(own: readonly TestEvent[], others: readonly TestEv
   });
 }
 
-/** Those that are not there yet. */
+/** Creates the missing ones. */
 export async function addProjects(connection: NatsConnection): Promise<void> {
   const place = { prefix: "penstock", replicas: 1 };
   const there = await listProjects(connection, place);
@@ -67,7 +67,7 @@ type Options = Partial<EraseOptions> & {
   readonly natsUrl: string;
   readonly ids: readonly string[];
   readonly place?: StorePlace;
-  /** What is typed on the terminal; undefined: there is none. */
+  /** The text typed on the terminal; undefined: there is no terminal. */
   readonly typed?: string;
 };
 
@@ -102,7 +102,7 @@ interface StoredMessageText {
   readonly lines: readonly string[];
 }
 
-/** What a stream holds, message by message. */
+/** The content of a stream, message by message. */
 export async function messagesIn(
   connection: NatsConnection,
   stream: string,
@@ -119,7 +119,7 @@ export async function messagesIn(
   return found;
 }
 
-/** The lines that `penstock export` writes of the project, and what it says. */
+/** The lines that `penstock export` writes of the project, and its messages. */
 export async function exported(
   natsUrl: string,
   id = project,

@@ -1,5 +1,5 @@
-// Erasures of several people of one message, one behind the other, some of which end anywhere or
-// lose their lock: nobody else's event goes, and none is there twice.
+// Successive erasures of several people of one message, some of which are killed anywhere or lose
+// their lock: no other person's event is lost, and none is there twice.
 
 import { readFileSync } from "node:fs";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -48,7 +48,7 @@ async function expectIds(connection: NatsConnection, ids: readonly string[]): Pr
   expect(idsIn((await exported(nats.url)).lines)).toEqual([...ids].sort());
 }
 
-test.each(steps)("one of a message written anew that is killed behind %s", async (step) => {
+test.each(steps)("completes one of a rewritten message that is killed after %s", async (step) => {
   const connection = await withFrames([["ada", "bob", "eve"], []]);
   await erasing("ada");
   await erasing("bob", step);
@@ -56,7 +56,7 @@ test.each(steps)("one of a message written anew that is killed behind %s", async
   await expectIds(connection, ["eve", "zoe", "zoe"]);
 });
 
-test("one that was killed, and another before it is run again", async () => {
+test("completes a killed one, with another in between", async () => {
   const connection = await withFrames([["ada", "bob", "eve"]]);
   await erasing("bob", "stored");
   await erasing("ada", "stored");
@@ -66,13 +66,13 @@ test("one that was killed, and another before it is run again", async () => {
   await expectIds(connection, ["eve", "zoe"]);
 });
 
-test("one that loses its lock begins again behind whoever had it", async () => {
+test("starts again after another erasure if it loses its lock", async () => {
   const connection = await withFrames([["ada", "bob"], ["ada"]]);
   await erasing("ada", "stored", "lock");
   await expectIds(connection, ["bob", "zoe", "zoe"]);
 });
 
-test("what was erased before the lock was lost stands in the receipt, and is told", async () => {
+test("lists in the receipt what was erased before the lock was lost, and reports it", async () => {
   await withFrames([["ada"], ["ada", "bob"]]);
   let isDue = true;
   const { out, receipt } = await erased({
@@ -91,7 +91,7 @@ test("what was erased before the lock was lost stands in the receipt, and is tol
   expect(out).toContain("2 events found before the lock was lost");
 });
 
-test("whatever was erased in whatever order, and wherever it ended", async () => {
+test("works for any erasures in any order, wherever they ended", async () => {
   const person = fc.constantFrom(...people);
   const end = fc.constantFrom(undefined, ...steps);
   const frames = fc.array(fc.uniqueArray(person, { minLength: 2 }), { minLength: 1, maxLength: 3 });

@@ -1,4 +1,4 @@
-// A reader with a backlog of more than it may have in hand goes on behind what was erased in it.
+// A reader with a backlog larger than its room continues after an erasure in the backlog.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { connect } from "@nats-io/transport-node";
@@ -35,11 +35,11 @@ async function read(signal: AbortSignal): Promise<{ sequences: number[]; events:
     await delay(2);
   }
   streams.close();
-  // The frames in their places lie behind all others, and have no lines there.
+  // The replacement frames are after all others, and their old places hold no lines.
   return { sequences: sequences.slice(0, frames), events };
 }
 
-test("a reader with a backlog reads on behind erased messages", { timeout: 90_000 }, async ({
+test("a reader with a backlog continues after erased messages", { timeout: 90_000 }, async ({
   signal,
 }) => {
   await makeStreams(connection);

@@ -1,5 +1,5 @@
-// What an erasure wrote anew stays longer than what was beside the erased messages. Whoever begins
-// behind those, or goes on behind them, reads it all the same, and once.
+// Messages rewritten by an erasure stay in the stream longer than the neighbours of the erased
+// ones. A reader that starts or continues after those still reads the rewritten messages, once.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -30,7 +30,7 @@ const frameWith = (...names: string[]) =>
 await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
   const natsUrl = nats.url;
 
-  test("a sink that begins late", async () => {
+  test("a sink that starts late reads them", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("ann")]), frameWith("bob")]);
     await storeFrames(connection, [frameOf([eventOf("cid")]), frameWith(), frameWith("joe")]);
@@ -43,12 +43,12 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
     expect(await incidentsIn(schema)).toEqual([["begun_late", 3]]);
   });
 
-  test("a sink that goes on behind what has left the stream, as told", async () => {
+  test("a sink that continues after expired messages on request reads them", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("ann")])]);
     const schema = "behind";
     await untilWritten(schema, ["ann"], connection);
-    // The one that is due next is erased, and what is behind it is gone unread.
+    // The next message is erased, and the one after it has expired unread.
     await storeFrames(connection, [frameWith("bob"), frameOf([eventOf("cid")]), frameWith("joe")]);
     await erased({ natsUrl, ids });
     await expireBefore(connection, 5);
@@ -59,7 +59,7 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
   });
 
   test.each(["before", "behind"] as const)(
-    "a sink that begins late, and breaks off %s each of its commits",
+    "a sink that starts late and fails %s each of its commits reads them",
     async (when) => {
       await addProjects(connection);
       for (const name of ["ann", "bob", "cid"])
@@ -71,7 +71,7 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
       const names = ["ann", "bob", "cid", "zoe"];
       await untilWritten(schema, names, connection, { limits: single, breaks: when });
       expect(await incidentsIn(schema)).toEqual([["begun_late", 6]]);
-      // What leaves the stream unread from now on is another thing.
+      // Later expiry of unread messages is another case.
       await storeFrames(connection, [frameOf([eventOf("eve")]), frameOf([eventOf("joe")])]);
       const { state } = await (await jetstreamManager(connection)).streams.info(stream);
       await expireBefore(connection, state.last_seq);
@@ -83,7 +83,7 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
     },
   );
 
-  test("a sink that was told once to go on behind what has left the stream", async () => {
+  test("a sink that continued once after expired messages reads them", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("ann")])]);
     const schema = "once";
@@ -93,14 +93,14 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
     await erased({ natsUrl, ids });
     await expireBefore(connection, 8);
     await storeFrames(connection, [frameOf([eventOf("zoe")])]);
-    // It is told of until it has written one of those that stand, and no longer.
-    const told = { acceptExpired: true, limits: single, breaks: "after one" } as const;
-    await untilWritten(schema, ["ann", "bob"], connection, told);
+    // It is reported until the sink has written one of the replacements, and no longer.
+    const withExpired = { acceptExpired: true, limits: single, breaks: "after one" } as const;
+    await untilWritten(schema, ["ann", "bob"], connection, withExpired);
     await untilWritten(schema, ["ann", "bob", "cid", "dan", "zoe"], connection);
     expect((await incidentsIn(schema)).map(([kind]) => kind)).toEqual(["expired_unread"]);
   });
 
-  test("a rebuild has all that the streams have", async () => {
+  test("a rebuild has everything in the streams", async () => {
     await addProjects(connection);
     await storeFrames(connection, [frameOf([eventOf("ann")]), frameWith("bob")]);
     await storeFrames(connection, [frameOf([eventOf("cid")]), frameWith("joe")]);
@@ -123,7 +123,7 @@ await describeWriter("SQLite", ({ connection, nats, ...rig }) => {
   });
 });
 
-/** Messages leave by age in the order in which they were stored. */
+/** Removes messages by age, in stored order. */
 async function expireBefore(connection: NatsConnection, seq: number): Promise<void> {
   await (await jetstreamManager(connection)).streams.purge(stream, { seq });
 }
@@ -132,7 +132,7 @@ interface SinkSettings extends Partial<SinkWriterOptions> {
   readonly breaks?: BreakingTarget["breaks"];
 }
 
-/** Each commit fails once, before it or behind it; or all that come after the first event. */
+/** Each commit fails once, before or after it; or all commits after the first event do. */
 class BreakingTarget extends PostgresTarget {
   breaks: "before" | "behind" | "after one" | undefined;
   #isNext = true;
@@ -150,7 +150,7 @@ class BreakingTarget extends PostgresTarget {
   }
 }
 
-/** A sink runs until it has written these people's events and no others, and is closed. */
+/** Runs a sink until it has written these people's events and no others, and closes it. */
 async function untilWritten(
   schema: string,
   names: readonly string[],

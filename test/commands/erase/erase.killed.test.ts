@@ -1,4 +1,4 @@
-// An erasure that ends anywhere has lost nothing and doubled nothing, and the next one ends it.
+// An erasure that is killed anywhere loses and duplicates nothing, and the next one completes it.
 
 import { expect, test } from "vitest";
 import type { EraseOptions } from "../../../src/commands/erase/erase.ts";
@@ -9,7 +9,7 @@ import { addProjects, erased, eventOf, exported, frameOf, messagesIn } from "./e
 
 type Step = Parameters<NonNullable<EraseOptions["stepped"]>>[0];
 
-/** Each lane has a batch of its own. Which database it is matters to the last step alone. */
+/** Each lane has its own batch. The kind of database matters only to the last step. */
 type Ends = readonly (readonly [step: Step, nth: number])[];
 const earlier: Ends = [
   ["stored", 1],
@@ -28,7 +28,7 @@ const others = ["bob", "eve", "last"];
 function tests(rig: WriterRig, ends: Ends): void {
   const { connection, nats, databases } = rig;
 
-  /** How often readers find an event of each, those who begin with the streams and an export. */
+  /** How often readers find each event, in the streams and in an export. */
   async function counts(): Promise<unknown> {
     const dump = await rig.undisturbed();
     const usage = dump.filter((line) => line.startsWith('{"table":"usage_daily"'));
@@ -41,7 +41,7 @@ function tests(rig: WriterRig, ends: Ends): void {
   }
 
   test.each(ends)(
-    "one that ends behind %s, the %i. time, is ended by the next",
+    "one that is killed after %s, the %i. time, is completed by the next",
     async (step, nth) => {
       await addProjects(connection);
       await storeFrames(connection, [

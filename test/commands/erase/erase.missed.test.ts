@@ -1,5 +1,5 @@
-// What is gone beside an erasure: what was written anew in the place of an erased message, and what
-// it was to look through. Whoever reads is told.
+// Messages that expire during an erasure: replacements of erased messages, and messages not checked
+// yet. Readers are notified.
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { expect, test } from "vitest";
@@ -16,7 +16,7 @@ import { addProjects, erased, eventOf, exported, frameOf, messagesIn } from "./e
 const nats = await natsServerForFile();
 const postgres = await postgresForFile();
 
-test("an erasure ends where what it has not looked through leaves the stream", async () => {
+test("an erasure ends if messages that it has not checked leave the stream", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const padding = "x".repeat(20_000);
@@ -33,7 +33,7 @@ test("an erasure ends where what it has not looked through leaves the stream", a
   expect(err).toMatch(/messages \d+ to \d+ left PENSTOCK_LIVE_0 while it was read/);
 });
 
-test("a copy that nobody was told of stays while what is noted in its place is not there", async () => {
+test("an unreported copy stays while its replacement does not exist", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   await storeFrames(connection, [frameOf(["ann", "bob", "eve"].map((id) => eventOf(id)))]);
@@ -49,7 +49,7 @@ test("a copy that nobody was told of stays while what is noted in its place is n
   await jetstream(connection).publish(`${erasedSubjects(stream)}other.1`, entry);
   await manager.streams.deleteMessage(stream, 1);
 
-  await erased({ natsUrl, ids: ["nobody"] });
+  await erased({ natsUrl, ids: ["unknown"] });
   expect(idsIn((await messagesIn(connection, stream)).flatMap((one) => one.lines))).toEqual([
     "bob",
     "eve",
@@ -62,7 +62,7 @@ function idsIn(lines: readonly string[]): string[] {
   return lines.map((line) => (JSON.parse(line) as { distinct_id: string }).distinct_id);
 }
 
-test("a copy that nobody was told of is found by readers once the next erasure has met it", async () => {
+test("readers find an unreported copy once the next erasure has found it", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   await storeFrames(connection, [
@@ -78,14 +78,14 @@ test("a copy that nobody was told of is found by readers once the next erasure h
   await manager.streams.deleteMessage("PENSTOCK_LIVE_0", 1);
   await expect(erased({ natsUrl, ids: ["bob"], stepped })).rejects.toThrow("killed");
 
-  await erased({ natsUrl, ids: ["nobody"] });
+  await erased({ natsUrl, ids: ["unknown"] });
   expect(idsIn((await exported(natsUrl)).lines).sort()).toEqual(["bob", "eve", "zoe"]);
   const url = await newDatabase(postgres);
   startSink(connection, new PostgresTarget({ url, schema: sinkSchema }));
   await expect.poll(() => eventsAt(url), { timeout: 20_000 }).toHaveLength(3);
 });
 
-test("a sink says so and reads on, and an export says so", async () => {
+test("a sink reports it and continues, and an export reports it", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const hers = () => eventOf("person-to-erase");
@@ -98,7 +98,7 @@ test("a sink says so and reads on, and an export says so", async () => {
   expect((await exported(nats.url)).lines.length).toBe(5);
   expect((await exported(nats.url)).err).not.toContain("missing");
 
-  // The one with bob's.
+  // The message with bob's event.
   const stream = "PENSTOCK_LIVE_0";
   await manager.streams.deleteMessage(stream, 5);
   const { lines, err: said } = await exported(nats.url);

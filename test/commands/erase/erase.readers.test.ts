@@ -1,5 +1,6 @@
-// Programs that had read what is written anew do not hear of it twice, and those that had not hear
-// of it once: a sink, readers of the package, and a reader before whom the stream's beginning went.
+// Programs that had read a rewritten message do not receive it twice, and those that had not
+// receive it once: a sink, readers of the package, and a reader whose next messages left the start
+// of the stream.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -19,7 +20,7 @@ const postgres = await postgresForFile();
 const ids = ["person-to-erase"];
 const hers = () => eventOf(ids[0]!);
 
-test("a reader of the package hears of it once, whether it had read it or not", async () => {
+test("a reader of the package receives it once, whether it had read it or not", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const [first, second, third] = [eventOf("bob"), eventOf("eve"), eventOf("zoe")];
@@ -41,7 +42,7 @@ test("a reader of the package hears of it once, whether it had read it or not", 
   expect(idsOf(await reader(nats).takeAndAck(3))).toEqual(uuids);
 });
 
-test("a reader does not hear again of what it had read, however many people are erased", async () => {
+test("a reader does not receive again what it had read, however many people are erased", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const [second, last] = [eventOf("zoe"), eventOf("zoe")];
@@ -59,7 +60,7 @@ test("a reader does not hear again of what it had read, however many people are 
   expect(idsOf(await reader(nats, { durable }).takeAndAck(2))).toEqual([second.uuid, last.uuid]);
 });
 
-test("what a reader has in work when it is written anew is not lost with the reader", async () => {
+test("an event in progress when its message is rewritten is not lost with the reader", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const [first, second, third] = [eventOf("bob"), eventOf("eve"), eventOf("zoe")];
@@ -69,14 +70,14 @@ test("what a reader has in work when it is written anew is not lost with the rea
   await before.take(2);
   await erased({ natsUrl: nats.url, ids });
   await storeFrames(connection, [frameOf([third])]);
-  // It has passed over what was written anew.
+  // It has skipped the rewritten message.
   expect(idsOf(await before.takeAndAck(1))).toEqual([third.uuid]);
   await before.consumer.stop({ timeoutMs: 0 });
   const after = reader(nats, { lanes: ["live"], durable });
   expect(idsOf(await after.takeAndAck(2))).toEqual([second.uuid, first.uuid]);
 });
 
-test("a reader that is behind what is erased from the beginning misses nothing", async () => {
+test("a lagging reader misses nothing when events at the start are erased", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const [first, second] = [eventOf("bob"), eventOf("eve")];
@@ -84,18 +85,18 @@ test("a reader that is behind what is erased from the beginning misses nothing",
   const { take, takeAndAck, notices } = reader(nats, { maxAckPending: 1 });
   const [frame] = await take(1);
   await erased({ natsUrl: nats.url, ids });
-  // It looks anew where the stream begins.
+  // It reads the start of the stream again.
   await nats.restart();
   frame!.ack();
   expect(idsOf(await takeAndAck(1))).toEqual([second.uuid]);
   const third = eventOf("zoe");
   await storeFrames(connection, [frameOf([third])]);
   expect(idsOf(await takeAndAck(1))).toEqual([third.uuid]);
-  const told = types(notices).filter((type) => !["disconnected", "trouble"].includes(type));
-  expect(told).toEqual(["consumer_created", "consumer_created"]);
+  const relevant = types(notices).filter((type) => !["disconnected", "trouble"].includes(type));
+  expect(relevant).toEqual(["consumer_created", "consumer_created"]);
 });
 
-test("a sink has each event once, be it ahead, behind, or new", async () => {
+test("a sink has each event once, whether it is ahead, lagging, or new", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const some = ["bob", "eve", "zoe"].map((id) => eventOf(id));
@@ -108,7 +109,7 @@ test("a sink has each event once, be it ahead, behind, or new", async () => {
   await expect.poll(uuidsAt, { timeout: 20_000 }).toHaveLength(2);
   await first.writer.close();
   await before.close();
-  // The stream begins behind what the sink has not read.
+  // The stream starts after messages that the sink has not read.
   await storeFrames(connection, [frameOf([some[1]!, hers()]), frameOf([hers()])]);
   await erased({ natsUrl: nats.url, ids });
   await storeFrames(connection, [frameOf([some[2]!])]);

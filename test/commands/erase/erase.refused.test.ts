@@ -1,4 +1,5 @@
-// What an erasure needs is asked before anything is changed, and what is in the way is said.
+// The requirements of an erasure are checked before anything is changed, and obstacles are
+// reported.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -57,7 +58,7 @@ test.each([
   [{ sealed: true }, "it is sealed"],
   [{ max_msgs_per_subject: 5 }, "it has a limit of messages"],
   [{ discard: DiscardPolicy.Old, max_bytes: 1_000_000 }, "it discards its oldest messages"],
-])("a stream with %j is refused", async (change, reason) => {
+])("refuses a stream with %j", async (change, reason) => {
   const manager = await jetstreamManager(connection);
   await manager.streams.update(live, change as Partial<StreamUpdateConfig>);
   expect(await refusal({})).toMatch(`erase from ${live}: ${reason}`);
@@ -66,11 +67,11 @@ test.each([
 test.each([
   ["no-delete:x", "this user may not delete its messages"],
   ["no-store:x", "this user may not store messages in it"],
-])("the user %s is refused", async (user, reason) => {
+])("refuses the user %s", async (user, reason) => {
   expect(await refusal({ natsUrl: urlOf(user) })).toMatch(`erase from ${live}: ${reason}`);
 });
 
-test("what cannot be meant is refused", async () => {
+test("refuses invalid arguments", async () => {
   expect(await refusal({ ids: [] })).toBe("erase: name the person: --distinct-id <id>");
   expect(await refusal({ ids: [" "] })).toBe("erase: a distinct id is not blank");
   expect(await refusal({ project: "Shpo" })).toMatch(
@@ -84,7 +85,7 @@ test("what cannot be meant is refused", async () => {
   expect(await refusal({ receipt })).toContain("the receipt cannot be written");
 });
 
-test("a database of another installation is refused, and nobody is removed from it", async () => {
+test("refuses a database of another installation, and removes no person from it", async () => {
   for (const of of [await startDatabases("SQLite"), await startDatabases("PostgreSQL")]) {
     onTestFinished(() => of.remove());
     const place = await of.newDatabase();
@@ -100,7 +101,7 @@ test("a database of another installation is refused, and nobody is removed from 
   }
 });
 
-test("on a terminal it asks for the project's name", async () => {
+test("asks for the project's name on a terminal", async () => {
   const yes = false;
   expect(await refusal({ yes, typed: "yes" })).toBe("erase: nothing was changed");
   const { err, out } = await erased({ natsUrl, ids, yes, typed: "shop" });
@@ -108,14 +109,14 @@ test("on a terminal it asks for the project's name", async () => {
   expect(out).toContain("2 events erased");
 });
 
-test("a dry run counts, and changes nothing", async () => {
+test("counts and changes nothing in a dry run", async () => {
   const before = await messagesIn(connection, live);
   const { out } = await erased({ natsUrl, ids, dryRun: true, yes: false });
   expect(out).toContain("2 events would be erased: of 2 messages 1 removed, 1 rewritten");
   expect(await messagesIn(connection, live)).toEqual(before);
 });
 
-test("one runs at a time; the lock of one that died is taken", async () => {
+test("allows one at a time, and takes the lock of one that died", async () => {
   const bucket = await new Kvm(connection).create("penstock_erasures", { history: 1 });
   const holder = { id: "x", hostname: "here", place: placeOfPids(), beats: 1 };
   const lock = async (one: object) =>

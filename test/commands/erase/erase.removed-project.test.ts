@@ -1,5 +1,5 @@
 // A project that was removed from the registry has its events until they leave the streams. They
-// can be exported, and a person erased from them.
+// can be exported, and persons erased from them.
 
 import { Kvm } from "@nats-io/kv";
 import { connect } from "@nats-io/transport-node";
@@ -30,12 +30,12 @@ async function storedAndRemoved(frames: TestFrame[], how: "delete" | "lose"): Pr
   else await projects.destroy();
 }
 
-test("a project without any event is known by the marker of its removal", async () => {
+test("recognises a project without events by its removal marker", async () => {
   await storedAndRemoved([], "delete");
   expect((await exported(natsUrl)).lines).toEqual([]);
 });
 
-test("a project whose entry cannot be read is known by it", async () => {
+test("recognises a project whose entry cannot be read by the entry", async () => {
   await addProjects(connection);
   const projects = await new Kvm(connection).open("penstock_projects");
   await projects.put("damaged", "{");
@@ -43,7 +43,7 @@ test("a project whose entry cannot be read is known by it", async () => {
   await projects.purge("damaged");
 });
 
-test("where an unknown project may have events in frames of several, it says what to do", async () => {
+test("explains what to do if an unknown project may have events in shared frames", async () => {
   await addProjects(connection);
   const gone = () => erased({ natsUrl, ids: ["ada"], project: "gone" });
   await expect(gone()).rejects.toThrow(
@@ -57,8 +57,8 @@ test("where an unknown project may have events in frames of several, it says wha
 
 test.each([
   ["delete", "events share frames with others'", sharedFrameOf],
-  ["lose", "whose entry is lost, too", (own: ReturnType<typeof eventOf>[]) => frameOf(own)],
-] as const)("%s: a removed project, %s", async (how, _, frame) => {
+  ["lose", "whose entry is lost too", (own: ReturnType<typeof eventOf>[]) => frameOf(own)],
+] as const)("handles %s of a removed project, %s", async (how, _, frame) => {
   const before = (await exported(natsUrl)).lines.length;
   await storedAndRemoved([frame([eventOf("ada"), eventOf("bob")], [eventOf("eve")])], how);
   expect((await exported(natsUrl)).lines).toHaveLength(before + 2);

@@ -1,5 +1,5 @@
-// A request that is sent once more after an erasure, while nats-server still knows its frames: what
-// was erased stays away, and nothing beside it is stored twice.
+// A request that is sent again after an erasure, while nats-server still knows its frames: erased
+// events are not restored, and no other event is stored twice.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -16,7 +16,7 @@ afterAll(async () => {
   await gateway.stop();
 });
 
-/** Large enough that its frames have names; of the first ones all events are of the one person. */
+/** Large enough that its frames have names; all events of the first ones are of one person. */
 function bodyOf({ key }: TestProject): object {
   const batch = Array.from({ length: 2_000 }, (_, n) => ({
     event: "seen",
@@ -33,7 +33,7 @@ async function theirNumbers(project: TestProject): Promise<unknown[]> {
   return events.map(({ properties: { n } }) => n).sort((a, b) => Number(a) - Number(b));
 }
 
-test("a request that comes again brings nobody back, and doubles nothing of others", async () => {
+test("a repeated request restores no person, and duplicates no events of others", async () => {
   const project = await gateway.project();
   const body = bodyOf(project);
   expect((await gateway.post("/batch/", body)).status).toBe(200);
@@ -46,7 +46,7 @@ test("a request that comes again brings nobody back, and doubles nothing of othe
   expect(await theirNumbers(project)).toEqual(others);
 });
 
-test("where what stands in the place of an erased message is gone too, it is stored", async () => {
+test("stores it if the replacement of an erased message is gone too", async () => {
   const project = await gateway.project();
   const body = bodyOf(project);
   await gateway.post("/batch/", body);

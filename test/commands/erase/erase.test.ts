@@ -1,5 +1,5 @@
-// A person is erased from streams that others share with them, and from both databases, beside
-// readers that had read all of it, and before others that had not.
+// A person is erased from shared streams and from both databases, with readers that had read
+// everything, and others that had not.
 
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
@@ -46,7 +46,7 @@ function someFrames(): TestFrame[] {
 function tests(rig: WriterRig): void {
   const { connection, nats, databases } = rig;
 
-  test("a person goes, and what others share with them is there once, for whoever reads", async () => {
+  test("removes a person, and leaves what others share with them once for every reader", async () => {
     await addProjects(connection);
     const frames = someFrames();
     await storeFrames(connection, frames);
@@ -56,10 +56,10 @@ function tests(rig: WriterRig): void {
     await untilApplied(store.reader, connection);
     const before = await dumpOf(store.reader);
     expect(before.join()).toContain(secret);
-    const told = await erased({ natsUrl: nats.url, ids: [`anon-${secret}`], place });
-    expect(told.out).toContain("5 events erased");
-    expect(told.err).toMatch(/writing the receipt to \/.*/);
-    expect(told.out).toContain("removed 1 person and 1 link from");
+    const result = await erased({ natsUrl: nats.url, ids: [`anon-${secret}`], place });
+    expect(result.out).toContain("5 events erased");
+    expect(result.err).toMatch(/writing the receipt to \/.*/);
+    expect(result.out).toContain("removed 1 person and 1 link from");
 
     const kept = (await messagesIn(connection, live)).flatMap(({ lines }) => lines);
     expect(kept.filter((line) => line.includes(`"project_id":"${project}"`)).join()).not.toContain(
@@ -85,10 +85,10 @@ function tests(rig: WriterRig): void {
     expect(usage.reduce((sum, one) => sum + one.events, 0)).toBe(12);
     expect(usage.reduce((sum, one) => sum + one.duplicates, 0)).toBe(0);
     await writer.close();
-    expect(JSON.parse(readFileSync(told.receipt, "utf8"))).toMatchObject({ project });
+    expect(JSON.parse(readFileSync(result.receipt, "utf8"))).toMatchObject({ project });
   });
 
-  test("what others have of the person's events is the same in streams and database", async () => {
+  test("leaves the same effects of the person's events on others in streams and database", async () => {
     await addProjects(connection);
     const link = { event: "$identify", kind: "identify" } as const;
     const identify = (distinctId: string, anonymous: string, more = {}) =>
@@ -102,7 +102,7 @@ function tests(rig: WriterRig): void {
     const frames = [
       frameOf([identify(secret, `anon-${secret}`), grouped(secret, { plan: "enterprise" })]),
       frameOf([grouped("cid", { seats: 3 }), identify("dan", "anon-dan")]),
-      // A device that the person had used: refused, and it says that "bob" is known.
+      // A device that the person had used: refused, and it shows that "bob" is known.
       frameOf([identify("bob", secret, { set: { bobs_plan: "pro" } })]),
       frameOf([
         eventOf("dan", {
@@ -143,7 +143,7 @@ function tests(rig: WriterRig): void {
     expect((await dumpOf(rebuilt)).join()).not.toContain(secret);
   });
 
-  test("it is as if the person had never been, for whoever reads later or was behind", async () => {
+  test("leaves later and lagging readers as if the person had never existed", async () => {
     await addProjects(connection);
     const frames = someFrames();
     await storeFrames(connection, frames.slice(0, 2));
@@ -170,12 +170,18 @@ function tests(rig: WriterRig): void {
     const applied = await appliedOf(await rig.openReader(place));
     await rebuild({ connection, prefix: "penstock", applied, into: again });
     expect(apart(await dumpOf(again.reader), dump)).toEqual([]);
-    // One that had applied all of it is made anew without what is erased, and misses nothing.
+    // A reader that had applied everything is rebuilt without the erased events, and misses
+    // nothing.
     const all = await appliedOf(store.reader);
-    const anew = await rig.openStore();
-    const { missing } = await rebuild({ connection, prefix: "penstock", applied: all, into: anew });
+    const rebuilt = await rig.openStore();
+    const { missing } = await rebuild({
+      connection,
+      prefix: "penstock",
+      applied: all,
+      into: rebuilt,
+    });
     expect(missing).toBe(0);
-    expect(peopleOf(await dumpOf(anew.reader))).toEqual(caughtUp);
+    expect(peopleOf(await dumpOf(rebuilt.reader))).toEqual(caughtUp);
 
     await deleteStreams(connection, nats);
     await makeStreams(connection);
@@ -183,7 +189,7 @@ function tests(rig: WriterRig): void {
     expect(apart(dump, await rig.undisturbed())).toEqual([]);
   });
 
-  test("a frame is written anew again and again, and nothing of it stays on the disk", async () => {
+  test("rewrites a frame repeatedly, and leaves nothing of it on disk", async () => {
     await addProjects(connection);
     const secrets = ["first-secret-id", "second-secret-id", "third-secret-id"];
     const some = () => secrets.map((id) => eventOf(id));
@@ -211,7 +217,7 @@ function tests(rig: WriterRig): void {
   });
 }
 
-/** How many files below the folder have the text in them. */
+/** The number of files below the folder that contain the text. */
 function filesWith(folder: string, text: string): number {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true });
   return files.filter(

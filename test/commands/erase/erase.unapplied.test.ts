@@ -1,5 +1,5 @@
-// An erasure needs what the effects database knows of the person, so it waits for events that the
-// effects have not applied, and is refused without them.
+// An erasure needs the links in the effects database, so it waits for events that the effects have
+// not applied, and is refused without them.
 
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
@@ -9,7 +9,7 @@ import { describeWriter, type WriterRig } from "../../readers/effects/writer/wri
 import { addProjects, erased, eventOf, frameOf, messagesIn } from "./erase-kit.ts";
 
 const live = "PENSTOCK_LIVE_0";
-const nobody = "no person and no event of shop has the distinct id usr-1\n";
+const noPerson = "no person and no event of shop has the distinct id usr-1\n";
 
 function identify(distinctId: string, anonymous: string) {
   return eventOf(distinctId, {
@@ -25,7 +25,7 @@ function tests(rig: WriterRig): void {
   const linesIn = async (stream: string) =>
     (await messagesIn(connection, stream)).flatMap(({ lines }) => lines);
 
-  /** Applies what the streams hold; no process has the database open after that. */
+  /** Applies everything in the streams; afterwards no process has the database open. */
   async function apply(place: Awaited<ReturnType<typeof databases.newDatabase>>): Promise<void> {
     const store = await rig.openStore(place);
     const writer = rig.startWriter({ store });
@@ -144,7 +144,7 @@ function tests(rig: WriterRig): void {
     await apply(place);
     for (const dryRun of [true, false]) {
       const { out } = await erased({ natsUrl, ids: ["usr-1"], place, dryRun });
-      expect(out).toContain(nobody);
+      expect(out).toContain(noPerson);
     }
     const alone = await erased({ natsUrl, ids: ["usr-1", "usr-2"] });
     expect(alone.out).toContain("no event of shop has any of the distinct ids usr-1, usr-2\n");

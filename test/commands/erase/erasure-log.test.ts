@@ -19,7 +19,7 @@ async function locked(more = {}): Promise<ErasureLog> {
   return log;
 }
 
-test("a server that stands still for some beats takes no lock away", async () => {
+test("keeps the lock while a server is frozen for some heartbeats", async () => {
   const log = await locked();
   const kv = await new Kvm(connection).open(bucket);
   const beats = async () => (await kv.get("lock"))?.json<{ beats: number }>().beats ?? 0;
@@ -37,7 +37,7 @@ test("a server that stands still for some beats takes no lock away", async () =>
 
 const entry = { created: "2026-01-01T00:00:00Z", messages: [1, 2] };
 
-test("notes are stored between the beats of the lock", async () => {
+test("stores notes between the heartbeats of the lock", async () => {
   const log = await locked({ answerMsMax: 5_000, beatMs: 10 });
   for (let nth = 0; nth < 30; nth++) await log.note("PENSTOCK_LIVE_0", entry);
   await log.unlock();
@@ -47,8 +47,8 @@ test("notes are stored between the beats of the lock", async () => {
   expect(keys.length).toBe(30);
 });
 
-test("an erasure that stood still notes nothing once another one has its lock", async () => {
-  // As one that has not heard of it: its beats come later.
+test("records nothing after a pause once another erasure has the lock", async () => {
+  // As if it had not noticed: its heartbeats are later.
   const log = await locked({ answerMsMax: 5_000, beatMs: 60_000 });
   const kv = await new Kvm(connection).open(bucket);
   await kv.put("lock", JSON.stringify({ id: "other" }));
@@ -62,7 +62,7 @@ test("an erasure that stood still notes nothing once another one has its lock", 
   await log.unlock();
 });
 
-test("a lock that another one has is lost, and stays the other's", async () => {
+test("loses a lock that another one has, which keeps it", async () => {
   const log = await locked();
   const kv = await new Kvm(connection).open(bucket);
   await kv.put("lock", JSON.stringify({ id: "other" }));

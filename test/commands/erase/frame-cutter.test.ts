@@ -1,4 +1,4 @@
-// Which lines of a frame are a person's, and that the others stay as they are.
+// Which lines of a frame are a person's; the others stay unchanged.
 
 import { Buffer } from "node:buffer";
 import { expect, test } from "vitest";
@@ -28,14 +28,14 @@ test.each([
   ["by its distinct id", lineOf("ada")],
   ["by one with characters that are escaped", lineOf('é"')],
   ["by one that is escaped without need", lineOf("ada").replace('"ada"', '"\\u0061da"')],
-])("an event is the person's %s", (_, line) => {
+])("finds a person's event %s", (_, line) => {
   const [before, behind] = [lineOf("bob", { properties: { digits: 1e21 } }), lineOf("eve")];
   expect(cut([before, line, behind])).toEqual({
     ...{ erased: 1, kept: 2, doubtful: 0, lines: [before, behind] },
   });
 });
 
-/** What stays of a line of "bob" that named somebody: the value is the event's own id. */
+/** The rest of a line of "bob" that named another id: the value is the event's own id. */
 function withOwnId(line: string): string {
   return line.replace(
     /("(?:\$anon_distinct_id|(?:\\u0061|a)lias)":)(?:"(?:ada|x{300})"|\{"n":1\}|\d{20})/,
@@ -50,9 +50,9 @@ test.each([
   ["by one that makes no person", named("$identify", { $anon_distinct_id: "ada" }, false)],
   ["by a merge that makes no person", named("$merge_dangerously", { alias: "ada" }, false)],
   ["by a long id", named("$create_alias", { alias: "x".repeat(300) }, false)],
-  ["by an id that is no text", named("$create_alias", { alias: { n: 1 } })],
+  ["by an id that is not a string", named("$create_alias", { alias: { n: 1 } })],
   [
-    "by an id that is no text, without a person",
+    "by an id that is not a string, without a person",
     named("$create_alias", { alias: { n: 1 } }, false),
   ],
   [
@@ -68,23 +68,23 @@ test.each([
     named("$identify", { $anon_distinct_id: 1 }, false).replace('id":1', `id":${digits}`),
   ],
   [
-    "by a member that stands a second time",
+    "by a repeated member",
     named("$identify", { $anon_distinct_id: "ada" }, false).replace(
       '"ada"',
       '"ada","$anon_distinct_id":"x"',
     ),
   ],
-])("an event of another person stays without the id that it named %s", (_, line) => {
+])("removes only the id that another person's event named %s", (_, line) => {
   const [before, behind] = [lineOf("bob", { properties: { digits: 1e21 } }), lineOf("eve")];
   const { lines, ...counts } = cut([before, line, behind]);
   expect(counts).toEqual({ erased: 1, kept: 3, doubtful: 0 });
   expect(lines).toEqual([before, withOwnId(line), behind]);
   expect(lines[1]).not.toBe(line);
-  // So it is found no more.
+  // So it is no longer found.
   expect(cut(lines)).toMatchObject({ erased: 0 });
 });
 
-test("of an event on a group stays what it says of the group", () => {
+test("keeps the group's part of an event about a group", () => {
   const properties = {
     ...{
       $group_type: "company",
@@ -112,11 +112,11 @@ test.each([
   ["whose property has the id", lineOf("bob", { properties: { friend: "ada" } })],
   ["that names it in another way", named("seen", { alias: "ada" })],
   ["of another project", lineOf("ada").replace(`"${project}"`, '"other"')],
-])("an event %s is not", (_, line) => {
+])("keeps an event %s", (_, line) => {
   expect(cut([line], { isShared: true })).toMatchObject({ erased: 0, doubtful: 0 });
 });
 
-test("a line that nobody can read stays, and is told where it has the id", () => {
+test("keeps an unreadable line, and reports it if it contains the id", () => {
   const broken = ['{"distinct_id":"ada"', "{}", "", "nothing"];
   expect(cut([...broken, lineOf("ada")])).toEqual({
     ...{ erased: 1, kept: 3, doubtful: 1, lines: broken.filter((line) => line !== "") },

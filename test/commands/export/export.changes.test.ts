@@ -1,4 +1,4 @@
-// What happens to a stream and its server while an export is held up by a slow reader.
+// Changes of a stream and its server while a slow reader delays an export.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -36,7 +36,7 @@ async function heldUpExport() {
   return await heldUp(gateway.config, { project: projectId, lanes: ["historical"] });
 }
 
-test("a server that is restarted costs nothing", async () => {
+test("loses nothing when the server is restarted", async () => {
   const { running, lines, release } = await heldUpExport();
   await gateway.nats.restart();
   release();
@@ -44,7 +44,7 @@ test("a server that is restarted costs nothing", async () => {
   expect(lines().length).toBe(frames);
 });
 
-test("messages that leave the stream while it is read are told", async () => {
+test("reports messages that leave the stream while it is read", async () => {
   const { manager } = await connected();
   const { running, said, lines, release } = await heldUpExport();
   await manager.streams.purge(stream, { keep: 5 });
@@ -54,7 +54,7 @@ test("messages that leave the stream while it is read are told", async () => {
   expect(said.err).toMatch(/messages \d+ to \d+ left PENSTOCK_HISTORICAL_0 while it was read/);
 });
 
-test("an export ends where all that is left to read leaves the stream, and says so once", async () => {
+test("ends when all unread messages leave the stream, and reports that once", async () => {
   const { manager } = await connected();
   const { running, said, release } = await heldUpExport();
   await manager.streams.purge(stream);
@@ -63,12 +63,12 @@ test("an export ends where all that is left to read leaves the stream, and says 
   expect(said.err.match(/left PENSTOCK_HISTORICAL_0 while it was read/g)).toHaveLength(1);
 });
 
-test("a stream that is made anew while it is read ends the export", async () => {
+test("ends when a stream is recreated while it is read", async () => {
   const { manager } = await connected();
   const { running, release } = await heldUpExport();
   const { config } = await manager.streams.info(stream);
   await manager.streams.delete(stream);
-  // The gateway may have been quicker.
+  // The gateway may have been faster.
   await manager.streams.add(config);
   release();
   await expect(running).rejects.toThrow("is not the one that it was");

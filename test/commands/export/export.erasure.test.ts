@@ -1,4 +1,4 @@
-// What an erasure does to an export that is held up by a slow reader meanwhile.
+// An erasure while a slow reader delays an export.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { expect, test } from "vitest";
@@ -25,7 +25,7 @@ async function freshProject(): Promise<NatsConnection> {
   return connection;
 }
 
-/** How often each of the others is there, by how often that is: `{ 1: all }`. */
+/** How often each of the others is there, counted by frequency: `{ 1: all }`. */
 function timesOf(lines: readonly string[], isOther: (id: string) => boolean) {
   const times = new Map<string, number>();
   for (const line of lines) {
@@ -39,7 +39,7 @@ function timesOf(lines: readonly string[], isOther: (id: string) => boolean) {
 
 const isBob = (id: string) => id.startsWith("bob-");
 
-test("others' events are written once each, also where messages were written anew before", async () => {
+test("writes others' events once each, even if messages were rewritten before", async () => {
   const connection = await freshProject();
   const bobs = Array.from({ length: frames }, (_, nth) =>
     eventOf(`bob-${nth}`, { properties: { padding } }),
@@ -60,7 +60,7 @@ test("others' events are written once each, also where messages were written ane
   expect(timesOf((await exported(nats.url)).lines, () => true)).toEqual({ 1: frames });
 });
 
-test("an export ends where the last messages are erased, and nothing comes behind them", async () => {
+test("ends when the last messages are erased, and writes nothing after them", async () => {
   const connection = await freshProject();
   const some = (id: string) =>
     Array.from({ length: 40 }, () => frameOf([eventOf(id, { properties: { padding } })]));

@@ -22,7 +22,7 @@ afterAll(() => connection.close());
 const hourMs = 3_600_000;
 const hours = 40;
 
-/** One event an hour of its time of receipt, stored now: the range is not that of the storing. */
+/** One event an hour by time of receipt, stored now: the range is not by time of storage. */
 function frame(projectId: string, hour: number): TestFrame {
   const messageId = `${projectId}-${hour}`;
   const receivedAtMs = Date.now() - hour * hourMs;
@@ -65,7 +65,7 @@ function ids(lines: readonly string[]): unknown[] {
   });
 }
 
-test("a project's events are written as they are stored, and it ends", async () => {
+test("writes a project's events as they are stored, and ends", async () => {
   const { lines, err } = await exported({});
   const past = Array.from({ length: hours }, (_, hour) => `${alpha.id}-${hour}`);
   expect(ids(lines)).toEqual(["alpha first", "alpha last", ...past]);
@@ -74,7 +74,7 @@ test("a project's events are written as they are stored, and it ends", async () 
   expect(ids((await exported({ lanes: ["live"] })).lines)).toEqual(["alpha first", "alpha last"]);
 });
 
-test("a range is that of the times of receipt", async () => {
+test("applies the range to the times of receipt", async () => {
   const at = (hour: number) => new Date(Date.now() - hour * hourMs).toISOString();
   const middle = { lanes: ["historical"] as const, from: at(9.5), to: at(4.5) };
   const some = [5, 6, 7, 8, 9].map((hour) => `${alpha.id}-${hour}`);
@@ -84,7 +84,7 @@ test("a range is that of the times of receipt", async () => {
   expect(ids((await exported(today)).lines)).toEqual(newer);
 });
 
-test("what comes while it is exported is not waited for", async () => {
+test("does not wait for later events", async () => {
   const { context, said } = commandWorld();
   let isOver = false;
   const sending = (async () => {
@@ -99,7 +99,7 @@ test("what comes while it is exported is not waited for", async () => {
 test.each([
   ["gzip", gunzipSync],
   ["zstd", zstdDecompressSync],
-] as const)("a file may be compressed by %s, and appears whole", async (compress, unpack) => {
+] as const)("writes a file compressed by %s, which appears whole", async (compress, unpack) => {
   const folder = temporaryFolder();
   const out = path.join(folder, "events");
   const { lines } = await exported({ lanes: ["historical"] });
@@ -108,7 +108,7 @@ test.each([
   expect(readdirSync(folder)).toEqual(["events"]);
 });
 
-test("one that is interrupted leaves no file", async () => {
+test("leaves no file when interrupted", async () => {
   const folder = temporaryFolder();
   const out = path.join(folder, "events");
   const { context, stop } = commandWorld();
@@ -118,7 +118,7 @@ test("one that is interrupted leaves no file", async () => {
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test.each(formats)("two at a time into one %s file leave one of them whole", async (format) => {
+test.each(formats)("leaves one whole %s file when two write it concurrently", async (format) => {
   const folder = temporaryFolder();
   const [alone, both] = [path.join(folder, "alone"), path.join(folder, "both")];
   const into = async (out: string) => await exported({ lanes: ["historical"], out, format });
@@ -129,7 +129,7 @@ test.each(formats)("two at a time into one %s file leave one of them whole", asy
   expect(readdirSync(folder).sort()).toEqual(["alone", "both"]);
 });
 
-test("what cannot be meant is refused", async () => {
+test("refuses invalid arguments", async () => {
   await expect(exported({}, "nosuch")).rejects.toThrow(
     "export: there is no project nosuch; the projects are ",
   );
@@ -144,7 +144,7 @@ test("what cannot be meant is refused", async () => {
   await expect(exported(backwards)).rejects.toThrow("--from must be before --to");
 });
 
-test("what has left the stream is told", async () => {
+test("reports what has left the stream", async () => {
   const manager = await jetstreamManager(connection);
   await manager.streams.purge("PENSTOCK_HISTORICAL_0", { seq: 11 });
   const { lines, err } = await exported({ lanes: ["historical"] });
@@ -152,7 +152,7 @@ test("what has left the stream is told", async () => {
   expect(err).toContain("PENSTOCK_HISTORICAL_0 begins with message 11");
 });
 
-test("as one Parquet file they have the columns of a sink, and none is left out or put in", async () => {
+test("writes one Parquet file with a sink's columns, and no more or fewer events", async () => {
   const { key, id } = await gateway.project();
   await send(key, "first");
   const fromMs = Date.now() + 1;
@@ -182,7 +182,7 @@ test("as one Parquet file they have the columns of a sink, and none is left out 
   await expect(wrong({ out, compress: "gzip" })).rejects.toThrow(/takes no --compress/);
 });
 
-test("a file that is there is not replaced unasked", async () => {
+test("does not replace an existing file without a request", async () => {
   const folder = temporaryFolder();
   const out = path.join(folder, "events.ndjson");
   writeFileSync(out, "mine");
@@ -198,7 +198,7 @@ test("a file that is there is not replaced unasked", async () => {
   await expect(exported({ out: folder, force: true })).rejects.toThrow(/no plain file/);
 });
 
-test.each(formats)("nor is one that appears while %s is exported", async (format) => {
+test.each(formats)("does not replace a file that appears while %s is exported", async (format) => {
   const folder = temporaryFolder();
   const out = path.join(folder, "events");
   const running = exported({ out, format });
@@ -212,7 +212,7 @@ test.each(formats)("nor is one that appears while %s is exported", async (format
   expect(readFileSync(out, "utf8")).not.toBe("mine");
 });
 
-test("parts of an export to the same file that was killed are told, and left alone", async () => {
+test("reports parts of a killed export to the same file, and leaves them", async () => {
   const folder = temporaryFolder();
   const out = path.join(folder, "events.ndjson");
   const part = `${out}.${randomUUID()}.part`;

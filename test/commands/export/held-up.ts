@@ -1,4 +1,4 @@
-// An export that is held up by a slow reader, for what happens to its stream meanwhile.
+// An export delayed by a slow reader, for changes of its stream meanwhile.
 
 import { once } from "node:events";
 import { Writable } from "node:stream";
@@ -9,12 +9,12 @@ import { commandWorld } from "../../kit/command-context.ts";
 interface SlowExport {
   readonly running: Promise<void>;
   readonly said: { readonly err: string };
-  /** What was written. */
+  /** The written text. */
   readonly lines: () => string[];
   release(): void;
 }
 
-/** Runs until something is written, and then no further until it is released. */
+/** Runs until something is written, and pauses until it is released. */
 export async function heldUp(
   config: Config,
   options: ExportOptions & { readonly project: string },

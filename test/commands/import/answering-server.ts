@@ -1,4 +1,4 @@
-// Takes the requests of an import and says that all of them is stored, as a gateway does.
+// Accepts the requests of an import and answers that everything is stored, like a gateway.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -6,7 +6,7 @@ import { onTestFinished } from "vitest";
 
 interface AnsweringServer {
   readonly port: number;
-  /** `n` of each event that came, in order. */
+  /** `n` of each received event, in order. */
   readonly taken: number[];
   readonly bodies: string[];
 }
@@ -15,7 +15,7 @@ interface TakenBody {
   readonly batch: readonly { readonly properties: { readonly n: number } }[];
 }
 
-/** `more` is what an answer has beside; `before` is waited for before it is given. */
+/** `more` is added to an answer; `before` is awaited before it is sent. */
 export async function answeringServer(
   more: object = {},
   before: () => Promise<void> | void = () => {},

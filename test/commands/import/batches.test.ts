@@ -1,5 +1,5 @@
-// From the bytes of a file to the bodies of requests: which lines are sent as they stand, which
-// uuids the others get, what is told of lines that cannot be sent, and where an import goes on.
+// From the bytes of a file to the bodies of requests: which lines are sent unchanged, which uuids
+// the others get, which lines are reported, and where an import resumes.
 
 import { describe, expect, test } from "vitest";
 import { formatNamed } from "../../../src/commands/import/formats/detect.ts";
@@ -21,29 +21,29 @@ async function uuidsOf(text: string, options = {}): Promise<unknown[]> {
   return (await sentOf(text, options)).map((event) => event["uuid"]);
 }
 
-test("a line with a uuid is sent as it stands, byte by byte", async () => {
+test("sends a line with a uuid unchanged, byte by byte", async () => {
   const odd = `{ "event":"s\\u0065en" , "uuid":"${uuid}","distinct_id":1e2,"big":12345678901234567890}`;
   const { bodies } = await bodiesOf([`${odd}\r\n`]);
   const head = '{"api_key":"phc_test","historical_migration":true,"batch":[';
   expect(bodies[0]!.trimEnd()).toBe(`${head}${odd}]}`);
 });
 
-test("a raw carriage return between tokens is a blank", async () => {
+test("treats a raw carriage return between tokens as white space", async () => {
   const [event] = await sentOf('{\r"event":\r"a\\\\","uuid":"u"\r,"distinct_id":"\\""}\r\r\n');
   expect(event).toMatchObject({ event: "a\\", distinct_id: '"' });
 });
 
-test("a body is large enough for the gateway to know it again", async () => {
+test("makes a body large enough for the gateway to recognise it", async () => {
   const { bodies } = await bodiesOf([line({ uuid })]);
   expect(bodies[0]!.length + 1_024).toBeGreaterThan(524_288);
   const many = await bodiesOf([line({ uuid }).repeat(600)]);
   expect(many.bodies[0]).toMatch(/\]\}$/);
 });
 
-describe("a uuid for a line that has none", () => {
+describe("the uuid of a line without one", () => {
   const text = line({ n: 1 }) + line({ n: 2 }) + line({ n: 2 }) + line({ n: 3 });
 
-  test("is the same each time, however the bytes come and are sent", async () => {
+  test("is the same each time, however the bytes are split and sent", async () => {
     const once = await uuidsOf(text);
     expect(await uuidsOf(text)).toEqual(once);
     expect(await uuidsOf(text, { limits: { bytesMax: 150, linesMax: 2 } })).toEqual(once);
@@ -53,14 +53,14 @@ describe("a uuid for a line that has none", () => {
     ).toEqual(once);
   });
 
-  test("is another one for each of two equal lines", async () => {
+  test("differs for two equal lines", async () => {
     const uuids = await uuidsOf(text);
     expect(new Set(uuids).size).toBe(4);
     for (const one of uuids)
       expect(one).toMatch(/^[\da-f]{8}-[\da-f]{4}-8[\da-f]{3}-[89ab][\da-f]{3}-[\da-f]{12}$/);
   });
 
-  test("stays when lines are added, and is another one behind another line", async () => {
+  test("stays when lines are added, and differs after another line", async () => {
     const uuids = await uuidsOf(text);
     expect((await uuidsOf(text + line())).slice(0, 4)).toEqual(uuids);
     const others = await uuidsOf(line({ n: 0 }) + text);
@@ -71,17 +71,17 @@ describe("a uuid for a line that has none", () => {
     ["empty", { uuid: "" }],
     ["null", { uuid: null }],
     ["only in properties", { properties: { uuid } }],
-  ])("%s: it gets one", async (_, members) => {
+  ])("is created: %s", async (_, members) => {
     expect((await uuidsOf(line(members)))[0]).toMatch(/^[\da-f]{8}-[\da-f]{4}-8/);
   });
 
-  test("no UUID: it gets one, and that is told", async () => {
+  test("is created and reported for an invalid one", async () => {
     const { notes } = await bodiesOf([line({ uuid: "17" })]);
     expect(notes).toMatchObject([{ line: 1, code: "invalid_uuid", isStored: true }]);
     expect((await uuidsOf(line({ uuid: "17" })))[0]).toMatch(/^[\da-f]{8}-[\da-f]{4}-8/);
   });
 
-  test("is made of what names the event where it comes from, in every file", async () => {
+  test("is derived from the event's names at its source, in every file", async () => {
     const call = JSON.stringify({ type: "track", event: "a", userId: "u", messageId: "m-1" });
     const [one, two] = await uuidsOf(`${call}\n${call}\n`);
     const [other] = await uuidsOf(`${call.replace("m-1", "m-2")}\n`);
@@ -89,7 +89,7 @@ describe("a uuid for a line that has none", () => {
     expect(other).not.toBe(one);
   });
 
-  test("is the id that PostHog's API gives, whatever has the name `uuid` in it", async () => {
+  test("is the id from PostHog's API, whatever its `uuid` is", async () => {
     const own = { id: uuid, properties: { uuid: "nested", "x uuid": '"uuid"' } };
     expect(await uuidsOf(line(own))).toEqual([uuid]);
     expect(await uuidsOf(line({ ...own, uuid: null }))).toEqual([uuid]);
@@ -98,7 +98,7 @@ describe("a uuid for a line that has none", () => {
   });
 });
 
-describe("a line that cannot be sent is told, and its neighbours are sent", () => {
+describe("a line that cannot be sent is reported, and the others are sent", () => {
   test.each([
     ["no JSON", '{"event":"x",,}\n', "not_json"],
     ["half a line", '{"event":"x"\n', "not_json"],
@@ -128,7 +128,7 @@ describe("a line that cannot be sent is told, and its neighbours are sent", () =
     ["with nothing between", ""],
     ["with blanks between", " \t "],
     ["with what ends the batch", `],"batch":[`],
-  ])("two objects on a line, %s", async (of, between) => {
+  ])("reports two objects on a line, %s", async (of, between) => {
     const two = `${numbered(2).trim()}${between}${numbered(3)}`;
     const { bodies, lines, notes } = await bodiesOf([`${numbered(1)}${two}${numbered(4)}`]);
     const sent = JSON.parse(bodies[0]!).batch as Numbered[];
@@ -139,7 +139,7 @@ describe("a line that cannot be sent is told, and its neighbours are sent", () =
     expect(new Set(sent.map(({ uuid }) => uuid)).size).toBe(sent.length);
   });
 
-  test("an array of events on a line", async () => {
+  test("reports an array of events on a line", async () => {
     const array = `[${numbered(2).trim()},7,${numbered(3).trim()}]\n`;
     const { bodies, lines, notes } = await bodiesOf([`${numbered(1)}${array}${numbered(4)}`]);
     const sent = JSON.parse(bodies[0]!).batch as Numbered[];
@@ -182,7 +182,7 @@ describe("a line that cannot be sent is told, and its neighbours are sent", () =
     expect(lines).toEqual([[1, 3]]);
   });
 
-  test("bytes that are not UTF-8 are replaced, as the gateway does", async () => {
+  test("replaces bytes that are not UTF-8, as the gateway does", async () => {
     const text = Buffer.concat([
       Buffer.from(line({ n: "?" }).replace("?", "\u00e9"), "latin1"),
       Buffer.from(line()),
@@ -193,7 +193,7 @@ describe("a line that cannot be sent is told, and its neighbours are sent", () =
   });
 
   test.each(["posthog", "mixpanel", "segment", "amplitude"])(
-    "NaN and Infinity are null, as the gateway stores them: %s",
+    "converts NaN and Infinity to null, as the gateway does: %s",
     async (name) => {
       const event = { type: "track", event: "e", userId: "u", time: 1, event_type: "e" };
       const properties = { time: 1, n: 0 };
@@ -208,17 +208,17 @@ describe("a line that cannot be sent is told, and its neighbours are sent", () =
     },
   );
 
-  test("a byte order mark and blank lines are passed over", async () => {
+  test("skips a byte order mark and blank lines", async () => {
     const { lines, notes } = await bodiesOf([`\ufeff${line()}\n  \n${line().trim()}`]);
     expect([lines, notes]).toEqual([[[1, 4]], []]);
   });
 });
 
-describe("an import that goes on", () => {
+describe("an import that resumes", () => {
   const text = [1, 2, 3, 4, 5, 6].map((n) => line({ n })).join("\n");
   const limits = { bytesMax: 1e6, linesMax: 2 };
 
-  test.each([0, 1, 2])("sends the same bodies behind batch %i", async (index) => {
+  test.each([0, 1, 2])("sends the same bodies after batch %i", async (index) => {
     const whole = await bodiesOf([text], { limits });
     expect(whole.bodies.length).toBe(3);
     const rest = await bodiesOf([text], { limits, done: whole.done[index] });
@@ -226,7 +226,7 @@ describe("an import that goes on", () => {
     expect(rest.lines).toEqual(whole.lines.slice(index + 1));
   });
 
-  test("goes on where lines were added to the file", async () => {
+  test("continues if lines were added to the file", async () => {
     const { done } = await bodiesOf([text]);
     const { bodies } = await bodiesOf([`${text}${line({ n: 7 })}`], { done: done[0] });
     expect(bodies.map((body) => JSON.parse(body).batch[0].n)).toEqual([7]);
@@ -243,7 +243,7 @@ describe("an import that goes on", () => {
   });
 });
 
-test("a byte order mark is passed over wherever files were joined", async () => {
+test("skips a byte order mark wherever files were joined", async () => {
   const mark = "\ufeff";
   const sent = await sentOf(`${mark}${line({ uuid })}${mark}${line({ uuid })}`);
   expect(sent.length).toBe(2);

@@ -1,4 +1,4 @@
-// What an import would send for some text: the whole bodies, and what it says of lines.
+// The requests that an import would send for a text: the whole bodies, and its reports on lines.
 
 import type { LineNote } from "../../../src/commands/import/batch.ts";
 import { Batches, type BatchesOptions } from "../../../src/commands/import/batches.ts";
@@ -9,7 +9,7 @@ interface Bodies {
   /** The line of each event, body by body. */
   readonly lines: (readonly number[])[];
   readonly notes: LineNote[];
-  /** Of each batch: what tells the lines up to its last one. */
+  /** For each batch: the fingerprint of the lines up to its last one. */
   readonly done: { readonly lines: number; readonly fingerprint: string }[];
 }
 

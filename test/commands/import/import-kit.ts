@@ -11,13 +11,13 @@ import { commandWorld } from "../../kit/command-context.ts";
 interface Ran {
   readonly out: string;
   readonly err: string;
-  /** What the command was rejected with. */
+  /** The error of the command. */
   readonly error: (Error & { readonly exitCode?: number }) | undefined;
 }
 
 interface RunOptions {
   readonly stdin?: string;
-  /** Called with what tells the command to stop. */
+  /** Called with the function that stops the command. */
   readonly stopper?: (stop: AbortController) => void;
 }
 
@@ -39,7 +39,7 @@ export async function runImport(
   return { out: said.out, err: said.err, error };
 }
 
-/** A file in a folder of the test's own. */
+/** A file in a folder of the test. */
 export function fileWith(content: Buffer | string, name = "events.ndjson"): string {
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-test-import-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -48,7 +48,7 @@ export function fileWith(content: Buffer | string, name = "events.ndjson"): stri
   return file;
 }
 
-/** So many lines without a uuid; `n` counts them. */
+/** This many lines without a uuid; `n` counts them. */
 export function linesOf(count: number, members: object = {}): string {
   let text = "";
   for (let n = 0; n < count; n++) {

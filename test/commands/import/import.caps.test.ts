@@ -1,4 +1,4 @@
-// A gateway that takes less in one request than an import would send: it is sent in halves.
+// If a gateway accepts less in one request than an import sends, the import sends halves.
 
 import { expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
@@ -8,7 +8,7 @@ const gateway = await gatewayForFile({
   env: { PENSTOCK_BODY_BYTES_MAX: "65536", PENSTOCK_REQUEST_EVENTS_MAX: "100" },
 });
 
-test("halves, in order; a single event that is too much is told", async () => {
+test("sends halves in order, and reports a single event that is too large", async () => {
   const project = await gateway.project();
   const large = linesOf(1, { properties: { x: "x".repeat(70_000) } });
   const file = fileWith(linesOf(700) + large + linesOf(40));

@@ -1,4 +1,4 @@
-// A gateway whose frames are larger than they commonly are: it knows an import's requests again.
+// A gateway with larger frames than usual recognises an import's requests.
 
 import { expect, test } from "vitest";
 import { gatewayForFile } from "../../kit/for-file.ts";
@@ -7,7 +7,7 @@ import { fileWith, linesOf, runImport } from "./import-kit.ts";
 const gateway = await gatewayForFile({ env: { PENSTOCK_FRAME_BYTES_MAX: String(4 * 1_048_576) } });
 
 test.each([[50], [700]])(
-  "what is imported anew within two minutes is known, and not stored again: %d lines",
+  "recognises and does not store again what is imported again within two minutes: %d lines",
   async (lines) => {
     const project = await gateway.project();
     const file = fileWith(linesOf(lines));

@@ -1,5 +1,5 @@
-// An import that was killed while its last request was on its way, and whose file has grown since.
-// What it leaves is the state as it stood at that moment.
+// An import that was killed while its last request was in flight, and whose file has grown since.
+// The state is a copy from that moment.
 
 import { appendFileSync, copyFileSync, readFileSync } from "node:fs";
 import { expect, test } from "vitest";
@@ -11,7 +11,7 @@ const lines = (count: number): string[] => linesOf(count).split(/(?<=\n)/);
 test.each([
   ["the only one", 5],
   ["one of several", 50],
-])("the last request, %s, goes out again as it was, and then what is new", async (_, count) => {
+])("sends the last request, %s, again unchanged, and then the new lines", async (_, count) => {
   const all = lines(count + 3);
   const file = fileWith(all.slice(0, count).join(""));
   const state = `${file}.penstock-import`;
@@ -38,7 +38,7 @@ test.each([
 test.each([
   ["a blank line", "\n"],
   ["a line that is too long", `${JSON.stringify({ event: "e", x: "x".repeat(3_000) })}\n`],
-])("the last request goes out again as it was where %s follows it", async (_, between) => {
+])("sends the last request again unchanged if %s follows it", async (_, between) => {
   const all = lines(12);
   const file = fileWith(all.slice(0, 10).join(""));
   const state = `${file}.penstock-import`;
@@ -56,7 +56,7 @@ test.each([
   expect(bodies[1]).toBe(bodies[0]);
 });
 
-test("what was never answered binds the next run to no address", async () => {
+test("does not bind the next run to an address that never answered", async () => {
   const one = await answeringServer({}, () => copyFileSync(state, `${state}.then`));
   const other = await answeringServer();
   const file = fileWith(linesOf(5));

@@ -1,5 +1,5 @@
-// Where an import goes on: by its state, which knows the address, the key and the lines; and that
-// two imports do not share one.
+// An import resumes by its state, which has the address, the key and the lines. Two imports do not
+// share one.
 
 import {
   appendFileSync,
@@ -16,7 +16,7 @@ import { fileWith, linesOf, runImport } from "./import-kit.ts";
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, n) => n);
 
 describe("a state of another address or key", () => {
-  test("names of this host are one address, also with another end", async () => {
+  test("accepts names of this host as one address, even with another ending", async () => {
     const { port, taken } = await answeringServer();
     const file = fileWith(linesOf(5));
     await runImport(["--url", `http://127.0.0.1:${port}`, "--key", "k", file]);
@@ -26,7 +26,7 @@ describe("a state of another address or key", () => {
     expect(taken).toEqual(upTo(8));
   });
 
-  test("another key is refused, and --same-project goes on with it from then on", async () => {
+  test("rejects another key, and continues with it with --same-project from then on", async () => {
     const { port, taken } = await answeringServer();
     const url = `http://127.0.0.1:${port}`;
     const file = fileWith(linesOf(5));
@@ -45,7 +45,7 @@ describe("a state of another address or key", () => {
     expect(after.err).toContain("was imported before");
   });
 
-  test("another address is named", async () => {
+  test("names another address", async () => {
     const [one, other] = [await answeringServer(), await answeringServer()];
     const file = fileWith(linesOf(5));
     await runImport(["--url", `http://127.0.0.1:${one.port}`, "--key", "k", file]);
@@ -62,7 +62,7 @@ describe("a state of another address or key", () => {
     expect(other.taken).toEqual([]);
   });
 
-  test("is named without user and password, which may be others from then on", async () => {
+  test("names it without user and password, which may change from then on", async () => {
     const [one, other] = [await answeringServer(), await answeringServer()];
     const file = fileWith(linesOf(5));
     const url = (user: string, port: number) => `http://${user}@127.0.0.1:${port}`;
@@ -76,12 +76,12 @@ describe("a state of another address or key", () => {
   });
 });
 
-test("while one import has the state, another of the same file does not begin", async () => {
-  const { promise: beside, resolve } = Promise.withResolvers<void>();
+test("rejects another import of the same file while one has the state", async () => {
+  const { promise: released, resolve } = Promise.withResolvers<void>();
   const { promise: asked, resolve: hasAsked } = Promise.withResolvers<void>();
   const { port, taken } = await answeringServer({}, async () => {
     hasAsked();
-    await beside;
+    await released;
   });
   const file = fileWith(linesOf(5));
   const args = ["--url", `http://127.0.0.1:${port}`, "--key", "k", file];
@@ -95,7 +95,7 @@ test("while one import has the state, another of the same file does not begin", 
   expect(existsSync(`${file}.penstock-import.lock`)).toBe(false);
 });
 
-test("a state that can no longer be written ends the import a request later", async () => {
+test("ends the import one request after the state cannot be written", async () => {
   const file = fileWith(linesOf(100));
   let requests = 0;
   const { port } = await answeringServer({}, () => {
@@ -108,7 +108,7 @@ test("a state that can no longer be written ends the import a request later", as
   expect(requests).toBe(2);
 });
 
-test("a link that lies in the place of the next state is not followed", async () => {
+test("does not follow a link in the place of the next state", async () => {
   const { port } = await answeringServer();
   const file = fileWith(linesOf(5));
   symlinkSync(`${file}.other`, `${file}.penstock-import.new`);
@@ -117,7 +117,7 @@ test("a link that lies in the place of the next state is not followed", async ()
   expect(existsSync(`${file}.other`)).toBe(false);
 });
 
-test("a line that is only half written is told, and read again when it is whole", async () => {
+test("reports a half-written line, and reads it again when it is complete", async () => {
   const { port, taken } = await answeringServer();
   const [text, cut] = [linesOf(6), -30];
   const file = fileWith(text.slice(0, cut));
@@ -132,7 +132,7 @@ test("a line that is only half written is told, and read again when it is whole"
   expect(taken).toEqual(upTo(6));
 });
 
-test("a last line without a line feed is imported where it is whole", async () => {
+test("imports a complete last line without a line feed", async () => {
   const { port, taken } = await answeringServer();
   const file = fileWith(linesOf(3).trimEnd());
   const { out } = await runImport(["--url", `http://127.0.0.1:${port}`, "--key", "k", file]);
@@ -141,7 +141,7 @@ test("a last line without a line feed is imported where it is whole", async () =
 });
 
 test.each([[[null]], [["why"]], [[{ index: "0" }]], [[{ index: 0, code: 7 }]]])(
-  "an answer with errors that are no notes, %j: the import goes on",
+  "continues after an answer with malformed errors, %j",
   async (errors) => {
     const { port, taken } = await answeringServer({ errors, accepted: 3, dropped: 1 });
     const file = fileWith(linesOf(4));

@@ -1,5 +1,5 @@
-// An import that is told to stop: what is on its way is waited for and noted, and the next run goes
-// on behind it.
+// An import that is stopped: it waits for the request in flight and records it, and the next run
+// continues after it.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -10,7 +10,7 @@ interface TakenBatch {
   readonly batch: readonly { readonly properties: { readonly n: number } }[];
 }
 
-test("it waits for the answer it is owed, and goes on behind it the next time", async () => {
+test("waits for the pending answer, and continues after it the next time", async () => {
   const taken: number[] = [];
   let stopping: AbortController | undefined;
   const server = createServer((request, response) => {
@@ -21,7 +21,7 @@ test("it waits for the answer it is owed, and goes on behind it the next time", 
     request.on("end", () => {
       const { batch } = JSON.parse(body) as TakenBatch;
       taken.push(...batch.map(({ properties }) => properties.n));
-      // Told to stop before the second request is answered.
+      // Stopped before the second request is answered.
       if (taken.length > 50) stopping?.abort();
       response.end(JSON.stringify({ status: "Ok", accepted: batch.length, dropped: 0 }));
     });
@@ -46,7 +46,7 @@ test("it waits for the answer it is owed, and goes on behind it the next time", 
   expect(taken).toEqual([...Array(500).keys()]);
 });
 
-test("where the state cannot be noted nothing is sent, and another place is asked for", async () => {
+test("sends nothing if the state cannot be written, and asks for another place", async () => {
   let requests = 0;
   const server = createServer((_, response) => {
     requests++;

@@ -1,5 +1,5 @@
-// Files that are imported into a real gateway: what is stored, what is told, and that a second run
-// stores nothing again.
+// Files imported into a real gateway: the stored events, the reports, and that a second run stores
+// nothing again.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,14 +24,14 @@ function numbers(events: readonly StoredEvent[]): unknown[] {
   return events.map((event) => event.properties["n"]);
 }
 
-/** Each with zero bytes behind it, as blocks of a fixed size leave them. */
+/** Each followed by zero bytes, as in blocks of a fixed size. */
 function padded(...members: Buffer[]): Buffer {
   return Buffer.concat(members.flatMap((one) => [one, Buffer.alloc(3_000_000)]));
 }
 
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, n) => n);
 
-test("a file is stored as history, in its order, and a second run stores nothing", async () => {
+test("stores a file as history, in order, and nothing in a second run", async () => {
   const project = await gateway.project();
   const file = fileWith(linesOf(3_000));
   const first = await runImport([...to(project), "--batch-bytes", "50000", file]);
@@ -49,7 +49,7 @@ test("a file is stored as history, in its order, and a second run stores nothing
   expect((await stored(project)).length).toBe(3_000);
 });
 
-test("what is imported anew within two minutes is known, and not stored again", async () => {
+test("recognises and does not store again what is imported again within two minutes", async () => {
   const project = await gateway.project();
   const file = fileWith(linesOf(50));
   await runImport([...to(project), file]);
@@ -58,7 +58,7 @@ test("what is imported anew within two minutes is known, and not stored again", 
   expect(numbers(await stored(project))).toEqual(upTo(50));
 });
 
-test("lines that are added to a file are imported by the next run", async () => {
+test("imports added lines in the next run", async () => {
   const project = await gateway.project();
   const file = fileWith(linesOf(5));
   await runImport([...to(project), file]);
@@ -69,7 +69,7 @@ test("lines that are added to a file are imported by the next run", async () => 
   expect(numbers(await stored(project))).toEqual(upTo(8));
 });
 
-test("records come out as they were, in another project", async () => {
+test("imports records unchanged into another project", async () => {
   const [one, other] = [await gateway.project(), await gateway.project()];
   const batch = [
     { event: "$set", distinct_id: "u", timestamp: "2024-07-06T12:00:00.123Z", $set: { a: 1 } },
@@ -90,7 +90,7 @@ test("records come out as they were, in another project", async () => {
   expect((await stored(other)).map(kept)).toEqual(frame!.events.map(kept));
 });
 
-describe("what is not stored, or otherwise, is told with its line", () => {
+describe("lines that are not or differently stored are reported", () => {
   const good = linesOf(1).trim();
   const text = [
     good,
@@ -103,7 +103,7 @@ describe("what is not stored, or otherwise, is told with its line", () => {
     good,
     '{"event":7,"distinct_id":"u","timestamp":"2024-07-06T12:00:00Z"}',
   ].join("\n");
-  const told = [
+  const reports = [
     [2, "not stored: no_event"],
     [3, "stored: missing_alias"],
     [4, "stored: missing_timestamp"],
@@ -117,17 +117,17 @@ describe("what is not stored, or otherwise, is told with its line", () => {
     const file = fileWith(text);
     const { out, err, error } = await runImport([...to(project), "--format", "posthog", file]);
     expect(error).toMatchObject({ exitCode: 1, message: expect.stringContaining("--allow-loss") });
-    for (const [line, what] of told) expect(err).toContain(`${file}:${line}: ${what}`);
+    for (const [line, what] of reports) expect(err).toContain(`${file}:${line}: ${what}`);
     expect(out).toContain("4 events stored (2 with a warning), 5 not");
     expect(out).toContain("  not stored: 1 performance_event\n");
     expect(out).toMatch(/ {2}stored with a warning: .*1 missing_timestamp/);
     expect((await stored(project)).length).toBe(4);
   });
 
-  test("in a dry run, which stores nothing and ends as an import does", async () => {
+  test("in a dry run, which stores nothing and ends like an import", async () => {
     const file = fileWith(text);
     const { out, err, error } = await runImport(["--dry-run", "--format", "posthog", file]);
-    for (const [line, what] of told) expect(err).toContain(`${file}:${line}: ${what}`);
+    for (const [line, what] of reports) expect(err).toContain(`${file}:${line}: ${what}`);
     expect(err).toContain(`${file}:7: not stored: performance_event: `);
     expect(out).toContain("4 events would be stored (2 with a warning), 5 not");
     expect(out).toContain("\n  would not be stored: ");
@@ -137,9 +137,9 @@ describe("what is not stored, or otherwise, is told with its line", () => {
   });
 
   test.each([
-    ["lines that are left out", text, "lines not stored: 5, with a warning: 2"],
+    ["lines that are omitted", text, "lines not stored: 5, with a warning: 2"],
     ["wrong times", linesOf(2, { timestamp: "soon" }), "lines not stored: 0, with a warning: 2"],
-  ])("with --strict a dry run fails for %s", async (_, content, said) => {
+  ])("fails a dry run with --strict for %s", async (_, content, said) => {
     const { error } = await runImport([
       ...["--dry-run", "--strict", "--format", "posthog"],
       fileWith(content),
@@ -147,7 +147,7 @@ describe("what is not stored, or otherwise, is told with its line", () => {
     expect(error).toMatchObject({ exitCode: 1, message: expect.stringContaining(said) });
   });
 
-  test("with --strict an import stores what it can, and fails", async () => {
+  test("stores what it can with --strict, and fails", async () => {
     const project = await gateway.project();
     const file = fileWith(linesOf(2) + linesOf(1, { timestamp: "soon", uuid: "7" }));
     const { error, out } = await runImport([...to(project), "--strict", file]);
@@ -158,7 +158,7 @@ describe("what is not stored, or otherwise, is told with its line", () => {
     expect(clean.error).toBeUndefined();
   });
 
-  test("where an answer has more to say than it names, all are counted", async () => {
+  test("counts all reports if an answer lists only some", async () => {
     const project = await gateway.project();
     const nameless = linesOf(70, { event: "" });
     const file = fileWith(linesOf(10) + nameless + linesOf(30, { timestamp: "soon" }));
@@ -171,7 +171,7 @@ describe("what is not stored, or otherwise, is told with its line", () => {
     expect(err).not.toContain(`${file}:40: `);
   });
 
-  test("where all events of a request are in error", async () => {
+  test("reports requests whose events are all in error", async () => {
     const project = await gateway.project();
     const bad = linesOf(30, { properties: 7 });
     const { out } = await runImport([...to(project), "--batch-bytes", "500", fileWith(bad)]);
@@ -196,7 +196,7 @@ describe("compressed files", () => {
     expect(numbers(await stored(project))).toEqual([...upTo(4_000), ...upTo(10)]);
   });
 
-  test("the uuids are those of the plain file", async () => {
+  test("gives the uuids of the plain file", async () => {
     const [a, b] = [await gateway.project(), await gateway.project()];
     await runImport([...to(a), fileWith(one)]);
     await runImport([...to(b), "--gzip", fileWith(gzipSync(one))]);
@@ -207,7 +207,7 @@ describe("compressed files", () => {
   test.each([
     ["gzip", gzipSync(one).subarray(0, -2_000)],
     ["zstd", Buffer.concat([zstdCompressSync(two), zstdCompressSync(one).subarray(0, -2_000)])],
-  ])("%s that ends too early is stored as far as it goes, and fails", async (_, half) => {
+  ])("stores the beginning of truncated %s, and fails", async (_, half) => {
     const project = await gateway.project();
     const { out, error } = await runImport([
       ...to(project),
@@ -224,13 +224,13 @@ describe("compressed files", () => {
   test.each([
     ["a zip archive", Buffer.from("PK\u0003\u0004....")],
     ["Parquet", Buffer.from("PAR1....")],
-  ])("%s says what to do", async (what, content) => {
+  ])("explains what to do for %s", async (what, content) => {
     const { error } = await runImport(["--dry-run", fileWith(content)]);
     expect(error?.message).toContain(what.split(" ").at(-1));
   });
 });
 
-test("standard input, with a state of its own", async () => {
+test("imports standard input with its own state", async () => {
   const project = await gateway.project();
   const state = fileWith("", "state.json");
   const args = [...to(project), "--restart", "--state", state, "-"];
@@ -242,8 +242,8 @@ test("standard input, with a state of its own", async () => {
   expect(numbers(await stored(project))).toEqual(upTo(25));
 });
 
-describe("it does not begin, or ends and says why", () => {
-  test("another file, where some lines are done", async () => {
+describe("errors before or during an import", () => {
+  test("rejects another file after some lines are done", async () => {
     const project = await gateway.project();
     const file = fileWith(linesOf(5));
     await runImport([...to(project), file]);
@@ -253,7 +253,7 @@ describe("it does not begin, or ends and says why", () => {
     expect((await stored(project)).length).toBe(5);
   });
 
-  test("another project, by the state of the file", async () => {
+  test("rejects another project, by the state of the file", async () => {
     const [project, other] = [await gateway.project(), await gateway.project()];
     const file = fileWith(linesOf(5));
     await runImport([...to(project), file]);
@@ -261,7 +261,7 @@ describe("it does not begin, or ends and says why", () => {
     expect(error?.message).toContain("it used another key");
   });
 
-  test("a key that nobody has", async () => {
+  test("reports an unknown key", async () => {
     const file = fileWith(linesOf(5));
     const { error } = await runImport([...to({ key: "phc_nobody" }), file]);
     expect(error?.message).toContain(
@@ -270,7 +270,7 @@ describe("it does not begin, or ends and says why", () => {
     expect(error?.message).toContain("401 unknown_api_key");
   });
 
-  test("a 200 of no gateway: who gave it may have stored what it got", async () => {
+  test("reports a 200 of another server, which may have stored the events", async () => {
     const { port } = await answeringServer({ accepted: undefined });
     const file = fileWith(linesOf(5));
     const { error } = await runImport(["--url", `http://127.0.0.1:${port}`, "--key", "k", file]);
@@ -289,7 +289,7 @@ describe("it does not begin, or ends and says why", () => {
     expect(error).toMatchObject({ message: expect.stringContaining(said), exitCode: 2 });
   });
 
-  test("a file that is not there", async () => {
+  test("reports a missing file", async () => {
     const { error, out } = await runImport([...to({ key: "k" }), "/nowhere/events.ndjson"]);
     expect(error?.message).toBe("read /nowhere/events.ndjson: no such file");
     const folder = await runImport([...to({ key: "k" }), tmpdir()]);

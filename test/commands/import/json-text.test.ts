@@ -17,7 +17,7 @@ test.each([
     "-0.5",
     "1720267200",
   ],
-])("%s keeps its digits, alone, in an array and in an object", (number) => {
+])("keeps the digits of %s, alone, in an array and in an object", (number) => {
   expect(written(number)).toBe(number);
   expect(written(`[1,${number}]`)).toBe(`[1,${number}]`);
   expect(written(`{"a":{"b": ${number} },"c":"-0 12345678901234567"}`)).toBe(
@@ -25,7 +25,7 @@ test.each([
   );
 });
 
-test("decimals of any length keep their value and their digits", () => {
+test("keeps the value and digits of decimals of any length", () => {
   const digits = fc.stringMatching(/^[1-9]\d{0,25}$/);
   const decimal = fc.tuple(fc.boolean(), digits, fc.stringMatching(/^\d{0,25}[1-9]$/));
   fc.assert(
@@ -36,7 +36,7 @@ test("decimals of any length keep their value and their digits", () => {
   );
 });
 
-test("a text has the digits that it would have if each number were read by itself", () => {
+test("gives a text the digits of its numbers read one by one", () => {
   const whole = fc.stringMatching(/^-?(?:0|[1-9]\d{0,17})$/);
   const part = fc.stringMatching(/^(?:\.\d{1,18})?$/);
   const exponent = fc.stringMatching(/^(?:[eE][+-]?\d{1,3})?$/);
@@ -53,5 +53,5 @@ test("a text has the digits that it would have if each number were read by itsel
   );
 });
 
-/** As the numbers of lines have always been kept: with their digits. */
+/** Keeps the digits of numbers, as imports always have. */
 const isKept = /\d[\d.]{15}|[eE][+-]?\d{3}|-0(?:\.0*)?(?:[eE][+-]?\d+)?$/;

@@ -1,4 +1,4 @@
-// What an import says of how it gets on.
+// The progress output of an import.
 
 import { Writable } from "node:stream";
 import { expect, test } from "vitest";
@@ -24,7 +24,7 @@ function progressTo(isTerminal: boolean) {
   return { world, progress, at };
 }
 
-test("a line every five seconds, with the rate of the last ones and the time that is left", () => {
+test("prints a line every five seconds, with the recent rate and the remaining time", () => {
   const { world, progress, at } = progressTo(false);
   progress.begin(at(0));
   for (let second = 1; second <= 12; second++) progress.update(at(second));
@@ -34,7 +34,7 @@ test("a line every five seconds, with the rate of the last ones and the time tha
   );
 });
 
-test("on a terminal one line that is written anew, and others above it", () => {
+test("rewrites one line on a terminal, and prints others above it", () => {
   const { world, progress, at } = progressTo(true);
   progress.begin(at(0));
   progress.update(at(1));
@@ -51,4 +51,4 @@ test.each([
   [42, "42s"],
   [185, "3m 5s"],
   [7_800, "2h 10m"],
-])("%i seconds are %s", (seconds, text) => expect(durationText(seconds)).toBe(text));
+])("formats %i seconds as %s", (seconds, text) => expect(durationText(seconds)).toBe(text));

@@ -1,5 +1,5 @@
-// What an import does about answers that are none of a good day: it sends the same body again, for
-// as long as it takes, or as it was told to.
+// How an import handles failures: it sends the same body again, without end or for the configured
+// time.
 
 import type { Server, ServerResponse } from "node:http";
 import { createServer } from "node:http";
@@ -19,7 +19,7 @@ interface World {
   readonly atMs: number[];
 }
 
-/** Answers as it is told, one request after another; then as if stored. */
+/** Sends the given answers, one request after another; then as if stored. */
 async function gatewayThatSays(...script: Scripted[]): Promise<World> {
   const bodies: string[] = [];
   const atMs: number[] = [];
@@ -56,7 +56,7 @@ function senderTo(url: URL, options: Partial<ConstructorParameters<typeof Sender
 
 const body = Buffer.from("[1,2]");
 
-test("503, 429, a broken connection and a proxy's 502: sent again, the same body", async () => {
+test("sends the same body again after 503, 429, a broken connection and a proxy's 502", async () => {
   const { url, bodies, atMs } = await gatewayThatSays(
     { status: 503, headers: { "retry-after": "1" }, text: '{"code":"overloaded","detail":"Full"}' },
     "reset",
@@ -81,7 +81,7 @@ test("503, 429, a broken connection and a proxy's 502: sent again, the same body
 });
 
 test.each([["0"], ["Thu, 01 Jan 2015 00:00:00 GMT"]])(
-  "who asks for no pause (Retry-After: %s) is asked less and less often all the same",
+  "slows down even if the server asks for no pause (Retry-After: %s)",
   async (retryAfter) => {
     const away = { status: 503, headers: { "retry-after": retryAfter } };
     const { url, atMs } = await gatewayThatSays(away, away, away);
@@ -94,7 +94,7 @@ test.each([["0"], ["Thu, 01 Jan 2015 00:00:00 GMT"]])(
   },
 );
 
-test("it gives up after the time it was given", async () => {
+test("gives up after the given time", async () => {
   const { url } = await gatewayThatSays(...Array(50).fill({ status: 503 }));
   const { sender } = senderTo(url, { giveUpAfterMs: 1 });
   await expect(sender.send(body, 2)).rejects.toThrow("gave up after 0 s: 503");
@@ -103,7 +103,7 @@ test("it gives up after the time it was given", async () => {
 test.each([
   ["says for ever that it will answer", (response: ServerResponse) => response.writeProcessing()],
   ["sends its answer byte by byte", (response: ServerResponse) => response.write(" ")],
-])("a gateway that %s is asked again", async (_, trickle) => {
+])("retries a gateway that %s", async (_, trickle) => {
   const server = createServer((request, response) => {
     request.resume();
     const timer = setInterval(() => trickle(response), 20);
@@ -118,7 +118,7 @@ test.each([
   await expect(sender.send(body, 2)).rejects.toThrow(why);
 });
 
-test("told to stop, it does not wait out a pause", async () => {
+test("ends a pause at once when it is stopped", async () => {
   const { url } = await gatewayThatSays({ status: 503, headers: { "retry-after": "600" } });
   const stop = new AbortController();
   const { sender } = senderTo(url, { stop: stop.signal, trouble: () => stop.abort() });

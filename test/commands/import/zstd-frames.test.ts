@@ -1,4 +1,4 @@
-// Where Zstandard frames end, however the bytes come.
+// Finds the ends of Zstandard frames, however the bytes are split.
 
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
@@ -10,7 +10,7 @@ const frames = parts.flatMap((text) => [
   zstdCompressSync(Buffer.from(text)),
   zstdCompressSync(Buffer.from(text), checked),
 ]);
-/** Magic, length, content: to be passed over. */
+/** Magic, length, content of a skippable frame. */
 const skippable = Buffer.from([0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3]);
 const file = Buffer.concat([skippable, ...frames.slice(0, 5), skippable, ...frames.slice(5)]);
 
@@ -38,10 +38,13 @@ describe("every frame is found whole", () => {
   });
 });
 
-test.each([1, 5, 40, file.length - 1])("a file cut at byte %i ends within a frame", (at) => {
-  expect(framesIn([file.subarray(0, at)]).isBetween).toBe(false);
-});
+test.each([1, 5, 40, file.length - 1])(
+  "reports a file cut at byte %i as ending within a frame",
+  (at) => {
+    expect(framesIn([file.subarray(0, at)]).isBetween).toBe(false);
+  },
+);
 
-test("what is no frame is refused", () => {
+test("rejects what is not a frame", () => {
   expect(() => framesIn([frames[0]!, Buffer.from("no frame")])).toThrow("incorrect header check");
 });

@@ -4,7 +4,7 @@
 import { describe, expect, test } from "vitest";
 import { readConnectionNote } from "../../../src/platform/embedded/nats-config.ts";
 import { ended, isRunning, temporaryFolder } from "../../kit/processes.ts";
-import { startLoad, storedIds, type LoadResult, upOn } from "../../kit/up-process.ts";
+import { type LoadResult, startLoad, storedIds, upOn } from "../../kit/up-process.ts";
 
 const storedBefore = 2_000;
 
@@ -15,9 +15,9 @@ async function expectKept(dataDir: string, result: LoadResult): Promise<void> {
   expect([...counts].filter(([, count]) => count !== 1)).toEqual([]);
   expect([...result.refused].filter((id) => counts.has(id))).toEqual([]);
   // Further stored events can only be those without an answer.
-  expect([...counts.keys()].filter((id) => !result.stored.has(id) && !result.unknown.has(id))).toEqual(
-    [],
-  );
+  expect(
+    [...counts.keys()].filter((id) => !result.stored.has(id) && !result.unknown.has(id)),
+  ).toEqual([]);
   next.child.kill("SIGTERM");
   expect(await ended(next.child)).toBe(0);
 }

@@ -28,8 +28,7 @@ export const workerKilled: Scenario = {
         gateway.workers().includes(pid);
         await hold(pollMs)
       ) {
-        if (performance.now() > deadline)
-          throw new Error("kill a worker: it was not replaced");
+        if (performance.now() > deadline) throw new Error("kill a worker: it was not replaced");
       }
     }
   },

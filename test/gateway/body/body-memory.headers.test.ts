@@ -8,7 +8,12 @@ const MIB = 1_048_576;
 describe("a declared length alone reserves no memory", () => {
   test.each([
     ["the declared length, if it is small", 100, 500, 500],
-    ["four times the received bytes, if the declared length is large", 100_000, 1_000 * MIB, 400_000],
+    [
+      "four times the received bytes, if the declared length is large",
+      100_000,
+      1_000 * MIB,
+      400_000,
+    ],
     ["a minimum, if almost nothing has arrived", 1, 1_000 * MIB, 16_384],
     ["the declared length, near the end", 900_000, MIB, MIB],
     ["twice the received bytes, without a hint", MIB, undefined, 2 * MIB],
@@ -42,39 +47,36 @@ describe("a declared length alone reserves no memory", () => {
     ["the right hint", 50 * MIB],
     ["a hint that is too low", 9 * MIB],
     ["a hint that is too high", 500 * MIB],
-  ])(
-    "copies at most 4 MiB of a large body per turn, and keeps it whole: %s",
-    async (_, hint) => {
-      let turn = 0;
-      const copiedIn = new Map<number, number>();
-      const set = Uint8Array.prototype.set;
-      const spy = vi.spyOn(Uint8Array.prototype, "set").mockImplementation(function (
-        this: Uint8Array,
-        ...given
-      ) {
-        copiedIn.set(turn, (copiedIn.get(turn) ?? 0) + given[0].length);
-        set.apply(this, given);
-      });
-      onTestFinished(() => spy.mockRestore());
-      const nextTurn = async () => void turn++;
-      const memory = new BodyMemory();
-      const buffer = new BodyBuffer(memory, hint);
-      const piece = Buffer.alloc(MIB);
-      for (let n = 0; n < 50; n++) {
-        buffer.append(piece.fill(n + 1));
-        turn++;
-      }
-      expect(buffer.isInOnePiece).toBe(false);
-      await buffer.join(nextTurn);
-      const body = buffer.bytes();
-      expect(body.length).toBe(50 * MIB);
-      for (let n = 0; n < 50; n++)
-        expect([body[n * MIB], body[(n + 1) * MIB - 1]]).toEqual([n + 1, n + 1]);
-      expect(Math.max(...copiedIn.values())).toBeLessThanOrEqual(6 * MIB);
-      buffer.free();
-      expect([buffer.length, buffer.capacity]).toEqual([0, 0]);
-    },
-  );
+  ])("copies at most 4 MiB of a large body per turn, and keeps it whole: %s", async (_, hint) => {
+    let turn = 0;
+    const copiedIn = new Map<number, number>();
+    const set = Uint8Array.prototype.set;
+    const spy = vi.spyOn(Uint8Array.prototype, "set").mockImplementation(function (
+      this: Uint8Array,
+      ...given
+    ) {
+      copiedIn.set(turn, (copiedIn.get(turn) ?? 0) + given[0].length);
+      set.apply(this, given);
+    });
+    onTestFinished(() => spy.mockRestore());
+    const nextTurn = async () => void turn++;
+    const memory = new BodyMemory();
+    const buffer = new BodyBuffer(memory, hint);
+    const piece = Buffer.alloc(MIB);
+    for (let n = 0; n < 50; n++) {
+      buffer.append(piece.fill(n + 1));
+      turn++;
+    }
+    expect(buffer.isInOnePiece).toBe(false);
+    await buffer.join(nextTurn);
+    const body = buffer.bytes();
+    expect(body.length).toBe(50 * MIB);
+    for (let n = 0; n < 50; n++)
+      expect([body[n * MIB], body[(n + 1) * MIB - 1]]).toEqual([n + 1, n + 1]);
+    expect(Math.max(...copiedIn.values())).toBeLessThanOrEqual(6 * MIB);
+    buffer.free();
+    expect([buffer.length, buffer.capacity]).toEqual([0, 0]);
+  });
 
   test("grows a body of the default cap by small copies, without joining", () => {
     const buffer = new BodyBuffer(new BodyMemory(), 20 * MIB);

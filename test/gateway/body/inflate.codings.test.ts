@@ -177,20 +177,17 @@ describe("encoded bodies are inflated", () => {
     return Buffer.from(body).fill(0xff, body.length >> 1);
   }
 
-  test.each(padded)(
-    "ignores what follows %s: %s",
-    async (coding, _name, encode, more) => {
-      for (const inflater of [new Inflater(), undefined]) {
-        const server = await startTestServer({ inflater });
-        const wire = await connectTo(server);
-        for (const text of [small, noisy]) {
-          wire.write(post(Buffer.concat([encode(text), more]), { "Content-Encoding": coding }));
-          expect((await wire.reply()).status).toBe(200);
-          expect(server.taken.pop()!.text === text).toBe(true);
-        }
+  test.each(padded)("ignores what follows %s: %s", async (coding, _name, encode, more) => {
+    for (const inflater of [new Inflater(), undefined]) {
+      const server = await startTestServer({ inflater });
+      const wire = await connectTo(server);
+      for (const text of [small, noisy]) {
+        wire.write(post(Buffer.concat([encode(text), more]), { "Content-Encoding": coding }));
+        expect((await wire.reply()).status).toBe(200);
+        expect(server.taken.pop()!.text === text).toBe(true);
       }
-    },
-  );
+    }
+  });
 
   test("counts the bytes after a body against its limit", async () => {
     const server = await startTestServer();

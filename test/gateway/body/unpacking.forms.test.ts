@@ -377,7 +377,10 @@ describe("every form of a payload is read", () => {
       },
     });
     // What browsers report about themselves precedes the key, and every word is new.
-    const description = zlib.deflateRawSync(Buffer.from(manyEvents)).toString("base64").slice(0, 700);
+    const description = zlib
+      .deflateRawSync(Buffer.from(manyEvents))
+      .toString("base64")
+      .slice(0, 700);
     const events = Array.from({ length: 5_000 }, (_, n) => ({
       event: "e",
       properties: { description, token: "ka", n: n * 7_919 },

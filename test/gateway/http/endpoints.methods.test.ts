@@ -2,21 +2,24 @@ import { describe, expect, test } from "vitest";
 import { codeIn, connectTo, head, startTestServer, until } from "../../kit/http-server.ts";
 
 describe("the endpoints accept only POST", () => {
-  test.each(["PUT", "PATCH", "DELETE", "TRACE"])("answers %s on an endpoint 405", async (method) => {
-    const server = await startTestServer();
-    for (const path of ["/capture", "/capture/", "/batch", "/e/", "/i/v0/e"]) {
-      const wire = await connectTo(server);
-      wire.write(head({}, `${method} ${path}`));
-      const reply = await wire.reply();
-      expect([reply.status, codeIn(reply), reply.headers.get("allow")]).toEqual([
-        405,
-        "method_not_allowed",
-        "GET, POST, OPTIONS",
-      ]);
-      // The request does not state where it ends, so nothing after it is read.
-      expect(reply.headers.get("connection")).toBe("close");
-    }
-  });
+  test.each(["PUT", "PATCH", "DELETE", "TRACE"])(
+    "answers %s on an endpoint 405",
+    async (method) => {
+      const server = await startTestServer();
+      for (const path of ["/capture", "/capture/", "/batch", "/e/", "/i/v0/e"]) {
+        const wire = await connectTo(server);
+        wire.write(head({}, `${method} ${path}`));
+        const reply = await wire.reply();
+        expect([reply.status, codeIn(reply), reply.headers.get("allow")]).toEqual([
+          405,
+          "method_not_allowed",
+          "GET, POST, OPTIONS",
+        ]);
+        // The request does not state where it ends, so nothing after it is read.
+        expect(reply.headers.get("connection")).toBe("close");
+      }
+    },
+  );
 
   test("answers a HEAD without a body", async () => {
     const server = await startTestServer();

@@ -145,7 +145,10 @@ const codings: Record<string, FramingCase> = Object.fromEntries([
     { bytes: withHeaders(bytesOf, "Transfer-Encoding:"), allowed: [400] },
   ],
   ["both", { bytes: withHeaders(bytesOf, "Transfer-Encoding: chunked"), allowed: [400] }],
-  ["chunked and an empty length", { bytes: inChunks(sized(hex), "Content-Length:"), allowed: [400] }],
+  [
+    "chunked and an empty length",
+    { bytes: inChunks(sized(hex), "Content-Length:"), allowed: [400] },
+  ],
   ["chunked twice", { bytes: inChunks(sized(hex), "Transfer-Encoding: chunked"), allowed: [400] }],
 ]);
 
@@ -158,7 +161,10 @@ const chunks: Record<string, FramingCase> = {
     bytes: inChunks(sized((body) => `${hex(body)};`)),
     allowed: [],
   },
-  "a size with a letter beyond f": { bytes: inChunks(sized((body) => `${hex(body)}g`)), allowed: [] },
+  "a size with a letter beyond f": {
+    bytes: inChunks(sized((body) => `${hex(body)}g`)),
+    allowed: [],
+  },
   "a size with =": { bytes: inChunks(sized((body) => `=${hex(body)}`)), allowed: [] },
   "a size with <": { bytes: inChunks(sized((body) => `<${hex(body)}`)), allowed: [] },
   "an empty size as the end": {

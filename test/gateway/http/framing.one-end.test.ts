@@ -41,7 +41,9 @@ describe("a request ends in one place", () => {
     await expectUnharmed(target);
   });
 
-  test("answers an odd request on its own and closes its connection", { timeout: 120_000 }, async () => {
+  test("answers an odd request on its own and closes its connection", {
+    timeout: 120_000,
+  }, async () => {
     const target = await startTarget();
     const { port } = target;
     const cases = [...framingCases()].filter(([, { allowed }]) => allowed.length > 0);

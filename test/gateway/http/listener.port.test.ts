@@ -21,15 +21,12 @@ function another() {
 }
 
 describe("a port belongs to one gateway", () => {
-  test.each(["127.0.0.1", "0.0.0.0", "::"])(
-    "rejects a port in use, on %s",
-    async (host) => {
-      const { port } = await startTestServer();
-      await expect(another().listen(host, port)).rejects.toThrow(
-        `Cannot listen on ${host} port ${port}: the port is taken`,
-      );
-    },
-  );
+  test.each(["127.0.0.1", "0.0.0.0", "::"])("rejects a port in use, on %s", async (host) => {
+    const { port } = await startTestServer();
+    await expect(another().listen(host, port)).rejects.toThrow(
+      `Cannot listen on ${host} port ${port}: the port is taken`,
+    );
+  });
 
   test("does not share even a port chosen by number", async () => {
     const first = another();

@@ -244,19 +244,22 @@ describe("a 503 costs a project nothing", () => {
     expect(meter.counts).toMatchObject({ accepted: 10, dropped: 0 });
   });
 
-  test.each(sizes)("charges nothing for %s whose frame makes the publisher throw", async (_, padding) => {
-    leave(1);
-    takesFrames = false;
-    for (let tries = 1; tries <= 3; tries++) {
-      expect(await send(batchOf(10, padding))).toBe("threw");
+  test.each(sizes)(
+    "charges nothing for %s whose frame makes the publisher throw",
+    async (_, padding) => {
+      leave(1);
+      takesFrames = false;
+      for (let tries = 1; tries <= 3; tries++) {
+        expect(await send(batchOf(10, padding))).toBe("threw");
+        expect(underWayBytes).toBe(0);
+        // The request does not release a shared frame.
+        expect(discarded).toBe(padding < 60_000 ? 0 : tries);
+      }
+      takesFrames = true;
+      expect(await send(batchOf(10, padding))).toBe("stored");
       expect(underWayBytes).toBe(0);
-      // The request does not release a shared frame.
-      expect(discarded).toBe(padding < 60_000 ? 0 : tries);
-    }
-    takesFrames = true;
-    expect(await send(batchOf(10, padding))).toBe("stored");
-    expect(underWayBytes).toBe(0);
-  });
+    },
+  );
 
   test("charges a request whose events are all in error its bytes and one event, and counts them at once", async () => {
     leave(2);

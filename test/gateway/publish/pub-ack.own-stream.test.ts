@@ -48,11 +48,7 @@ const noAcks: [name: string, reply: string, failure: string][] = [
     '{"error":{"code":500,"err_code":10077,"description":"store is closed"},"stream":"$","seq":7}',
     "refused",
   ],
-  [
-    "an unknown error",
-    '{"error":{"code":500,"err_code":19999},"stream":"$","seq":7}',
-    "refused",
-  ],
+  ["an unknown error", '{"error":{"code":500,"err_code":19999},"stream":"$","seq":7}', "refused"],
   ["a list", "[7]", "malformed"],
   ["null", "null", "malformed"],
   ["a number", "7", "malformed"],

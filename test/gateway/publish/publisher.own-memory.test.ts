@@ -12,23 +12,26 @@ test.each([
   [3_000, 8_192],
   [30_000, 65_536 + 2_048],
   [240_000, 262_144 + 2_048],
-])("charges a line of %i bytes in memory for many at most %i bytes", async (lineBytes, bytesMax) => {
-  const rig = await startRig(server);
-  server.freeze();
-  const line = `${"x".repeat(lineBytes - 1)}\n`;
-  // As a large request allocates it, before it knows how many lines follow.
-  const sink = rig.publisher.ownFrame("live", projectOf("alpha"), 262_144);
-  sink.commit(sink.buffer.write(line, 0), 1);
-  const settled = new Promise((resolve) => {
-    const frameSettled = (outcome: string): void => resolve(outcome);
-    rig.publisher.submit(sink, "", { frameSettled }, performance.now() + 10_000);
-  });
-  await nextTurn();
-  expect(rig.admission.bytes).toBeGreaterThan(lineBytes + 1_000);
-  expect(rig.admission.bytes).toBeLessThanOrEqual(bytesMax + 2_048);
-  server.thaw();
+])(
+  "charges a line of %i bytes in memory for many at most %i bytes",
+  async (lineBytes, bytesMax) => {
+    const rig = await startRig(server);
+    server.freeze();
+    const line = `${"x".repeat(lineBytes - 1)}\n`;
+    // As a large request allocates it, before it knows how many lines follow.
+    const sink = rig.publisher.ownFrame("live", projectOf("alpha"), 262_144);
+    sink.commit(sink.buffer.write(line, 0), 1);
+    const settled = new Promise((resolve) => {
+      const frameSettled = (outcome: string): void => resolve(outcome);
+      rig.publisher.submit(sink, "", { frameSettled }, performance.now() + 10_000);
+    });
+    await nextTurn();
+    expect(rig.admission.bytes).toBeGreaterThan(lineBytes + 1_000);
+    expect(rig.admission.bytes).toBeLessThanOrEqual(bytesMax + 2_048);
+    server.thaw();
 
-  expect(await settled).toBe(stored.outcome);
-  expect((await rig.stored("live")).map(({ lines }) => lines)).toEqual([[line.trim()]]);
-  await rig.close();
-});
+    expect(await settled).toBe(stored.outcome);
+    expect((await rig.stored("live")).map(({ lines }) => lines)).toEqual([[line.trim()]]);
+    await rig.close();
+  },
+);

@@ -34,14 +34,17 @@ const packings: [string, (json: string) => Body][] = [
   ["JSON in a form", (json) => `data=${encodeURIComponent(json)}&ver=1`],
 ];
 
-test.each(packings)("%s: is the same at another time, but not for another person", async (_, pack) => {
-  const at = (time: string, id = "ada") =>
-    pack(
-      `{"token":"phc_x","distinct_id":"${id}","groups":{}, "sent_at" : "${time}","$sent_at":""}`,
-    );
-  expect(await isKeptFor({ body: at("one") }, { body: at("12") })).toBe(true);
-  expect(await isKeptFor({ body: at("one") }, { body: at("one", "bob") })).toBe(false);
-});
+test.each(packings)(
+  "%s: is the same at another time, but not for another person",
+  async (_, pack) => {
+    const at = (time: string, id = "ada") =>
+      pack(
+        `{"token":"phc_x","distinct_id":"${id}","groups":{}, "sent_at" : "${time}","$sent_at":""}`,
+      );
+    expect(await isKeptFor({ body: at("one") }, { body: at("12") })).toBe(true);
+    expect(await isKeptFor({ body: at("one") }, { body: at("one", "bob") })).toBe(false);
+  },
+);
 
 const ofEvil = (json: string) => `${form(json)}&${form(flagsBody("evil"))}`;
 test.each([

@@ -26,7 +26,7 @@ describe("addresses are recorded as text", () => {
     expect(textOf(...bytes)).toBe(text);
   });
 
-  test("any IPv6 address is the text that a URL parser makes of it", () => {
+  test("formats any IPv6 address as a URL parser does", () => {
     const sparse = fc.oneof(
       { weight: 2, arbitrary: fc.constant(0) },
       { weight: 1, arbitrary: fc.nat(255) },
@@ -48,7 +48,7 @@ describe("addresses are recorded as text", () => {
     ["127.0.0.1", true, "127.0.0.1"],
     ["::", true, "127.0.0.1"],
     ["127.0.0.1", false, ""],
-  ])("a client of a server on %s with addresses recorded: %s", async (host, recordIp, text) => {
+  ])("records a client of a server on %s with addresses: %s", async (host, recordIp, text) => {
     const server = await startTestServer({ host, recordIp });
     const wire = await connectTo(server);
     wire.write(post("{}", { "X-Forwarded-For": "6.6.6.6" }));

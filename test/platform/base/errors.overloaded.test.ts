@@ -1,4 +1,4 @@
-// The table of errors names every cause for which the code answers `overloaded`.
+// The table of errors lists every cause of the answer `overloaded`.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -8,7 +8,7 @@ import { errorTable } from "../../../src/platform/base/errors.ts";
 
 const root = path.resolve(import.meta.dirname, "../../..");
 
-/** A part of what the table says, by the detail that a client hears. */
+/** Text of the table, by the detail in the answer. */
 const causes: Record<string, string> = {
   "No room for the body": "the budget of bytes in flight is used up",
   "No room to decompress the body": "the budget of bytes in flight is used up",

@@ -1,4 +1,4 @@
-// What the meter grants is what the texts say.
+// The meter's allowance matches the texts.
 
 import { expect, test } from "vitest";
 import { Meter } from "../../../src/gateway/projects/quota/meter.ts";
@@ -7,7 +7,7 @@ import { expansionBytesAMinute, expansionText } from "../../../src/platform/base
 import { settings } from "../../../src/platform/settings/config.ts";
 import { costOf, waitMsOf } from "../../kit/cost-of.ts";
 
-test("a project has so many bytes a minute, and no more at once", () => {
+test("gives a project this many bytes a minute, and no more at once", () => {
   let monotonicMs = 0;
   const meter = new Meter(() => monotonicMs);
   const waitMs = (expansion: number) => waitMsOf(meter, costOf(1, 1, expansion));
@@ -18,7 +18,7 @@ test("a project has so many bytes a minute, and no more at once", () => {
   expect(waitMs(expansionBytesAMinute)).toBe(0);
 });
 
-test("texts name that number, and do not type it", () => {
+test("is named in texts by reference, not by a typed number", () => {
   expect(expansionText).toBe("64 MiB");
   for (const text of [
     errorTable.expands_too_far.when,

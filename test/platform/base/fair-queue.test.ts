@@ -1,5 +1,5 @@
-// Who gets a slot next: works of so many bytes, ten a step, on a clock and in slots that the test
-// moves.
+// Who gets a slot next: works of a number of bytes, ten per step, on a clock and in slots that the
+// test controls.
 
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { FairQueue, type QueuedWork } from "../../../src/platform/base/fair-queue.ts";
@@ -19,7 +19,7 @@ interface Limits {
 }
 
 /**
- * Notes the names of works as they get a slot, with `!` if that ends them, and with `?` those that
+ * Records the names of works as they get a slot, with `!` if that ends them, and with `?` if they
  * are late.
  */
 function queueOf({ slots = 1, mayRun = () => true, ...limits }: Limits = {}) {
@@ -67,21 +67,21 @@ function queueOf({ slots = 1, mayRun = () => true, ...limits }: Limits = {}) {
   };
 }
 
-describe("slots go round", () => {
+describe("slots are shared fairly", () => {
   test("groups take turns, however much one of them sends", async () => {
     const { add, drain } = queueOf();
     for (const name of ["a1", "a2", "a3"]) add(name, { bytesLeft: 30 });
     add("b", { group: "b", bytesLeft: 30 });
     add("c", { group: "c" });
     const turns = (await drain()).split(" ");
-    // Each third turn at most is one of the group that sends most, until the others are done.
+    // At most each third turn is of the group that sends most, until the others are done.
     expect(turns.filter((name) => name.startsWith("b"))).toEqual(["b", "b", "b!"]);
     expect(turns.indexOf("c!")).toBeLessThan(4);
     expect(turns.indexOf("b!")).toBeLessThan(8);
     expect(turns.slice(-6)).toEqual(expect.arrayContaining(["a2!", "a3!"]));
   });
 
-  test("the work with the lowest rank goes first, also one that comes between two steps", async () => {
+  test("the work with the lowest rank goes first, even if it arrives between two steps", async () => {
     const { add, endStep, said, drain } = queueOf();
     add("long", { bytesLeft: 1_000 });
     add("longer", { bytesLeft: 2_000 });
@@ -108,7 +108,7 @@ describe("slots go round", () => {
     expect(said()).toBe("a!");
   });
 
-  test("a group has only so many slots, and others have the rest", () => {
+  test("a group has a limited number of slots, and others have the rest", () => {
     const { add, said } = queueOf({ slots: 3, groupBegunMax: 2 });
     for (const name of ["a1", "a2", "a3"]) add(name);
     expect(said()).toBe("a1! a2!");
@@ -116,7 +116,7 @@ describe("slots go round", () => {
     expect(said()).toBe("b!");
   });
 
-  test("a work that may not run is passed over until it may", async () => {
+  test("a work that may not run is skipped until it may", async () => {
     let isBarred = true;
     const { add, endStep, said } = queueOf({ mayRun: ({ group }) => group !== "x" || !isBarred });
     add("x", { group: "x" });
@@ -128,7 +128,7 @@ describe("slots go round", () => {
     expect(said()).toBe("x!");
   });
 
-  test("a work that turns out to be of a full group loses its slot to one that waits", async () => {
+  test("a work that turns out to belong to a full group loses its slot to a waiting one", async () => {
     const { queue, add, said } = queueOf({ slots: 3, groupBegunMax: 2 });
     for (const name of ["a1", "a2"]) add(name);
     const found = add("found", { group: "unknown" });
@@ -141,7 +141,7 @@ describe("slots go round", () => {
     expect(queue.running.size).toBe(3);
   });
 
-  test("a work that turns out to be of another group keeps its slot, and counts in that group", async () => {
+  test("a work that turns out to belong to another group keeps its slot, and counts in that group", async () => {
     const { queue, add, said } = queueOf({ slots: 3, groupBegunMax: 2 });
     const found = add("found", { group: "unknown" });
     add("a1");
@@ -154,7 +154,7 @@ describe("slots go round", () => {
 });
 
 describe("a deadline", () => {
-  test("ends the wait of its work and no other's, begun or not", async () => {
+  test("ends only the wait of its own work, begun or not", async () => {
     const { add, endStep, said } = queueOf();
     add("a", { inMs: 100, bytesLeft: 1_000 });
     add("b", { group: "b", inMs: 200, bytesLeft: 1_000 });
@@ -167,12 +167,12 @@ describe("a deadline", () => {
     expect(said()).toBe("a?");
     vi.advanceTimersByTime(200);
     expect(said()).toBe("");
-    // It was at work at its deadline.
+    // It was running at its deadline.
     await endStep();
     expect(said()).toBe("b? c!");
   });
 
-  test("counts for a work whose turn comes after it, before the timer", () => {
+  test("counts for a work whose turn is after it, before the timer", () => {
     const { add, said } = queueOf();
     add("late", { inMs: 0 });
     add("next");
@@ -180,7 +180,7 @@ describe("a deadline", () => {
   });
 });
 
-test("a work that rests leaves its slot, but not its place in its group, and goes on first", async () => {
+test("a resting work frees its slot, but keeps its position in its group, and continues first", async () => {
   const begun = new Set<Work>();
   const { queue, add, said } = queueOf({
     ...{ slots: 2, groupBegunMax: 2 },
@@ -206,7 +206,7 @@ test("a work that rests leaves its slot, but not its place in its group, and goe
   expect(said()).toBe("a3");
 });
 
-test("a work whose run throws leaves its slot to the next", async () => {
+test("a work whose run throws passes its slot to the next", async () => {
   const { queue, add, said } = queueOf();
   const bug = {
     ...{ group: "a", bytesLeft: stepBytes, deadlineMs: 1_000, late: () => {} },
@@ -221,7 +221,7 @@ test("a work whose run throws leaves its slot to the next", async () => {
 });
 
 test.each(["of one group", "of a group each"])(
-  "900 works %s are asked a few times each, until all have had their slot",
+  "checks 900 works %s a few times each, until all have had their slot",
   async (which) => {
     let asked = 0;
     const { add, drain } = queueOf({
@@ -236,7 +236,7 @@ test.each(["of one group", "of a group each"])(
   },
 );
 
-test("a work that leaves is passed over, in any state and any number of times", async () => {
+test("a work that leaves is skipped, in any state and any number of times", async () => {
   const { queue, add, said, drain } = queueOf();
   const [first, second, third] = [
     add("1", { bytesLeft: 50 }),
@@ -247,7 +247,7 @@ test("a work that leaves is passed over, in any state and any number of times", 
   queue.leave(second);
   queue.leave(first);
   queue.leave(first);
-  // The caller must not find that others have begun meanwhile.
+  // The caller must not find that others have started meanwhile.
   expect(said()).toBe("1");
   await Promise.resolve();
   expect(said()).toBe("3");

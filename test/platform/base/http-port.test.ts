@@ -1,4 +1,4 @@
-// What one caller can make a port hold: a request, for a time, however it is sent.
+// Limits on what one client can make a port hold: one request, for a limited time.
 
 import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -29,8 +29,8 @@ function get(path: string, head = "Host: 127.0.0.1\r\n"): string {
 test.each([
   ["plain", ""],
   ["with a body that waits for a word", "Expect: 100-continue\r\nContent-Length: 1\r\n"],
-  ["with an expectation that nobody knows", "Expect: nothing\r\n"],
-])("what is sent ahead of an answer ends the connection: %s", async (_what, head) => {
+  ["with an unknown expectation", "Expect: nothing\r\n"],
+])("closes the connection on pipelined data: %s", async (_what, head) => {
   const gone = Promise.withResolvers<void>();
   const paths: (string | undefined)[] = [];
   const socket = await connectedTo(({ url }, response) => {
@@ -42,13 +42,13 @@ test.each([
   expect(paths).toEqual(["/held"]);
 });
 
-test("so does what is sent ahead without a host", async () => {
+test("closes it on pipelined data without a host too", async () => {
   const socket = await connectedTo(() => {});
   socket.resume().write(get("/held") + get("/ahead", "").repeat(300));
   await once(socket, "close");
 });
 
-test("requests one after another share a connection, also those after large answers", async () => {
+test("serves requests one after another on a connection, even after large answers", async () => {
   const socket = await connectedTo(({ url }, response) => {
     const body = "x".repeat(Number(url?.slice(1)));
     response.end(body);
@@ -66,7 +66,7 @@ test("requests one after another share a connection, also those after large answ
   }
 });
 
-test("a request without a host is refused, where HTTP has hosts", async () => {
+test("rejects a request without a host if HTTP requires one", async () => {
   const answered: Answer = (_request, response) => void response.end("yes");
   for (const [version, status] of [
     ["1.1", 400],
@@ -79,7 +79,7 @@ test("a request without a host is refused, where HTTP has hosts", async () => {
   }
 });
 
-test("a request whose head does not come is given up soon after its time", async () => {
+test("drops a request soon after its time if its head does not arrive", async () => {
   const socket = await connectedTo(() => {}, 200);
   socket.resume().write("GET / HTTP/1.1\r\nHost: 127.");
   await once(socket, "close");

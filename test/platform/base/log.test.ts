@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createLog } from "../../../src/platform/base/log.ts";
 
-test("logs are JSON lines: a line is JSON with level, ISO time and message; lines below the level are dropped", () => {
+test("logs JSON lines with level, ISO time and message, and drops lines below the level", () => {
   const lines: string[] = [];
   const log = createLog("warn", { write: (line) => void lines.push(line) });
   log.info({}, "not shown");

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { MemoryPool } from "../../../src/platform/base/memory-pool.ts";
 
-describe("blocks of memory are used again", () => {
-  test("of one size alone where none may be wasted", () => {
+describe("blocks of memory are reused", () => {
+  test("only for the same size if none may be wasted", () => {
     const pool = new MemoryPool({
       keptBytesMax: 1_000,
       full: "drop_smallest",
@@ -19,7 +19,7 @@ describe("blocks of memory are used again", () => {
     expect(pool.keptBytes).toBe(0);
   });
 
-  test("also where there are many sizes, the smallest that fits before others", () => {
+  test("also with many sizes, the smallest that fits first", () => {
     const pool = new MemoryPool({
       keptBytesMax: 100_000,
       full: "drop_smallest",
@@ -30,13 +30,13 @@ describe("blocks of memory are used again", () => {
     for (const size of sizes) pool.give(Buffer.allocUnsafeSlow(size));
     for (let size = 199; size >= 100; size--) expect(pool.take(size).length).toBe(size);
     expect(pool.keptBytes).toBe(0);
-    // All sizes are known and empty now: a new one is kept as any.
+    // All sizes are known and empty now: a new one is stored like any other.
     const block = pool.take(1_000);
     pool.give(block);
     expect(pool.take(250)).toBe(block);
   });
 
-  test("a full pool drops its smallest blocks, or refuses what does not fit, as it is told", () => {
+  test("a full pool drops its smallest blocks, or rejects what does not fit, as configured", () => {
     const options = { keptBytesMax: 1_000, idleMs: 1_000, wasteFactor: 1 };
     const given = [100, 800, 300].map((size) => Buffer.allocUnsafeSlow(size));
     const refusing = new MemoryPool({ ...options, full: "refuse" });

@@ -1,9 +1,9 @@
-// A window of time lets so much through, and the next one as much again.
+// Each time window admits a fixed amount.
 
 import { expect, test } from "vitest";
 import { RateWindow } from "../../../src/platform/base/rate-window.ts";
 
-test("what was spent is there again when the window is over, and not before", () => {
+test("restores what was spent when the window is over, and not before", () => {
   let nowMs = 5_000;
   const window = new RateWindow({ max: 3, monotonicMs: () => nowMs });
   window.spend(1);
@@ -15,7 +15,7 @@ test("what was spent is there again when the window is over, and not before", ()
   expect([window.left, window.isSpent]).toEqual([3, false]);
 });
 
-test("more may be spent than is left, and is not taken from the next window", () => {
+test("lets more be spent than is left, and does not take that from the next window", () => {
   let nowMs = 0;
   const window = new RateWindow({ max: 3, windowMs: 10, monotonicMs: () => nowMs });
   window.spend(8);

@@ -1,9 +1,9 @@
-// What is remembered of failed requests stands for one retry each, for two minutes, and is bounded.
+// Records of failed requests allow one retry each, last for two minutes, and are limited.
 
 import { expect, test } from "vitest";
 import { RetryMemory } from "../../../src/platform/base/retry-memory.ts";
 
-test("gives out each value of a key once, the oldest first", () => {
+test("returns each value of a key once, the oldest first", () => {
   const memory = new RetryMemory<number>(() => 0);
   expect(memory.isEmpty).toBe(true);
   memory.remember("a", 1);
@@ -15,7 +15,7 @@ test("gives out each value of a key once, the oldest first", () => {
   expect(memory.isEmpty).toBe(true);
 });
 
-test("forgets a value after two minutes, also beside a newer one of its key", () => {
+test("forgets a value after two minutes, even if its key has a newer one", () => {
   let now = 0;
   const memory = new RetryMemory<number>(() => now);
   memory.remember("a", 1);
@@ -29,7 +29,7 @@ test("forgets a value after two minutes, also beside a newer one of its key", ()
   expect(memory.take("b")).toBeUndefined();
 });
 
-test("forgets the oldest values beyond 16,384, also those of one key", () => {
+test("forgets the oldest values beyond 16,384, including those of one key", () => {
   const memory = new RetryMemory<number>(() => 0);
   for (let value = 0; value < 16_386; value++) memory.remember("a", value);
   expect(memory.take("a")).toBe(2);

@@ -1,5 +1,4 @@
-// What is tried again: until it succeeds, until nothing can cure it, or until it is told to stop;
-// and how much of it the log hears.
+// Retries: until success, an incurable error, or an abort; and how much of it is logged.
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import {
@@ -21,7 +20,7 @@ function explain(error: unknown) {
   return { fields: {}, message: (error as Error).message };
 }
 
-test("work is tried until it succeeds, and the first failure is said", async () => {
+test("tries work until it succeeds, and logs the first failure", async () => {
   let tries = 0;
   const work = () => (++tries < 4 ? Promise.reject(new Error(`try ${tries}`)) : Promise.resolve(7));
   const warning = new SparseWarning(log, 5_000);
@@ -29,7 +28,7 @@ test("work is tried until it succeeds, and the first failure is said", async () 
   expect([tries, said]).toEqual([4, ["try 1"]]);
 });
 
-test("a warning is said again after its interval, not before", () => {
+test("repeats a warning after its interval, not before", () => {
   const warning = new SparseWarning(log, 5_000);
   warning.warn({}, "first");
   vi.advanceTimersByTime(4_999);
@@ -39,7 +38,7 @@ test("a warning is said again after its interval, not before", () => {
   expect(said).toEqual(["first", "second"]);
 });
 
-test("what no further attempt can cure ends it", async () => {
+test("ends at an error that no further attempt can cure", async () => {
   let tries = 0;
   const work = () => Promise.reject(++tries === 1 ? new Error("passes") : new TypeError("stays"));
   const warning = new SparseWarning(log, 0);
@@ -47,7 +46,7 @@ test("what no further attempt can cure ends it", async () => {
   expect([tries, said]).toEqual([2, ["passes"]]);
 });
 
-test("an abort ends it with the signal's reason, before a try and in a pause", async () => {
+test("ends with the signal's reason when aborted, before a try and in a pause", async () => {
   const options = { pauseMs: 3_600_000, warning: new SparseWarning(log, 0), explain };
   const stopping = new AbortController();
   const work = () => {
@@ -63,17 +62,17 @@ test("an abort ends it with the signal's reason, before a try and in a pause", a
   expect(never).not.toHaveBeenCalled();
 });
 
-test("a pause ends without an error when it is aborted", async () => {
+test("ends a pause without an error when it is aborted", async () => {
   const stopping = new AbortController();
   setImmediate(() => stopping.abort());
   await pauseUntilAborted(3_600_000, stopping.signal);
   await pauseUntilAborted(3_600_000, stopping.signal);
 });
 
-test("pauses double up to their longest, and begin anew after a long run alone", async () => {
+test("doubles pauses up to their maximum, and starts again only after a long run", async () => {
   const stopping = new AbortController();
   const pauses: [number, string | undefined][] = [];
-  // Whether each run is a long one, and whether it fails.
+  // Whether each run is long, and whether it fails.
   const runs = ["short", "short", "short", "long", "long failed", "short"];
   await restartLoop(
     async () => {
@@ -102,7 +101,7 @@ test("pauses double up to their longest, and begin anew after a long run alone",
   ]);
 });
 
-test("a run that ends after the abort is not told, and none follows", async () => {
+test("does not report a run that ends after the abort, and starts no other", async () => {
   const stopping = new AbortController();
   const ended = vi.fn();
   const run = vi.fn(async () => stopping.abort());

@@ -1,4 +1,4 @@
-// A request that is answered with a switch of protocols is a failed one, wherever we send it.
+// An answer that switches protocols counts as a failure, for every request that Penstock sends.
 
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
@@ -15,13 +15,13 @@ const switched = /101 Switching Protocols/;
 
 interface SwitchingServer {
   readonly url: string;
-  /** What it answers from now on; undefined: 101. */
+  /** The answer from now on; undefined: 101. */
   answer: string | undefined;
 }
 
 const switching = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\nhi";
 
-/** Answers every request with a switch of protocols that nobody asked for. */
+/** Answers every request with an unrequested switch of protocols. */
 async function startSwitchingServer(): Promise<SwitchingServer> {
   const server = createServer((socket) => {
     socket.on("error", () => {});
@@ -41,7 +41,7 @@ async function startSwitchingServer(): Promise<SwitchingServer> {
   return switcher;
 }
 
-test("what is passed on: the upstream is away, and no room is lost", async () => {
+test("pass-through: treats the upstream as away, and leaks no room", async () => {
   const server = await startSwitchingServer();
   const client = new UpstreamClient({
     ...{ url: server.url, requestsMax: 1, timeoutMs: 60_000, monotonicMs: () => 0 },
@@ -57,7 +57,7 @@ test("what is passed on: the upstream is away, and no room is lost", async () =>
   expect(await ask()).toMatchObject({ status: 200, body: Buffer.from("flags") });
 });
 
-test("batches for PostHog: no answer, and the next one is sent", async () => {
+test("batches for PostHog: gets no answer, and sends the next one", async () => {
   const server = await startSwitchingServer();
   const upstream = new Upstream({ url: server.url, requestsMax: 1, answerMsMax: 60_000 });
   onTestFinished(() => upstream.close());
@@ -67,14 +67,14 @@ test("batches for PostHog: no answer, and the next one is sent", async () => {
   expect(await post()).toMatchObject({ status: 200, text: "{}" });
 });
 
-test("statements for ClickHouse: a failure that says so", async () => {
+test("statements for ClickHouse: reports a failure", async () => {
   const server = await startSwitchingServer();
   const client = new ClickHouseClient(readAddress(server.url));
   onTestFinished(() => client.close());
   await expect(client.run("ask", "SELECT 1")).rejects.toThrow(switched);
 });
 
-test("an import: the same body is sent again", async () => {
+test("an import: sends the same body again", async () => {
   const server = await startSwitchingServer();
   const said: (string | undefined)[] = [];
   const sender = new Sender({

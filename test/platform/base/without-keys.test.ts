@@ -1,4 +1,4 @@
-// What is shown of a stranger's text: no key in any spelling, and no text that takes long to hide.
+// Foreign text is shown without keys in any spelling, and hiding them never takes long.
 
 import { describe, expect, test } from "vitest";
 import { withoutKeys } from "../../../src/platform/base/without-keys.ts";
@@ -11,19 +11,19 @@ describe("keys are hidden", () => {
     ['"\\u0061pi_key\\": [ "abc" ]', '"\\***********\\": [ ***** ]'],
     ["authorization: Bearer", "authorization: ******"],
     ["event e", "event e"],
-  ])("%s is shown as %s", (text, shown) => {
+  ])("shows %s as %s", (text, shown) => {
     expect(withoutKeys(text)).toBe(shown);
   });
 
-  // With two neighbours of a pattern that match the same character, these would take minutes.
+  // With two adjacent parts of a pattern that match the same character, these would take minutes.
   test.each([
     ["backslashes behind escapes", `${"\\u0041".repeat(40)}${"\\".repeat(400_000)}`],
     ["escapes", "\\u0041".repeat(400_000)],
     ["names", "key".repeat(800_000)],
-    ["backslashes behind a name", `key${"\\".repeat(400_000)}`],
-    ["spaces behind a name", `key${" ".repeat(400_000)}`],
-    ["brackets behind a colon", `key:${"[".repeat(400_000)}&`],
-  ])("%s take no longer than their length", (_what, text) => {
+    ["backslashes after a name", `key${"\\".repeat(400_000)}`],
+    ["spaces after a name", `key${" ".repeat(400_000)}`],
+    ["brackets after a colon", `key:${"[".repeat(400_000)}&`],
+  ])("hides keys in %s in linear time", (_what, text) => {
     expect(withoutKeys(text)).toHaveLength(text.length);
   });
 });

@@ -18,7 +18,7 @@ function thread() {
   return { at, workMs, pass };
 }
 
-test("it tells the work that was done, and asks the system only at times", () => {
+test("measures the work done, and asks the system only at times", () => {
   const { at, workMs, pass } = thread();
   expect(workMs()).toBe(5);
   for (let times = 0; times < 100; times++) {
@@ -28,13 +28,13 @@ test("it tells the work that was done, and asks the system only at times", () =>
   expect(at.asked).toBeLessThanOrEqual(5);
 });
 
-test("time in which the thread waits counts 0.25 ms at most, and is made up for; it never goes back", () => {
+test("counts at most 0.25 ms of waiting, compensates for it, and never goes back", () => {
   const { at, workMs, pass } = thread();
   workMs();
   pass(0.2, false);
   expect(workMs()).toBeCloseTo(5.2, 6);
   pass(50, false);
-  // The system says 5, which would be less than what was told.
+  // The system reports 5, which would be less than the earlier result.
   expect(workMs()).toBeCloseTo(5.2, 6);
   pass(3, true);
   expect(workMs()).toBeCloseTo(at.cpuMs, 6);

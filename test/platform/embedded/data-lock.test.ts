@@ -1,5 +1,5 @@
-// A second gateway on a folder in use names the first and touches nothing, whatever container it is
-// in; of many at once, exactly one gets the folder.
+// A second gateway on a folder in use names the first and changes nothing, whatever container it is
+// in. Of many at once, exactly one gets the folder.
 
 import { readdirSync } from "node:fs";
 import path from "node:path";
@@ -34,12 +34,12 @@ async function addressOf(gateway: SpeakingProcess): Promise<string> {
 }
 
 describe("a data folder has one owner", () => {
-  test("rejects a second start with the pid and the address of the first, which works on", async () => {
+  test("rejects a second start with the pid and the address of the first, which continues", async () => {
     const dataDir = temporaryFolder();
     const first = penstock(...own(dataDir));
     const address = await addressOf(first);
     const store = readdirSync(path.join(dataDir, "jetstream"));
-    // Its effects port is taken, too: the folder is what the message must name.
+    // Its effects port is in use too, but the message must name the folder.
     const { effectsPort } = readHolder(dataDir)!;
     const second = penstock(...own(dataDir).slice(0, -1), String(effectsPort));
     expect(await ended(second), second.said.err).toBe(1);
@@ -75,7 +75,7 @@ describe("a data folder has one owner", () => {
     }
     expect(first.exitCode).toBe(null);
 
-    // The first process of a namespace takes all others with it, and leaves its note behind.
+    // The first process of a namespace ends all others with it, and leaves its note.
     first.kill("SIGKILL");
     await ended(first);
     expect(readHolder(dataDir)).toBeDefined();
@@ -84,12 +84,12 @@ describe("a data folder has one owner", () => {
     await next.close();
   }, 90_000);
 
-  test("waits for the nats-server of a gateway that was killed", async () => {
+  test("waits for the nats-server of a killed gateway", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock(...own(dataDir));
     await addressOf(gateway);
     const { pid } = readConnectionNote(dataDir)!;
-    // It cannot follow its leash while it stands still.
+    // It cannot notice the end of its leash while it is frozen.
     process.kill(pid, "SIGSTOP");
     gateway.kill("SIGKILL");
     await ended(gateway);

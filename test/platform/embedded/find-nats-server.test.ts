@@ -1,5 +1,5 @@
-// A nats-server that is too old or not there, and a disk too small, are told in words that say what
-// to do.
+// A nats-server that is too old or missing, and a disk that is too small, are reported with the
+// fix.
 
 import { chmodSync, existsSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -16,21 +16,21 @@ function fakeServer(version: string): string {
   return folder;
 }
 
-describe("what cannot be embedded is told", () => {
-  test("one that was named and is too old", () => {
+describe("what cannot be embedded is reported", () => {
+  test("a configured one that is too old", () => {
     const named = path.join(fakeServer("2.9.10"), "nats-server");
     expect(() => findNatsServer({ named, path: "" })).toThrow(
       /is version 2\.9\.10, but 2\.10 or newer is required/,
     );
   });
 
-  test("one that was named and is not there", () => {
+  test("a configured one that is missing", () => {
     expect(() => findNatsServer({ named: "/nowhere/nats-server", path: "" })).toThrow(
       /does not run/,
     );
   });
 
-  test("of those on PATH a new one is taken, an old one is passed over", () => {
+  test("uses a new one on PATH, and skips an old one", () => {
     const folder = fakeServer("2.11.3");
     expect(findNatsServer({ named: undefined, path: folder })).toEqual({
       file: path.join(folder, "nats-server"),
@@ -47,7 +47,7 @@ describe("what cannot be embedded is told", () => {
     expect(found).not.toBe(path.join(old, "nats-server"));
   });
 
-  test("streams that cannot fit on the disk stop the start before anything is made", async () => {
+  test("rejects streams that cannot fit on the disk before anything is created", async () => {
     const dataDir = temporaryFolder();
     const options = { dataDir, binary, streamBytesTotal: 2 ** 60, host: process, log: silent };
     await expect(startEmbeddedNats(options)).rejects.toThrow(
@@ -56,7 +56,7 @@ describe("what cannot be embedded is told", () => {
     expect(existsSync(path.join(dataDir, "jetstream"))).toBe(false);
   });
 
-  test("a server that ends at its start is told with its own words", async () => {
+  test("reports a server that ends at its start with its own message", async () => {
     const dataDir = temporaryFolder();
     const file = path.join(dataDir, "nats-server");
     writeFileSync(file, "#!/bin/sh\necho no such luck >&2\nexit 1\n");

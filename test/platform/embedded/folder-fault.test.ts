@@ -1,5 +1,5 @@
-// A data folder that is a file, lies below one, or cannot be written: the start ends with what is
-// wrong and a way out, and doctor finds it before.
+// A data folder that is a file, is below one, or is not writable: the start ends with the error and
+// the fix, and doctor finds it beforehand.
 
 import { type SpawnSyncReturns, spawnSync } from "node:child_process";
 import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
@@ -30,7 +30,7 @@ function penstock(...args: string[]): string[] {
   ];
 }
 
-/** With nothing to be written in the folder, for root neither. */
+/** Makes the folder read-only, even for root. */
 function readOnly(folder: string, command: readonly string[]): string[] {
   const unshare = ["unshare", ...(process.getuid?.() === 0 ? [] : ["-Ur"]), "--mount"];
   const script = 'mount -t tmpfs -o ro none "$1" && shift && exec "$@"';
@@ -38,14 +38,14 @@ function readOnly(folder: string, command: readonly string[]): string[] {
 }
 
 /**
- * With the rights of a folder's owner and no more. Root may write any folder, unless it is in a
- * user namespace where the folder's owner is nobody: there it has the rights that the mode gives.
+ * Runs with the rights of a folder's owner and no more. Root may write to any folder, unless it is
+ * in a user namespace where the folder's owner is nobody: there it has the rights of the mode.
  */
 function withoutRoot(command: readonly string[]): string[] {
   return process.getuid?.() === 0 ? ["unshare", "--user", ...command] : [...command];
 }
 
-/** A folder that its owner may read and not write, and the name of one that is to be below it. */
+/** A folder that its owner may read but not write, and the name of one below it. */
 function unwritable(): { folder: string; missing: string } {
   const folder = path.join(temporaryFolder(), "unwritable");
   mkdirSync(folder);
@@ -54,7 +54,7 @@ function unwritable(): { folder: string; missing: string } {
   return { folder, missing: path.join(folder, "a", "data") };
 }
 
-/** What doctor says of the folder. */
+/** Doctor's finding about the folder. */
 function expectFinding(doctor: SpawnSyncReturns<string>, found: string): void {
   const { checks } = JSON.parse(doctor.stdout) as {
     checks: { check: string; level: string; found: string; fix?: string }[];
@@ -75,7 +75,7 @@ function given(): { file: string; below: string; folder: string; inside: string 
   return { file, below: path.join(file, "data"), folder: root, inside };
 }
 
-describe("a folder that cannot be used is told", () => {
+describe("an unusable folder is reported", () => {
   test.each([
     ["file", (at: string) => `start on ${at}: it is a file, not a folder`],
     ["below", (at: string) => `start on ${at}: ${path.dirname(at)} is a file, not a folder`],
@@ -96,7 +96,7 @@ describe("a folder that cannot be used is told", () => {
   test.runIf(process.platform === "linux" || process.getuid?.() !== 0).each([
     ["folder", () => `this user may not write to it (EACCES)`],
     ["missing", (folder: string) => `this user may not write to ${folder} (EACCES)`],
-  ] as const)("one that this user may not write: %s", (kind, why) => {
+  ] as const)("one that this user may not write to: %s", (kind, why) => {
     const place = unwritable();
     const at = place[kind];
     const up = run(withoutRoot(penstock("up", "--data-dir", at)));
@@ -107,7 +107,7 @@ describe("a folder that cannot be used is told", () => {
   });
 
   test.runIf(process.platform === "linux")(
-    "a folder that the system does not make below one that is there",
+    "a folder that the system does not create below an existing one",
     () => {
       const up = run(penstock("up", "--data-dir", "/proc/penstock/data"));
       expect(up.stderr).toContain(

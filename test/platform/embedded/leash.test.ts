@@ -1,4 +1,4 @@
-// SIGKILL of the gateway leaves no nats-server behind, and the next one takes the folder over.
+// SIGKILL of the gateway leaves no nats-server, and the next gateway takes over the folder.
 
 import { expect, test } from "vitest";
 import { readConnectionNote } from "../../../src/platform/embedded/nats-config.ts";
@@ -6,14 +6,14 @@ import { embeddedOn, isRunning, penstock, temporaryFolder } from "../../kit/proc
 
 const small = ["--stream-bytes-max", "1048576", "--port", "0", "--admin-port", "0"];
 
-test("a killed gateway takes its server along: the server ends, and the folder can be used again", async () => {
+test("a killed gateway ends its server, and the folder can be used again", async () => {
   const dataDir = temporaryFolder();
   const gateway = penstock("up", "--data-dir", dataDir, ...small);
   await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("Penstock is up");
   const pid = readConnectionNote(dataDir)?.pid ?? 0;
   expect(isRunning(pid)).toBe(true);
   gateway.kill("SIGKILL");
-  // At once: the new owner has to wait for the old server itself.
+  // At once: the new owner itself must wait for the old server.
   const next = await embeddedOn(dataDir);
   expect(isRunning(pid)).toBe(false);
   expect(next.pid).not.toBe(pid);

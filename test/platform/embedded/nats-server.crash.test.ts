@@ -1,11 +1,11 @@
-// A nats-server that dies is started again on the same port with the same token, so clients find it
-// by themselves.
+// A nats-server that dies is restarted on the same port with the same token, so that clients
+// reconnect by themselves.
 
 import { connect } from "@nats-io/transport-node";
 import { expect, test } from "vitest";
 import { embeddedOn, temporaryFolder } from "../../kit/processes.ts";
 
-test("a crashed server comes back on its port: killed twice, a client that stays is connected again each time", async () => {
+test("a server killed twice returns on its port, and a client reconnects each time", async () => {
   const embedded = await embeddedOn(temporaryFolder());
   const { url, token } = embedded;
   const client = await connect({

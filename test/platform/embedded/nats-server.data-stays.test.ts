@@ -1,5 +1,5 @@
-// What was acknowledged is there at the next start, on the same port with the same token; a reader
-// that was connected comes back by itself. What is set counts before what was kept.
+// Acknowledged messages are there at the next start, on the same port with the same token, and a
+// connected reader reconnects by itself. Configured values take precedence over stored ones.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -14,7 +14,7 @@ import { startEmbeddedNats } from "../../../src/platform/embedded/nats-server.ts
 import { oldestNatsServer } from "../../kit/nats-server.ts";
 import { binary, embeddedOn, silent, someBytes, temporaryFolder } from "../../kit/processes.ts";
 
-describe("data stays between runs", () => {
+describe("data is retained between runs", () => {
   test("a message of the first run is read in the second", async () => {
     const dataDir = temporaryFolder();
     const first = await embeddedOn(dataDir);
@@ -35,14 +35,14 @@ describe("data stays between runs", () => {
     await reader.close();
   });
 
-  test("nobody without the token gets in", async () => {
+  test("no client without the token is accepted", async () => {
     const embedded = await embeddedOn(temporaryFolder());
     await expect(connect({ servers: embedded.url, maxReconnectAttempts: 0 })).rejects.toThrow(
       /authorization/i,
     );
   });
 
-  test("a connection of the first run goes on in the second", async () => {
+  test("a connection of the first run continues in the second", async () => {
     const dataDir = temporaryFolder();
     const first = await embeddedOn(dataDir);
     const { url: servers, token } = first;
@@ -64,7 +64,7 @@ describe("data stays between runs", () => {
     await reader.close();
   });
 
-  test("a port and a token that are set are used, and kept", async () => {
+  test("a configured port and token are used and stored", async () => {
     const dataDir = temporaryFolder();
     const port = await freePort();
     const options = { dataDir, binary, streamBytesTotal: someBytes, host: process, log: silent };
@@ -79,7 +79,7 @@ describe("data stays between runs", () => {
     expect({ url: kept.url, token: kept.token }).toEqual({ url: set.url, token: "chosen" });
   });
 
-  test("a kept port that another process has by now is given up, with a warning; one that was set is not", async () => {
+  test("a stored port that another process uses is replaced, with a warning; a configured one is not", async () => {
     const dataDir = temporaryFolder();
     const first = await embeddedOn(dataDir);
     const port = Number(new URL(first.url).port);
@@ -99,7 +99,7 @@ describe("data stays between runs", () => {
     stranger.close();
   });
 
-  test("a newer nats-server reads what 2.10 wrote; 2.10 is refused what a newer one wrote", async () => {
+  test("a newer nats-server reads what 2.10 wrote; 2.10 is refused for what a newer one wrote", async () => {
     const dataDir = temporaryFolder();
     const versionOf = (file: string): string =>
       /v(\d+\.\d+\.\d+)/.exec(execFileSync(file, ["--version"], { encoding: "utf8" }))?.[1] ?? "";
@@ -154,7 +154,7 @@ describe("data stays between runs", () => {
     await (await start(binary.file)).close();
   }, 180_000);
 
-  test("a kept configuration that is damaged is told, and what it no longer says is chosen anew", async () => {
+  test("a damaged stored configuration is reported, and its missing values are chosen again", async () => {
     const dataDir = temporaryFolder();
     const first = await embeddedOn(dataDir);
     await first.close();

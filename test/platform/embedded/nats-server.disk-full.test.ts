@@ -1,5 +1,5 @@
-// The disk below an embedded nats-server fills under load and has room again: Penstock starts its
-// nats-server again, nothing that was acknowledged is lost, and the effects go on.
+// The disk of an embedded nats-server fills up under load and has room again: Penstock restarts its
+// nats-server, no acknowledged event is lost, and the effects continue.
 
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -54,7 +54,7 @@ async function storedIds(folder: string): Promise<Set<string>> {
   }
 }
 
-/** Takes all that is left; returns a function that gives it back. */
+/** Takes all free space; returns a function that frees it. */
 function fillBytes(folder: string): () => void {
   const file = path.join(folder, "filler");
   try {
@@ -80,7 +80,7 @@ const runsAgain = (child: SpeakingProcess) =>
   child.said.err.split("embedded nats-server restarted").length - 1;
 
 describe.runIf(process.platform === "linux")("a full disk is survived", () => {
-  test("no byte left, twice: all that was acknowledged is there, and effects go on", async () => {
+  test("keeps everything acknowledged and continues the effects when no byte is left, twice", async () => {
     const { child, url, folder } = await upOnDisk("size=100m");
     const acknowledged: string[] = [];
     let turn = 0;
@@ -109,7 +109,7 @@ describe.runIf(process.platform === "linux")("a full disk is survived", () => {
     expect(child.said.err).not.toContain("embedded nats-server died");
   });
 
-  test("no file left", async () => {
+  test("recovers when no file can be created", async () => {
     const { child, url, folder } = await upOnDisk("size=200m,nr_inodes=200");
     const free = fillFiles(folder);
     await expect.poll(() => child.said.err, slow).toContain("the disk of the data folder is full");
@@ -119,7 +119,7 @@ describe.runIf(process.platform === "linux")("a full disk is survived", () => {
     expect(await storedIds(folder)).toContain("after");
   });
 
-  test("SIGTERM while it is full ends it; a start on it says what to do", async () => {
+  test("ends at SIGTERM while it is full; a start on it explains what to do", async () => {
     const { child, url, folder } = await upOnDisk("size=100m");
     fillBytes(folder);
     await expect.poll(() => post(url, "full"), slow).toBe(503);

@@ -1,5 +1,5 @@
-// A start that cannot succeed ends with its reason, a stop ends it, and a pid that is another
-// process's by now is not waited for.
+// A start that cannot succeed ends with its reason, a stop ends it, and a pid that now belongs to
+// another process is not waited for.
 
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
@@ -7,7 +7,7 @@ import type { EmbeddedNats } from "../../../src/platform/embedded/nats-server.ts
 import { identify, untilGone } from "../../../src/platform/embedded/process-identity.ts";
 import { embeddedOn, ended, penstock, temporaryFolder } from "../../kit/processes.ts";
 
-/** What the action starts, and what is restarted meanwhile, finds no shell on PATH. */
+/** The processes that the action starts or restarts find no shell on PATH. */
 async function withoutShell<T>(action: () => T | Promise<T>): Promise<T> {
   const inherited = process.env["PATH"];
   process.env["PATH"] = "/nonexistent";
@@ -24,7 +24,7 @@ async function failsToRestart(embedded: EmbeddedNats): Promise<void> {
 }
 
 describe("a server that cannot start is an error", () => {
-  test("without a shell to hold the server, up ends with 1 and says so", async () => {
+  test("without a shell to hold the server, up ends with 1 and reports it", async () => {
     const dataDir = temporaryFolder();
     const ports = ["--port", "0", "--admin-port", "0"];
     const gateway = await withoutShell(() =>
@@ -34,11 +34,11 @@ describe("a server that cannot start is an error", () => {
     expect(gateway.said.err).toMatch(
       /start nats-server: .*its shell does not start: spawn sh ENOENT/,
     );
-    // The folder was given back.
+    // The folder was released.
     await embeddedOn(dataDir);
   });
 
-  test("a shell that is missing at a restart is tried again, and the server comes back", async () => {
+  test("a missing shell at a restart is retried, and the server returns", async () => {
     const embedded = await embeddedOn(temporaryFolder());
     await withoutShell(() => failsToRestart(embedded));
     const client = await connect({
@@ -59,7 +59,7 @@ describe("a server that cannot start is an error", () => {
     });
   });
 
-  test("the end of a process whose pid was given out again is not waited for", async () => {
+  test("a process with a reused pid is not waited for", async () => {
     const own = identify(process.pid, process);
     expect(own?.startedAt).toMatch(/./);
     await untilGone({ pid: process.pid, startedAt: "an-earlier-boot:1" }, process);

@@ -1,5 +1,5 @@
-// The configuration the embedded server really runs with: on disk before the acknowledgement, on
-// loopback, with the token it asks for, readable by its owner only.
+// The configuration of the running embedded server: on disk before the acknowledgement, on
+// loopback, with the required token, readable only by its owner.
 
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, statSync } from "node:fs";
@@ -9,8 +9,8 @@ import { describe, expect, test } from "vitest";
 import { monitoringPath } from "../../../src/platform/embedded/nats-config.ts";
 import { binary, embeddedOn, temporaryFolder } from "../../kit/processes.ts";
 
-describe("what is acknowledged is on disk", () => {
-  test("the running server was started on a file that says so", async () => {
+describe("acknowledged events are on disk", () => {
+  test("the running server was started with such a file", async () => {
     const dataDir = temporaryFolder();
     const embedded = await embeddedOn(dataDir);
     const file = path.join(dataDir, "nats", "nats-server.conf");
@@ -23,7 +23,7 @@ describe("what is acknowledged is on disk", () => {
     execFileSync(binary.file, ["-t", "-c", file], { stdio: "pipe" });
   });
 
-  test("everything that holds the token is for its owner alone", async () => {
+  test("every file with the token is accessible only to its owner", async () => {
     const dataDir = temporaryFolder();
     const { token } = await embeddedOn(dataDir);
     expect(token.length).toBeGreaterThanOrEqual(32);
@@ -38,7 +38,7 @@ describe("what is acknowledged is on disk", () => {
     expect((statSync(path.join(dataDir, "jetstream")).mode & 0o077).toString(8)).toBe("0");
   });
 
-  test("it listens on loopback and nowhere else, and wants the token", async () => {
+  test("it listens only on loopback, and requires the token", async () => {
     const { url, token, pid } = await embeddedOn(temporaryFolder());
     expect(new URL(url).hostname).toBe("127.0.0.1");
     const listeners = listenersOf(pid);
@@ -49,7 +49,7 @@ describe("what is acknowledged is on disk", () => {
       return Number.parseInt(port, 16);
     });
     expect(ports).toContain(Number(new URL(url).port));
-    // The other one is for monitoring, below a path that takes the token to know.
+    // The other port is for monitoring, below a secret path derived from the token.
     const monitoring = `http://127.0.0.1:${ports.find((port) => port !== Number(new URL(url).port))}`;
     const known = await fetch(`${monitoring}${monitoringPath(token)}/healthz`);
     expect(await known.json()).toEqual({ status: "ok" });
@@ -65,7 +65,7 @@ describe("what is acknowledged is on disk", () => {
     }
   });
 
-  test("after a restart it is the same", async () => {
+  test("a restart keeps the configuration", async () => {
     const dataDir = temporaryFolder();
     const embedded = await embeddedOn(dataDir);
     const killed = embedded.pid;
@@ -85,7 +85,9 @@ function commandLineOf(pid: number): string[] {
   return readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
 }
 
-/** The sockets the process listens on, address and port in the hexadecimal of /proc/net/tcp. */
+/**
+ * The sockets the process listens on, with address and port in the hexadecimal of /proc/net/tcp.
+ */
 function listenersOf(pid: number): string[] {
   const sockets = execFileSync("sh", ["-c", `readlink /proc/${pid}/fd/* || true`], {
     encoding: "utf8",

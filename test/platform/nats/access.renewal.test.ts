@@ -1,5 +1,5 @@
-// Certificates and credentials that change on disk while the gateway runs: the next reconnect goes
-// by what is there then, and a file that is caught half written ends nothing.
+// Certificates and credentials that change on disk while the gateway runs: the next reconnect uses
+// the current files, and a half-written file ends nothing.
 
 import { copyFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
@@ -12,7 +12,7 @@ import { temporaryFolder } from "../../kit/processes.ts";
 
 const waitMs = { timeout: 30_000 };
 
-describe("what is renewed counts at the next reconnect", () => {
+describe("renewed files are used at the next reconnect", () => {
   test("certificates", async () => {
     const [before, after] = await Promise.all([
       createAuthority(),

@@ -1,4 +1,4 @@
-// A real nats-server that takes TLS with a client certificate and nothing else: who is let in, and
+// A real nats-server that only accepts TLS with a client certificate: which clients it accepts, and
 // which error the others get.
 
 import { beforeAll, describe, expect, test } from "vitest";
@@ -19,7 +19,7 @@ beforeAll(async () => {
 const files = ({ certFile, keyFile }: PemPair) => ({ natsCert: certFile, natsKey: keyFile });
 
 describe("TLS to NATS needs the right certificates", () => {
-  test("with our certificate and the server's authority it connects, by tls:// or not", async () => {
+  test("connects with our certificate and the server's authority, by tls:// or not", async () => {
     const server = await startTlsServer(ours, await ours.server());
     for (const natsUrl of [tlsUrl(server), tlsUrl(server, "localhost"), server.url]) {
       const link = await tryToConnect({ natsUrl, natsCa: ours.caFile, ...files(client) }).link;
@@ -28,7 +28,7 @@ describe("TLS to NATS needs the right certificates", () => {
     }
   });
 
-  test("refused at once, with the reason and the setting", async () => {
+  test("is refused at once, with the reason and the setting", async () => {
     const server = await startTlsServer(ours, await ours.server());
     const natsUrl = tlsUrl(server);
     const foreign = await stranger.client();
@@ -53,7 +53,7 @@ describe("TLS to NATS needs the right certificates", () => {
     }
   });
 
-  test("an expired certificate of the server is named as such, with a token or without", async () => {
+  test("names an expired certificate of the server as such, with a token or without", async () => {
     const notAfter = new Date(Date.now() - 60_000);
     const expired = await ours.server({ name: "expired", addresses: ["127.0.0.1"], notAfter });
     const server = await startTlsServer(ours, expired);
@@ -65,7 +65,7 @@ describe("TLS to NATS needs the right certificates", () => {
     }
   });
 
-  test("a certificate has to name the address or the host of the url", async () => {
+  test("requires the certificate to name the address or the host of the URL", async () => {
     const byAddress = await startTlsServer(
       ours,
       await ours.server({ name: "by-address", dns: [] }),
@@ -81,7 +81,7 @@ describe("TLS to NATS needs the right certificates", () => {
     expect(
       (await tryToConnect({ ...access, natsUrl: tlsUrl(byName, "localhost") }).link).connected,
     ).toBe(true);
-    // Not even "localhost" vouches for 127.0.0.1.
+    // Not even "localhost" covers 127.0.0.1.
     const wrong = [
       { ...access, natsUrl: tlsUrl(byName) },
       { ...access, natsUrl: tlsUrl(byAddress, "localhost") },
@@ -90,7 +90,7 @@ describe("TLS to NATS needs the right certificates", () => {
       expect((await refusalOf(tryToConnect(attempt))).reason).toContain("does not match");
   });
 
-  test("a server without TLS is refused where TLS is asked for", async () => {
+  test("refuses a server without TLS if TLS is required", async () => {
     const server = await startNatsServer({ jetstream: false });
     try {
       for (const access of [

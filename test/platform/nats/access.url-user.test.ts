@@ -1,5 +1,5 @@
-// What stands before the @ in the url of a NATS server: a user with a password, or a token. The
-// NATS client itself passes over it.
+// The part before the @ in the URL of a NATS server: a user with a password, or a token. The NATS
+// client itself ignores it.
 
 import { describe, expect, onTestFinished, test } from "vitest";
 import { type NatsAccess, shownUrls } from "../../../src/platform/nats/access.ts";
@@ -19,7 +19,7 @@ async function serverWith(authorization: string): Promise<{ port: number }> {
 }
 
 describe("a user in the URL signs in", () => {
-  test("a user with a password, a token, and neither", async () => {
+  test("signs in with a user and password, a token, and neither", async () => {
     const withUser = await serverWith(`user: "us@er", password: ${JSON.stringify(password)}`);
     const withToken = await serverWith(`token: "t0ken"`);
     const good: NatsAccess[] = [
@@ -42,7 +42,7 @@ describe("a user in the URL signs in", () => {
     }
   });
 
-  test("urls are shown without it", () => {
+  test("shows URLs without it", () => {
     expect(shownUrls(`tls://u:${escaped}@a:4222, u:p@b, nats://c:1, t@[::1]:4222`)).toBe(
       "tls://a:4222,b,nats://c:1,[::1]:4222",
     );

@@ -13,15 +13,15 @@ function errorOf(code: number): JetStreamApiError {
   return new JetStreamApiError({ code: 500, err_code: code, description: "" });
 }
 
-describe("what JetStream's API answers is read in one way", () => {
-  test("an error is told by its code, and by nothing that only looks like it", () => {
+describe("answers of JetStream's API are read in one way", () => {
+  test("recognises an error only by its code", () => {
     const missing = errorOf(apiCodes.streamNotFound);
     expect(isApiError(missing, apiCodes.streamNotFound)).toBe(true);
     expect(isApiError(missing, apiCodes.notEnabled)).toBe(false);
     expect(isApiError({ code: apiCodes.streamNotFound }, apiCodes.streamNotFound)).toBe(false);
   });
 
-  test("what may pass by waiting is not ready, what lacks room or is refused is not that", () => {
+  test("separates errors that pass by waiting from a lack of room and refusals", () => {
     const { notEnabled, clusterNotLeader, clusterNoPeers } = apiCodes;
     for (const code of [notEnabled, clusterNotLeader, clusterNoPeers])
       expect(isNotReady(errorOf(code)), String(code)).toBe(true);
@@ -30,12 +30,12 @@ describe("what JetStream's API answers is read in one way", () => {
     expect(isNotReady(new Error("timeout"))).toBe(false);
   });
 
-  test("no two names stand for one code", () => {
+  test("gives no code two names", () => {
     const codes = Object.values(apiCodes);
     expect(new Set(codes).size).toBe(codes.length);
   });
 
-  test("a leader says it who names no other member as the leader", () => {
+  test("treats a member as the leader if it names no other one", () => {
     const by = (cluster: object | undefined) =>
       isFromLeader({ cluster } as unknown as Pick<StreamInfo, "cluster">);
     expect(by(undefined)).toBe(true);
@@ -50,7 +50,7 @@ describe("what JetStream's API answers is read in one way", () => {
     [0, Number.POSITIVE_INFINITY],
     [-1, Number.POSITIVE_INFINITY],
     [1_024, 1_024],
-  ])("max_bytes %d is %d", (max_bytes, bytes) => {
+  ])("reads max_bytes %d as %d", (max_bytes, bytes) => {
     expect(bytesMaxOf({ max_bytes })).toBe(bytes);
   });
 });

@@ -1,6 +1,5 @@
-// What nats-server answers to atomic batches, as far as the publisher counts on it: a batch that is
-// refused is not stored in part, whatever the reason, and a batch that comes a second time is
-// refused, not acknowledged.
+// The behaviour of nats-server that the publisher relies on for atomic batches: a rejected batch is
+// not stored in part, whatever the reason, and a repeated batch is rejected, not acknowledged.
 
 import { jetstreamManager } from "@nats-io/jetstream";
 import { headers, type Msg } from "@nats-io/nats-core";
@@ -36,7 +35,7 @@ interface BatchMessage {
 
 interface Stream {
   readonly name: string;
-  /** Sends the batch, and gives the answer to its last message. */
+  /** Sends the batch, and returns the answer to its last message. */
   send(batch: string, messages: readonly BatchMessage[]): Promise<Msg>;
   publish(batch: string, message: BatchMessage, sequence: number): void;
   ids(): Promise<string[]>;
@@ -90,7 +89,7 @@ function codeOf(answer: Msg): unknown {
   return answer.json<{ error?: { err_code?: number } }>().error?.err_code;
 }
 
-test("a batch is acknowledged once, with its id, its size and the sequence of its last message", async () => {
+test("acknowledges a batch once, with its id, its size and the sequence of its last message", async () => {
   const stream = await newStream();
   const answer = await stream.send("one", messagesOf("a", "b", "c"));
   expect(answer.json()).toEqual({ stream: stream.name, seq: 3, batch: "one", count: 3 });
@@ -98,15 +97,15 @@ test("a batch is acknowledged once, with its id, its size and the sequence of it
   expect(readPubAck(answer, { name: stream.name, domain: "" })).toMatchObject({ seq: 3, count: 3 });
 });
 
-test("the server says its version in the stream's metadata, by which it is known to store batches well", async () => {
+test("reports its version in the stream's metadata, which shows that it stores batches correctly", async () => {
   const [allowed, plain] = [await newStream(), await newStream({})];
   const configOf = async ({ name }: Stream) => (await manager.streams.info(name)).config;
   expect(takesAtomicBatches(await configOf(allowed))).toBe(true);
   expect(takesAtomicBatches(await configOf(plain))).toBe(false);
 });
 
-describe("a batch that comes again", () => {
-  test("is refused whole, and so is one of which a single message is known", async () => {
+describe("a repeated batch", () => {
+  test("is rejected whole, and so is one with a single known message", async () => {
     const stream = await newStream();
     await stream.send("one", messagesOf("a", "b", "c"));
     for (const again of [
@@ -120,7 +119,7 @@ describe("a batch that comes again", () => {
     expect(await stream.ids()).toEqual(["a", "b", "c"]);
   });
 
-  test("is known message by message when each is sent alone", async () => {
+  test("is recognised message by message when each is sent alone", async () => {
     const stream = await newStream();
     await stream.send("one", messagesOf("a", "b", "c"));
     for (const [at, id] of ["a", "b", "c", "d"].entries()) {
@@ -161,12 +160,12 @@ const refusals: readonly {
     messages: [{ id: "a" }, { id: "b", headers: { "Nats-Batch-Sequence": "3" } }],
   },
   {
-    why: "the first message is missing, as where the stream got a new leader within the batch",
+    why: "the first message is missing, as after a change of the stream's leader within the batch",
     code: apiCodes.atomicPublishIncompleteBatch,
     messages: [{ id: "b", headers: { "Nats-Batch-Sequence": "2" } }],
   },
   {
-    why: "a message has a header that goes with no batch",
+    why: "a message has a header that batches do not allow",
     code: apiCodes.atomicPublishUnsupportedHeader,
     messages: [{ id: "a", headers: { "Nats-Expected-Last-Msg-Id": "z" } }, { id: "b" }],
   },
@@ -182,7 +181,7 @@ const refusals: readonly {
     messages: messagesOf(...many),
   },
   {
-    why: "the commit is none",
+    why: "the commit is invalid",
     code: apiCodes.atomicPublishInvalidBatchCommit,
     messages: [{ id: "a" }, { id: "b", headers: { "Nats-Batch-Commit": "2" } }],
   },
@@ -193,7 +192,7 @@ const refusals: readonly {
   },
 ];
 
-describe("of a batch that is refused, nothing is stored", () => {
+describe("nothing of a rejected batch is stored", () => {
   test.each(refusals)("$code: $why", async ({ code, config, batch = "one", messages }) => {
     const stream = await newStream(config);
     const answer = await stream.send(batch, messages);
@@ -224,7 +223,7 @@ describe("of a batch that is refused, nothing is stored", () => {
     expect(await stream.ids()).toEqual([]);
   });
 
-  test("10054: the stream takes no message as large as one of them", async () => {
+  test("10054: the stream accepts no message as large as one of them", async () => {
     const stream = await newStream({ allow_atomic: true, max_msg_size: 120 });
     const large = { id: "a", headers: { Large: "l".repeat(100) } };
     const answer = await stream.send("one", [large, { id: "b" }]);
@@ -235,7 +234,7 @@ describe("of a batch that is refused, nothing is stored", () => {
   });
 });
 
-test("every code that refuses a batch is tried here, but 10210's own", () => {
+test("covers every code that rejects a batch, except 10210 itself", () => {
   const tried = refusals.map(({ code }) => code);
   expect([...new Set([...tried, apiCodes.atomicPublishTooManyInFlight])].sort()).toEqual(
     [...batchRefusedCodes].sort(),

@@ -1,4 +1,4 @@
-// The names of a cluster's servers, as a resolver knows them.
+// The names of a cluster's servers, as a resolver returns them.
 
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server } from "node:net";
@@ -13,7 +13,7 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await new Promise((closed) => server.close(closed));
 });
 
-/** Begins with that line on each connection, at that address, at the same port as another. */
+/** Sends that line first on each connection, at that address, at the same port as another. */
 async function listen(address: string, name: string, port = 0): Promise<number> {
   const line = `INFO ${JSON.stringify({ server_name: name, version: "2.15.0" })}\r\n`;
   const server = createServer((socket) => void socket.end(line)).listen(port, address);
@@ -22,7 +22,7 @@ async function listen(address: string, name: string, port = 0): Promise<number> 
   return (server.address() as AddressInfo).port;
 }
 
-test("behind one name all servers are asked, and one that is not there is of no known version", async () => {
+test("asks all servers of a name, and reports no version for one that is missing", async () => {
   const port = await listen("127.0.0.1", "b");
   await listen("127.0.0.2", "c", port);
   const found = ["127.0.0.1", "127.0.0.2", "127.0.0.3"].map((address) => ({ address, family: 4 }));
@@ -35,7 +35,7 @@ test("behind one name all servers are asked, and one that is not there is of no 
   ]);
 });
 
-test("a server that listens at its address of one family alone is known", async () => {
+test("reads a server that listens at its address of only one family", async () => {
   const port = await listen("127.0.0.1", "b");
   const found = [
     { address: "::1", family: 6 },
@@ -48,7 +48,7 @@ test("a server that listens at its address of one family alone is known", async 
   ]);
 });
 
-test("a resolver that is away is not waited for", async () => {
+test("does not wait for a resolver that is away", async () => {
   const place = "nats.example:4222";
   const never = (): Promise<[]> => new Promise(() => {});
   expect((await clusterVersions({ info }, [place], never))?.get(place)).toBe("");

@@ -1,4 +1,4 @@
-// What a reader learns of erasures: as much as it needs, and nothing of another stream's.
+// The erasures that a reader learns of: as many as it needs, and only of its stream.
 
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
@@ -27,7 +27,7 @@ async function betweenOf(erased: ErasedMessages, from: number, to: number): Prom
   return all;
 }
 
-test("it knows what was erased from this stream, and asks anew for what it has passed", async () => {
+test("knows what was erased from this stream, and asks again for what it has passed", async () => {
   const erased = new ErasedMessages(manager, { stream, created });
   await erased.learn(1);
   expect(await erased.firstOf(4, 1)).toBe(4);
@@ -42,12 +42,12 @@ test("it knows what was erased from this stream, and asks anew for what it has p
   expect(await betweenOf(erased, 2, 100)).toEqual([2, 3, 7]);
   expect(await placesOf(erased, [2, 3, 5, 10])).toEqual([0, 11, undefined, undefined]);
 
-  // One that was written anew once more.
+  // One that was rewritten again.
   await note([3, 14, 11, 0]);
   await erased.learn(1);
   expect(await placesOf(erased, [3, 11])).toEqual([14, 0]);
 
-  // So many that those which are passed are no longer held.
+  // Enough that the passed ones are no longer held.
   const many = Array.from({ length: 12_000 }, (_, at) => 1_000 + at);
   for (let at = 0; at < many.length; at += 2_000)
     await note(many.slice(at, at + 2_000).flatMap((one) => [one, 0]));
@@ -56,13 +56,13 @@ test("it knows what was erased from this stream, and asks anew for what it has p
   expect([await erased.placeOf(7), await erased.firstOf(13_000, 1)]).toEqual([12, 1_000]);
 });
 
-test("a frame counts where it was noted, and where what it stands for is not elsewhere", async () => {
+test("counts a frame where it was noted, and where its original is not elsewhere", async () => {
   const erased = new ErasedMessages(manager, { stream, created });
   await erased.learn(0);
   await manager.streams.add({ name: stream, subjects: ["penstock.live.0.>"] });
   await jetstream(connection).publish("penstock.live.0.shop", "still there");
   expect(await erased.isStray(14, 3)).toBe(false);
-  // One that was erased since, and those that nobody was told of.
+  // One that was erased since, and those that were not reported.
   expect(await erased.isStray(11, 3)).toBe(true);
   expect(await erased.isStray(15, 3)).toBe(true);
   await note([20, 21], "2026-11-23T06:00:00Z");
@@ -71,7 +71,7 @@ test("a frame counts where it was noted, and where what it stands for is not els
   expect(await another.isStray(15, 4)).toBe(false);
 });
 
-test("however many were erased, all of them are known, and not held at once", async () => {
+test("knows all of any number of erasures, and does not hold them at once", async () => {
   const madeAt = "2026-11-23T12:00:00Z";
   const erased = new ErasedMessages(manager, { stream, created: madeAt });
   const [count, each] = [1_120_000, 70_000];
@@ -94,7 +94,7 @@ test("however many were erased, all of them are known, and not held at once", as
   }
   expect(due).toBe(count + 1);
   expect(await erased.firstOf(count + 1, 1)).toBe(1);
-  // From a frame to what it stands for is a long way.
+  // The distance from a frame to its original is large.
   expect(await erased.isStray(10_000_004, 4)).toBe(false);
   expect(await erased.isStray(10_000_005, 4)).toBe(true);
 });

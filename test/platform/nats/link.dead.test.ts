@@ -4,8 +4,8 @@ import { startRig } from "../../kit/publisher-rig.ts";
 
 const server = await natsServerForFile();
 
-describe("a dead link is cut", () => {
-  test("a silent server is noticed and left although bytes for it fill the send buffer", async () => {
+describe("a dead link is closed", () => {
+  test("leaves a silent server although bytes for it fill the send buffer", async () => {
     const rig = await startRig(server, { ackTimeoutMs: 60_000, pingIntervalMs: 150 });
     server.freeze();
     const line = "x".repeat(500_000);
@@ -21,7 +21,7 @@ describe("a dead link is cut", () => {
     await rig.close();
   });
 
-  test("the check answers in about a second however silent the server is", async () => {
+  test("answers the check in about a second however silent the server is", async () => {
     const rig = await startRig(server);
     expect(await rig.streams.check()).toEqual([]);
     server.freeze();

@@ -1,5 +1,5 @@
-// What becomes of a process that nats-server refuses: an error at the start, also in a cluster; and
-// later a wait that ends when the server accepts it again, with a line in the log at each end.
+// A process that nats-server refuses: an error at the start, also in a cluster; later a wait until
+// the server accepts it again, with a log line at each end.
 
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
@@ -48,7 +48,7 @@ function routePort(server: TestNatsServer): string {
   return /Listening for route connections on \S+:(\d+)/.exec(server.log())?.[1] ?? "";
 }
 
-/** Returns the URL of a server whose first bytes come late. */
+/** Returns the URL of a server whose first bytes are late. */
 async function slowlyTo(port: number, lateMs: number): Promise<string> {
   const between = createServer((client) => {
     client.on("error", () => {});
@@ -86,7 +86,7 @@ describe("a refusal at the start is an error with the server and the setting", (
     expect(link.connected).toBe(true);
   });
 
-  test("a user and password, a credentials file of another operator, and a bare nkey", async () => {
+  test("for a user and password, a credentials file of another operator, and a bare nkey", async () => {
     const byUser = await serverWith('authorization { user: "ada", password: "right" }');
     const natsUrl = byUser.url.replace("//", "//ada:wrong@");
     expect(await refused({ natsUrl })).toMatchObject({
@@ -114,7 +114,7 @@ describe("a refusal at the start is an error with the server and the setting", (
     expect((await refused({ natsUrl: byKey.url })).fix).toContain("a bare nkey is not supported");
   });
 
-  test("a port of the cluster that is not for clients", async () => {
+  test("for a port of the cluster that is not for clients", async () => {
     const [server] = await clusterWith("");
     const { link } = tryToConnect({ natsUrl: `nats://127.0.0.1:${routePort(server)}` });
     await expect(link).rejects.toMatchObject({
@@ -123,7 +123,7 @@ describe("a refusal at the start is an error with the server and the setting", (
     });
   });
 
-  test("an account without JetStream, and a user without permission", async () => {
+  test("for an account without JetStream, and a user without permission", async () => {
     const accounts = `accounts { A { users: [{ user: "ada", password: "p" }] } }`;
     const permissions = `permissions: { publish: ["shop.>"], subscribe: [">"] }`;
     const users = `authorization { users: [{ user: "ada", password: "p", ${permissions} }] }`;
@@ -144,7 +144,7 @@ describe("a refusal at the start is an error with the server and the setting", (
     }
   });
 
-  test("one of several servers: it counts if none accepts", async () => {
+  test("for several servers only if none accepts", async () => {
     const [refusing, accepting] = [
       await serverWith('authorization { token: "other" }'),
       await serverWith('authorization { token: "right" }'),
@@ -164,7 +164,7 @@ describe("a refusal at the start is an error with the server and the setting", (
 });
 
 describe("it waits for a server that is not ready", () => {
-  test("no more room for connections", async () => {
+  test("with no more room for connections", async () => {
     const server = await serverWith("max_connections: 1");
     const holder = await connect({ servers: server.url });
     const { link, log } = tryToConnect({ natsUrl: server.url });
@@ -173,7 +173,7 @@ describe("it waits for a server that is not ready", () => {
     expect((await link).connected).toBe(true);
   });
 
-  test("a server of another kind, and one that is silent; the wait ends with the signal", async () => {
+  test("of another kind, and for a silent one; the wait ends with the signal", async () => {
     const kinds = [
       (socket: { write(text: string): void }) => socket.write("SSH-2.0-x\r\n"),
       () => {},
@@ -202,8 +202,8 @@ describe("it waits for a server that is not ready", () => {
   });
 });
 
-describe("a refusal later does not end the process", () => {
-  test("a token that changes: a line when it begins, and one when it is over", async () => {
+describe("a later refusal does not end the process", () => {
+  test("a changed token: a line when it begins, and one when it is over", async () => {
     const folder = temporaryFolder();
     const set = (token: string) =>
       writeFileSync(path.join(folder, "token.conf"), `authorization { token: "${token}" }\n`);

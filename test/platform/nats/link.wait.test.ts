@@ -8,7 +8,7 @@ let server: TestNatsServer | undefined;
 afterEach(() => server?.remove());
 
 describe("it waits for NATS and for JetStream", () => {
-  test("it waits for NATS for as long as it takes, and says so", async () => {
+  test("waits for NATS for as long as necessary, and logs it", async () => {
     server = await startNatsServer();
     await server.kill();
     const log: string[] = [];
@@ -23,7 +23,7 @@ describe("it waits for NATS and for JetStream", () => {
     await rig.close();
   });
 
-  test("waiting for NATS ends when the signal aborts", async () => {
+  test("ends the wait for NATS when the signal aborts", async () => {
     server = await startNatsServer();
     await server.kill();
     const abort = new AbortController();
@@ -39,7 +39,7 @@ describe("it waits for NATS and for JetStream", () => {
     await ended;
   });
 
-  test("it waits for JetStream, and says so, until the signal aborts", async () => {
+  test("waits for JetStream, and logs it, until the signal aborts", async () => {
     server = await startNatsServer({ jetstream: false });
     const log: string[] = [];
     const link = await connectNats({ access: { natsUrl: server.url }, log: recordingLog(log) });

@@ -1,17 +1,17 @@
-// A gateway that finds a nats-server whose version can lose what was acknowledged says so in its
-// log, with what bites: in a cluster all below 2.14.7. On one node 2.10 is supported: what a power
-// cut may take there is for doctor to say.
+// A gateway warns in its log of a nats-server version that can lose acknowledged events, and of the
+// bug: in a cluster all versions below 2.14.7. On one node 2.10 is supported: doctor reports what a
+// power cut may lose there.
 
 import { describe, expect, test } from "vitest";
 import { logVersionFaults } from "../../../src/platform/nats/versions.ts";
 
-interface Told {
+interface Watched {
   readonly warnings: { version?: string; faults?: readonly string[]; wanted?: string }[];
   reconnectTo(version: string): void;
 }
 
-function told(server: { version: string; cluster?: string }, replicas: number): Told {
-  const warnings: Told["warnings"] = [];
+function watched(server: { version: string; cluster?: string }, replicas: number): Watched {
+  const warnings: Watched["warnings"] = [];
   let changed = (_: boolean): void => {};
   const connection = { info: server };
   const onChange = (listener: typeof changed): void => {
@@ -29,11 +29,11 @@ function told(server: { version: string; cluster?: string }, replicas: number): 
   return { warnings, reconnectTo };
 }
 
-describe("an old cluster is told in the log", () => {
+describe("an old cluster is reported in the log", () => {
   test("with replicas, and in a cluster", () => {
     for (const { warnings } of [
-      told({ version: "2.10.27" }, 3),
-      told({ version: "2.10.27", cluster: "C" }, 1),
+      watched({ version: "2.10.27" }, 3),
+      watched({ version: "2.10.27", cluster: "C" }, 1),
     ]) {
       expect(warnings).toHaveLength(1);
       expect(warnings[0]).toMatchObject({
@@ -42,16 +42,16 @@ describe("an old cluster is told in the log", () => {
       });
       expect(warnings[0]?.faults).toContainEqual(expect.stringContaining("(7038, fixed in 2.12)"));
     }
-    expect(told({ version: "2.15.1", cluster: "C" }, 3).warnings).toEqual([]);
+    expect(watched({ version: "2.15.1", cluster: "C" }, 3).warnings).toEqual([]);
   });
 
-  test("on one node", () => {
-    expect(told({ version: "2.10.27" }, 1).warnings).toEqual([]);
-    expect(told({ version: "2.10.21" }, 1).warnings).toHaveLength(1);
+  test("not on one node", () => {
+    expect(watched({ version: "2.10.27" }, 1).warnings).toEqual([]);
+    expect(watched({ version: "2.10.21" }, 1).warnings).toHaveLength(1);
   });
 
-  test("of a node of another version that a reconnect leads to, once", () => {
-    const { warnings, reconnectTo } = told({ version: "2.15.1", cluster: "C" }, 3);
+  test("for a node of another version after a reconnect, once", () => {
+    const { warnings, reconnectTo } = watched({ version: "2.15.1", cluster: "C" }, 3);
     reconnectTo("2.12.1");
     reconnectTo("2.15.1");
     reconnectTo("2.12.1");

@@ -1,10 +1,10 @@
-// What a PostgreSQL's URL says, and what is said where it says nothing of use.
+// Reading PostgreSQL URLs, and the errors for invalid ones.
 
 import { expect, test } from "vitest";
 import { StoreError } from "../../../src/platform/base/store-error.ts";
 import { readAddress } from "../../../src/platform/postgres/address.ts";
 
-test("a URL that is none is told without what stands in it", () => {
+test("reports an invalid URL without its content", () => {
   for (const url of ["mysql://u:secret@h/d", "secret", "postgres://u:sec%ret@h/d"]) {
     expect(() => readAddress(url)).toThrow(StoreError);
     expect(() => readAddress(url)).not.toThrow(/secret|sec%/);
@@ -16,7 +16,7 @@ test("a URL that is none is told without what stands in it", () => {
   expect(() => readAddress("postgres://h/d?sslrootcert=/no/such")).toThrow("read sslrootcert");
 });
 
-test("host, port and database are shown, and have libpq's defaults", () => {
+test("shows host, port and database, with libpq's defaults", () => {
   const shown = (url: string): string => readAddress(url).shown;
   expect(shown("postgres://ann:pw@db.example.org:6432/effects")).toBe(
     "db.example.org:6432/effects",

@@ -1,4 +1,4 @@
-// What a connection begins with: poolers refuse parameters that they do not know.
+// The start of a connection: poolers reject parameters that they do not know.
 
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
@@ -9,7 +9,7 @@ import { connect, triedConfig } from "../../../src/platform/postgres/connect.ts"
 const lengthAndVersion = 8;
 const options = { name: "penstock", statementMsMax: 1_000, schema: "any" };
 
-test.each([connect, triedConfig])("%o asks for nothing that a pooler refuses", async (begin) => {
+test.each([connect, triedConfig])("%o sends no parameter that a pooler rejects", async (begin) => {
   const server = createServer().listen(0, "127.0.0.1");
   onTestFinished(() => void server.close());
   await once(server, "listening");

@@ -1,4 +1,4 @@
-// What is reported when PostgreSQL lets nobody in, against a real server.
+// Errors of connecting to PostgreSQL, against a real server.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { Client } from "pg";
@@ -36,7 +36,7 @@ beforeAll(async () => {
   await admin.query("SELECT pg_reload_conf()");
 });
 
-/** With what is changed of the server's own address. */
+/** The server's own address with changes. */
 function urlOf({ user = "poor", word = "word", database = "postgres", more = "" }): string {
   return `postgres://${user}${word === "" ? "" : `:${word}`}@127.0.0.1:${postgres.port}/${database}${more}`;
 }
@@ -66,7 +66,7 @@ test.each<[string, Parameters<typeof urlOf>[0], string]>([
   ["a database that takes no connections", { database: "closed" }, "takes no connections"],
   ["a database that is not there", { database: "nowhere" }, "there is no such database"],
   [
-    "a user that is let in with TLS alone",
+    "a user that may only connect with TLS",
     { user: "plainly", more: "?sslmode=disable" },
     "pg_hba.conf",
   ],
@@ -82,7 +82,7 @@ test.each<[string, Parameters<typeof urlOf>[0], string]>([
   if (said !== "pg_hba.conf") expect(fault).not.toContain("pg_hba.conf");
 });
 
-test("reports a server without TLS, none at all, and a host that is not there", async () => {
+test("reports a server without TLS, a missing server, and a missing host", async () => {
   expect(await faultOf(`${plain.url}?sslmode=require`)).toContain("the server offers no TLS");
   const nowhere = `postgres://u:p@127.0.0.1:${await freePort()}/d`;
   expect(await faultOf(nowhere)).toContain("no server listens there");
@@ -92,7 +92,7 @@ test("reports a server without TLS, none at all, and a host that is not there", 
   expect(await faultOf("postgres://u:p@localhost/d?host=/no/such")).toContain("no such socket");
 });
 
-test("reports what a sink may not do", async () => {
+test("reports missing permissions of a sink", async () => {
   const openFault = async (url: string): Promise<string> => {
     const target = new PostgresTarget({ url, schema: "penstock" });
     const fault = await target.open().then(

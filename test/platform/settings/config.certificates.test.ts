@@ -1,6 +1,6 @@
-// What is wrong with the files that settings name is told with all other faults, before anything
-// starts: which setting, which file, and what of it. Nothing that is in a file, or before the @ of
-// a url, is in a message.
+// Errors of the files in settings are reported with all other errors before anything starts: which
+// setting, which file, and what is wrong. No message contains file content or the part of a URL
+// before the @.
 
 import { generateKeyPairSync } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -30,8 +30,8 @@ function faultsOf(env: Record<string, string>): readonly string[] {
   return result.ok ? [] : result.faults;
 }
 
-describe("certificate files are looked at before the start", () => {
-  test("good files have no faults", () => {
+describe("certificate files are checked before the start", () => {
+  test("accepts valid files", () => {
     const { caFile } = authority;
     expect(faultsOf({ PENSTOCK_NATS_CA: caFile })).toEqual([]);
     expect(
@@ -45,7 +45,7 @@ describe("certificate files are looked at before the start", () => {
     expect(faultsOf({ ...all, PENSTOCK_NATS_TOKEN: "t" })).toEqual([]);
   });
 
-  test("every file that will not do is named, all at once", () => {
+  test("names every unusable file at once", () => {
     const missing = path.join(authority.folder, "missing.pem");
     const broken = file(
       "broken.pem",
@@ -66,7 +66,7 @@ describe("certificate files are looked at before the start", () => {
     ]);
   });
 
-  test("a key with a passphrase, one that is broken, and another certificate's", () => {
+  test("reports a key with a passphrase, a damaged one, and another certificate's", () => {
     const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     const locked = privateKey.export({
       type: "pkcs8",
@@ -85,7 +85,7 @@ describe("certificate files are looked at before the start", () => {
     ]);
   });
 
-  test("a certificate without its key, files without a url, two ways to sign in", () => {
+  test("reports a certificate without its key, files without a URL, two ways to sign in", () => {
     expect(faultsOf({ PENSTOCK_NATS_CERT: client.certFile })).toEqual([
       "PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY: set both or neither",
     ]);

@@ -1,4 +1,4 @@
-// The database of the effects: which texts name one, and that a password in one is in no message.
+// The database of the effects: valid URLs, and that no message contains a password of one.
 
 import { expect, test } from "vitest";
 import { readConfig } from "../../../src/platform/settings/read-config.ts";
@@ -9,7 +9,7 @@ test.each([
   "sqlite:people.db",
   "postgres://penstock:secret@db:5432/effects?sslmode=require",
   "postgresql:///effects?host=/run/postgresql",
-])("%s names a database", (url) => {
+])("accepts %s", (url) => {
   expect(readConfig({ PENSTOCK_EFFECTS_URL: url }, {})).toMatchObject({
     ok: true,
     config: { effectsUrl: url },
@@ -17,7 +17,7 @@ test.each([
 });
 
 test.each(["", "effects.sqlite", "mysql://me:hunter2@db/effects", "postgres://me:hunter2@"])(
-  "%j names none, and no message shows it",
+  "rejects %j without showing it in the message",
   (url) => {
     const result = readConfig({ PENSTOCK_EFFECTS_URL: url }, {});
     expect(result).toEqual({

@@ -1,4 +1,4 @@
-// Faults in what the public port is told about proxies and certificates, all found before anything
+// Errors in the public port's settings for proxies and certificates, all found before anything
 // starts.
 
 import { describe, expect, test } from "vitest";
@@ -34,19 +34,19 @@ describe("public port settings are checked", () => {
     "10.0.0/8",
     "fe80::1%eth0",
     "::ffff:10.0.0.0/104",
-  ])("a trusted proxy that is none: %s", (faulty) => {
+  ])("rejects an invalid trusted proxy: %s", (faulty) => {
     const fault = `PENSTOCK_TRUSTED_PROXIES: must be addresses or networks such as 10.0.0.0/8 (got "${faulty}", "y")`;
     expect(faultsOf({ PENSTOCK_TRUSTED_PROXIES: `10.0.0.1,${faulty},y` })).toEqual([fault]);
   });
 
-  test("too many", () => {
+  test("rejects too many", () => {
     const text = Array(257).fill("10.0.0.1").join();
     expect(faultsOf({ PENSTOCK_TRUSTED_PROXIES: text })).toEqual([
       expect.stringContaining("at most 256 networks"),
     ]);
   });
 
-  test("the PROXY protocol needs those who may speak it, and comes before no handshake", () => {
+  test("requires trusted proxies for the PROXY protocol, and excludes it with TLS", () => {
     const tls = { PENSTOCK_TLS_CERT: own.certFile, PENSTOCK_TLS_KEY: own.keyFile };
     expect(faultsOf({ PENSTOCK_PROXY_PROTOCOL: "true" })).toEqual([
       expect.stringMatching(/needs PENSTOCK_TRUSTED_/),
@@ -92,7 +92,7 @@ describe("public port settings are checked", () => {
     ]);
   });
 
-  test("a pair that fits", () => {
+  test("accepts a matching pair", () => {
     expect(faultsOf({ PENSTOCK_TLS_CERT: own.certFile, PENSTOCK_TLS_KEY: own.keyFile })).toEqual(
       [],
     );
@@ -106,20 +106,20 @@ describe("the public and the admin port", () => {
     ["0.0.0.0", "127.0.0.1"],
     ["127.0.0.1", "127.0.0.1"],
     ["::1", "::"],
-  ])("one for both, on %s and %s", (host, adminHost) => {
+  ])("rejects one port for both, on %s and %s", (host, adminHost) => {
     expect(faultsOf({ ...both, PENSTOCK_HOST: host, PENSTOCK_ADMIN_HOST: adminHost })).toEqual([
       "PENSTOCK_PORT and PENSTOCK_ADMIN_PORT: both are 8001; they must differ",
     ]);
   });
 
-  test("one number on two addresses, or any free ones", () => {
+  test("accepts one number on two addresses, or any free ones", () => {
     expect(faultsOf({ ...both, PENSTOCK_HOST: "127.0.0.1", PENSTOCK_ADMIN_HOST: "::1" })).toEqual(
       [],
     );
     expect(faultsOf({ PENSTOCK_PORT: "0", PENSTOCK_ADMIN_PORT: "0" })).toEqual([]);
   });
 
-  test("the port of the effects process is none of the gateway's business", () => {
+  test("ignores the port of the effects process in the gateway", () => {
     expect(faultsOf({ ...both, PENSTOCK_ADMIN_PORT: "0", PENSTOCK_EFFECTS_PORT: "8001" })).toEqual(
       [],
     );

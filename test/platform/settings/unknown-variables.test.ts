@@ -1,5 +1,5 @@
-// A PENSTOCK_* variable that is no setting is a fault, with the setting that was most likely meant.
-// Those of the project's own tests are none of the gateway's affair.
+// An unknown PENSTOCK_* variable is an error, with the most similar setting. Those of the project's
+// own tests are ignored by the gateway.
 
 import { expect, test } from "vitest";
 import { settings, variableOf } from "../../../src/platform/settings/config.ts";
@@ -40,11 +40,11 @@ test.each([
   "PENSTOCK-X",
   "PENSTOK_COLOUR",
   `PENSTOCK_${"PORT".repeat(10_000)}`,
-])("%.40s is near no setting", (variable) => {
+])("suggests no setting for %.40s", (variable) => {
   expect(faultsOf({ [variable]: "1" })).toEqual([`${variable}: no such setting`]);
 });
 
-test("several, and what is not ours", () => {
+test("reports several, and ignores other programs' variables", () => {
   const env = { PENSTOCK_PROT: "1", PENSTOCK_HOTS: "h", PENSTOK_PORT: "x", PATH: "/bin" };
   expect(faultsOf(env)).toHaveLength(3);
 });
@@ -61,11 +61,11 @@ test.each([
   "MY_PENSTOCK_PORT",
   "PENSTOK_TEST_CHROMIUM",
   "",
-])("%j is another program's", (variable) => {
+])("ignores %j as another program's", (variable) => {
   expect(faultsOf({ [variable]: "1" })).toEqual([]);
 });
 
-test("the variables of the project's tests may be set where a gateway starts", () => {
+test("accepts the variables of the project's tests when a gateway starts", () => {
   expect(faultsOf({ PENSTOCK_TEST_CHROMIUM: "/usr/bin/chromium" })).toEqual([]);
   const names = Object.keys(settings) as (keyof typeof settings)[];
   expect(names.map(variableOf).filter((name) => name.startsWith("PENSTOCK_TEST"))).toEqual([]);

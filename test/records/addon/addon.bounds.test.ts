@@ -14,8 +14,8 @@ const texts = [
   "\xe2\x82",
 ];
 
-describe("a scan reads no byte beside the body", () => {
-  test("a body gives the same table at every alignment, whatever stands around it", () => {
+describe("a scan reads no byte outside the body", () => {
+  test("gives the same table at every alignment, whatever surrounds the body", () => {
     const scanner = createNativeScanner(4);
     for (const text of texts) {
       const bytes = Buffer.from(text, "latin1");
@@ -42,7 +42,7 @@ describe("a scan reads no byte beside the body", () => {
     }
   });
 
-  test("a body may end where its ArrayBuffer ends", () => {
+  test("accepts a body that ends where its ArrayBuffer ends", () => {
     const scanner = createNativeScanner(4);
     for (const text of texts) {
       const bytes = Buffer.from(text, "latin1");

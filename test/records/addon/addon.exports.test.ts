@@ -1,7 +1,6 @@
-// Node exports a simdjson of its own. On Linux a name that the addon and node both export is one
-// definition for both, node's: the addon would call into another version without a word. The
-// loaders of other systems bind a library to its own definitions, so the check of the file is only
-// for Linux.
+// Node exports its own simdjson. On Linux a name that the addon and node both export resolves to
+// node's definition: the addon would silently call another version. The loaders of other systems
+// bind a library to its own definitions, so the file is only checked on Linux.
 
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
@@ -13,13 +12,13 @@ const addonFile = fileURLToPath(
 );
 const own = /simdjson|penstock/i;
 
-describe("the addon exports its entry and nothing else", () => {
+describe("the addon exports only its entry", () => {
   test("to JavaScript: the scanner, the inflater and the layout", () => {
     expect(Object.keys(loadAddon()).sort()).toEqual(["EventScanner", "Inflater", "layout"]);
   });
 
   if (process.platform === "linux") {
-    test("to the loader: what Node-API asks for, no name of its own code", () => {
+    test("to the loader: what Node-API requires, and no name of its own code", () => {
       const symbols = dynamicSymbolsOf(addonFile);
       const exported = symbols.filter(({ defined }) => defined).map(({ name }) => name);
       expect(exported).toContain("napi_register_module_v1");

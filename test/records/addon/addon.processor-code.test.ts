@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { runChild, startScansSource } from "../child.ts";
 
-// Simdjson reads this variable when it chooses. Of a name that it does not know it makes a refusal
+// Simdjson reads this variable when it chooses. With an unknown name it rejects every text.
 // of every text.
 const source = `
   ${startScansSource}
@@ -10,6 +10,6 @@ const source = `
   console.log("status", ...(await Promise.all(startScans(1))));
 `;
 
-test("the processor's code is chosen when the addon loads: so that no scan on another thread reads the environment", () => {
+test("the processor's code is chosen when the addon loads, so that no scan on another thread reads the environment", () => {
   expect(runChild(source)).toEqual({ exitCode: 0, signal: null, output: "status 0\n" });
 });

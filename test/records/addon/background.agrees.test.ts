@@ -11,8 +11,8 @@ describe("background and direct scans agree", () => {
     ["native", createNativeScanner],
     ["reference", createReferenceScanner],
   ] as const) {
-    // Two scanners, so that nothing the one keeps can help the other; three rows, so that batches
-    // go through scanMore.
+    // Two scanners, so that cached data of one cannot help the other; three rows, so that batches
+    // use scanMore.
     const inBackground = createScanner(3);
     const direct = createScanner(3);
 
@@ -89,7 +89,7 @@ describe("background and direct scans agree", () => {
     expect(copies[0].equals(copies[1])).toBe(true);
   });
 
-  test("on a body in shared memory, which nobody can detach", async () => {
+  test("on a body in shared memory, which cannot be detached", async () => {
     const text = '{"batch":[{"event":"a"},\n{"event":"b"}]}';
     const scanner = createNativeScanner();
     const outcomes: unknown[] = [];

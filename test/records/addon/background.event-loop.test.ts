@@ -11,7 +11,7 @@ function batchOf(items: number, name: string): Buffer {
 }
 
 describe("background scans leave the event loop free", () => {
-  test("a scan waits for a thread of the pool, and the event loop turns meanwhile", async () => {
+  test("a scan waits for a pool thread while the event loop runs", async () => {
     const body = batchOf(10, "a");
     const freeThreadPool = occupyThreadPool();
     const scan = createNativeScanner(10).scanInBackground(body);

@@ -16,7 +16,7 @@ interface Started {
   readonly watched: readonly WeakRef<object>[];
 }
 
-// In a function of its own, so that nothing but the scan holds on to what it works with.
+// In a separate function, so that only the scan holds references to its data.
 function startScan(): Started {
   const table = new Uint32Array(tableWords(1));
   const scanner = new (loadAddon().EventScanner)(table);
@@ -33,8 +33,8 @@ function alive(started: readonly Started[]): number {
     .filter((reference) => reference.deref() !== undefined).length;
 }
 
-describe("garbage collection leaves background scans alone", () => {
-  test("what a scan works with is kept until it settles, and let go then", async () => {
+describe("garbage collection does not affect background scans", () => {
+  test("holds the data of a scan until it settles, and releases it then", async () => {
     const freeThreadPool = occupyThreadPool();
     const started = [startScan(), startScan(), startScan()];
     for (let turn = 0; turn < 3; turn += 1) {
@@ -53,11 +53,11 @@ describe("garbage collection leaves background scans alone", () => {
     expect(alive(started)).toBe(0);
   });
 
-  test("scans come out right while the collector runs and memory is handed out anew", async () => {
+  test("scans correctly while the collector runs and memory is reused", async () => {
     const started: Promise<ScanStatus>[] = [];
     for (let round = 0; round < 60; round += 1) {
       started.push(startScan().scan);
-      // Memory given back too early would be overwritten with this.
+      // Memory that is freed too early would be overwritten with this.
       Buffer.alloc(text.length, "}");
       if (round % 4 === 0) {
         await setImmediate();

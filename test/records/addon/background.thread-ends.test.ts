@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { runChild, startScansSource } from "../child.ts";
 
-// The worker waits on `gate` for ever: its promises cannot settle, so the scans are still under
-// way, for it, when it ends.
+// The worker waits on `gate` for ever: its promises cannot settle, so its scans are still running
+// when it ends.
 const workerSource = `
   import { parentPort, workerData } from "node:worker_threads";
   ${startScansSource}

@@ -1,5 +1,5 @@
-// The plain form of JSON, by the addon and by the reference: byte for byte the same, it means what
-// JSON.parse reads, and it is its own plain form.
+// The plain form of JSON, from the addon and from the reference: identical byte for byte, with the
+// meaning that JSON.parse reads, and unchanged when normalised again.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -24,8 +24,8 @@ const reference = createReferenceScanner(1);
 const tooLong = ItemFlag.TooDeep | ItemFlag.LongNumber;
 
 /**
- * The plain form by one scanner, of a text with others around it and a target just large enough;
- * undefined where there is none.
+ * The plain form from one scanner, of a text with others around it and a target just large enough;
+ * undefined if there is none.
  */
 function plainFormBy(scanner: Scanner, text: Buffer): string | undefined {
   const body = Buffer.concat([Buffer.from('"\\'), text, Buffer.from('"\\')]);
@@ -47,7 +47,7 @@ function plainForm(text: string | Buffer): string | undefined {
 }
 
 describe("normalised JSON means the same", () => {
-  test("the table stays as it is, whatever is normalised, and goes on where it was", () => {
+  test("leaves the table unchanged, whatever is normalised, and continues where it was", () => {
     const batch = [{ event: "a" }, { event: "b", properties: { $set: { c: 1 } } }, { event: "c" }];
     const body = Buffer.from(JSON.stringify({ api_key: "k", batch }));
     const target = Buffer.alloc(4_096);
@@ -78,14 +78,14 @@ describe("normalised JSON means the same", () => {
   });
 
   describe("normalised JSON", () => {
-    test("is the same by the addon and the reference, and keeps its meaning, for anything like an event", () => {
+    test("is the same from the addon and the reference, and keeps its meaning, for anything like an event", () => {
       fc.assert(
         fc.property(eventLikeJson, (text) => expectPlain(Buffer.from(text))),
         { numRuns: 2_500 },
       );
     }, 60_000);
 
-    test("so too for the fuzz corpus and mutations of it; what is no JSON harms nothing", () => {
+    test("is the same for the fuzz corpus and mutations of it, and invalid JSON does no harm", () => {
       const corpus = readCorpus();
       const mutated = mutations(corpus, 2);
       const bodies = [...corpus, ...Array.from({ length: 1_500 }, () => mutated.next().value)];
@@ -127,7 +127,7 @@ describe("normalised JSON means the same", () => {
     });
 
     test.each(["12345678901234567890", "1e400", "-1E+400", "0.1000", "-0", "1E5"])(
-      "the number %s keeps its text",
+      "keeps the text of the number %s",
       (n) => {
         expect(plainForm(`{"a": [ ${n} ,\n${n}]}`)).toBe(`{"a":[${n},${n}]}`);
       },
@@ -146,11 +146,11 @@ describe("normalised JSON means the same", () => {
         '"\\/\\u002f\\b\\u0008\\u001F\\u007f\\u00e9\\u20ac\\u0022\\u005c"',
         '"//\\b\\b\\u001f\u007fé€\\"\\\\"',
       ],
-    ])("the strings of %s are written in one way", (text, plain) => {
+    ])("writes the strings of %s in one way", (text, plain) => {
       expect(plainForm(text)).toBe(plain);
     });
 
-    test("the last of doubled names stays, where it stands, at every level", () => {
+    test("keeps the last of duplicate names in its place, at every level", () => {
       expect(plainForm('{"a":1,"\\u0061":2}')).toBe('{"a":2}');
       expect(plainForm('{"":1,"":2,"b":3,"":4}')).toBe('{"b":3,"":4}');
       expect(plainForm('[{"a":{"b":1,"b":2},"a":{"c":[{"d":1,"d":2}],"c":{"e":1,"e":2}}}]')).toBe(
@@ -160,7 +160,7 @@ describe("normalised JSON means the same", () => {
       expect(plainForm('{"\\u0000":1,"\\ud800":2}')).toBe('{"\ufffd":2}');
     });
 
-    test("so too where names are many", () => {
+    test("does so with many names", () => {
       const names = Array.from({ length: 5_000 }, (_, index) => `name ${(index * 7_919) % 3_000}`);
       const text = `{${names.map((name, index) => `"${name}":{"${name}":${index},"x":1,"x":2}`).join(" , ")}}`;
       const kept = new Map<string, number>();
@@ -173,14 +173,14 @@ describe("normalised JSON means the same", () => {
       );
     });
 
-    test(`goes down ${depthMax} levels and no further, wherever doubled names stand`, () => {
+    test(`stops after ${depthMax} levels, wherever duplicate names are`, () => {
       const nested = (depth: number) => `${'{"a":1,"a":'.repeat(depth)}[]${"}".repeat(depth)}`;
       expect(plainForm(nested(depthMax - 1))).toBe(nested(depthMax - 1).replaceAll('"a":1,', ""));
       expect(plainForm(nested(depthMax))).toBeUndefined();
       expect(plainForm("[".repeat(1_000_000))).toBeUndefined();
     });
 
-    test("what is cut short is no JSON", () => {
+    test("rejects truncated text", () => {
       const text = Buffer.from('{"a\\u00e9\\ud83d\\ude00":[true,-1.5e3,"x\\n"],"b":{}}');
       for (let length = 0; length < text.length; length++) {
         expect(native.normalise(text, 0, length, Buffer.alloc(text.length), 0)).toBe(
@@ -190,7 +190,7 @@ describe("normalised JSON means the same", () => {
     });
   });
 
-  test("the addon refuses arguments that would have it write elsewhere", () => {
+  test("refuses arguments that would make the addon write elsewhere", () => {
     const body = Buffer.from("[1,2,3]");
     const target = Buffer.alloc(7);
     const { normalise } = native;
@@ -210,7 +210,7 @@ describe("normalised JSON means the same", () => {
   });
 });
 
-/** What JSON.parse reads, with every string as it is stored. */
+/** The result of JSON.parse, with every string as it is stored. */
 function meaning(text: string): unknown {
   const clean = (value: string) => value.replaceAll("\0", "\ufffd").toWellFormed();
   const cleanAll = (value: unknown): unknown => {
@@ -220,7 +220,7 @@ function meaning(text: string): unknown {
     const members = Object.entries(value).map(
       ([key, inner]) => [clean(key), cleanAll(inner)] as const,
     );
-    // Names that become the same have no order that JSON.parse keeps, so their values are not
+    // Names that become equal have no order that JSON.parse preserves, so their values are not
     // compared.
     const names = members.map(([key]) => key);
     const isDouble = (key: string) => names.indexOf(key) !== names.lastIndexOf(key);

@@ -19,7 +19,7 @@ interface Repaired {
   readonly nonFinite: readonly number[];
 }
 
-/** The repaired text, by steps of `step` bytes; undefined if the scan sets no repair. */
+/** The repaired text, in steps of `step` bytes; undefined if the scan requests no repair. */
 function repairedBy(scanner: Scanner, body: Buffer, step: number): Repaired | undefined {
   expect(scanner.scan(Buffer.from(body))).not.toBe(ScanStatus.Ok);
   const { table } = scanner;
@@ -50,7 +50,7 @@ function repairedBy(scanner: Scanner, body: Buffer, step: number): Repaired | un
   };
 }
 
-/** The same of both scanners. */
+/** The same from both scanners. */
 function repaired(text: string, step = 5): string | undefined {
   const body = Buffer.from(text, "latin1");
   const one = repairedBy(native, body, step);
@@ -68,7 +68,7 @@ const bytes = fc.constantFrom(
 const highSurrogateFirst = /\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/;
 
 describe("a repaired body is UTF-8", () => {
-  test("the addon and the reference replace what TextDecoder replaces, at the same places, for steps of any size", () => {
+  test("replaces what TextDecoder replaces, at the same places, with the addon and the reference, in steps of any size", () => {
     fc.assert(
       fc.property(
         fc.array(bytes, { maxLength: 24 }),
@@ -130,11 +130,11 @@ describe("numbers that JSON does not have become null", () => {
   test.each([
     ...['{"a":-NaN}', '{"a":nan}', '{"a":NAN}', '{"a":inf}', '{"a":+Infinity}', "[NaNN]", "[1NaN]"],
     ...["{NaN:1}", "[NaN,}", '["NaN]', "[--Infinity]", "[NaN", "NaN", "[- Infinity]", "[NaN,1.]"],
-  ])("%s is not repaired", (text) => {
+  ])("does not repair %s", (text) => {
     expect(repaired(text)).toBeUndefined();
   });
 
-  test("the addon and the reference repair the same texts, which are JSON then", () => {
+  test("repairs the same texts with the addon and the reference, which then are JSON", () => {
     fc.assert(
       fc.property(
         fc.array(words, { maxLength: 12 }),
@@ -153,16 +153,16 @@ describe("numbers that JSON does not have become null", () => {
   }, 60_000);
 });
 
-describe("what is not repaired", () => {
+describe("texts without a repair", () => {
   test.each(["\xff", '"\xff"', "{\xff", "[\xff}", "{\xff]", "]\xff[", "}\xff{", "\xff{}"])(
-    "%j has not the brackets of an object or array",
+    "%j lacks the brackets of an object or array",
     (text) => {
       expect(repaired(text)).toBeUndefined();
     },
   );
 });
 
-describe("what a repair notes", () => {
+describe("the places of a repair", () => {
   test.each([
     ["one place of each kind in an object", '[{"a":[NaN,"\xff",NaN,"\xff"]}]', [1, 1]],
     ["one in each of several objects", '[{"a":NaN,"b":NaN},{"a":NaN},{"\xff":"\xfe"}]', [1, 2]],
@@ -176,7 +176,7 @@ describe("what a repair notes", () => {
     }
   });
 
-  test("a million places of a kind, and later ones are replaced without a note", () => {
+  test("include a million of a kind, and later ones are replaced without a note", () => {
     const object = '{"a":NaN},';
     const body = Buffer.from(`[${object.repeat(repairPlacesMax)}{"a":NaN}]`);
     const noted = repairedBy(native, body, 100_000)!;
@@ -185,14 +185,14 @@ describe("what a repair notes", () => {
   });
 });
 
-test("a text that has grown by two mebibytes has ? for further malformed bytes", () => {
+test("use ? for further malformed bytes once a text has grown by two mebibytes", () => {
   const count = growthBytesMax / 2;
   const body = Buffer.from(`{"${"\xff".repeat(count)}\xff\xff":NaN}`, "latin1");
   const { text } = repairedBy(native, body, 100_000)!;
   expect(text).toBe(`{"${"\xef\xbf\xbd".repeat(count)}??":null}`);
 });
 
-test("the addon refuses to write past the text or its places", () => {
+test("are never written past the text or their list", () => {
   const body = Buffer.from("[\xff,NaN]", "latin1");
   const repair = (text: number, places: readonly [number, number], progress: number[]) => () =>
     native.repair(body, body.length, {

@@ -216,8 +216,7 @@ export const clusterRuns: readonly ShortRun[] = [
 export const networkRuns: readonly ShortRun[] = [
   {
     scenario: "acks-lost",
-    shows:
-      "frames are sent again without an acknowledgement, and none of them is stored twice",
+    shows: "frames are sent again without an acknowledgement, and none of them is stored twice",
     events: { duplicated: "none" },
   },
   {

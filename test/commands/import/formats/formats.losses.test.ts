@@ -1,5 +1,4 @@
-// Values that other tools write in another form than their documentation says: each is read, or
-// counted as lost.
+// Values that other tools write in another form than documented: each is read, or counted as lost.
 
 import { describe, expect, test } from "vitest";
 import { formatNamed } from "../../../../src/commands/import/formats/detect.ts";
@@ -25,7 +24,7 @@ test.each([
   ["acme", "acme"],
   ["[acme", "[acme"],
   ["17", "17"],
-])("amplitude: the group %j", async (company, group) => {
+])("amplitude: reads the group %j", async (company, group) => {
   const line = { event_type: "e", user_id: "u", event_time: time, groups: { company } };
   for (const groups of [line.groups, text(line.groups)])
     expect((await converted({ ...line, groups })).batch).toMatchObject([
@@ -33,7 +32,7 @@ test.each([
     ]);
 });
 
-describe("objects that are JSON in text are read", () => {
+describe("objects written as JSON text are read", () => {
   const track = { type: "track", messageId: "m", userId: "u", event: "e", timestamp: time };
   const own = { event: "e", distinct_id: "u", timestamp: time };
   test.each<[string, JsonObject, JsonObject]>([
@@ -104,14 +103,14 @@ describe("objects that are JSON in text are read", () => {
     expect(batch).toMatchObject([event]);
   });
 
-  test.each(["[]", [], "", null, "null", " { } "])("%j is an empty object", async (value) => {
+  test.each(["[]", [], "", null, "null", " { } "])("reads %j as an empty object", async (value) => {
     const { batch, notes } = await converted({ ...track, properties: value, context: value });
     expect(notes).toEqual([]);
     expect(batch).toMatchObject([{ event: "e", distinct_id: "u", properties: {} }]);
   });
 
   test.each(["{'a': 1}", "plain", [1], 7, true, "[1,2]"])(
-    "%j is lost, and noted",
+    "counts %j as lost, with a note",
     async (value) => {
       for (const field of ["properties", "context"]) {
         const { batch, notes } = await converted({ ...track, [field]: value });
@@ -125,7 +124,7 @@ describe("objects that are JSON in text are read", () => {
   );
 });
 
-describe("times that are numbers are read", () => {
+describe("numeric times are read", () => {
   const lineOf: Readonly<Record<string, (time: string) => string>> = {
     posthog: (at) => `{"event":"e","distinct_id":"u","uuid":"${uuid}","timestamp":${at}}`,
     mixpanel: (at) => `{"event":"e","properties":{"distinct_id":"u","time":${at}}}`,
@@ -148,15 +147,18 @@ describe("times that are numbers are read", () => {
     expect(batch[0]!["timestamp"]).toBe("2024-07-06T12:00:00.125Z");
   });
 
-  test.each(Object.entries(lineOf))("a zero in %s is no time", async (format, line) => {
-    const file = fileWith(`${line("0")}\n`);
-    const { err } = await runImport(["--dry-run", "--format", format, file]);
-    expect(err).toContain(`${file}:1: stored: missing_timestamp`);
-  });
+  test.each(Object.entries(lineOf))(
+    "does not read a zero in %s as a time",
+    async (format, line) => {
+      const file = fileWith(`${line("0")}\n`);
+      const { err } = await runImport(["--dry-run", "--format", format, file]);
+      expect(err).toContain(`${file}:1: stored: missing_timestamp`);
+    },
+  );
 
-  // A day, a day with a time, and what may be of two units.
+  // A day, a day with a time, and ambiguous units.
   test.each(["20240706", "20240706120000", "2024", "50000000000"])(
-    "%s is not taken for another time",
+    "does not read %s as another time",
     async (at) => {
       for (const [format, line] of Object.entries(lineOf)) {
         const { batch } = await converted(line(at), format);
@@ -165,14 +167,14 @@ describe("times that are numbers are read", () => {
     },
   );
 
-  test("of several times of a call, the first that is there counts", async () => {
+  test("uses the first existing of several times of a call", async () => {
     const call = { type: "track", event: "e", userId: "u", timestamp: "", originalTimestamp: 0 };
     const { batch } = await converted({ ...call, sentAt: 1720267200000 });
     expect(batch[0]!["timestamp"]).toBe(time);
   });
 });
 
-describe("of several times of a line, the first that names one counts", () => {
+describe("of several times of a line, the first valid one counts", () => {
   const call = { type: "track", event: "e", userId: "u" };
   const amplitude = { event_type: "e", user_id: "u" };
   const hidden = [
@@ -204,7 +206,7 @@ describe("of several times of a line, the first that names one counts", () => {
     return [/: stored: (\w+)/.exec(err)?.[1], error?.exitCode];
   };
 
-  test("if none can be read, that is a loss; a line without a time has none", async () => {
+  test("counts a loss if none can be read, and none for a line without a time", async () => {
     for (const [first, second] of [
       ["timestamp", "sent_at"],
       ["event_time", "server_upload_time"],
@@ -221,7 +223,7 @@ describe("of several times of a line, the first that names one counts", () => {
   });
 });
 
-describe("what is lost is counted, and fails the import", () => {
+describe("losses are counted, and fail the import", () => {
   const call = { type: "track", event: "e", userId: "u", timestamp: time };
   const amplitude = { event_type: "e", user_id: "u", event_time: "2024-07-06 12:00:00" };
   test.each<[string, object | string, string]>([
@@ -250,7 +252,7 @@ describe("what is lost is counted, and fails the import", () => {
     expect(allowed).toBeUndefined();
   });
 
-  test("what is left out on purpose, or is missing in the line, is no loss", async () => {
+  test("does not count deliberate omissions or missing fields as losses", async () => {
     const lines = [
       amplitude,
       { ...amplitude, event_type: "session_start" },
@@ -262,7 +264,7 @@ describe("what is lost is counted, and fails the import", () => {
     expect([error, out]).toEqual([undefined, expect.stringContaining("3 events would be stored")]);
   });
 
-  test("bytes that are not UTF-8 are noted in a line that is converted, too", async () => {
+  test("also notes bytes that are not UTF-8 in a converted line", async () => {
     const bytes = Buffer.from(`${text({ ...call, properties: { a: "?" } })}\n`);
     bytes[bytes.indexOf("?")] = 0xff;
     const { notes } = await bodiesOf([bytes]);

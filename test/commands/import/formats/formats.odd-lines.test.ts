@@ -1,4 +1,4 @@
-// Lines that a format's reading of bytes or of numbers might take for others.
+// Lines that a format's reading of bytes or numbers might misread.
 
 import { describe, expect, test } from "vitest";
 import { detectFormat, formatNamed } from "../../../../src/commands/import/formats/detect.ts";
@@ -14,7 +14,7 @@ test.each([
   ["1720267200", "1"],
   ["1720267200.00000000000000000", "1"],
   ["1720267200000.0", '"1234567890123456"'],
-])("mixpanel: the time %s is read beside %s", async (seconds, long) => {
+])("mixpanel: reads the time %s next to %s", async (seconds, long) => {
   const { bodies } = await bodiesOf([
     `{"event":"seen","properties":{"time":${seconds},"distinct_id":"u","n":${long}}}\n`,
   ]);
@@ -31,7 +31,7 @@ describe("a time", () => {
   };
 
   test.each(Object.entries(lineOf))(
-    "of %s that cannot be read is not told as absent",
+    "of %s that cannot be read is not reported as missing",
     async (format, line) => {
       const times = ['"x"', "true", "{}", "1e300", "1e400", "-1e17"];
       const file = fileWith([...times, "null"].map((at) => `${line(at)}\n`).join(""));
@@ -77,18 +77,18 @@ test.each([
     }
 });
 
-test("a member that is no text where a format has one keeps no other one from being told", () => {
+test("does not let an invalid member of a format hide reports on others", () => {
   for (const type of ["12345678901234567890", '{"toString":1}'])
     expect(detectFormat([`{"event":"e","distinct_id":"u","uuid":"1","type":${type}}`])).toBe(
       formatNamed("posthog"),
     );
 });
 
-describe("what is no line with an object", () => {
+describe("a line that is not an object", () => {
   const event = '{"event":"seen","distinct_id":"u","timestamp":"2024-07-06T12:00:00.000Z"}';
 
   test.each(["[]", "[1]", "null", "42", '"text"', '{"event":"seen","properties":{'])(
-    "costs itself alone wherever it stands: %s",
+    "affects only itself wherever it is: %s",
     async (bad) => {
       for (const [at, lines] of [
         [1, [bad, event, event]],
@@ -106,12 +106,12 @@ describe("what is no line with an object", () => {
   test.each([
     ["an array", ["[", `${event},`, event, "]"]],
     ["an array after an empty line", ["", "[", `${event},`, event, "]"]],
-    ["an array that begins beside its first object", [`[${event},`, event, "]"]],
-  ])("%s is refused as a whole", (_, lines) => {
+    ["an array that begins on the line of its first object", [`[${event},`, event, "]"]],
+  ])("rejects %s as a whole", (_, lines) => {
     expect(detectFormat(lines)).toMatch(/it is a JSON array/);
   });
 
-  test("an array of events on the first line is read", async () => {
+  test("reads an array of events on the first line", async () => {
     const file = fileWith(`[${event},${event}]\n${event}\n`);
     const { out, error } = await runImport(["--dry-run", file]);
     expect([out, error]).toEqual([expect.stringContaining("3 events would be stored"), undefined]);
@@ -120,11 +120,11 @@ describe("what is no line with an object", () => {
   test.each([
     ["an event", JSON.stringify(JSON.parse(event), undefined, 2).split("\n")],
     ["an answer", ["{", '"results": [', `${event},`, event, "]", "}"]],
-  ])("%s over several lines is refused as a whole", (_, lines) => {
+  ])("rejects %s over several lines as a whole", (_, lines) => {
     expect(detectFormat(lines)).toMatch(/no whole JSON objects/);
   });
 
-  test.each([[["42", "null"]], [["event,distinct_id", "7"]]])("%j is refused", (lines) => {
+  test.each([[["42", "null"]], [["event,distinct_id", "7"]]])("rejects %j", (lines) => {
     expect(detectFormat(lines)).toMatch(/no JSON objects/);
   });
 });

@@ -1,4 +1,4 @@
-// What is sent for a line of each format: a table of lines and events.
+// The events sent for a line of each format: a table of lines and events.
 
 import { describe, expect, test } from "vitest";
 import {
@@ -29,7 +29,7 @@ const cases: readonly Case[] = [
       ...{ received_at: time, ip: "1.2.3.4", kind: "custom", person_profile: true },
       ...{ historical: false, properties: { a: 1 }, $set: { b: 2 } },
     },
-    // As it stands: what the gateway does not read, it ignores.
+    // Unchanged: the gateway ignores fields that it does not read.
     sent: {
       ...{ uuid, project_id: "demo", event: "seen", distinct_id: "u", timestamp: time },
       ...{ received_at: time, ip: "1.2.3.4", kind: "custom", person_profile: true },
@@ -267,7 +267,7 @@ const cases: readonly Case[] = [
   },
 ];
 
-/** Numbers that no double holds, as bigint. */
+/** Numbers that no double can hold, as bigint. */
 function withBigInts(body: string): JsonObject {
   const long = body.replaceAll(/:(\d{17,})/g, ':"$1n"');
   return JSON.parse(long, (_, value: unknown) =>
@@ -290,20 +290,20 @@ test.each([
   ["mixpanel", { event: "constructor", properties: { time: 1, distinct_id: "u", toString: 1 } }],
   ["amplitude", { event_type: "constructor", device_type: "toString", user_id: "u" }],
   ["segment", { type: "track", event: "constructor", userId: "u", properties: { valueOf: 1 } }],
-])("%s: names that every object has are names like others", async (_, line) => {
+])("%s: treats names of Object.prototype like others", async (_, line) => {
   const { bodies } = await bodiesOf([`${JSON.stringify(line)}\n`]);
   const { batch } = JSON.parse(bodies[0]!) as { batch: JsonObject[] };
   expect(batch[0]).toMatchObject({ event: "constructor", distinct_id: "u" });
   expect(JSON.stringify(batch[0])).not.toContain("native code");
 });
 
-test("every format has its cases", () => {
+test("covers every format", () => {
   expect(["auto", ...new Set(cases.map(({ format }) => format))].sort()).toEqual(
     [...formatNames].sort(),
   );
 });
 
-test("a session that Amplitude marks is no event, and is told", async () => {
+test("skips and reports a session event of Amplitude", async () => {
   const { bodies, notes } = await bodiesOf([
     '{"event_type":"session_start","device_id":"d","event_time":"2024-07-06 12:00:00"}\n',
   ]);
@@ -311,7 +311,7 @@ test("a session that Amplitude marks is no event, and is told", async () => {
   expect(notes).toMatchObject([{ line: 1, code: "session_start", isStored: false }]);
 });
 
-describe("a file whose format cannot be told says what to do", () => {
+describe("a file of unknown format is reported with a fix", () => {
   test.each([
     ['[{"event":"a"},', /jq -c '\.\[\]'/],
     ['{"results": [', /one a line: jq/],

@@ -30,7 +30,7 @@ describe("one event has one uuid in all exports", () => {
   const before = { $distinct_id_before_identity: "$device:d" };
   test.each([
     ["its visitor was identified", view({ distinct_id: "u", $device_id: "d", ...before })],
-    ["the id before is not there", view({ distinct_id: "u", $device_id: "d" })],
+    ["the earlier id is missing", view({ distinct_id: "u", $device_id: "d" })],
     ["it is in milliseconds", view({ distinct_id: "u", $device_id: "d", time: seconds * 1e3 + 9 })],
     [
       "it was processed again",
@@ -45,7 +45,7 @@ describe("one event has one uuid in all exports", () => {
     expect(await uuidOf(line)).toBe(await uuidOf(monday));
   });
 
-  test("and one distinct id, that of the device which sent it", async () => {
+  test("and one distinct id, that of the sending device", async () => {
     const later = view({ distinct_id: "u", $device_id: "d", ...before });
     const { batch } = await eventsOf([monday, later]);
     expect(batch.map(({ distinct_id: id }) => id)).toEqual(["$device:d", "$device:d", "u"]);
@@ -82,7 +82,7 @@ describe("one event has one uuid in all exports", () => {
         { distinct_id: "u", time: seconds },
       ],
     ),
-  ])("whether %s is text or a number", async (_, one, other) => {
+  ])("whether %s is a string or a number", async (_, one, other) => {
     expect(await uuidOf(view(one))).toBe(await uuidOf(view(other)));
   });
 
@@ -91,11 +91,11 @@ describe("one event has one uuid in all exports", () => {
     ["another second", view({ distinct_id: "u", $device_id: "d", time: seconds + 1 })],
     ["another insert id", view({ distinct_id: "u", $device_id: "d", $insert_id: "j" })],
     ["another name", { ...view({ distinct_id: "u", $device_id: "d" }), event: "Click" }],
-  ])("and %s makes another event", async (_, line) => {
+  ])("but not with %s", async (_, line) => {
     expect(await uuidOf(line)).not.toBe(await uuidOf(monday));
   });
 
-  test("two users are not one because of the nil UUID as an insert id", async () => {
+  test("does not merge two users because of the nil UUID as an insert id", async () => {
     const nil = { $insert_id: "00000000-0000-0000-0000-000000000000", distinct_id: "u" };
     const { batch } = await eventsOf([view(nil), view(nil)]);
     expect(new Set(batch.map(({ uuid }) => uuid)).size).toBe(2);
@@ -111,7 +111,7 @@ describe("links", () => {
     ["a numeric JSON value", 40_000, "anon-k4"],
     ["capitals", "EMP-5", uuid],
     ["a word", "ann", "$device:x"],
-  ])("an event whose user is %s links the id that it was sent with", async (_, user, before) => {
+  ])("links the sending id of an event whose user is %s", async (_, user, before) => {
     const buy = view({ distinct_id: user, $distinct_id_before_identity: before });
     const { batch, notes } = await eventsOf([buy, buy]);
     expect(notes).toEqual([]);
@@ -136,7 +136,7 @@ describe("links", () => {
       [uuid, uuid.toUpperCase()],
       uuid.toUpperCase(),
     ],
-  ])("a $merge knows a %s that the file has shown", async (_, shown, ids, main) => {
+  ])("recognises in a $merge a %s from the file", async (_, shown, ids, main) => {
     const merge = { event: "$merge", properties: { time: seconds, $distinct_ids: ids } };
     const { batch } = await eventsOf([view(shown), merge]);
     expect(batch.at(-1)).toMatchObject({
@@ -145,7 +145,7 @@ describe("links", () => {
     });
   });
 
-  test("a $merge of many ids grows with their number alone", async () => {
+  test("processes a $merge of many ids in time of their number", async () => {
     const ids = Array.from({ length: 1_500 }, (_, n) => `user-${n}`);
     const merge = {
       event: "$merge",
@@ -158,7 +158,7 @@ describe("links", () => {
 
   const link = { event: "$identify", distinct_id: "u" };
 
-  test("a device is linked to its user once in a file, after the event that has both", async () => {
+  test("links a device to its user once in a file, after the event that has both", async () => {
     const { batch, numbers } = await eventsOf([
       view({ distinct_id: "$device:d", $device_id: "d", $insert_id: "1" }),
       view({ distinct_id: "u", $device_id: "d", $user_id: "u", $insert_id: "2" }),
@@ -174,7 +174,7 @@ describe("links", () => {
     expect(new Set(batch.map(({ uuid }) => uuid)).size).toBe(4);
   });
 
-  test("a link is counted, and has no warning of its own", async () => {
+  test("counts a link without a warning", async () => {
     const both = view({ distinct_id: "u", $device_id: "d", $user_id: "u" });
     const file = fileWith(`${JSON.stringify(both)}\n`);
     const { out, error } = await runImport(["--dry-run", "--strict", file]);
@@ -182,7 +182,7 @@ describe("links", () => {
     expect(out).toContain("2 events would be stored (1 linking a device to its user), 0 not");
   });
 
-  test("the same link has the same uuid in another file", async () => {
+  test("gives the same link the same uuid in another file", async () => {
     const [one, two] = ["1", "2"].map((id) =>
       view({ distinct_id: "u", $device_id: "d", $user_id: "u", $insert_id: id }),
     ) as [JsonObject, JsonObject];
@@ -213,7 +213,7 @@ describe("links", () => {
     expect(batch).toMatchObject([{ ...link, properties: linked }]);
   });
 
-  test("an event without a distinct id is of its user, else of its device", async () => {
+  test("uses the user, else the device, of an event without a distinct id", async () => {
     const { batch } = await eventsOf([view({ $user_id: "u" }), view({ $device_id: "d" })]);
     expect(batch.map(({ distinct_id: id }) => id)).toEqual(["u", "$device:d"]);
   });
@@ -261,7 +261,7 @@ describe("links", () => {
   });
 
   test.each([[["a"]], [[]], ["x"], [["a", "a"]], [["a", null]]])(
-    "a $merge of %j is counted as lost",
+    "counts a $merge of %j as lost",
     async (ids) => {
       const line = { event: "$merge", properties: { time: seconds, $distinct_ids: ids } };
       const { batch, notes } = await eventsOf([line]);
@@ -272,7 +272,7 @@ describe("links", () => {
 });
 
 describe("a project's time zone", () => {
-  test("times are those of its clocks, and uuids stay the same", async () => {
+  test("converts times by its clocks, and keeps the uuids", async () => {
     const [winter, summer] = [Date.UTC(2022, 0, 15, 12) / 1_000, Date.UTC(2022, 6, 15, 12) / 1_000];
     const lines = [winter, summer, "2022-07-15T12:00:00"].map((time) =>
       view({ distinct_id: "u", time }),
@@ -298,7 +298,7 @@ describe("a project's time zone", () => {
     ["1782900000.25", "2026-07-01T08:00:00.250Z"],
     [1_782_900_000_000, "2026-07-01T08:00:00.000Z"],
     [50_000_000, "1971-08-02T15:53:20.000Z"],
-  ])("%j is a time of its clocks", async (time, timestamp) => {
+  ])("reads %j by its clocks", async (time, timestamp) => {
     const { batch } = await eventsOf([view({ distinct_id: "u", time })], "Europe/Berlin");
     expect(batch[0]!["timestamp"]).toBe(timestamp);
   });
@@ -306,7 +306,7 @@ describe("a project's time zone", () => {
   test.each([
     ...["2026-07-01T10:00:00Z", "2026-07-01T10:00:00+05:30", "2026/07/01 10:00:00 GMT"],
     ...["Wed, 01 Jul 2026 10:00:00 -0700", "2026-07-01T10:00:00+05:30[Asia/Kolkata]"],
-  ])("%j names its own zone", async (time) => {
+  ])("reads the own zone of %j", async (time) => {
     const { batch } = await eventsOf([view({ distinct_id: "u", time })], "Europe/Berlin");
     expect(batch[0]!["timestamp"]).toBe(time);
   });
@@ -320,7 +320,7 @@ describe("a project's time zone", () => {
       "2026-04-31T00:00",
     ],
     ...["2026-13-01 10:00:00", "02/30/2026", "31.02.2026", "soon"],
-  ])("%j does not exist: a loss", async (time) => {
+  ])("counts the non-existent %j as a loss", async (time) => {
     const line = JSON.stringify(view({ distinct_id: "u", time }));
     const file = fileWith(`${line}\n`);
     const { err, error } = await runImport(["--dry-run", "--time-zone", "Europe/Berlin", file]);
@@ -328,7 +328,7 @@ describe("a project's time zone", () => {
     expect(error).toMatchObject({ exitCode: 1 });
   });
 
-  test("a zero time is one in any zone", async () => {
+  test("treats a zero time as one in any zone", async () => {
     const times = ["1970-01-01 00:00:00", "0001-01-01T00:00:00", 0];
     const lines = times.map((time) => view({ distinct_id: "u", time }));
     const { batch } = await eventsOf(lines, "Europe/Berlin");
@@ -340,7 +340,7 @@ describe("a project's time zone", () => {
     [99_999_999, "1973-03-03T09:46:39.000Z"],
     [86_400, "1970-01-02T00:00:00.000Z"],
     [100_000_000, "1973-03-03T09:46:40.000Z"],
-  ])("%d is in seconds", async (time, timestamp) => {
+  ])("reads %d in seconds", async (time, timestamp) => {
     const { batch } = await eventsOf([view({ distinct_id: "u", time })]);
     expect(new Date(`${batch[0]!["timestamp"]}Z`.replace("ZZ", "Z")).toISOString()).toBe(timestamp);
   });
@@ -360,7 +360,7 @@ describe("a project's time zone", () => {
     expect(error?.message).toContain(said);
   });
 
-  test("an offset is taken", async () => {
+  test("accepts an offset", async () => {
     const { error } = await runImport(["--dry-run", "--time-zone", "-05:00", fileWith(line)]);
     expect(error).toBeUndefined();
   });

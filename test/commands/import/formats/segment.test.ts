@@ -1,4 +1,4 @@
-// What calls of Segment state besides their own properties: traits, groups and links.
+// Fields of Segment calls in addition to their properties: traits, groups and links.
 
 import { describe, expect, test } from "vitest";
 import type { JsonObject } from "../../../../src/commands/import/json-text.ts";
@@ -17,7 +17,7 @@ const traits = { plan: "gold" };
 const context = { traits, groupId: "g9" };
 
 test.each(["track", "page", "screen", "identify", "alias"])(
-  "%s: traits and group",
+  "%s: maps traits and group",
   async (type) => {
     const line = { type, event: "e", userId: "u", previousId: "p", context, traits: { a: 1 } };
     expect(await converted(line)).toMatchObject([
@@ -26,7 +26,7 @@ test.each(["track", "page", "screen", "identify", "alias"])(
   },
 );
 
-test("group: its traits are the group's, those of the context the user's", async () => {
+test("group: applies its traits to the group, those of the context to the user", async () => {
   const line = { type: "group", userId: "u", groupId: "g1", context, traits: { name: "ACME" } };
   const [event, ofUser, ...more] = await converted(line);
   const $groups = { company: "g1" };
@@ -41,7 +41,7 @@ test("group: its traits are the group's, those of the context the user's", async
   expect(await converted(line)).toEqual([event, ofUser]);
 });
 
-test("groups that the properties name count before that of the context", async () => {
+test("prefers groups of the properties to that of the context", async () => {
   const properties = { $groups: { company: "own", team: "t" } };
   const line = { type: "track", event: "e", userId: "u", context, properties };
   expect(await converted(line)).toMatchObject([{ properties }]);

@@ -23,15 +23,18 @@ const ways = [
 ] as const;
 
 describe("addresses belong to their connection", () => {
-  test.each(ways)("distinguishes two connections that take turns, %s", async (_way, connectionId) => {
-    const server = await startTestServer({ recordIp: true, connectionId });
-    const first = await connectTo(server, "127.0.0.1", "127.0.0.1");
-    const second = await connectTo(server, "127.0.0.1", "127.0.0.2");
-    for (let request = 0; request < requestsEach; request++) {
-      expect(await addressSeen(server, first)).toBe("127.0.0.1");
-      expect(await addressSeen(server, second)).toBe("127.0.0.2");
-    }
-  });
+  test.each(ways)(
+    "distinguishes two connections that take turns, %s",
+    async (_way, connectionId) => {
+      const server = await startTestServer({ recordIp: true, connectionId });
+      const first = await connectTo(server, "127.0.0.1", "127.0.0.1");
+      const second = await connectTo(server, "127.0.0.1", "127.0.0.2");
+      for (let request = 0; request < requestsEach; request++) {
+        expect(await addressSeen(server, first)).toBe("127.0.0.1");
+        expect(await addressSeen(server, second)).toBe("127.0.0.2");
+      }
+    },
+  );
 
   test.each(ways)(
     "distinguishes requests of two connections in flight together, %s",
@@ -52,29 +55,32 @@ describe("addresses belong to their connection", () => {
     },
   );
 
-  test.each(ways)("distinguishes connections that open and close, %s", async (_way, connectionId) => {
-    const ids: number[] = [];
-    const server = await startTestServer({
-      recordIp: true,
-      connectionId: connectionId && noting(connectionId, ids),
-    });
-    for (let generation = 0; generation < generations; generation++) {
-      const froms = Array.from(
-        { length: openAtATime },
-        (_, place) => `127.0.${generation + 1}.${place + 1}`,
-      );
-      const wires = await Promise.all(froms.map((from) => connectTo(server, "127.0.0.1", from)));
-      for (const [place, from] of froms.entries())
-        expect(await addressSeen(server, wires[place]!)).toBe(from);
-      // Some close properly, some just vanish.
-      for (const [place, { socket }] of wires.entries())
-        place % 2 === 0 ? socket.end() : socket.resetAndDestroy();
-      await until(() => wires.every((wire) => wire.closed()), "the connections are closed");
-    }
-    // The precondition of this test: ids were reused with another address.
-    if (connectionId !== undefined)
-      expect(new Set(ids).size).toBeLessThan(generations * openAtATime);
-  });
+  test.each(ways)(
+    "distinguishes connections that open and close, %s",
+    async (_way, connectionId) => {
+      const ids: number[] = [];
+      const server = await startTestServer({
+        recordIp: true,
+        connectionId: connectionId && noting(connectionId, ids),
+      });
+      for (let generation = 0; generation < generations; generation++) {
+        const froms = Array.from(
+          { length: openAtATime },
+          (_, place) => `127.0.${generation + 1}.${place + 1}`,
+        );
+        const wires = await Promise.all(froms.map((from) => connectTo(server, "127.0.0.1", from)));
+        for (const [place, from] of froms.entries())
+          expect(await addressSeen(server, wires[place]!)).toBe(from);
+        // Some close properly, some just vanish.
+        for (const [place, { socket }] of wires.entries())
+          place % 2 === 0 ? socket.end() : socket.resetAndDestroy();
+        await until(() => wires.every((wire) => wire.closed()), "the connections are closed");
+      }
+      // The precondition of this test: ids were reused with another address.
+      if (connectionId !== undefined)
+        expect(new Set(ids).size).toBeLessThan(generations * openAtATime);
+    },
+  );
 });
 
 async function addressSeen(server: TestServer, wire: Wire): Promise<string | undefined> {

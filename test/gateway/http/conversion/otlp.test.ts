@@ -543,18 +543,13 @@ describe("invalid input", () => {
       1,
       "0",
     ],
-  ])(
-    "loses only the part of a JSON request with a wrong type: %s",
-    (text, stored, lost) => {
-      const attributes = '"attributes":[{"key":"gen_ai.x","value":{"intValue":1}},5,{"key":{}}]';
-      const filled = text
-        .replaceAll("SPAN", `{${attributes}}`)
-        .replaceAll("ATTRIBUTES", attributes);
-      const { events, answer } = converted(`{"resourceSpans":[${filled}]}`, "application/json");
-      expect(events).toHaveLength(stored);
-      expect(answer?.rejectedSpans ?? "0").toBe(lost);
-    },
-  );
+  ])("loses only the part of a JSON request with a wrong type: %s", (text, stored, lost) => {
+    const attributes = '"attributes":[{"key":"gen_ai.x","value":{"intValue":1}},5,{"key":{}}]';
+    const filled = text.replaceAll("SPAN", `{${attributes}}`).replaceAll("ATTRIBUTES", attributes);
+    const { events, answer } = converted(`{"resourceSpans":[${filled}]}`, "application/json");
+    expect(events).toHaveLength(stored);
+    expect(answer?.rejectedSpans ?? "0").toBe(lost);
+  });
 
   test("rejects every truncation of a request, or has the spans before it", () => {
     const whole = otlpProtobuf([{ spans: [ai] }, { spans: [ai] }]);

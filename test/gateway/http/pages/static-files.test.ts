@@ -228,7 +228,7 @@ describe("scripts of the SDK are served", () => {
     expect([reply.status, reply.body, reply.headers.has("etag")]).toEqual([200, "", true]);
   });
 
-  test("takes the package's folder or "off" from the setting", async () => {
+  test("takes the package folder or off from the setting", async () => {
     expect(posthogJsFolder(folder)).toBe(folder);
     expect(posthogJsFolder("off")).toBe("off");
     expect(readStaticFiles("off")).toBeUndefined();

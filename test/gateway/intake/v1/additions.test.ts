@@ -123,12 +123,15 @@ describe("fields outside the properties are added to them", () => {
     expect(replaced).toEqual({ options, session_id: [] });
   });
 
-  test.each([{ options: [] }, { options: {} }, { options: null }])("adds nothing for %j", (event) => {
-    expect(withAdditions(event, 1)).toEqual({
-      ...event,
-      properties: { $lib: "sdk", $lib_version: "1" },
-    });
-  });
+  test.each([{ options: [] }, { options: {} }, { options: null }])(
+    "adds nothing for %j",
+    (event) => {
+      expect(withAdditions(event, 1)).toEqual({
+        ...event,
+        properties: { $lib: "sdk", $lib_version: "1" },
+      });
+    },
+  );
 
   test.each([
     ["t", "t"],

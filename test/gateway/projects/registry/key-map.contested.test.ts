@@ -22,7 +22,8 @@ describe("contested keys belong to no project", () => {
     expect(registry.byKey("phc_same")?.id).toBe("z");
     await bucket.put("a", value("a", ["phc_same", "phc_a"]));
     await expect.poll(() => registry.byKey("phc_same"), soon).toBeUndefined();
-    const reported = () => registry.lines.filter(({ message }) => message.includes("claim one key"));
+    const reported = () =>
+      registry.lines.filter(({ message }) => message.includes("claim one key"));
     for (const id of ["a", "z"]) {
       await setQuota(rig.connection, {
         ...place,

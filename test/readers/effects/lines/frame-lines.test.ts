@@ -104,7 +104,11 @@ describe("a line that cannot be read", () => {
     ["an event that is not a string", recordOf({ event: 7 }), "invalid_field"],
     ["a blank distinct id", recordOf({ distinct_id: " " }), "invalid_field"],
     ["an empty distinct id", recordOf({ distinct_id: "" }), "invalid_field"],
-    ["a person profile that is not a boolean", recordOf({ person_profile: "false" }), "invalid_field"],
+    [
+      "a person profile that is not a boolean",
+      recordOf({ person_profile: "false" }),
+      "invalid_field",
+    ],
     ["another project's", recordOf({ project_id: "q" }), "wrong_project"],
   ])("is reported, and does not affect others: %s", (_, line, reason) => {
     const { lines, unreadable } = readFrame(frameOf(`${good}\n${line}\n${good}\n`));

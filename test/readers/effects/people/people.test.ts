@@ -145,9 +145,12 @@ describe("links", () => {
     expect([...rows.members.keys()]).toEqual(["user"]);
   });
 
-  test.each(["person2", "-2", "00", "ids", '"', "'user\"", "person"])("merge and create %j", (id) => {
-    expect(world().run(link("identify", id, "user")).links[0]?.outcome).toBe("merged");
-  });
+  test.each(["person2", "-2", "00", "ids", '"', "'user\"", "person"])(
+    "merge and create %j",
+    (id) => {
+      expect(world().run(link("identify", id, "user")).links[0]?.outcome).toBe("merged");
+    },
+  );
 
   test("are refused over the cap, and the other id is not created", () => {
     const { rows, run } = world({ idsMax: 3 });

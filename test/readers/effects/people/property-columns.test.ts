@@ -108,9 +108,6 @@ test.each([
   ['{"plan":"pro"}', "[[],[6,5,0,-1],[],[]]"],
   ['{"plan":"pro"}', "[[],[6,5,-1,-1],[],[]]"],
   ['{"plan":"pro"}', '[[1,"r"],[6,5,7,-1],[],[]]'],
-])(
-  "columns do not match if the state names a missing stamp: %s %s",
-  (json, state) => {
-    expect(fromColumns({ json, state })).toBeUndefined();
-  },
-);
+])("columns do not match if the state names a missing stamp: %s %s", (json, state) => {
+  expect(fromColumns({ json, state })).toBeUndefined();
+});
