@@ -31,9 +31,9 @@ test("runs every marked block", () => {
     "checkout",
     "sdk",
     "reader",
-    "once",
     "durable",
     "removal",
+    "killed",
   ];
   const isTutorial = (block: Block) => block.file.startsWith("docs/tutorials/");
   const others = marked.filter((block) => !isTutorial(block));
@@ -82,24 +82,20 @@ describe("blocks that run until they are stopped", () => {
     await run.ended;
   });
 
-  test.each([...blocks("reader"), ...blocks("once")])(
-    "%s",
-    { timeout: 120_000 },
-    async (_, block) => {
-      const run = runner.startProgram(block);
-      onTestFinished(() => interrupt(run, "SIGKILL"));
-      // Events that the SDK of the blocks above sent are read too: reading begins with the first
+  test.each(blocks("reader"))("%s", { timeout: 120_000 }, async (_, block) => {
+    const run = runner.startProgram(block);
+    onTestFinished(() => interrupt(run, "SIGKILL"));
+    // Events that the SDK of the blocks above sent are read too: reading begins with the first
       // event.
-      await expect.poll(() => run.said.out, { timeout: 30_000 }).toMatch(/\$lib\W+posthog-node/);
-      await send("read by a program");
-      await expect.poll(() => run.said.out, { timeout: 30_000 }).toContain("read by a program");
-      // The first start of a name is logged.
-      const logged = run.said.err.split("\n").slice(0, -1);
-      expect(logged.filter((line) => !line.includes("has no consumer of this name yet"))).toEqual(
+    await expect.poll(() => run.said.out, { timeout: 30_000 }).toMatch(/\$lib\W+posthog-node/);
+    await send("read by a program");
+    await expect.poll(() => run.said.out, { timeout: 30_000 }).toContain("read by a program");
+    // The first start of a name is logged.
+    const logged = run.said.err.split("\n").slice(0, -1);
+    expect(logged.filter((line) => !line.includes("has no consumer of this name yet"))).toEqual(
         [],
       );
-    },
-  );
+  });
 });
 
 test.each(blocks("durable"))("%s", { timeout: 120_000 }, async (_, block) => {

@@ -284,8 +284,8 @@ describe("keys stay secret", () => {
     const shown: string[] = [];
     for (const key of keys) shown.push(...(await answersTo(url, key)).map(({ text }) => text));
     const workers = (): number[] =>
-      [...gateway.said.err.matchAll(/"pid":(\d+),"msg":"worker accepts connections"/g)].map((match) =>
-        Number(match[1]),
+      [...gateway.said.err.matchAll(/"pid":(\d+),"msg":"worker accepts connections"/g)].map(
+        (match) => Number(match[1]),
       );
     shown.push(
       shownOfChildren(gateway.pid ?? 0),

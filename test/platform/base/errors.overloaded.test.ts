@@ -13,8 +13,7 @@ const causes: Record<string, string> = {
   "No room for the body": "the budget of bytes in flight is used up",
   "No room to decompress the body": "the budget of bytes in flight is used up",
   "No room to repair the body": "the budget of bytes in flight is used up",
-  "Too many bodies are waiting to be converted":
-    "earlier large bodies to be decompressed, conv",
+  "Too many bodies are waiting to be converted": "earlier large bodies to be decompressed, conv",
   "Too many bodies are waiting to be decompressed": "earlier large bodies to be decompressed",
   "Too many large bodies are waiting before this one": "decompressed, converted or scanned",
   "The body arrives in too many small chunks at once: send larger ones, or a Content-Length":

@@ -49,7 +49,9 @@ describe("a registry that lost projects is an outage", () => {
       .toContain("it is gone, with the 2 projects known from it");
     expectKept(registry, "shop", "blog");
     expect(errors(registry)).toBe(1);
-    const reported = registry.lines.find(({ message }) => message.includes("registry inconsistent"));
+    const reported = registry.lines.find(({ message }) =>
+      message.includes("registry inconsistent"),
+    );
     expect(reported?.fields).toMatchObject({ missing: ["shop", "blog"] });
     await expect((await streams()).info(streamOf(place))).rejects.toThrow("stream not found");
 

@@ -172,9 +172,7 @@ export function streamTests(rig: WriterRig): void {
     await putBack();
     for (let nth = 0; nth < 2; nth++) {
       const stopped = rig.startWriter({ store });
-      await expect
-          .poll(() => stopped.status(0).reasons.join())
-          .toContain("it is unknown whether");
+      await expect.poll(() => stopped.status(0).reasons.join()).toContain("it is unknown whether");
       const unknown = [live, "place_unknown", before.length];
       await expect.poll(() => incidentsOf(store)).toEqual([unknown]);
       await stopped.close();
