@@ -11,7 +11,6 @@ import { chromium } from "playwright-core";
 import { findChromium } from "./lib/chromium.mjs";
 import { root, runtimeNode } from "./lib/project.mjs";
 
-const seconds = Number(process.argv[2] ?? 65);
 const flags =
   "headless no-sandbox disable-gpu disable-quic no-first-run disable-background-networking disable-component-update disable-sync";
 const dataDir = mkdtempSync(join(tmpdir(), "penstock-screenshot-"));
@@ -20,8 +19,8 @@ const env = { ...process.env, ...ports, PENSTOCK_DATA_DIR: dataDir };
 
 /** Starts penstock. `out` grows with what it prints. */
 function penstock(...args) {
-  const program = [join(root, "dist", "main.js"), ...args];
-  const child = spawn(runtimeNode(), program, { env, stdio: ["ignore", "pipe", "ignore"] });
+  const stdio = ["ignore", "pipe", "ignore"];
+  const child = spawn(runtimeNode(), [join(root, "dist", "main.js"), ...args], { env, stdio });
   const run = { child, out: "", ended: new Promise((resolve) => child.once("exit", resolve)) };
   child.stdout.on("data", (text) => (run.out += text));
   return run;
@@ -35,14 +34,11 @@ const chrome = "Mozilla/5.0 (Macintosh) AppleWebKit/537.36 Chrome/141.0.0.0 Safa
 const agents = { shop: chrome, api: "posthog-node/5.70.0", app: "posthog-python/7.91.1" };
 const events = {
   shop: () => [
-    ["$pageview", { ...web, $pathname: any("/", "/cart", "/shoes/trail-runner") }],
+    ["$pageview", { ...web, $current_url: `https://shop.example/${any("", "cart")}` }],
     ["$autocapture", { ...web, $event_type: "click", $el_text: "Add to cart" }],
     ["$identify", { ...web, $set: { email: "ada@example.com", plan: any("free", "pro") } }],
   ],
-  api: () => [
-    ["order placed", { ...node, total: 49.9, currency: "EUR", $groups: { company: "acme" } }],
-    ["invoice paid", { ...node, total: 120, currency: "USD", $groups: { company: "globex" } }],
-  ],
+  api: () => [[any("order placed", "invoice paid"), { ...node, total: 49.9, currency: "EUR" }]],
   app: () => [
     ["search", { ...python, query: any("running shoes", "rain jacket"), results: 12 }],
     ["signed up", { ...python, plan: any("free", "pro") }],
@@ -51,7 +47,7 @@ const events = {
 
 /** A batch as an SDK of the project sends it; a few are wrong. */
 async function send(address, project) {
-  const batch = Array.from({ length: any(1, 2, 3, 6) }, () => {
+  const batch = Array.from({ length: any(1, 1, 2, 3) }, () => {
     const [event, properties] = any(...events[project]());
     return { event, distinct_id: `user-${Math.floor(4_000 * Math.random() ** 2)}`, properties };
   });
@@ -71,15 +67,17 @@ try {
   for (const id of projects) await penstock("project", "add", id, "--key", `phc_${id}`).ended;
   const args = flags.split(" ").map((flag) => `--${flag}`);
   const browser = await chromium.launch({ executablePath: findChromium(), args });
-  for (let left = seconds * 20; left > 0; left--) {
-    const requests = Array.from({ length: Math.round(3 + 2 * Math.sin(left / 90)) });
-    await Promise.all([delay(50), ...requests.map(() => send(address, any(...projects)))]);
-  }
+  const load = async (steps) => {
+    for (let left = steps; left > 0; left--) {
+      const requests = Array.from({ length: Math.round(2 + Math.sin(Date.now() / 4_000)) });
+      await Promise.all([delay(50), ...requests.map(() => send(address, any(...projects)))]);
+    }
+  };
+  await load(1_300);
   for (const colorScheme of ["light", "dark"]) {
     const page = await browser.newPage({ viewport: { width: 1_440, height: 900 }, colorScheme });
     await page.goto(admin);
-    for (let left = 60; left > 0; left--)
-      await Promise.all([delay(50), send(address, any(...projects))]);
+    await load(120);
     await page.screenshot({ path: join(root, "docs", "images", `live-page-${colorScheme}.png`) });
   }
   await browser.close();
