@@ -86,15 +86,13 @@ describe("blocks that run until they are stopped", () => {
     const run = runner.startProgram(block);
     onTestFinished(() => interrupt(run, "SIGKILL"));
     // Events that the SDK of the blocks above sent are read too: reading begins with the first
-      // event.
+    // event.
     await expect.poll(() => run.said.out, { timeout: 30_000 }).toMatch(/\$lib\W+posthog-node/);
     await send("read by a program");
     await expect.poll(() => run.said.out, { timeout: 30_000 }).toContain("read by a program");
     // The first start of a name is logged.
     const logged = run.said.err.split("\n").slice(0, -1);
-    expect(logged.filter((line) => !line.includes("has no consumer of this name yet"))).toEqual(
-        [],
-      );
+    expect(logged.filter((line) => !line.includes("has no consumer of this name yet"))).toEqual([]);
   });
 });
 
