@@ -1,6 +1,6 @@
-// `npm run bench`: arguments, the order of the scenarios, and the report. Exit code 1 when an
-// acknowledged event is not in the stream, or anything else about a run is not as it must be; a
-// budget that is not met is told, and is no failure. 2: wrong usage.
+// `npm run bench`: arguments, the order of the scenarios, and the report. Exit code 1 if an
+// acknowledged event is not in the stream, or a run fails otherwise; an unmet budget is reported
+// but is not a failure. 2: wrong usage.
 
 import { writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
@@ -64,7 +64,7 @@ const scenarios = {
 };
 type ScenarioName = keyof typeof scenarios;
 const names = Object.keys(scenarios) as ScenarioName[];
-/** These have runs of their own: with them the whole would take too long. */
+/** These run separately: with them the whole would take too long. */
 const usual = names.filter((name) => !["replicas", "cost", "growth", "peers"].includes(name));
 const quickly = usual.filter(
   (name) =>
@@ -78,7 +78,7 @@ function wholeNumber(text: string): number {
   return value;
 }
 
-/** One argument of --only: a name, or several with commas between. */
+/** One argument of --only: a name, or several separated by commas. */
 function scenarioNames(text: string, before: readonly string[] = []): string[] {
   const given = text.split(",").filter((name) => name !== "");
   for (const name of given) {
@@ -95,20 +95,20 @@ function readOptions(): Options {
     )
     .option("--quick", "one round of the main scenarios, in under two minutes", false)
     .option("--only <names...>", `only these scenarios, of ${names.join(", ")}`, scenarioNames)
-    .option("--rounds <count>", "so many rounds of everything", wholeNumber)
+    .option("--rounds <count>", "number of rounds of everything", wholeNumber)
     .option(
       "--beside <texts...>",
-      "of the neighbours, only beside attacks with one of these in their name",
+      "for neighbours: only attacks with one of these texts in their name",
     )
     .option(
       "--growth",
-      "how cost grows with batch size, connections, event size and projects, and nothing else",
+      "only measure how cost grows with batch size, connections, event size and projects",
       false,
     )
     .addOption(
       new Option(
         "--client <name>",
-        "what makes the load of small requests; default: wrk where it is installed",
+        "load generator for small requests (default: wrk if it is installed)",
       ).choices(["wrk", "autocannon"]),
     )
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : usageExitCode));
@@ -123,10 +123,10 @@ function chosen({ quick, growth: onlyGrowth, only }: Options): readonly Scenario
   return quick ? quickly : usual;
 }
 
-/** The kernel's own work for the disk and the network is in it, so it is never nothing. */
+/** Includes the kernel's own work for the disk and the network, so it is never 0. */
 const otherCoresMax = 0.3;
 
-/** What a line of progress shows of a row. */
+/** The figures of a row in a line of progress. */
 const headlines: readonly (readonly [string, string])[] = [
   ["eventsPerSecond", "events/s"],
   ["p99", "ms p99"],
@@ -184,7 +184,7 @@ async function main(): Promise<void> {
   );
   if (otherCores > otherCoresMax) {
     bench.remark(
-      `other processes used ${figure(otherCores)} cores (median): repeat this on a machine that is quiet`,
+      `other processes used ${figure(otherCores)} cores (median): repeat this on an idle machine`,
     );
   }
   const budgets = budgetsOf(rows);

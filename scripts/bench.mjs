@@ -1,5 +1,5 @@
-// Runs the benchmarks. Refuses without the addons: figures of the slow ways would be taken for
-// Penstock's.
+// Runs the benchmarks. Refuses to run without the addons, because the figures of the fallback code
+// would be taken for Penstock's.
 
 import { runBuiltTool } from "./lib/built-tool.mjs";
 

@@ -1,7 +1,7 @@
-// Puts what running Penstock takes, and nothing else, into a new folder: the compiled gateway with
-// its addons, the packages it imports, the scripts that it serves of posthog-js, its documents, the
+// Copies exactly what running Penstock needs into a new folder: the compiled gateway with its
+// addons, the packages it imports, the posthog-js scripts that it serves, its documents, the
 // package for programs that read events, and the pinned Node. The container image and the systemd
-// unit run from such a folder. nats-server is not in it.
+// unit run from such a folder. nats-server is not included.
 
 import {
   chmodSync,
@@ -78,7 +78,7 @@ async function buildAll() {
   requirePrograms();
   await installPackages(runner);
   await runner.together([...addonBuilds(runner), () => buildDist(runner)], compilersMax());
-  // Without them it works, more slowly; what is rolled out is to be the fast one.
+  // Penstock works without them, only more slowly; a deployment should be fast.
   const [notBuilt] = addonsNotBuilt();
   if (notBuilt !== undefined)
     throw new SetupError(`the ${notBuilt.name} did not build: see ${notBuilt.log}`);
@@ -89,7 +89,7 @@ async function fill(folder) {
   for (const file of addonFiles) cpSync(join(root, "src", file), join(folder, "dist", file));
   for (const { place, bin = {} } of runtimePackages()) {
     cpSync(join(root, place), join(folder, place), { recursive: true, filter: isForRunning });
-    // npm takes a package without them for one that is to be fetched anew.
+    // Without them npm would fetch the package again.
     for (const [name, file] of Object.entries(bin)) linkCommand(join(folder, place), name, file);
   }
   await copyServedScripts(join(folder, "posthog-js"));
@@ -97,8 +97,7 @@ async function fill(folder) {
   const { name, version, license, type, dependencies } = JSON.parse(
     readFileSync(join(root, "package.json"), "utf8"),
   );
-  // With its dependencies: npm takes away what package.json does not ask for, whatever it is told
-  // to install.
+  // With its dependencies: npm removes what package.json does not list, whatever it installs.
   const manifest = { name, version, license, private: true, type, dependencies };
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
   mkdirSync(join(folder, "bin"));
@@ -108,13 +107,13 @@ async function fill(folder) {
   chmodSync(command, 0o755);
 }
 
-/** Beside the other packages, which npm may install anew. */
+/** Next to the other packages, which npm may install again. */
 function copyDuckdb(folder) {
   const place = join("duckdb", "node_modules");
   cpSync(join(cacheDir, place), join(folder, place), { recursive: true, filter: isForRunning });
 }
 
-/** Where npm has put the packages that the gateway imports, and those that they import. */
+/** The folders of the packages that the gateway imports, and of their dependencies. */
 function runtimePackages() {
   const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
   return [...placesFor(packages, "", ["dependencies"])]
@@ -132,8 +131,8 @@ function linkCommand(packageFolder, name, file) {
 }
 
 /**
- * What a gateway in the project serves, so that one in production does too; the rest of the package
- * is for bundlers.
+ * The files that a gateway in the project serves, so that one in production does too; the rest of
+ * the package is for bundlers.
  */
 async function copyServedScripts(folder) {
   const { readStaticFiles } = await import(
@@ -146,7 +145,8 @@ async function copyServedScripts(folder) {
 }
 
 /**
- * Not: types, source maps, and the binaries of uWebSockets.js for every other platform and Node.
+ * Excludes types, source maps, and the binaries of uWebSockets.js for every other platform and
+ * Node.
  */
 function isForRunning(file) {
   const isOther =

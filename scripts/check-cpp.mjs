@@ -1,10 +1,10 @@
-// Checks our C++, with what the machine has: clang-format compares it with .clang-format, and each
-// of g++ and clang++ compiles it with every warning below as an error. What has not changed is
+// Checks the project's C++ with the installed tools: clang-format compares it with .clang-format,
+// and each of g++ and clang++ compiles it with every warning below as an error. Unchanged files are
 // skipped.
 //   npm run check         the format only: compiling takes half a minute, and few changes touch C++
 //   npm run check:cpp     both, as CI does
-// The addons' own builds ask for no such warnings: a newer compiler has newer ones, and they must
-// not keep anybody from running Penstock.
+// The addons' own builds enable no such warnings: newer compilers have more of them, which must not
+// prevent anyone from running Penstock.
 
 import { execFile, execFileSync } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -24,7 +24,7 @@ const scanDir = join(root, "src", "records", "addon");
 const style = join(scanDir, ".clang-format");
 const fuzzDir = join(root, "test", "fuzz");
 const nodeHeaders = join(pinnedNodeDir(), "include", "node");
-// Headers that are not ours give no warnings. Optimised, or g++ does not follow values.
+// Foreign headers give no warnings. Optimised, or g++ does not follow values.
 const common = [
   ...["-O2", "-c", "-o", "/dev/null", "-Werror", ...warnings, "-DNAPI_VERSION=8"],
   ...["-isystem", join(modulesDir, "@nozbe", "simdjson", "src"), "-isystem", nodeHeaders],
@@ -45,7 +45,7 @@ function versionLine(program) {
   }
 }
 
-/** Runs a program to its end. Answers what it said where it failed. */
+/** Runs a program to its end. Returns its output if it failed. */
 async function failureOf(program, args) {
   try {
     await promisify(execFile)(program, args, { cwd: root });
@@ -55,7 +55,7 @@ async function failureOf(program, args) {
   }
 }
 
-/** With one compiler all sources, one after another; the compilers run beside one another. */
+/** One compiler compiles all sources one after another; the compilers run concurrently. */
 async function compileAll(compiler) {
   const failures = [];
   for (const { folder, standard } of parts) {
@@ -66,7 +66,7 @@ async function compileAll(compiler) {
   return failures;
 }
 
-/** The names of those that are there, each with its version. */
+/** The names of the installed ones, each with its version. */
 function toolsOf(names) {
   const tools = new Map(names.map((name) => [name, versionLine(name)]));
   const missing = names.filter((name) => tools.get(name) === undefined);

@@ -16,7 +16,7 @@ function run(script, args, env = {}) {
   return spawnSync(runtimeNode(), [script, ...args], options).status ?? 1;
 }
 
-/** The first two folders below src, as `readers/effects`. */
+/** The first two folders below src, such as `readers/effects`. */
 function folderOf(file) {
   const folders = relative(join(root, "src"), file).split("/").slice(0, -1);
   return folders.slice(0, 2).join("/") || ".";

@@ -1,5 +1,4 @@
-// Runs the fault scenarios. Refuses without the addons: what is attacked would not be what users
-// run.
+// Runs the fault scenarios. Refuses to run without the addons, because users run with them.
 
 import { runBuiltTool } from "./lib/built-tool.mjs";
 

@@ -1,14 +1,14 @@
-// Fuzzes the core of the scan addon: with libFuzzer where clang++ has it, which looks for inputs
-// that go new ways; else by replaying the corpus, and seeded mutations of it, under the same
-// sanitizers and oracles. It says which of both.
+// Fuzzes the core of the scan addon: with libFuzzer if clang++ has it, which searches for inputs
+// with new coverage; else by replaying the corpus, and seeded mutations of it, under the same
+// sanitizers and oracles. Prints which of the two it uses.
 //   npm run fuzz -- [--seconds 60] [--jobs 1] [--seed N] [--engine libfuzzer|replay]
 //   npm run fuzz -- --reference [--seconds 60] [--seed N]
 //                                  compares the addon with the reference scanner
 //   npm run fuzz -- --planted [--seconds 10] [--seed N] [--engine …]
-//                                  whether each bug of test/fuzz/planted-bugs.mjs is found in
-//                                  that time
-//   npm run fuzz -- FILE…          runs these inputs and no others
-//   npm run fuzz -- --keep FILE…   takes them into the corpus of the tree
+//                                  checks that each bug of test/fuzz/planted-bugs.mjs is found
+//                                  in that time
+//   npm run fuzz -- FILE…          runs only these inputs
+//   npm run fuzz -- --keep FILE…   adds them to the corpus of the tree
 // Exit code 1: something was found, and the path of the input is printed; 2: wrong usage.
 
 import { spawn } from "node:child_process";
@@ -87,7 +87,9 @@ function corpusLines() {
     .filter((line) => line !== "");
 }
 
-/** A body as a line of the corpus: a JSON string, a character a byte, all of it printable ASCII. */
+/**
+ * A body as a line of the corpus: a JSON string, a character per byte, all of it printable ASCII.
+ */
 function lineOf(body) {
   const hexOf = (character) => `\\u00${character.charCodeAt(0).toString(16)}`;
   return JSON.stringify(body.toString("latin1")).replace(/[\x7f-\xff]/g, hexOf);
@@ -103,8 +105,8 @@ function keep(files) {
 }
 
 /**
- * Runs a program to its end; `onText` gets all it says, `input` is what it reads. Answers its exit
- * code.
+ * Runs a program to its end; `onText` gets its output, `input` is its standard input. Returns its
+ * exit code.
  */
 function run(program, args, onText, input) {
   return new Promise((done) => {
@@ -113,7 +115,7 @@ function run(program, args, onText, input) {
       stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
     });
     running.add(child);
-    // A program that found something reads no further.
+    // A program that has found an error reads no further.
     if (input !== undefined) input.pipe(child.stdin.on("error", () => input.destroy()));
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding("utf8").on("data", onText);
@@ -130,8 +132,8 @@ function figure(said, name) {
 }
 
 /**
- * The lines of a failed run that say what was found and where: of the stack, the places in our own
- * files.
+ * The lines of a failed run that state what was found and where: from the stack, only positions in
+ * the project's files.
  */
 function findIn(said) {
   const isTelling = (line) =>
@@ -142,7 +144,7 @@ function findIn(said) {
   return [...said.split("\n").filter(isTelling).slice(0, 20), ...input].join("\n");
 }
 
-/** A body as the replay reads it. */
+/** A body in the replay's input format. */
 function framed(body) {
   const length = Buffer.alloc(4);
   length.writeUInt32LE(body.length);
@@ -235,7 +237,7 @@ async function fuzz(options) {
   return finds.length === 0 ? 0 : 1;
 }
 
-/** Each bug in a program of its own, which is to die of it. */
+/** Builds each bug into a separate program, which the fuzzing must crash. */
 async function findPlanted(options) {
   const engine = findEngine(options.engine);
   buildTarget(engine, say);

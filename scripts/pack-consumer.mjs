@@ -1,5 +1,5 @@
-// Puts the package for programs that read events into a folder: npm run pack:consumer -- [folder].
-// npm installs it from there by its path.
+// Writes the package for programs that read events into a folder: npm run pack:consumer --
+// [folder]. npm installs it from there by its path.
 
 import { constants } from "node:os";
 import { resolve } from "node:path";

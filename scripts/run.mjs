@@ -1,4 +1,4 @@
-// Runs penstock, as set-up has built it, on the pinned Node.
+// Runs the built penstock on the pinned Node.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";

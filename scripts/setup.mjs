@@ -1,6 +1,6 @@
-// Brings a fresh clone to where `npm run up` works: packages, the pinned Node, the addons, dist/,
-// nats-server. Runs on the host's Node 18 before anything is installed. Every step is skipped when
-// there is nothing to do, and may be interrupted at any point and run again: nothing that it
+// Prepares a fresh clone for `npm run up`: packages, the pinned Node, the addons, dist/,
+// nats-server. Runs on the host's Node 18 before anything is installed. Every step is skipped if
+// there is nothing to do, and may be interrupted at any point and run again: no program that it
 // started is left running.
 
 import { existsSync } from "node:fs";
@@ -15,9 +15,9 @@ import { announce, modulesDir, root, SetupError } from "./lib/project.mjs";
 import { createRunner } from "./lib/runner.mjs";
 import { compileSimdjsonAhead, removeSimdjsonAhead } from "./lib/simdjson-ahead.mjs";
 
-/** Tests, benches and the other tools have packages of their own, which `up` does not install. */
+/** Tests, benches and the other tools have separate packages, which `up` does not install. */
 const withTools = process.argv.includes("--tools");
-/** What makes Parquet files is fetched only for who makes some, and for tests. */
+/** The Parquet writer is fetched only for users who need it, and for tests. */
 const withParquet = withTools || process.argv.includes("--parquet");
 const runner = createRunner({ noteGroups });
 
@@ -52,7 +52,7 @@ async function installAndBuild() {
   }
 }
 
-/** Undefined where nobody may write and nothing has to be written. */
+/** Undefined if the checkout is not writable and nothing must be written. */
 async function lockOrNothingToDo() {
   try {
     return await takeLock(runner);
@@ -88,7 +88,7 @@ try {
   announce(`stopped: ${(isNotWritable(error) ? notWritable(error) : error).message}`);
   process.exitCode = 1;
 }
-// A signal that came during the last step is seen now.
+// A signal that arrived during the last step is handled now.
 await new Promise((done) => setImmediate(done));
 const signal = runner.interruptedBy();
 if (signal !== undefined) process.exitCode = 128 + constants.signals[signal];

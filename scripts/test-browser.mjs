@@ -1,6 +1,6 @@
 // Runs the tests of the live page, which need a browser, on the pinned Node: not part of `npm
-// test`, because a fresh machine has no browser and none is fetched. Takes the Chromium that
-// PENSTOCK_TEST_CHROMIUM names, else one on PATH.
+// test`, because a new machine has no browser and none is fetched. Uses the Chromium in
+// PENSTOCK_TEST_CHROMIUM, else one on PATH.
 
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";

@@ -1,5 +1,6 @@
-// Prints where a program is that tests run next to a gateway, and fetches it if need be: as JSON on the
-// last line of standard output, `{ "path": … }` or, for one that tests can do without, `{ "why": … }`.
+// Prints the path of a program that tests run next to a gateway, and fetches it if necessary: as
+// JSON on the last line of standard output, `{ "path": … }` or, for one that tests can do without,
+// `{ "why": … }`.
 //   node scripts/test-program.mjs NAME
 
 import { constants } from "node:os";

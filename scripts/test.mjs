@@ -44,7 +44,7 @@ function runTests(args, { isRelease }) {
 }
 
 /**
- * Runs the failed files again, one at a time; of a file whose tests are independent, only the
+ * Runs the failed files again, one at a time; for a file whose tests are independent, only the
  * failed tests. Undefined if there is nothing to run again.
  */
 function rerunFailures({ failures, status }) {
@@ -67,7 +67,7 @@ function rerunFailures({ failures, status }) {
   };
 }
 
-/** A file that could not be loaded has no test that could be named. */
+/** A file that could not be loaded has no named tests. */
 function isInPart({ file, tests }) {
   return testsApart.test(file) && !tests.includes(file);
 }
@@ -80,7 +80,7 @@ function anyOf(tests) {
 function run(args) {
   const vitest = join(modulesDir, "vitest", "vitest.mjs");
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${resultFile}`];
-  // The tests of browser clients run where there is a Chromium, and say so where there is none.
+  // The tests of browser clients run if there is a Chromium, and report if there is none.
   const chromium = findChromium();
   const { status } = spawnSync(
     runtimeNode(),
@@ -95,7 +95,7 @@ function run(args) {
   return { status, ...readResults() };
 }
 
-/** The tests of `deploy/` have a configuration of their own. */
+/** The tests of `deploy/` have their own configuration. */
 function config(args) {
   return args.includes("--config") ? [] : ["--config", join(root, "test", "vitest.config.ts")];
 }
@@ -104,7 +104,7 @@ function readResults() {
   try {
     const results = JSON.parse(readFileSync(resultFile, "utf8"));
     const files = results.testResults.filter(({ status }) => status === "failed");
-    // A file that could not even be loaded has no tests in it, and is a failure all the same.
+    // A file that could not be loaded has no tests in it, but is still a failure.
     const failures = files.map(({ name: file, assertionResults }) => {
       const tests = assertionResults.filter(({ status }) => status === "failed");
       return { file, tests: tests.length === 0 ? [file] : tests.map(({ fullName }) => fullName) };

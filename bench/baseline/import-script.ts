@@ -1,5 +1,5 @@
-// What one would write in ten minutes to import a file: reads lines, parses them, sends batches one
-// after another. It notes nothing, makes no uuids, and a fault ends it.
+// A ten-minute script to import a file: reads lines, parses them, sends batches one after another.
+// It records nothing, creates no uuids, and any error ends it.
 
 import { createReadStream } from "node:fs";
 import { createInterface } from "node:readline";

@@ -1,6 +1,5 @@
-// What all baselines share: the projects by key, and the record of an event, with the fields that
-// Penstock stores. They check what an event must have and trust the rest, as one does in an
-// afternoon.
+// Shared by the baselines: the projects by key, and the record of an event, with the fields that
+// Penstock stores. They check only the required fields of an event, as one does in an afternoon.
 
 import { randomUUID } from "node:crypto";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
@@ -41,7 +40,7 @@ export function liveSubject(projectId: string): string {
   return `${prefix}.live.0.${projectId}`;
 }
 
-/** The events of a body that can be stored. */
+/** The valid events of a body. */
 export function storable(body: CaptureBody): CaptureEvent[] {
   return (body.batch ?? [body]).filter(
     ({ event, distinct_id }) =>

@@ -1,6 +1,5 @@
-// The ceiling: bare uWebSockets.js that reads and discards the body and answers the bytes that
-// Penstock answers for one event. Nothing that runs on this HTTP server in one process can be
-// faster.
+// The ceiling: bare uWebSockets.js that reads and discards the body and sends the same answer as
+// Penstock for one event. Nothing that uses this HTTP server in one process can be faster.
 
 import { App, us_socket_local_port } from "uWebSockets.js";
 

@@ -1,5 +1,5 @@
-// The baseline with the web framework taken out of the question: uWebSockets.js, JSON.parse,
-// js.publish per event. What lies between this and Penstock is the scanner and the group commit.
+// The baseline without the cost of a web framework: uWebSockets.js, JSON.parse, js.publish per
+// event. The difference to Penstock is the scanner and the group commit.
 
 import { App, type HttpResponse, us_socket_local_port } from "uWebSockets.js";
 import { gunzip } from "node:zlib";
@@ -13,7 +13,7 @@ import {
   storable,
 } from "./records.ts";
 
-/** As the Fastify baseline's. */
+/** Like the Fastify baseline's. */
 const ackTimeoutMs = 60_000;
 
 const projects = readProjects();
@@ -72,7 +72,7 @@ App()
     });
     const chunks: Buffer[] = [];
     response.onData((chunk, isLast) => {
-      // A chunk's memory is uWS's own again after this call.
+      // uWS reuses a chunk's memory after this call.
       chunks.push(Buffer.from(chunk.slice(0)));
       if (isLast) whole(exchange, chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
     });

@@ -1,5 +1,5 @@
-// The histories that the effects are measured with: which ids, and what their events say. The lines
-// are those of the gateway: some 400 bytes, in its order of fields.
+// The histories that the effects are measured with: their ids and the content of their events. The
+// lines are like the gateway's: some 400 bytes, in its order of fields.
 
 import { createHash } from "node:crypto";
 import type { LinkOutcome } from "../../src/readers/effects/types.ts";
@@ -10,9 +10,9 @@ export interface History {
   readonly events: number;
   /** Applied first, and not measured. */
   readonly warmUpEvents: number;
-  /** How every link that is measured has to end, where the events are links. */
+  /** The expected result of every measured link, if the events are links. */
   readonly outcome?: LinkOutcome;
-  /** Default: as clients that draw them at random. */
+  /** Default: random uuids of clients. */
   readonly uuid?: (index: number) => string;
   readonly event: (index: number) => Pick<TestEvent, "distinctId" | "set" | "kind" | "event"> & {
     readonly properties?: Readonly<Record<string, unknown>>;
@@ -20,13 +20,13 @@ export interface History {
 }
 
 const knownPeople = 10_000;
-/** Half of what a person may have. */
+/** Half of the maximum of a person. */
 const idsOfPerson = 5_000;
 export const eventsInFrame = 1_000;
 const startMs = Date.UTC(2026, 10, 20, 12);
 const padding = { $current_url: "https://example.com/pricing?plan=pro", $lib: "web", step: 7 };
 
-/** Those that budgets are about. */
+/** The histories with budgets. */
 export const historyNames = {
   known: "known people, nothing changes",
   set: "$set in every event, 10,000 people",
@@ -76,7 +76,7 @@ export const histories: readonly History[] = [
     event: (index) => identify(`user-${index}`, index),
   },
   {
-    // The ten thousand of the warm-up are all that a person may have.
+    // The ten thousand of the warm-up are the maximum of a person.
     name: "a storm of links to one person, all refused",
     events: 200_000,
     warmUpEvents: 10_000,
@@ -108,7 +108,7 @@ function randomUuidOf(index: number): string {
   return uuidText(createHash("md5").update(String(index)).digest("hex"));
 }
 
-/** Of version 7, as posthog-js and the gateway make them: they begin with the time. */
+/** UUIDs of version 7, as created by posthog-js and the gateway: they begin with the time. */
 export function timedUuidOf(index: number): string {
   const time = (startMs + Math.floor(index / eventsInFrame)).toString(16).padStart(12, "0");
   const rest = createHash("md5").update(String(index)).digest("hex");

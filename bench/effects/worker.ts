@@ -1,5 +1,5 @@
-// Applies what is in the streams, in a process of its own: how long it took from one sequence to
-// another, its CPU and its memory. The database is named by its url.
+// Applies the streams in a separate process: measures the time from one sequence to another, its
+// CPU and its memory. The database is given by its URL.
 
 import { connect } from "@nats-io/transport-node";
 import type { EffectsStore } from "../../src/readers/effects/store/port.ts";
@@ -15,7 +15,7 @@ export interface EffectsJob {
   readonly stream: string;
   readonly from: number;
   readonly to: number;
-  /** Whether to count how links ended. */
+  /** Whether to count the results of links. */
   readonly countsLinks: boolean;
 }
 
@@ -24,7 +24,7 @@ export interface EffectsAnswer {
   readonly seconds: number;
   readonly cpuSeconds: number;
   readonly rssPeakBytes: number;
-  /** How many links ended how, from the beginning of the stream; empty where that is not asked. */
+  /** The number of links by result, from the beginning of the stream; empty if not requested. */
   readonly links: Readonly<Record<string, number>>;
 }
 
@@ -41,7 +41,7 @@ await store.open();
 const writer = new EffectsWriter({ connection, prefix: "penstock", store, log: log as never });
 writer.start();
 await writer.positionReached(stream, from);
-// A commit may go beyond what was waited for, and more is applied than is committed.
+// A commit may include more than was waited for, and more is applied than is committed.
 const begun = committed();
 const before = { ms: performance.now(), cpu: process.cpuUsage() };
 await writer.positionReached(stream, to);
@@ -60,7 +60,7 @@ await connection.close();
 process.send?.(answer);
 process.disconnect?.();
 
-/** The last frame that is in the database. */
+/** The last frame in the database. */
 function committed(): number {
   const { streams } = writer.status(Date.now());
   return streams.find((one) => one.stream === stream)?.sequence ?? 0;

@@ -1,7 +1,7 @@
-// Sends one body over and over on many connections, whatever is answered: the load that others are
-// measured beside. A connection that is closed is opened again. Bodies may come without their last
-// byte, which never comes, or as chunks of one byte. Or it is connections that are the load: held, or
-// closed in the middle of the TLS handshake.
+// Sends one body over and over on many connections, whatever the answers: the load during which
+// others are measured. Reopens closed connections. Bodies may lack their last byte, which is never
+// sent, or be sent in chunks of one byte. Or the load is connections: held, or closed in the middle
+// of the TLS handshake.
 
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
@@ -10,11 +10,14 @@ import { clientHello } from "../../test/kit/client-hello.ts";
 import { headOf, responseEnd, statusOf } from "./http.ts";
 import { endWith, type LoadJob } from "./job.ts";
 
-/** Before a connection that was closed is opened again. */
+/** The delay before a closed connection is reopened. */
 const pauseMs = 100;
-/** Connections are opened in groups of so many. */
+/** The number of connections opened in one group. */
 const openedAtOnce = 50;
-/** Between the requests of a held connection: the server closes it after ten seconds without one. */
+/**
+ * The interval between requests of a held connection: the server closes it after ten seconds
+ * without one.
+ */
 const heldMs = 7_000;
 
 const job = JSON.parse(process.argv[2] ?? "") as LoadJob;

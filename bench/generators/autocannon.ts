@@ -1,6 +1,5 @@
-// Closed-loop load by autocannon, in this process of its own. Each connection sends its next
-// request when it has the answer to the last: so it finds the highest rate, and says nothing true
-// about latency.
+// Closed-loop load by autocannon, in its own process. Each connection sends its next request when
+// the last one is answered. This finds the highest rate, but its latencies are not meaningful.
 
 import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
@@ -19,9 +18,9 @@ const bodies = job.lines ? bytes.toString("utf8").trimEnd().split("\n") : [bytes
 let clients = 0;
 
 /**
- * Connections start at different bodies, so that all of them are under way at once. Where there are
- * more bodies than connections, each has its part of them: the client makes a request of each body
- * beforehand, and 256 connections with 10,000 each keep it busy for minutes.
+ * Connections start at different bodies, so that all of them are in flight at once. If there are
+ * more bodies than connections, each has a part of them: the client prepares a request for each
+ * body, and 256 connections with 10,000 each keep it busy for minutes.
  */
 function rotate(client: autocannon.Client): void {
   const number = clients++;

@@ -1,5 +1,5 @@
-// As much of HTTP/1.1 as the bench's own clients need: they write one kind of request, in plain or
-// over TLS, and read answers that have a Content-Length.
+// The part of HTTP/1.1 that the bench's own clients need: they write one kind of request, in plain
+// or over TLS, and read answers that have a Content-Length.
 
 import { connect, type Socket } from "node:net";
 import { connect as connectSecurely } from "node:tls";
@@ -10,11 +10,11 @@ const statusStart = "HTTP/1.1 ".length;
 
 export interface Opened {
   readonly socket: Socket;
-  /** The event of the socket that tells that it is open, over TLS after the handshake. */
+  /** The socket's event when it is open, over TLS after the handshake. */
   readonly openEvent: string;
 }
 
-/** Opens a connection to the URL's server; over TLS any certificate will do. */
+/** Opens a connection to the URL's server; over TLS any certificate is accepted. */
 export function openTo(url: string): Opened {
   const { protocol, hostname: host, port } = new URL(url);
   const options = { host, port: Number(port), noDelay: true };
@@ -23,7 +23,7 @@ export function openTo(url: string): Opened {
   return { socket, openEvent: "secureConnect" };
 }
 
-/** `bodyBytes` undefined: the body comes in chunks. */
+/** `bodyBytes` undefined: the body is sent in chunks. */
 export function headOf(job: LoadJob, bodyBytes: number | undefined): Buffer {
   const encoding =
     job.contentEncoding === undefined ? "" : `Content-Encoding: ${job.contentEncoding}\r\n`;
@@ -33,7 +33,7 @@ export function headOf(job: LoadJob, bodyBytes: number | undefined): Buffer {
   return Buffer.from(`${first}Content-Type: application/json\r\n${encoding}${framing}\r\n\r\n`);
 }
 
-/** Where the answer ends, or undefined when it is not whole yet. */
+/** The end of the answer, or undefined if it is incomplete. */
 export function responseEnd(received: Buffer): number | undefined {
   const headLength = received.indexOf(headEnd);
   if (headLength < 0) return undefined;

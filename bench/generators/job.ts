@@ -1,6 +1,6 @@
-// What a load generator is told, as one JSON argument, and what it answers, as one IPC message.
+// The job of a load generator, as one JSON argument, and its result, as one IPC message.
 
-/** How the attacking client hands over a body. */
+/** How the attacking client sends a body. */
 export type Delivery = "whole" | "withheld" | "one-byte-chunks" | "held" | "client-hello";
 
 export interface LoadJob {
@@ -8,29 +8,29 @@ export interface LoadJob {
   readonly path: string;
   readonly method: "POST" | "PUT";
   readonly connections: number;
-  /** A file that is one body, or whose lines are each one. */
+  /** A file that is one body, or with one body per line. */
   readonly bodyFile: string;
   readonly lines: boolean;
   readonly contentEncoding: string | undefined;
-  /** Ends after this time, or, if set, after so many answers. */
+  /** Ends after this time, or, if set, after this number of answers. */
   readonly seconds: number;
   readonly amount: number | undefined;
   /** For the paced client: requests a second. */
   readonly rate: number | undefined;
   /**
    * For the paced client: requests due in the first seconds are sent and counted, but their latency
-   * is not, because it is that of a client whose code is still being compiled.
+   * is not, because the client's code is still being compiled.
    */
   readonly settleSeconds: number;
-  /** For the paced client: each request opens a connection of its own. */
+  /** For the paced client: each request opens a new connection. */
   readonly opensConnections: boolean;
   /**
-   * For the attacking client: without its last byte, which never comes, as chunks of one byte each,
-   * whole but only every seven seconds on each connection, or, instead of a request, one recorded
-   * ClientHello on each connection, which is closed at the first byte of the answer.
+   * For the attacking client: without its last byte, which is never sent, as chunks of one byte
+   * each, whole but only every seven seconds on each connection, or, instead of a request, one
+   * recorded ClientHello on each connection, which is closed at the first byte of the answer.
    */
   readonly delivery: Delivery;
-  /** For the attacking client: its connections come from these addresses in turn. */
+  /** For the attacking client: its connections use these addresses in turn. */
   readonly from: readonly string[];
 }
 
@@ -42,11 +42,11 @@ export interface LoadResult {
   /** Requests without an answer: connection errors and timeouts. */
   readonly failed: number;
   readonly seconds: number;
-  /** Of the paced client alone: from the time a request was due to its answer. */
+  /** Only from the paced client: from the time a request was due to its answer. */
   readonly latencyMs: LatencyMs | undefined;
-  /** Of wrk alone: from request to answer at the peak rate, so the length of the queue. */
+  /** Only from wrk: from request to answer at the peak rate, which is the length of the queue. */
   readonly closedLoopMs?: { readonly p50: number; readonly p99: number };
-  /** Of the paced client alone: the longest time without a 200. */
+  /** Only from the paced client: the longest time without a 200. */
   readonly longestGapMs?: number;
 }
 
@@ -58,7 +58,7 @@ interface LatencyMs {
   readonly max: number;
 }
 
-/** What a client without latencies has counted from `beganMs` until now. */
+/** The counts of a client without latencies from `beganMs` until now. */
 interface Counted {
   readonly sent: number;
   readonly answered: number;
@@ -66,7 +66,7 @@ interface Counted {
   readonly beganMs: number;
 }
 
-/** Tells the result, and ends the process. */
+/** Sends the result, and ends the process. */
 export function endWith({ sent, answered, refused, beganMs }: Counted): void {
   const result: LoadResult = {
     requests: answered,

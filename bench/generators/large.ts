@@ -1,5 +1,5 @@
-// Closed-loop load of large bodies, no two the same, each written from the memory it is in. Waits
-// for every answer, so that what was acknowledged and what is stored can be compared to the event.
+// Closed-loop load of large bodies, all of them different, each written from its own memory. Waits
+// for every answer, so that acknowledged and stored events can be compared exactly.
 
 import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
@@ -8,7 +8,7 @@ import { headOf, responseEnd, statusOf } from "./http.ts";
 import { endWith, type LoadJob } from "./job.ts";
 import { findMark, makeUnique } from "./unique.ts";
 
-/** Compressed before the clock starts; then as many requests are sent as there are bodies. */
+/** Compressed before the clock starts; then each body is sent once. */
 const gzippedBodiesDefault = 8;
 const gzipLevel = 6;
 
@@ -45,7 +45,7 @@ async function open(): Promise<Socket> {
   return socket;
 }
 
-/** Sends one request after the other; fulfilled with the answer to the last. */
+/** Sends one request after another; resolves with the answer to the last. */
 async function post(socket: Socket, deadlineMs: number): Promise<void> {
   const own = Buffer.from(template);
   while (sent < amount && (sent === 0 || performance.now() < deadlineMs)) {

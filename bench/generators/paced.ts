@@ -1,4 +1,4 @@
-// Open-loop load: requests fall due at a fixed rate, in one small burst a millisecond, whether or
+// Open-loop load: requests are due at a fixed rate, in one small burst a millisecond, whether or
 // not earlier ones have been answered. A request that finds every connection busy waits, and its
 // wait counts: latency is measured from the time it was due, so a server that stalls cannot hide it
 // (no coordinated omission).
@@ -12,7 +12,7 @@ import type { LoadJob, LoadResult } from "./job.ts";
 
 interface Connection {
   readonly socket: Socket;
-  /** Nanoseconds, when the request it waits for was due. */
+  /** When the request of this connection was due, in nanoseconds. */
   dueNs: bigint;
   received: Buffer | undefined;
   isAnswered: boolean;
@@ -20,7 +20,7 @@ interface Connection {
 
 const nsPerMs = 1_000_000n;
 const nsPerSecond = 1e9;
-/** After the last request was due. */
+/** The time limit after the last request was due. */
 const lastAnswersMsMax = 30_000;
 
 const job = JSON.parse(process.argv[2] ?? "") as LoadJob;
@@ -36,11 +36,11 @@ let sent = 0;
 let answered = 0;
 let refused = 0;
 let failed = 0;
-/** Of the requests on connections of their own: those whose connection closed without an answer. */
+/** For requests on new connections: those whose connection closed without an answer. */
 let lost = 0;
 let last200Ns: bigint | undefined;
 let longestGapNs = 0n;
-/** From here on latency is noted. */
+/** Latency is recorded from here on. */
 let settledNs = 0n;
 
 function send(connection: Connection, dueNs: bigint): void {
@@ -123,7 +123,7 @@ async function pace(): Promise<bigint> {
         sendOnNew(dueNs);
         continue;
       }
-      // Each in turn: one that is left out for ten seconds is closed by the server.
+      // Each in turn: the server closes one that is unused for ten seconds.
       const connection = idle.shift();
       if (connection === undefined) dueTimes.push(dueNs);
       else send(connection, dueNs);

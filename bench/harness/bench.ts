@@ -1,6 +1,6 @@
-// What a scenario is given: how much to do, and where its rows go. A row is one measurement of one
-// round; what a table or a budget says is worked out from the rows later, so that nothing is shown
-// that was not recorded.
+// The input of a scenario: the amount of work, and the destination of its rows. A row is one
+// measurement of one round. Tables and budgets are computed from the rows later, so that everything
+// shown was recorded.
 
 import type { Row } from "../report/rows.ts";
 import type { ClosedLoop, Load } from "./load.ts";
@@ -11,24 +11,24 @@ import { type FrameScope, type Variant, variantTitles } from "./variants.ts";
 export interface Bench {
   readonly quick: boolean;
   readonly closedLoop: ClosedLoop;
-  /** Of the attacks, only those with one of these in their name; undefined: all. */
+  /** Of the attacks, only those with one of these texts in their name; undefined: all. */
   readonly beside: readonly string[] | undefined;
-  /** How many rounds instead of so many; less when quick. */
+  /** The number of rounds: this many, or fewer when quick. */
   rounds(usual: number): number;
   note(row: Row): void;
-  /** Something the reader of the result should know. */
+  /** Adds a remark for the reader of the result. */
   remark(text: string): void;
 }
 
 export interface Cell {
   readonly variant: Variant;
   readonly sync: Sync;
-  /** Of Penstock, where it is not the default. */
+  /** Penstock's configuration, if it is not the default. */
   readonly frameScope?: FrameScope;
   readonly atomicBatches?: false;
   readonly replicas?: number;
   readonly workers?: number;
-  /** How late the answers of the store come; see SessionOptions. */
+  /** The delay of the store's answers; see SessionOptions. */
   readonly lateMs?: number;
 }
 
@@ -39,15 +39,15 @@ interface CellsOptions {
   readonly rounds: number;
   readonly projects?: number;
   readonly partitions?: number;
-  /** Of all cells. */
+  /** The scenario of all cells. */
   readonly replicas?: number;
-  /** Of the first load of each session, and again of each load if `warmEach`. */
+  /** The warm-up of the first load of each session, and of each load if `warmEach`. */
   readonly warmUpSeconds: number;
   readonly warmEach: boolean;
 }
 
 /**
- * Every cell once a round, each in fresh processes, in an order that is turned round every other
+ * Runs every cell once a round, each in new processes, in an order that is reversed every other
  * round.
  */
 export async function runCells(bench: Bench, options: CellsOptions): Promise<void> {
@@ -83,7 +83,7 @@ export async function runCells(bench: Bench, options: CellsOptions): Promise<voi
 }
 
 /**
- * What a row says it measured: a variant, or its title with the setting that is not the default.
+ * The name of what a row measured: a variant, or its title with the non-default setting.
  */
 function nameOf(cell: Cell): string {
   const { variant, frameScope, atomicBatches, replicas, workers, lateMs } = cell;

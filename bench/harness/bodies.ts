@@ -1,5 +1,5 @@
-// The bodies that are posted: product-analytics events of about 400 bytes, the same in every run.
-// Each event differs from its neighbours, so that nothing gains from seeing the same bytes again.
+// The posted bodies: product-analytics events of about 400 bytes, the same in every run. Each event
+// differs from its neighbours, so that nothing profits from repeated bytes.
 
 import { gzipSync } from "node:zlib";
 import { uniqueMark } from "../generators/unique.ts";
@@ -37,7 +37,7 @@ export function singleBody(index: number, project = 0, paddingBytes = 0): Buffer
   return Buffer.from(JSON.stringify({ api_key: keyOf(project), ...event(index, paddingBytes) }));
 }
 
-/** The same with less in it: about 200 bytes. */
+/** The same with fewer fields: about 200 bytes. */
 export function smallBody(): Buffer {
   const { event: name, distinct_id, timestamp, properties } = event(1);
   const { $current_url } = properties as Record<string, unknown>;
@@ -52,15 +52,15 @@ export function smallBody(): Buffer {
   );
 }
 
-/** A body for /batch/ of so many events. */
+/** A body for /batch/ with this many events. */
 export function batchBody(events: number, project = 0): Buffer {
   const batch = Array.from({ length: events }, (_, index) => event(index));
   return Buffer.from(JSON.stringify({ api_key: keyOf(project), batch }));
 }
 
 /**
- * As batchBody, with the place that makes each request another: a large body that comes twice is
- * stored once.
+ * Like batchBody, with the place that makes each request different: a repeated large body is stored
+ * once.
  */
 export function uniqueBatchBody(events: number): Buffer {
   const [first, ...others] = Array.from({ length: events }, (_, index) => event(index));
@@ -76,5 +76,5 @@ export function gzipped(body: Buffer): Buffer {
   return gzipSync(body);
 }
 
-/** Events of a body just under the 20 MiB that a body may have. */
+/** The number of events of a body just under the limit of 20 MiB. */
 export const hugeBatchEvents = 45_000;

@@ -1,6 +1,5 @@
-// Child processes that the bench starts: each is ended by the process object it was started with,
-// also when the bench itself dies. A child's last words are in the error when it ends before it
-// should.
+// Child processes of the bench: each is ended through the process object it was started with, even
+// if the bench itself dies. If a child ends too early, the error contains its last output.
 
 import { type ChildProcess, spawn } from "node:child_process";
 
@@ -15,15 +14,15 @@ interface ChildOptions {
 export interface Child {
   readonly process: ChildProcess;
   readonly pid: number;
-  /** What it wrote, both streams, the last 64 KiB. */
+  /** Its output, both streams, the last 64 KiB. */
   said(): string;
-  /** Fulfilled with the first line of its output that `pick` has an answer for. */
+  /** Resolves with the first line of its output for which `pick` returns a value. */
   line<T>(pick: (line: string) => T | undefined, timeoutMs: number): Promise<T>;
-  /** Fulfilled with its next IPC message. */
+  /** Resolves with its next IPC message. */
   message<T>(timeoutMs: number): Promise<T>;
-  /** Fulfilled when it has ended by itself with exit code 0. */
+  /** Resolves when it has ended by itself with exit code 0. */
   finished(timeoutMs: number): Promise<void>;
-  /** SIGTERM, after a while SIGKILL; fulfilled when it is gone. */
+  /** SIGTERM, after a while SIGKILL; resolves when it has ended. */
   end(signal?: NodeJS.Signals): Promise<void>;
 }
 
@@ -67,8 +66,7 @@ export function startChild({ program, args, env = {}, ipc = false }: ChildOption
   }
 
   /**
-   * Waits for what `listen` resolves with, for the child's death, or for the deadline, whichever is
-   * first.
+   * Waits for the result of `listen`, the child's end, or the deadline, whichever is first.
    */
   function first<T>(
     what: string,

@@ -1,19 +1,21 @@
-// Gives processes cores of their own, so that a measurement can say what a server does that shares
-// none with the client. Linux's taskset does it, which is in every distribution's util-linux.
+// Assigns processes to separate cores, to measure a server that shares none with the client. Uses
+// Linux's taskset, which is in every distribution's util-linux.
 
 import { execFileSync } from "node:child_process";
 import { availableParallelism } from "node:os";
 
-/** The first core for the processes with these ids, the others for what else is measured. */
+/**
+ * The first core for the processes with these ids, the others for everything else that is measured.
+ */
 interface Apart {
   readonly alone: readonly number[];
   readonly others: readonly number[];
 }
 
 /**
- * Puts the threads of `alone` on the first core and those of `others`, and this process with all
- * that it starts from now on, on the other ones. Returns the function that gives this process all
- * cores back; undefined where there is one core, or no taskset.
+ * Puts the threads of `alone` on the first core, and those of `others`, this process and its future
+ * children on the others. Returns the function that undoes this; undefined if there is one core, or
+ * no taskset.
  */
 export function setApart({ alone, others }: Apart): (() => void) | undefined {
   const cores = availableParallelism();

@@ -1,6 +1,6 @@
-// How long the disk takes for a small write to be safe, while something else is measured: what
-// waits for the store waits for that too, whoever else uses the disk. A twentieth of the writes
-// that the lightest load makes.
+// The time the disk needs to make a small write durable, while something else is measured:
+// everything that waits for the store also waits for that, including other users of the disk. Makes
+// a twentieth of the writes of the lightest load.
 
 import { close, fdatasync, open, write } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ const bytes = Buffer.alloc(4_096, 1);
 const nsPerMs = 1e6;
 
 interface DiskProbe {
-  /** Ends it: the p99 of what it saw, in milliseconds. */
+  /** Ends the probe; returns the p99 in milliseconds. */
   stop(): Promise<number>;
 }
 

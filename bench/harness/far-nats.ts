@@ -1,6 +1,6 @@
-// A way to a nats-server whose answers come some milliseconds late, for what distance does. It
-// needs no right that only root has. A timer of Node is up to a millisecond late, so who shows a
-// figure also shows the round trip that was measured.
+// A connection to a nats-server whose answers are delayed by some milliseconds, to simulate
+// distance. It needs no root privileges. A timer of Node is up to a millisecond late, so figures
+// must also state the measured round trip.
 
 import { createServer, connect as dial, type Socket } from "node:net";
 import { connect } from "@nats-io/transport-node";
@@ -8,14 +8,14 @@ import { median } from "../report/rows.ts";
 
 interface FarNats {
   readonly url: string;
-  /** Of a ping, while nothing else is under way. */
+  /** The round trip of a ping, while nothing else is in flight. */
   readonly roundTripMs: number;
   close(): void;
 }
 
 const pings = 50;
 
-/** Each chunk from the server is passed on `lateMs` after it came; what goes there is not held. */
+/** Forwards each chunk from the server after `lateMs`; data to the server is not delayed. */
 export async function startFarNats(upstreamUrl: string, lateMs: number): Promise<FarNats> {
   const { hostname, port } = new URL(upstreamUrl);
   const sockets = new Set<Socket>();

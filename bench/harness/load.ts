@@ -1,5 +1,5 @@
-// Runs a load generator in a process of its own against one server and answers what it saw. Knows
-// the generators; knows nothing of what the server is.
+// Runs a load generator in a separate process against one server and returns its result. Knows the
+// generators, but nothing about the server.
 
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -15,33 +15,33 @@ import { cpuSeconds } from "./process-stats.ts";
 export type ClosedLoop = "wrk" | "autocannon";
 
 export interface Load {
-  /** What the tables call it. */
+  /** The name in the tables. */
   readonly name: string;
   readonly path: string;
   /** Default: POST. */
   readonly method?: "POST" | "PUT";
-  /** More than one: sent in turn. None may hold a line break. */
+  /** More than one: sent in turn. None may contain a line break. */
   readonly bodies: readonly Buffer[];
   readonly contentEncoding?: "gzip" | "br";
   /**
-   * The body holds the unique mark: no two requests are the same. Then `gzip` is the generator's to
-   * do.
+   * The body contains the unique mark: no two requests are the same. Then the generator does the
+   * `gzip`.
    */
   readonly unique?: boolean;
   readonly eventsPerRequest: number;
   readonly connections: number;
   readonly seconds: number;
-  /** Of unique bodies: ends after so many answers instead. */
+  /** For unique bodies: ends after this number of answers instead. */
   readonly amount?: number | undefined;
   /** Requests a second: open loop. */
   readonly rate?: number | undefined;
-  /** Of those with a rate: so long, of its seconds, latency is not noted. 0 by default. */
+  /** For loads with a rate: latency is not recorded in the first seconds. 0 by default. */
   readonly settleSeconds?: number | undefined;
-  /** Of those with a rate: each request opens a connection of its own. */
+  /** For loads with a rate: each request opens a new connection. */
   readonly opensConnections?: boolean;
-  /** Sent over and over, whatever is answered, or not. */
+  /** Sent over and over, whatever the answers. */
   readonly attack?: Delivery;
-  /** Of an attack: its connections come from these addresses in turn. */
+  /** For an attack: its connections use these addresses in turn. */
   readonly from?: readonly string[];
 }
 
@@ -57,7 +57,7 @@ const sampleMs = 50;
 
 export function hasWrk(): boolean {
   try {
-    // Without arguments wrk shows its usage and exits with 1.
+    // Without arguments wrk prints its usage and exits with 1.
     execFileSync("wrk", ["-v"], { stdio: "ignore" });
     return true;
   } catch (error) {
@@ -138,7 +138,7 @@ async function runWrk(url: string, load: Load): Promise<LoadRun> {
   );
 }
 
-/** Reads the client's CPU while it lives, because afterwards nobody knows it. */
+/** Reads the client's CPU while it runs, because it is not available afterwards. */
 async function watched(child: Child, result: Promise<LoadResult>): Promise<LoadRun> {
   let clientCpuSeconds = 0;
   const timer = setInterval(() => {

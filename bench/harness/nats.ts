@@ -1,6 +1,6 @@
 // A nats-server of the test kit for a run of the bench: empty store on the project's disk (a store
-// in memory would make fsync free), the embedded server's settings but for the sync interval. Its
-// streams are created as Penstock does.
+// in memory would make fsync free), with the embedded server's settings except the sync interval.
+// Its streams are created as Penstock does.
 
 import { mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -20,16 +20,16 @@ import type { Row } from "../report/rows.ts";
 export type Sync = Exclude<Row["sync"], "">;
 
 export interface BenchNats {
-  /** Of all nodes, with commas between. */
+  /** The URLs of all nodes, separated by commas. */
   readonly url: string;
-  /** Of the node that leads the first live stream. */
+  /** The URL of the node that leads the first live stream. */
   readonly leaderUrl: string;
-  /** Of the first node. */
+  /** The URL of the first node. */
   readonly pid: number;
-  /** Of every node. */
+  /** The URL of every node. */
   readonly pids: readonly number[];
   readonly connection: NatsConnection;
-  /** Adds projects `bench-0`, `bench-1`, … with the keys that `keyOf` names. */
+  /** Adds projects `bench-0`, `bench-1`, … with the keys from `keyOf`. */
   addProjects(count: number): Promise<void>;
   /** Messages and events in the live streams, once nothing more arrives. */
   stored(
@@ -146,7 +146,7 @@ async function startSingle({ binary, folder, syncInterval }: Single): Promise<Se
   return { nodes: [server], leaderOf: async () => server, remove: () => server.remove() };
 }
 
-/** By Penstock's own hand, so that every variant stores into streams with the same settings. */
+/** Created by Penstock's code, so that every variant stores into streams with the same settings. */
 async function createPenstockStreams(
   url: string,
   partitions: number,
@@ -191,8 +191,7 @@ async function addProjects(
 }
 
 /**
- * The stream's own word on how many events it holds: the sum of Penstock-Events over every message
- * in it.
+ * The number of events in the stream: the sum of Penstock-Events over every message in it.
  */
 async function sumOfEventHeaders(connection: NatsConnection, stream: string): Promise<number> {
   const consumer = await jetstream(connection).consumers.get(stream, { headers_only: true });
@@ -210,7 +209,7 @@ async function sumOfEventHeaders(connection: NatsConnection, stream: string): Pr
   return events;
 }
 
-/** The stores and bodies of runs; what is expensive to get again stays. */
+/** Deletes the stores and bodies of runs, but not what is expensive to fetch again. */
 export function removeWorkFiles(): void {
   for (const name of readdirSync(workFolder)) {
     if (/^(nats|body)-/.test(name))

@@ -1,5 +1,5 @@
-// What a process has used, from /proc: CPU of all its threads, resident memory and its peak. Linux
-// only; elsewhere the figures are missing, never made up.
+// The resource usage of a process, from /proc: CPU of all its threads, resident memory and its
+// peak. Linux only; elsewhere the figures are missing, never estimated.
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 
@@ -8,12 +8,12 @@ const ticksPerSecond = 100;
 const bytesPerKibibyte = 1_024;
 
 /**
- * User and system time in seconds since the process began. NaN when it is gone, or without /proc.
+ * User and system time in seconds since the process began. NaN if it has ended, or without /proc.
  */
 export function cpuSeconds(pid: number | undefined): number {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The second field is the program's name in brackets, which may hold spaces.
+    // The second field is the program's name in parentheses, which may contain spaces.
     const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
     return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
   } catch {
@@ -21,12 +21,12 @@ export function cpuSeconds(pid: number | undefined): number {
   }
 }
 
-/** The same of a process and the processes it has started. NaN when one of them cannot be read. */
+/** The same for a process and the processes it has started. NaN if one of them cannot be read. */
 export function treeCpuSeconds(pid: number | undefined): number {
   return processTree(pid).reduce<number>((sum, each) => sum + cpuSeconds(each), 0);
 }
 
-/** A process and all that it has started and that still run. [pid] without /proc. */
+/** A process and all its running descendants. [pid] without /proc. */
 export function processTree(pid: number | undefined): (number | undefined)[] {
   return [pid, ...childrenOf(pid).flatMap(processTree)];
 }
@@ -41,7 +41,7 @@ function childrenOf(pid: number | undefined): number[] {
   }
 }
 
-/** Bytes resident now (VmRSS) or at most since the last reset (VmHWM). NaN when not known. */
+/** Bytes resident now (VmRSS) or at most since the last reset (VmHWM). NaN if unknown. */
 export function memoryBytes(pid: number | undefined, field: "VmRSS" | "VmHWM"): number {
   try {
     const match = new RegExp(`^${field}:\\s+(\\d+) kB`, "m").exec(
@@ -53,7 +53,7 @@ export function memoryBytes(pid: number | undefined, field: "VmRSS" | "VmHWM"): 
   }
 }
 
-/** Bytes that it has caused to be written to a disk. NaN when not known. */
+/** Bytes that it has caused to be written to a disk. NaN if unknown. */
 export function writtenBytes(pid: number | undefined): number {
   try {
     const text = readFileSync(`/proc/${pid}/io`, "utf8");
@@ -63,7 +63,7 @@ export function writtenBytes(pid: number | undefined): number {
   }
 }
 
-/** Lets VmHWM begin again from what is resident now. False where the kernel does not allow it. */
+/** Resets VmHWM to what is resident now. False if the kernel does not allow it. */
 export function resetPeakMemory(pid: number | undefined): boolean {
   try {
     writeFileSync(`/proc/${pid}/clear_refs`, "5");
@@ -74,8 +74,8 @@ export function resetPeakMemory(pid: number | undefined): boolean {
 }
 
 /**
- * Core-seconds that anything on this machine has used since it started, time taken by other guests
- * of its host included.
+ * Core-seconds used on this machine since it started, including time taken by other guests of its
+ * host.
  */
 export function machineCpuSeconds(): number {
   try {

@@ -1,5 +1,5 @@
-// One server under test with a nats-server of its own, both fresh. Each load is measured from an
-// empty stream, and fails the bench when the stream does not hold what was acknowledged.
+// One server under test with its own nats-server, both new. Each load is measured from an empty
+// stream, and fails the bench if the stream does not contain every acknowledged event.
 
 import { measureRoundTrip, startFarNats } from "./far-nats.ts";
 import { type ClosedLoop, type Load, type LoadRun, runLoad } from "./load.ts";
@@ -33,15 +33,15 @@ interface SessionOptions {
   /** Further settings of Penstock. */
   readonly settings?: Settings | undefined;
   /**
-   * The server knows the leader of the first live stream alone, and has its answers so many
-   * milliseconds late. Absent: it knows all nodes.
+   * The server only connects to the leader of the first live stream, and gets its answers with this
+   * delay in milliseconds. Absent: it knows all nodes.
    */
   readonly lateMs?: number;
   readonly closedLoop: ClosedLoop;
 }
 
 /**
- * What one load came to. Rates are of acknowledged events; CPU is user and system of all threads.
+ * The result of one load. Rates are of acknowledged events; CPU is user and system of all threads.
  */
 export interface Measurement {
   readonly seconds: number;
@@ -51,18 +51,18 @@ export interface Measurement {
   /** Messages in the stream: each was one PubAck. */
   readonly messages: number;
   readonly serverCpuSecondsPerMillion: number;
-  /** Of all nodes. */
+  /** CPU of all nodes. */
   readonly natsCpuSecondsPerMillion: number;
-  /** To disk, by all nodes. */
+  /** Bytes written to disk by all nodes. */
   readonly natsBytesPerEvent: number;
-  /** In cores. */
+  /** CPU of the client, in cores. */
   readonly serverCores: number;
   readonly natsCores: number;
   readonly clientCores: number;
-  /** Of everything on the machine beside the three. */
+  /** CPU of everything on the machine except the three. */
   readonly otherCores: number;
   readonly peakBytes: number;
-  /** NaN: the client does not say. */
+  /** NaN if the client does not report it. */
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly run: LoadRun;
@@ -71,7 +71,7 @@ export interface Measurement {
 export interface Session {
   readonly server: VariantServer;
   readonly nats: BenchNats | undefined;
-  /** Of a ping to the leader, as the server has it; undefined where it knows all nodes. */
+  /** The server's ping to the leader; undefined if it knows all nodes. */
   readonly roundTripMs: number | undefined;
   /** A short run of the same load, not measured. */
   warmUp(load: Load, seconds: number): Promise<LoadRun>;
@@ -119,7 +119,7 @@ export async function openSession(options: SessionOptions): Promise<Session> {
   }
 }
 
-/** What the server connects to. */
+/** The URL that the server connects to. */
 interface Way {
   readonly url: string;
   readonly roundTripMs: number | undefined;
@@ -160,12 +160,12 @@ function sessionOf({ variant, nats, way, server, closedLoop }: Parts): Session {
     const serverCpu = treeCpuSeconds(server.child.pid) - before.server;
     const natsCpu = sumOf(nats, cpuSeconds) - before.nats;
     const written = sumOf(nats, writtenBytes) - before.written;
-    // The generator also starts and ends within this, so its own seconds would make others' use
-    // look larger.
+    // The generator also starts and ends within this period, so its own duration would make others'
+    // usage look larger.
     const wallSeconds = (performance.now() - beganMs) / 1_000;
     const machineCores = (machineCpuSeconds() - before.machine) / wallSeconds;
     const usedCores = (serverCpu + natsCpu + run.clientCpuSeconds) / wallSeconds;
-    // Of several processes each one's peak, with the pages that they share in each.
+    // For several processes, the peak of each, with shared pages counted in each.
     const peakBytes = tree.reduce<number>((sum, pid) => sum + memoryBytes(pid, "VmHWM"), 0);
     const events = (run.requests - run.refused) * load.eventsPerRequest;
     const stored = nats === undefined ? { events, messages: 0 } : await nats.stored(countsEvents);
@@ -211,8 +211,8 @@ function sessionOf({ variant, nats, way, server, closedLoop }: Parts): Session {
 }
 
 /**
- * Empties the streams. What the warm-up left in flight may land after that, where the disk kept it
- * waiting for longer than the streams were watched: then they are emptied again.
+ * Empties the streams. Messages in flight from the warm-up may arrive afterwards if the disk
+ * delayed them for longer than the streams were watched; then they are emptied again.
  */
 async function emptied(nats: BenchNats | undefined): Promise<void> {
   if (nats === undefined) return;
@@ -234,8 +234,8 @@ interface Reconciled {
 }
 
 /**
- * Every acknowledged event must be in the stream. More may be: a generator that stops after a time
- * leaves a request a connection whose answer it does not wait for.
+ * Every acknowledged event must be in the stream. There may be more: a generator that stops after a
+ * time leaves one request per connection whose answer it does not wait for.
  */
 function reconcile({ load, run, acknowledged, stored, variant }: Reconciled): void {
   const waitsForAll = load.unique === true || load.rate !== undefined;

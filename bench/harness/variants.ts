@@ -1,5 +1,5 @@
-// What is compared: Penstock as it is shipped (dist/main.js serve) and the servers of
-// bench/baseline/. Starts one of them in a process of its own and answers where it listens.
+// The compared servers: Penstock as shipped (dist/main.js serve) and the servers of
+// bench/baseline/. Starts one of them in a separate process and returns its address.
 
 import { join, resolve } from "node:path";
 import type { Config } from "../../src/platform/settings/config.ts";
@@ -15,10 +15,10 @@ export type FrameScope = Config["frameScope"];
 interface VariantOptions {
   /** "" for the ceiling, which stores nothing. */
   readonly natsUrl: string;
-  /** One where nothing is said, of each of these. */
+  /** One of each by default. */
   readonly projects?: number;
   readonly partitions?: number;
-  /** Penstock's alone. */
+  /** Only for Penstock. */
   readonly frameScope?: FrameScope;
   /** Default true. */
   readonly atomicBatches?: boolean;
@@ -30,7 +30,7 @@ interface VariantOptions {
 export interface VariantServer {
   readonly child: Child;
   readonly url: string;
-  /** Penstock's alone. */
+  /** Only for Penstock. */
   readonly adminUrl: string | undefined;
 }
 

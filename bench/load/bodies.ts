@@ -1,14 +1,14 @@
 // The bodies of the requests: events of an exact size, each with a UUID made of the run and its
-// number in it. The padding is text of words, a different stretch of it in each event, so that it
-// compresses about as real properties do.
+// number in it. The padding is text of words, a different part of it in each event, so that it
+// compresses about like real properties.
 
 import { gzipSync } from "node:zlib";
 import type { Plan } from "./plan.ts";
 
 export interface Bodies {
   /**
-   * Of the request with this number in the run, the same bytes each time. `plainBytes` is the
-   * length before compression.
+   * The body of the request with this number in the run, the same bytes each time. `plainBytes` is
+   * the length before compression.
    */
   of(request: number, timestampMs: number): { readonly bytes: Buffer; readonly plainBytes: number };
 }
@@ -19,10 +19,10 @@ const words =
   "signed up viewed pricing page opened invoice team member invited dashboard filter changed export finished checkout button clicked";
 const people = 1_000;
 const padOffsets = 61_001;
-// What browser SDKs use: the smallest effort.
+// The level of browser SDKs: the lowest effort.
 const gzipLevel = 1;
 
-/** The smallest size an event of a load run can have. */
+/** The minimum size of an event of a load run. */
 export const eventBytesMin = eventText({
   uuidPrefix: "-".repeat(24),
   number: 0,
@@ -69,20 +69,20 @@ interface EventParts {
   readonly pad: string;
 }
 
-/** ASCII, and as long for one number as for any other. */
+/** ASCII, and of the same length for every number. */
 function eventText({ uuidPrefix, number, timestamp, pad }: EventParts): string {
   const uuid = uuidPrefix + number.toString(16).padStart(12, "0");
   const person = String(number % people).padStart(3, "0");
   return `{"event":"load test","distinct_id":"load-${person}","uuid":"${uuid}","timestamp":"${timestamp}","properties":{"load_run":"${uuidPrefix.slice(0, 8)}","padding":"${pad}"}}`;
 }
 
-/** The same text every time: what is measured must not depend on luck. */
+/** The same text every time: the measurement must not depend on chance. */
 function paddingText(length: number): string {
   const list = words.split(" ");
   let seed = 0x2545f491;
   let text = "";
   while (text.length < length) {
-    // xorshift32: any mixing will do, none has to be good.
+    // xorshift32: any mixing is enough.
     seed ^= seed << 13;
     seed ^= seed >>> 17;
     seed ^= seed << 5;

@@ -5,26 +5,26 @@
 import { Client, type Dispatcher } from "undici";
 import type { Verdict } from "./ledger.ts";
 
-/** What one sending of a request came to. */
+/** The result of one attempt of a request. */
 export interface Answer {
   readonly verdict: Verdict;
-  /** "200", "503 overloaded", "error ECONNRESET": what it is counted under. */
+  /** The label it is counted under: "200", "503 overloaded", "error ECONNRESET". */
   readonly label: string;
-  /** Of a 429 or 503 with Retry-After. */
+  /** The wait of a 429 or 503 with Retry-After. */
   readonly retryAfterMs?: number;
-  /** The header as it came, "" where there was none: of a 503. */
+  /** The header of a 503 as received, "" if there was none. */
   readonly retryAfter?: string;
 }
 
 export interface Connection {
-  /** `onAnswer` is called once; not before that may the next request be sent. */
+  /** Calls `onAnswer` once; the next request may be sent only after that. */
   send(body: Buffer, onAnswer: (answer: Answer) => void): void;
   /**
-   * Connects, so that the first request need not wait for it. Never fails: the first request will
-   * say why.
+   * Connects, so that the first request need not wait for it. Never fails: the first request
+   * reports the error.
    */
   open(): Promise<void>;
-  /** Ends what is under way: its answer is an error. */
+  /** Ends the request in flight: its answer is an error. */
   close(): void;
 }
 
@@ -32,13 +32,13 @@ export interface ConnectionOptions {
   readonly url: URL;
   readonly gzip: boolean;
   readonly timeoutMs: number;
-  /** Good events in each request: an answer that accepts fewer acknowledges none. */
+  /** Valid events in each request: an answer that accepts fewer acknowledges none. */
   readonly batch: number;
 }
 
 const answerBytesMax = 1_048_576;
 const retryAfterMsDefault = 1_000;
-/** Errors that come before anything of a request has left. */
+/** Errors that occur before anything of a request is sent. */
 export const neverSent: ReadonlySet<string> = new Set([
   "ECONNREFUSED",
   "ENOTFOUND",
@@ -94,8 +94,7 @@ export function createConnection(options: ConnectionOptions): Connection {
       settle(all ? acknowledged : judge({ status, text, retryAfter, batch }));
     },
     onResponseError(_, error) {
-      // Not at once: the next request would come into the midst of undici's clearing of those that
-      // have failed.
+      // Not at once: the next request would be sent while undici is still clearing the failed ones.
       queueMicrotask(() => settle(failure(error)));
     },
   };
@@ -122,13 +121,13 @@ interface Heard {
   readonly batch: number;
 }
 
-/** Of any answer but a 200 that accepts every event. */
+/** The verdict on any answer except a 200 that accepts every event. */
 function judge({ status, text, retryAfter, batch }: Heard): Answer {
-  // A stranger's 200, or one that leaves events out: nobody knows which ones.
+  // Another server's 200, or one that omits events: it is unknown which ones.
   if (status === 200) return { verdict: "unknown", label: "200 not all accepted" };
   const code = jsonOf(text)["code"];
   const label = typeof code === "string" ? `${status} ${code}` : String(status);
-  // A gateway in between that answers 5xx may have passed the request on.
+  // A gateway in between that answers 5xx may have forwarded the request.
   const unknown =
     status >= 500 &&
     (typeof code !== "string" || code === "timeout" || partMayBeStored(code, batch));
@@ -144,8 +143,8 @@ function judge({ status, text, retryAfter, batch }: Heard): Answer {
 }
 
 /**
- * Only a single event's refusal is certain: of a batch, one part may be stored and the other
- * refused, unless none was taken.
+ * Only a single event's rejection is certain: one part of a batch may be stored and the other
+ * rejected, unless none was taken.
  */
 function partMayBeStored(code: string, batch: number): boolean {
   return batch > 1 && code !== "overloaded";

@@ -1,6 +1,6 @@
 // The open loop of one thread: a request is sent when it is due, whether or not earlier ones were
-// answered. Latency counts from when it was due, so that a gateway that stalls is not spared the
-// requests it kept from being sent (coordinated omission).
+// answered. Latency counts from when it was due, so that a gateway that stalls is charged for the
+// requests it delayed (coordinated omission).
 
 import type { Bodies } from "./bodies.ts";
 import type { Answer, Connection } from "./client.ts";
@@ -8,14 +8,14 @@ import type { Ledger } from "./ledger.ts";
 import { createBacklog, type Schedule } from "./schedule.ts";
 
 /**
- * Of the requests due so far. Each ends as acknowledged, failed or not sent; until then it is open,
- * waiting or in the backlog.
+ * Counts of the requests due so far. Each ends as acknowledged, failed or not sent; until then it
+ * is open, waiting or in the backlog.
  */
 export interface Counts {
   due: number;
   /** Once for each request, however often it was sent again. */
   sent: number;
-  /** Had to wait because no connection was free when they were due. */
+  /** Requests that waited because no connection was free when they were due. */
   late: number;
   /** Not sent, because the backlog was full or the run ended first. */
   notSent: number;
@@ -23,20 +23,20 @@ export interface Counts {
   retries: number;
   /** Sent, and not answered by the end. */
   unanswered: number;
-  /** In the backlog now. */
+  /** Currently in the backlog. */
   backlog: number;
-  /** Of the bodies sent: before and after compression. */
+  /** Bytes of the bodies sent: before and after compression. */
   plainBytes: number;
   bodyBytes: number;
 }
 
 interface Generator {
   readonly counts: Counts;
-  /** How often each label was answered. */
+  /** The number of answers by label. */
   readonly answers: ReadonlyMap<string, number>;
-  /** Runs the schedule; fulfilled when every request has ended. */
+  /** Runs the schedule; resolves when every request has ended. */
   run(): Promise<void>;
-  /** Nothing more becomes due; what is open has the grace. */
+  /** No more requests become due; open ones have the grace period. */
   stop(): void;
 }
 
@@ -48,26 +48,26 @@ interface GeneratorOptions {
   readonly backlogMax: number;
   readonly graceMs: number;
   readonly retry: boolean;
-  /** Undefined when nothing will be checked. */
+  /** Undefined if nothing will be checked. */
   readonly ledger: Ledger | undefined;
   /** Milliseconds, on the clock of the schedule. */
   readonly nowMs: () => number;
-  /** What makes a time on that clock milliseconds since the epoch. */
+  /** Added to a time on that clock to get milliseconds since the epoch. */
   readonly wallClockMs: number;
   readonly timeoutMs: number;
-  /** Requests of the whole run before this number are left out of the latencies. */
+  /** Requests of the whole run before this number do not count in the latencies. */
   readonly warmUpRequests: number;
   /**
-   * Hears of each acknowledged request, in milliseconds: from when it was due, and from when it was
-   * sent.
+   * Called for each acknowledged request with two times in milliseconds: from when it was due, and
+   * from when it was sent.
    */
   readonly onAcknowledged: (fromDueMs: number, fromSentMs: number) => void;
 }
 
 const tickMs = 1;
-// Node's timers know whole milliseconds. Where requests are this far apart the rest of the wait is
-// spent awake, which costs a quarter of a core at most; at higher rates they are sent up to a
-// millisecond late, which the latency from due time contains.
+// Node's timers have a resolution of a millisecond. If requests are this far apart, the rest of the
+// wait is a busy loop, which costs at most a quarter of a core; at higher rates they are sent up to
+// a millisecond late, which the latency from due time includes.
 const exactFromIntervalMs = 4;
 const cutAfterMs = 1_000;
 
@@ -91,7 +91,7 @@ export function createGenerator(options: GeneratorOptions): Generator {
   const counts = noCounts();
   const answers = new Map<string, number>();
   const backlog = createBacklog(options.backlogMax);
-  // Taken in turn, so that all of them carry load.
+  // Used in turn, so that all of them carry load.
   const free = createBacklog(connections.length);
   for (const index of connections.keys()) free.push(index);
   const waiting = new Map<number, NodeJS.Timeout>();
@@ -186,7 +186,10 @@ export function createGenerator(options: GeneratorOptions): Generator {
     if (endTimer !== undefined && open === 0 && backlog.length === 0 && waiting.size === 0) end();
   }
 
-  /** The grace is over: what waits stays unsent, what is under way has until its timeout. */
+  /**
+   * The grace period is over: waiting requests stay unsent, and those in flight have until their
+   * timeout.
+   */
   function sendNoMore(): void {
     for (let index = backlog.shift(); index !== undefined; index = backlog.shift()) {
       if (!sentBefore.has(index)) counts.notSent += 1;
@@ -195,7 +198,7 @@ export function createGenerator(options: GeneratorOptions): Generator {
     for (const timer of waiting.values()) clearTimeout(timer);
     waiting.clear();
     retry = false;
-    // The client minds the timeouts itself, in steps of up to a second.
+    // The client handles the timeouts itself, in steps of up to a second.
     endTimer = setTimeout(end, options.timeoutMs + cutAfterMs);
     endWhenDone();
   }
@@ -214,7 +217,7 @@ export function createGenerator(options: GeneratorOptions): Generator {
       running = true;
       tick();
     });
-    // Connections that are cut tell their request a turn later.
+    // Closed connections report to their request a turn later.
     while (open > 0) await new Promise((resolve) => setImmediate(resolve));
   }
 

@@ -1,11 +1,11 @@
-// What became of every event of a run, a byte each, by its number: what the gateway said, how many
-// sendings of it may have stored it, and how often the stream has it. An event in the stream more
-// often than that is the gateway's own doing, whatever was said. The memory may be shared between
-// threads: each writes the bytes of its own events only.
+// The state of every event of a run, one byte each, by its number: the gateway's answer, the number
+// of attempts that may have stored it, and how often the stream has it. If an event is in the
+// stream more often than that, the gateway caused it, whatever it answered. The memory may be
+// shared between threads: each writes only the bytes of its own events.
 
 /**
- * What the gateway said of an event. `unknown` is what a timeout or a lost connection leaves:
- * stored or not, nobody knows.
+ * The gateway's answer for an event. `unknown` follows a timeout or a lost connection: the event
+ * may be stored or not.
  */
 export type Verdict = "acknowledged" | "refused" | "unknown";
 
@@ -14,11 +14,11 @@ export interface StoredTally {
   readonly refused: number;
   readonly unknown: number;
   readonly storedOnce: number;
-  /** Several times, and more often than sendings of it ended as acknowledged or unknown. */
+  /** Several times, and more often than attempts ended as acknowledged or unknown. */
   readonly storedMoreThanOnce: number;
   /**
-   * Several times, and no more often than that: what a client that sends again after an unknown
-   * outcome may cause.
+   * Several times, but no more often than that: a client that retries after an unknown outcome may
+   * cause this.
    */
   readonly storedAgainAfterUnknown: number;
   /** Acknowledged and not stored. */
@@ -29,22 +29,22 @@ export interface StoredTally {
 
 export interface Ledger {
   /**
-   * Notes what was said of `count` events from number `first` on: once for each sending of them.
-   * After `unknown` a refusal says only that the last sending stored nothing: the event stays
-   * unknown.
+   * Records the answer for `count` events from number `first` on: once for each attempt. After
+   * `unknown` a rejection only means that the last attempt stored nothing: the event stays unknown.
    */
   note(first: number, count: number, verdict: Verdict): void;
   /**
-   * Notes that the stream has the event. Numbers beyond the run count for nothing: answers false.
+   * Records that the stream has the event. Returns false for numbers beyond the run, which are
+   * ignored.
    */
   noteStored(number: number): boolean;
-  /** Whether one of its sendings was acknowledged. */
+  /** Whether one of its attempts was acknowledged. */
   isAcknowledged(number: number): boolean;
   tally(): StoredTally;
 }
 
-// Bits 0 and 1: the verdict. Bits 2 to 4: sendings that may have stored it. Bits 5 to 7: times
-// stored. 7 is seven and more.
+// Bits 0 and 1: the verdict. Bits 2 to 4: attempts that may have stored it. Bits 5 to 7: times
+// stored. 7 means seven or more.
 const verdictMask = 0b11;
 const verdictBits: Readonly<Record<Verdict, number>> = { refused: 1, unknown: 2, acknowledged: 3 };
 const sendingsShift = 2;

@@ -1,6 +1,6 @@
 // `npm run load`: arguments, signals and exit codes. 0: the rate was held and nothing was lost; 1:
-// not so; 2: wrong usage. A load test must be told what to do in full on the command line; it reads
-// no settings of the gateway.
+// otherwise; 2: wrong usage. A load test takes all of its input from the command line; it reads no
+// settings of the gateway.
 
 import process from "node:process";
 import { CommanderError } from "commander";
@@ -24,7 +24,7 @@ async function main(): Promise<number> {
     });
     return result.ok ? 0 : 1;
   } catch (error) {
-    // commander has said what was wrong already.
+    // commander has printed the error already.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : usageExitCode;
     process.stderr.write(`load: ${(error as Error).message}\n`);
     return error instanceof UsageError ? usageExitCode : 1;

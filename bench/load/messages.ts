@@ -1,9 +1,9 @@
-// What the main thread and the threads that make the load tell each other. Types only.
+// The messages between the main thread and the load threads. Types only.
 
 import type { Counts } from "./generator.ts";
 import type { Plan } from "./plan.ts";
 
-/** What a thread starts with. */
+/** The input of a thread. */
 export interface ThreadStart {
   readonly plan: Plan;
   readonly thread: number;
@@ -11,11 +11,11 @@ export interface ThreadStart {
   readonly events: SharedArrayBuffer | undefined;
 }
 
-/** Everything a thread has counted so far. */
+/** All counts of a thread so far. */
 export interface Snapshot {
   readonly counts: Counts;
   readonly answers: ReadonlyMap<string, number>;
-  /** The part of the time so far in which the thread was at work, 0 to 1. */
+  /** The fraction of the time so far in which the thread was busy, 0 to 1. */
   readonly busy: number;
 }
 

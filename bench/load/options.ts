@@ -1,6 +1,6 @@
-// The command line of the load test, and what it comes to. Whatever is wrong with it is said before
-// anything is sent: this program makes load, so it goes for this machine only unless told that the
-// other one is the caller's to load.
+// The command line of the load test, and the plan it describes. Errors are reported before anything
+// is sent. Because this program generates load, it only accepts this machine as a target unless the
+// caller confirms owning another one.
 
 import { isIP } from "node:net";
 import { Command, InvalidArgumentError, Option } from "commander";
@@ -9,24 +9,24 @@ import { newUuidPrefix, type Plan, requestsTotal } from "./plan.ts";
 
 export interface LoadOptions {
   readonly plan: Plan;
-  /** Undefined: what was stored is not checked. */
+  /** Undefined: stored events are not checked. */
   readonly natsUrl: string | undefined;
   readonly natsToken: string | undefined;
   readonly natsCreds: string | undefined;
   readonly natsCa: string | undefined;
   readonly natsCert: string | undefined;
   readonly natsKey: string | undefined;
-  /** Where an embedded nats-server says how to reach it. */
+  /** The folder in which an embedded nats-server records its address. */
   readonly dataDir: string | undefined;
   readonly subjectPrefix: string;
   readonly p99MsMax: number | undefined;
   readonly json: boolean;
 }
 
-/** What is wrong with a command line. */
+/** An error of a command line. */
 export class UsageError extends Error {}
 
-// One byte an event.
+// One byte per event.
 const eventsCheckedMax = 500_000_000;
 const threadsMax = 64;
 const connectionsMax = 10_000;
@@ -34,7 +34,7 @@ const backlogSecondsDefault = 5;
 const backlogMaxMin = 1_000;
 const backlogMaxMax = 10_000_000;
 
-/** As commander hands them over. */
+/** As parsed by commander. */
 interface Flags {
   readonly url: URL;
   readonly key: string;
@@ -71,16 +71,16 @@ export function commandLine(): Command {
     .option("--url <url>", "the gateway", toUrl, new URL("http://127.0.0.1:8000"))
     .option("--key <key>", "the API key of the project to send to", "phc_demo")
     .option("--rate <events>", "events per second, whatever the gateway does", positive, 1_000)
-    .option("--duration <seconds>", "how long events are sent", positive, 10)
+    .option("--duration <seconds>", "duration of sending", positive, 10)
     .option(
       "--warm-up <seconds>",
-      "sending before that, left out of the latencies; 0 for none",
+      "time of sending before that, not counted in the latencies; 0 for none",
       zeroOrMore,
       5,
     )
     .option(
       "--connections <count>",
-      "most requests in flight at once",
+      "maximum number of requests in flight",
       wholeUpTo(connectionsMax),
       64,
     )
@@ -92,48 +92,48 @@ export function commandLine(): Command {
     )
     .option(
       "--event-bytes <bytes>",
-      `of one event's JSON; at least ${eventBytesMin}`,
+      `size of one event's JSON; at least ${eventBytesMin}`,
       wholeUpTo(100_000_000),
       400,
     )
     .option("--gzip", "compress the bodies", false)
-    .option("--threads <count>", "threads that make the load", wholeUpTo(threadsMax), 1)
+    .option("--threads <count>", "threads that generate the load", wholeUpTo(threadsMax), 1)
     .option(
       "--backlog <requests>",
-      "most that may wait for a connection; default: 5 seconds' worth",
+      "maximum number of requests waiting for a connection (default: 5 seconds' worth)",
       wholeUpTo(backlogMaxMax),
     )
     .option(
       "--timeout <seconds>",
-      "a request without its answer after this has failed",
+      "time after which an unanswered request has failed",
       positive,
       10,
     )
     .option(
       "--grace <seconds>",
-      "after the last request was due, nothing is sent any more past this",
+      "time after the last request was due in which waiting requests are still sent",
       zeroOrMore,
       1,
     )
-    .option("--retry", "send what was answered 429 or 503 again, after its Retry-After", false)
+    .option("--retry", "send requests answered 429 or 503 again, after their Retry-After", false)
     .option("--p99-ms <milliseconds>", "fail when the p99 is above this", positive)
     .option(
       "--nats-url <url[,url]>",
-      "check against the streams of this NATS that every acknowledged event is stored once",
+      "NATS in whose streams to check that every acknowledged event is stored once",
     )
     .addOption(new Option("--nats-token <secret>", "its token").env("PENSTOCK_NATS_TOKEN"))
     .option("--nats-creds <file>", "its credentials file")
-    .option("--nats-ca <file>", "whose certificate it must have")
-    .option("--nats-cert <file>", "a certificate to show it, with --nats-key")
+    .option("--nats-ca <file>", "CA certificate of that NATS")
+    .option("--nats-cert <file>", "client certificate for it, with --nats-key")
     .option("--nats-key <file>", "the certificate's key")
     .option(
       "--data-dir <folder>",
-      "check against the embedded nats-server of this folder, as ./data of `npm run up`",
+      "data folder of the embedded nats-server to check against, such as ./data of `npm run up`",
     )
     .option("--subject-prefix <name>", "the gateway's PENSTOCK_SUBJECT_PREFIX", "penstock")
     .option("--json", "the report as one JSON object on standard output", false)
     .option("--yes-i-own-this", "allow a target that is not this machine", false)
-    .showHelpAfterError("(add --help for what there is)")
+    .showHelpAfterError("(--help lists the options)")
     .exitOverride();
 }
 
@@ -172,7 +172,7 @@ export function readOptions(args: readonly string[]): LoadOptions {
 function planOf(flags: Flags): Plan {
   const { key, rate, connections, batch, eventBytes, gzip, threads, retry } = flags;
   const url = new URL(flags.url);
-  // The address alone means the endpoint that fits; a path is taken as it is.
+  // The address alone selects the matching endpoint; a path is used as it is.
   if (url.pathname === "/") url.pathname = batch === 1 ? "/capture/" : "/batch/";
   const secondsWorth = Math.ceil((rate / batch) * backlogSecondsDefault);
   return {
@@ -202,7 +202,7 @@ function problemWith(plan: Plan, checked: boolean): string | undefined {
   if (plan.threads > plan.backlogMax) return `--threads ${plan.threads} needs as large a --backlog`;
   const requests = requestsTotal(plan);
   if (requests < 1)
-    return "no request is due: --rate times --duration must come to one --batch at least";
+    return "no request is due: --rate times --duration must be at least one --batch";
   if (requests > 0xffff_ffff)
     return "too many requests: take a shorter --duration or a lower --rate";
   if (checked && requests * plan.batch > eventsCheckedMax) {

@@ -1,38 +1,38 @@
-// What a load run is to do, in the form the threads get it. Plain data: it is copied into each of
+// The plan of a load run, in the form that the threads get. Plain data: it is copied into each of
 // them.
 
 import { randomBytes } from "node:crypto";
 
 export interface Plan {
-  /** Where every request goes, path included. */
+  /** The URL of every request, including the path. */
   readonly url: string;
   readonly key: string;
   /**
-   * Leads the UUID of every event of this run and of no other: 24 characters, the event's number in
-   * 12 hex digits follows.
+   * The prefix of the UUID of every event of this run and of no other: 24 characters, followed by
+   * the event's number in 12 hex digits.
    */
   readonly uuidPrefix: string;
   /** Events per second, of all threads together. */
   readonly rate: number;
   /**
-   * What is due in the first of it warms up: sent, counted and checked like the rest, but not in
-   * the latencies.
+   * Requests due in this first period warm up: they are sent, counted and checked like the rest,
+   * but do not count in the latencies.
    */
   readonly warmUpMs: number;
-  /** Without the time to warm up. */
+  /** Excluding the time to warm up. */
   readonly durationMs: number;
-  /** Events in a request. */
+  /** Events per request. */
   readonly batch: number;
-  /** Of one event's JSON. */
+  /** The size of one event's JSON. */
   readonly eventBytes: number;
   readonly gzip: boolean;
   readonly threads: number;
-  /** Of all threads together, as are the requests in the backlog. */
+  /** For all threads together, like the requests in the backlog. */
   readonly connections: number;
   readonly backlogMax: number;
   readonly timeoutMs: number;
   /**
-   * After the last request was due: past it none is sent any more, and those under way have
+   * After this time since the last request was due, none is sent any more, and those in flight have
    * `timeoutMs`.
    */
   readonly graceMs: number;
@@ -43,19 +43,19 @@ export function requestsPerSecond(plan: Plan): number {
   return plan.rate / plan.batch;
 }
 
-/** How many requests are due in the whole run. */
+/** The number of requests due in the whole run. */
 export function requestsTotal(plan: Plan): number {
   return Math.floor((requestsPerSecond(plan) * (plan.warmUpMs + plan.durationMs)) / 1_000);
 }
 
-/** How many of these only warm up. */
+/** The number of these that only warm up. */
 export function requestsToWarmUp(plan: Plan): number {
   return Math.floor((requestsPerSecond(plan) * plan.warmUpMs) / 1_000);
 }
 
 /**
- * A prefix no other run has. The UUIDs are of version 8 (RFC 9562, section 5.8): their bits are the
- * maker's to say.
+ * A prefix no other run has. The UUIDs are of version 8 (RFC 9562, section 5.8), whose bits may be
+ * chosen freely.
  */
 export function newUuidPrefix(): string {
   const hex = randomBytes(9).toString("hex");

@@ -1,5 +1,5 @@
-// Asks the gateway for any answer at all before a run, so that a gateway that was never started, or
-// a wrong --url, is said at once and not after a whole run. Sends no event.
+// Sends the gateway a request before a run, so that a gateway that was never started, or a wrong
+// --url, is reported at once and not after a whole run. Sends no event.
 
 import { Client } from "undici";
 import { CommandError } from "../../src/commands/context.ts";
@@ -10,7 +10,7 @@ interface Reach {
   readonly timeoutMs: number;
 }
 
-/** Throws a CommandError when no HTTP answer comes, with the next step. Any answer will do. */
+/** Throws a CommandError with the next step if there is no HTTP answer. Any answer is enough. */
 export async function requireAnswer({ url, timeoutMs }: Reach): Promise<void> {
   const { origin, pathname } = new URL(url);
   const client = new Client(origin, {

@@ -1,5 +1,5 @@
-// The report as text: a line of progress while the run lasts, and the whole of it in the end. Only
-// words and numbers; what is a success was decided before.
+// The report as text: a line of progress during the run, and the whole report at the end. Only
+// formats; success is decided elsewhere.
 
 import type { StoredTally } from "./ledger.ts";
 import { type Percentiles, percentText, type Result } from "./result.ts";

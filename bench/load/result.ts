@@ -1,5 +1,5 @@
-// What a run came to, in one object: the JSON report, and what the text report is made from.
-// Decides whether it was a success.
+// The result of a run in one object: the JSON report, and the source of the text report. Decides
+// whether it was a success.
 
 import type { Histogram } from "hdr-histogram-js";
 import type { StoredTally } from "./ledger.ts";
@@ -17,9 +17,9 @@ export interface Percentiles {
 
 export interface Result {
   readonly ok: boolean;
-  /** Why it is not, one line each. */
+  /** The reasons for a failure, one line each. */
   readonly failures: readonly string[];
-  /** What makes the numbers mean less than they seem to. */
+  /** Remarks that limit the meaning of the numbers. */
   readonly remarks: readonly string[];
   readonly interrupted: boolean;
   readonly run: Omit<Plan, "key">;
@@ -31,21 +31,21 @@ export interface Result {
     readonly unanswered: number;
     readonly retries: number;
     readonly acknowledged: number;
-    /** Of the due ones, 0 to 1. */
+    /** Fraction of the due ones, 0 to 1. */
     readonly acknowledgedRatio: number;
   };
   /** By status and problem code, or by kind of error. */
   readonly answers: Readonly<Record<string, number>>;
-  /** Of the acknowledged requests, in milliseconds; null when there are none. */
+  /** Latencies of the acknowledged requests, in milliseconds; null without any. */
   readonly latencyFromDueMs: Percentiles | null;
   readonly latencyFromSentMs: Percentiles | null;
   readonly seconds: number;
   readonly requestsPerSecond: number;
   readonly eventsPerSecond: number;
-  /** Bodies as sent, and before compression. */
+  /** Bytes of the bodies as sent, and before compression. */
   readonly bodyBytes: number;
   readonly plainBytes: number;
-  /** Null when it was not checked. */
+  /** Null if it was not checked. */
   readonly stored: StoredTally | null;
 }
 
@@ -54,7 +54,7 @@ export interface Outcome {
   readonly load: Load;
   readonly interrupted: boolean;
   readonly stored: StoredTally | undefined;
-  /** Why there is no tally though one was asked for. */
+  /** Why there is no tally although one was requested. */
   readonly checkFailure: string | undefined;
   readonly p99MsMax: number | undefined;
 }
@@ -109,7 +109,7 @@ function failuresOf({ load, stored, checkFailure, p99MsMax }: Outcome): string[]
   const p99 = percentilesOf(load.fromDue)?.p99;
   if (p99MsMax !== undefined && !(p99 !== undefined && p99 <= p99MsMax)) {
     failures.push(
-      `the p99 is ${p99 === undefined ? "unknown" : `${p99} ms`}, at most ${p99MsMax} ms were asked for`,
+      `the p99 is ${p99 === undefined ? "unknown" : `${p99} ms`}, at most ${p99MsMax} ms were requested`,
     );
   }
   if (checkFailure !== undefined)
@@ -158,7 +158,7 @@ function percentilesOf(histogram: Histogram): Percentiles | null {
   };
 }
 
-/** Rounded down: 99.996 % is not all. */
+/** Rounded down: 99.996 % is not 100 %. */
 export function percentText(ratio: number): string {
   return `${(Math.floor(ratio * 10_000) / 100).toFixed(2)} %`;
 }

@@ -1,4 +1,4 @@
-// One load test from beginning to end: note where the streams end, make the load, read what is
+// One load test from start to end: record the ends of the streams, generate the load, read what is
 // stored, report.
 
 import { resolve } from "node:path";
@@ -27,7 +27,7 @@ interface LoadContext {
   readonly stop: AbortSignal;
 }
 
-/** What is needed to find out what was stored. */
+/** The data needed to check what was stored. */
 interface Check {
   readonly connection: NatsConnection;
   readonly marks: readonly StreamMark[];
@@ -38,7 +38,7 @@ interface Check {
 const progressEveryMs = 1_000;
 
 /**
- * Fulfilled with what the run came to, after it was reported. Throws a CommandError when it cannot
+ * Resolves with the result of the run, after it was reported. Throws a CommandError if it cannot
  * start.
  */
 export async function runLoad(options: LoadOptions, context: LoadContext): Promise<Result> {
@@ -54,7 +54,7 @@ export async function runLoad(options: LoadOptions, context: LoadContext): Promi
     const progress = setInterval(() => {
       const load = running.current();
       if (load.elapsedMs > 0) context.stderr.write(`${progressLine(load)}\n`);
-      // To go on would tell nothing more: a key that is refused is refused every time.
+      // Continuing would show nothing more: a rejected key is rejected every time.
       if (isKeyRefused(load)) {
         isEndedEarly = true;
         stop();

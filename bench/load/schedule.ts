@@ -1,6 +1,6 @@
-// When each request is due, and the line of those that wait for a connection. Both are fixed in
-// size before the run: a slow gateway makes requests late, never fewer, and past the line's limit
-// they are not sent at all.
+// When each request is due, and the queue of those that wait for a connection. Both have a fixed
+// size before the run: a slow gateway makes requests late, never fewer, and beyond the queue's
+// limit they are not sent at all.
 
 import { type Plan, requestsPerSecond, requestsTotal, shareOf } from "./plan.ts";
 
@@ -9,13 +9,13 @@ import { type Plan, requestsPerSecond, requestsTotal, shareOf } from "./plan.ts"
  * `thread` on.
  */
 export interface Schedule {
-  /** How many requests this thread has. */
+  /** The number of requests of this thread. */
   readonly count: number;
   /** Milliseconds between two of them. */
   readonly intervalMs: number;
   /** The number in the whole run of this thread's request `index`. */
   requestOf(index: number): number;
-  /** Milliseconds on the clock that `startMs` is of. */
+  /** Milliseconds on the clock of `startMs`. */
   dueAtMs(index: number): number;
 }
 
@@ -30,11 +30,11 @@ export function createSchedule(plan: Plan, thread: number, startMs: number): Sch
   };
 }
 
-/** First in, first out, of whole numbers; `push` answers false when it is full. */
+/** A FIFO queue of whole numbers; `push` returns false when it is full. */
 interface Backlog {
   readonly length: number;
   push(index: number): boolean;
-  /** Undefined when it is empty. */
+  /** Undefined if it is empty. */
   shift(): number | undefined;
 }
 

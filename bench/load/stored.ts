@@ -1,12 +1,11 @@
-// Reads from the streams what a run has stored: from where they ended before it to where they end
-// after it, events of other senders among them. It only reads: ordered consumers, deleted in the
-// end.
+// Reads from the streams what a run has stored: from their ends before it to their ends after it,
+// including events of other senders. It only reads: ordered consumers, deleted at the end.
 
 import { type JsMsg, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/transport-node";
 import type { Ledger } from "./ledger.ts";
 
-/** Where a stream ended before the run. */
+/** The end of a stream before the run. */
 export interface StreamMark {
   readonly stream: string;
   readonly lastSequence: number;
@@ -23,7 +22,7 @@ const lineStart = '{"uuid":"';
 const uuidPrefixBytes = 24;
 const uuidBytes = 36;
 
-/** One mark a stream of the live lane; none when no gateway has made them yet. */
+/** One mark per stream of the live lane; none if no gateway has created them yet. */
 export async function markStreams(
   connection: NatsConnection,
   subjectPrefix: string,
@@ -37,8 +36,8 @@ export async function markStreams(
 }
 
 /**
- * Notes every event after the marks whose UUID starts with `uuidPrefix`, and answers how many these
- * were. Throws when reading stops.
+ * Records every event after the marks whose UUID starts with `uuidPrefix`, and returns their
+ * number. Throws if reading stops.
  */
 export async function readStored(
   connection: NatsConnection,
@@ -65,7 +64,7 @@ export async function readStored(
 }
 
 /**
- * Every message of the subject after the mark, in the stream's order. Throws when reading stops
+ * Every message of the subject after the mark, in the stream's order. Throws if reading stops
  * before the end.
  */
 export async function readMessages(
@@ -73,8 +72,8 @@ export async function readMessages(
   { stream, lastSequence, subject }: StreamMark & { readonly subject: string },
   onMessage: (message: JsMsg) => void,
 ): Promise<void> {
-  // The stream's leader says where the end is. The replica that serves a consumer may be behind,
-  // and has nothing pending then.
+  // The stream's leader reports the end. The replica that serves a consumer may lag, and then has
+  // nothing pending.
   const { state } = await (await jetstreamManager(connection)).streams.info(stream);
   if (state.messages === 0 || state.last_seq <= lastSequence) return;
   const consumer = await jetstream(connection).consumers.get(stream, {
@@ -112,7 +111,7 @@ function ownUuids(frame: Buffer, uuidPrefix: string): number[] {
     at !== -1;
     at = frame.indexOf(opening, at + opening.length)
   ) {
-    // Inside a line the same text would be somebody's property.
+    // Elsewhere in a line the same text would be a property.
     if (at > 0 && frame[at - 1] !== 0x0a) continue;
     const digits = at + lineStart.length + uuidPrefixBytes;
     numbers.push(

@@ -1,6 +1,5 @@
-// A thread that makes load: its part of the schedule on its part of the connections. It reports
-// samples and counts, and leaves the histograms and everything a person sees to the main thread,
-// which has the time for it.
+// A load thread: its part of the schedule on its part of the connections. It reports samples and
+// counts, and leaves the histograms and all output to the main thread, which has the time for it.
 
 import { hrtime } from "node:process";
 import { type MessagePort, parentPort, workerData } from "node:worker_threads";
@@ -82,7 +81,7 @@ async function makeLoad({ plan, thread, events }: ThreadStart): Promise<void> {
   port.close();
 }
 
-/** Infinity when it is told to stop before: then nothing is ever due. */
+/** Infinity if it is stopped before: then nothing is ever due. */
 function startOf(port: MessagePort): Promise<number> {
   return new Promise((resolve) => {
     port.once("message", (message: ToThread) =>

@@ -1,5 +1,4 @@
-// Starts the threads that make the load and puts together what they report: counts, and latencies
-// in two histograms.
+// Starts the load threads and combines their reports: counts, and latencies in two histograms.
 
 import { hrtime } from "node:process";
 import { Worker } from "node:worker_threads";
@@ -14,22 +13,22 @@ export interface Load {
   /** Of the acknowledged requests, in microseconds. */
   readonly fromDue: Histogram;
   readonly fromSent: Histogram;
-  /** Since the first request was due; 0 before it was. */
+  /** The time since the first request was due; 0 before it was. */
   readonly elapsedMs: number;
-  /** The part of the time in which the busiest thread was at work, 0 to 1. */
+  /** The fraction of the time in which the busiest thread was busy, 0 to 1. */
   readonly busyMax: number;
 }
 
 interface RunningLoad {
-  /** As it stands. */
+  /** The current state. */
   current(): Load;
-  /** Nothing more becomes due. */
+  /** No more requests become due. */
   stop(): void;
-  /** Rejects when a thread fails. */
+  /** Rejects if a thread fails. */
   readonly done: Promise<Load>;
 }
 
-// From the order to start to the first request: the time the order takes to reach every thread.
+// From the start command to the first request: the time until every thread has received it.
 const startDelayMs = 50;
 const microsecondsMax = 0xffff_ffff;
 

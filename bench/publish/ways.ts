@@ -1,9 +1,9 @@
-// The ways to publish that are compared. No runtime code beside the list: the worker reads it too.
+// The compared ways to publish. Contains only the list, because the worker reads it too.
 
 export interface PublishWay {
   readonly name: string;
   readonly by: "frames" | "js.publish" | "raw";
-  /** Events that wait for their acknowledgement at a time. */
+  /** The number of events that wait for their acknowledgement at a time. */
   readonly waiting: number;
 }
 

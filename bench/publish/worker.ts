@@ -1,6 +1,6 @@
-// One way to get lines into JetStream, in a process of its own: frames through Penstock's
-// publisher, js.publish per event, or the same bytes pushed down one connection with nobody
-// acknowledging them (what the wire can take).
+// One way to write lines into JetStream, in a separate process: frames through Penstock's
+// publisher, js.publish per event, or the same bytes sent on one connection without
+// acknowledgements (the maximum of the connection).
 
 import { jetstream } from "@nats-io/jetstream";
 import { createMetrics } from "../../src/gateway/admin/metrics/metrics.ts";
@@ -38,7 +38,7 @@ let acknowledged = 0;
 let bytes = 0;
 let deadlineMs = 0;
 
-/** Each waiter puts its next line into the open frame when the frame of its last one is settled. */
+/** Each waiter adds its next line to the open frame when the frame of its last one is settled. */
 async function frames(): Promise<void> {
   const config = readConfig({}, {});
   if (!config.ok) throw new Error(config.faults.join("; "));
@@ -94,14 +94,16 @@ async function jsPublish(): Promise<void> {
   await Promise.all(Array.from({ length: way.waiting }, one));
 }
 
-/** To a subject that nobody has, flushed so that the socket's own speed counts. */
+/**
+ * Publishes to a subject without subscribers, and flushes so that the socket's own speed counts.
+ */
 async function raw(): Promise<void> {
   const linesPerFrame = Math.floor(frameBytes / line.length);
   const frame = Buffer.concat(Array.from({ length: linesPerFrame }, () => line));
   const framesPerFlush = 16;
   while (performance.now() < deadlineMs) {
     for (let index = 0; index < framesPerFlush; index++)
-      link.connection.publish("bench.nobody", frame);
+      link.connection.publish("bench.unsubscribed", frame);
     await link.connection.flush();
     acknowledged += framesPerFlush * linesPerFrame;
     bytes += framesPerFlush * frame.length;

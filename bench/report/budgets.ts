@@ -1,5 +1,5 @@
-// The budgets: what each row must reach, what this run measured, and whether it did. A row that was
-// not measured says so; it is never taken as met.
+// The budgets: the target of each row, the figure of this run, and whether it was met. A row that
+// was not measured is reported as such, never as met.
 
 import { historyNames } from "../effects/histories.ts";
 import { variantTitles } from "../harness/variants.ts";
@@ -20,7 +20,7 @@ export interface Budget {
 
 const mib = 1_048_576;
 const million = 1e6;
-/** What each store of the effects has to reach of what is asked of them. */
+/** The share of the requested rate that each store of the effects must reach. */
 const effectsStores = [
   { name: "SQLite", share: 1 },
   { name: "PostgreSQL", share: 0.5 },
@@ -45,7 +45,7 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
     sync: "always",
   };
   const hundreds: Where = { scenario: "batches of 100", variant: "penstock", sync: "always" };
-  const beside = "small requests beside large ones";
+  const smallRequests = "small requests beside large ones";
   const least = (what: string, target: number, measured: number): Budget => ({
     ...{ what, target, measured, bound: "at least", unit: "×" },
   });
@@ -114,10 +114,15 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
     most(
       "event-loop delay p99 while two clients post 19 MB batches",
       20,
-      limit(beside, "loopDelayP99Ms"),
+      limit(smallRequests, "loopDelayP99Ms"),
       "ms",
     ),
-    most("p99 of small requests beside those, against alone", 3, limit(beside, "p99Ratio"), "×"),
+    most(
+      "p99 of small requests beside those, against alone",
+      3,
+      limit(smallRequests, "p99Ratio"),
+      "×",
+    ),
     most(
       "p99 of a project beside one at 10 × its limit, against alone",
       1.5,
@@ -182,7 +187,7 @@ export function budgetsOf(rows: readonly Row[]): Budget[] {
   ];
 }
 
-/** Against one project's single events on the same nodes, from as many connections. */
+/** Compared with one project's single events on the same nodes, from as many connections. */
 function manyProjectsBudgets(rows: readonly Row[]): Budget[] {
   return [
     { nodes: "one node", variant: "penstock" },
@@ -211,7 +216,7 @@ function manyProjectsBudgets(rows: readonly Row[]): Budget[] {
   );
 }
 
-/** Against the baseline on the same cluster and server. */
+/** Compared with the baseline on the same cluster and server. */
 function replicaBudgets(rows: readonly Row[]): Budget[] {
   return (["always", "lazy"] as const).flatMap((sync) =>
     [
@@ -228,12 +233,12 @@ function replicaBudgets(rows: readonly Row[]): Budget[] {
   );
 }
 
-/** Not a number when none was measured. */
+/** NaN if none was measured. */
 function worstBesideAttacks(rows: readonly Row[]): number {
-  const beside = rows.filter(
+  const duringAttacks = rows.filter(
     ({ group, values }) => group === "neighbours" && "attackStored" in values,
   );
-  const p99 = places(beside).map((place) => medianAt(beside, place, "p99"));
+  const p99 = places(duringAttacks).map((place) => medianAt(duringAttacks, place, "p99"));
   return p99.length === 0 ? Number.NaN : Math.max(...p99);
 }
 
@@ -242,7 +247,7 @@ export function isMet({ bound, target, measured }: Budget): boolean | undefined 
   return bound === "at least" ? measured >= target : measured <= target;
 }
 
-/** "" when this run measured none of them. */
+/** "" if this run measured none of them. */
 export function budgetTable(budgets: readonly Budget[]): string {
   if (budgets.every((budget) => isMet(budget) === undefined)) return "";
   const lines = budgets.map((budget) => {

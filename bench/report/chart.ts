@@ -1,5 +1,5 @@
-// The comparison as a picture: events a second of each server, one panel a load and sync setting,
-// drawn to SVG text by Apache ECharts without a browser.
+// The comparison as a picture: events a second of each server, one panel per load and sync setting,
+// rendered to SVG text by Apache ECharts without a browser.
 
 import { BarChart } from "echarts/charts";
 import { GridComponent, TitleComponent } from "echarts/components";
@@ -48,7 +48,7 @@ function panelsOf(rows: readonly Row[]): Panel[] {
     (["always", "lazy"] as const).map((sync) => ({
       title: `${scenario}, ${syncTitles[sync]}`,
       bars: (Object.keys(variantTitles) as Variant[])
-        // For batches the ceiling reads bytes and no events: there is nothing to compare.
+        // For batches the ceiling reads bytes but no events, so there is nothing to compare.
         .filter((variant) => variant !== "ceiling" || scenario === loads[0])
         .map((variant) => ({
           name: shortTitles[variant],
@@ -64,7 +64,7 @@ function panelsOf(rows: readonly Row[]): Panel[] {
   );
 }
 
-/** SVG text, or undefined when there is nothing to compare. */
+/** SVG text, or undefined if there is nothing to compare. */
 export function comparisonSvg(rows: readonly Row[], caption: string): string | undefined {
   const panels = panelsOf(rows).filter(({ bars }) => bars.length > 1);
   if (panels.length === 0) return undefined;
@@ -106,7 +106,7 @@ export function comparisonSvg(rows: readonly Row[], caption: string): string | u
     })),
     series: panels.map(({ bars }, index) => ({
       type: "bar",
-      // Without it the text holds styles for a mouse that never comes.
+      // Without it the text would contain styles for a mouse.
       silent: true,
       emphasis: { disabled: true },
       xAxisIndex: index,

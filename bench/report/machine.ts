@@ -1,4 +1,4 @@
-// What the figures were measured on and with, so that a result can be read years later.
+// The machine and the versions of a measurement, so that a result can be interpreted years later.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -17,7 +17,7 @@ export interface Machine {
 
 export interface Versions {
   readonly commit: string;
-  /** Files that differed from the commit. */
+  /** The number of files that differed from the commit. */
   readonly changedFiles: number;
   readonly node: string;
   readonly natsServer: string;
@@ -36,7 +36,7 @@ function said(program: string, args: readonly string[]): string {
       stdio: ["ignore", "pipe", "ignore"],
     }).trim();
   } catch (error) {
-    // wrk says its version and exits with 1.
+    // wrk prints its version and exits with 1.
     return String((error as { stdout?: string }).stdout ?? "").trim();
   }
 }

@@ -20,7 +20,7 @@ interface BenchResult {
 export const resultsFolder = resolve(import.meta.dirname, "../results");
 const digits = 4;
 
-/** Answers the file. One row a line: readable, and a diff shows what changed. */
+/** Returns the file's content. One row a line: readable, and a diff shows what changed. */
 export function writeResult(result: BenchResult): string {
   const { budgets, rows, ...head } = result;
   const lines = rows.map(({ group, scenario, variant, sync, round, values }) =>
@@ -44,7 +44,7 @@ export function writeResult(result: BenchResult): string {
   return file;
 }
 
-/** Counts stay whole: what is said of them may be of the last digit. */
+/** Counts are not rounded: the last digit may matter. */
 function shortened(values: Readonly<Record<string, number>>): Record<string, number> {
   return Object.fromEntries(
     Object.entries(values).map(([name, value]) => [

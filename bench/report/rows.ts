@@ -1,4 +1,4 @@
-// The rows of a result: finding them, and their medians over rounds. Nothing here knows what is
+// The rows of a result: finding them, and their medians over rounds. Independent of what is
 // measured.
 
 export interface Row {
@@ -6,7 +6,7 @@ export interface Row {
   readonly scenario: string;
   readonly variant: string;
   readonly sync: "always" | "lazy" | "";
-  /** From 1. */
+  /** Starting at 1. */
   readonly round: number;
   readonly values: Readonly<Record<string, number>>;
 }
@@ -38,12 +38,12 @@ export function valuesAt(rows: readonly Row[], where: Where, value: string): num
     .map((row) => row.values[value] ?? Number.NaN);
 }
 
-/** NaN when nothing was measured there. */
+/** NaN if nothing was measured there. */
 export function medianAt(rows: readonly Row[], where: Where, value: string): number {
   return median(valuesAt(rows, where, value));
 }
 
-/** Each combination that rows were noted for, in the order of the first. */
+/** Each combination that has rows, in the order of the first. */
 export function places(rows: readonly Row[]): Required<Where>[] {
   const seen = new Map<string, Required<Where>>();
   for (const { group, scenario, variant, sync } of rows) {

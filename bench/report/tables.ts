@@ -1,5 +1,5 @@
 // The tables of a run: medians, every round, ratios against the baseline and the ceiling of the
-// same run, CPU, memory, and whether it was the server that was measured.
+// same run, CPU, memory, and whether the server was the limit.
 
 import { variantTitles } from "../harness/variants.ts";
 import { firstLimit } from "../scenarios/growth.ts";
@@ -7,7 +7,7 @@ import { medianAt, places, type Row, valuesAt, type Where } from "./rows.ts";
 import { figure, mebibytes, textTable } from "./text-table.ts";
 
 /**
- * From here on a single-threaded server has a core to itself: clocks tick in 10 ms, and a run
+ * From this value on a single-threaded server uses a whole core: clocks tick in 10 ms, and a run
  * begins and ends idle.
  */
 const wholeCore = 0.95;
@@ -32,16 +32,17 @@ const titles: Readonly<Record<string, string>> = {
   effects: "Effects: events applied a second, of those that are in the stream",
   sinks: "Sinks: events written a second, of those that are in the stream",
   import: "Import of a file: events stored a second; client is what sends it",
-  limits: "Large bodies and those beside them (sync always)",
+  limits: "Large bodies and small requests during them (sync always)",
   fairness:
-    "A project past its limit and the one beside it (sync always): ms from the time a request was due",
+    "A project beyond its limit and its neighbour (sync always): ms from the time a request was due",
   neighbours:
-    "One project's requests beside attacks (sync always): ms from the time a request was due",
+    "One project's requests during attacks (sync always): ms from the time a request was due",
   fsyncs: "One PubAck, one fsync?",
   replicas: "Three replicas: events acknowledged a second",
   distance: "Three replicas at a distance (sync always): events acknowledged a second",
   leader: "The stream's leader killed under load",
-  peers: "Beside other programs (an fsync before every answer): events acknowledged a second",
+  peers:
+    "Comparison with other programs (an fsync before every answer): events acknowledged a second",
   cost: "What an event costs, three replicas (sync always): CPU seconds for a million",
 };
 
@@ -142,7 +143,7 @@ const peerFields: Fields = [
 ];
 const distanceFields: Fields = [["ping, ms", (at) => at("roundTripMs")], ...costFields];
 
-/** What there is of a million events, and the rate by round. */
+/** The costs per million events, and the rate by round. */
 function fieldsTable(rows: readonly Row[], fields: Fields): string {
   const lines = places(rows).map((place) => [
     ...[place.scenario, titleOf(place.variant)],

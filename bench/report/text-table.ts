@@ -1,4 +1,4 @@
-// A table in plain text: the first columns to the left, numbers to the right, widths as needed.
+// A table in plain text: the first columns left-aligned, numbers right-aligned, widths as needed.
 
 /** `leftColumns` of each row are text; the rest are numbers, aligned to the right. */
 export function textTable(
@@ -21,10 +21,10 @@ export function textTable(
   );
 }
 
-/** Differences of clocks that ought to be 0. */
+/** Differences of clocks that should be 0. */
 const nothing = 1e-6;
 
-/** Three digits that count, thousands with commas; "-" when it is not known. */
+/** Three significant digits, thousands with commas; "-" if unknown. */
 export function figure(value: number): string {
   if (!Number.isFinite(value)) return "-";
   if (Math.abs(value) < nothing) return "0";

@@ -1,10 +1,10 @@
-// The bodies that the scanners are timed on. Each stresses another part of a JSON parser.
+// The bodies for the scanner benchmark. Each stresses another part of a JSON parser.
 
 import { batchBody, event, hugeBatchEvents, singleBody } from "../harness/bodies.ts";
 
 const shapeBytes = 1_000_000;
 
-/** As many of `item` as make about a megabyte, in one batch. */
+/** Enough copies of `item` for about a megabyte, in one batch. */
 function batchOf(item: (index: number) => unknown): Buffer {
   const each = JSON.stringify(item(0)).length;
   const batch = Array.from({ length: Math.ceil(shapeBytes / each) }, (_, index) => item(index));

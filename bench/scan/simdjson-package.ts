@@ -1,4 +1,4 @@
-// The npm package `simdjson`, for comparison. It is no dependency of the project, because it is
+// The npm package `simdjson`, for comparison. It is not a dependency of the project, because it is
 // built from source when it is installed: it is fetched into .cache when the bench first runs, and
 // its absence is a remark in the result.
 
@@ -12,12 +12,12 @@ const version = "0.9.2";
 const folder = join(workFolder, `simdjson-${version}`);
 const buildMsMax = 240_000;
 
-/** Undefined when it is there now, else why not. */
+/** Undefined if it is available now, else the reason. */
 export function installSimdjson(): string | undefined {
   if (existsSync(builtAddon())) return undefined;
   mkdirSync(folder, { recursive: true });
   writeFileSync(join(folder, "package.json"), '{ "private": true }\n');
-  // The headers that the pinned Node ships, so that nothing else is fetched.
+  // The headers of the pinned Node, so that nothing else is fetched.
   const nodedir = resolve(dirname(process.execPath), "..");
   try {
     execFileSync(

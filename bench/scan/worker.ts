@@ -1,5 +1,5 @@
-// One way to read a body, in a process of its own: checks on every body that it says what
-// JSON.parse says, then times it, and answers bytes a second by body.
+// One way to read a body, in a separate process: checks for every body that the result agrees with
+// JSON.parse, then times it, and returns bytes a second by body.
 
 import { isDeepStrictEqual } from "node:util";
 import { createNativeScanner } from "../../src/records/native.ts";
@@ -9,7 +9,7 @@ import { scanBodies } from "./bodies.ts";
 import { loadSimdjson } from "./simdjson-package.ts";
 
 interface Contender {
-  /** Throws when it reads the body otherwise than JSON.parse does. */
+  /** Throws if it reads the body differently from JSON.parse. */
   check(body: Buffer): void;
   run(body: Buffer): void;
 }
@@ -71,12 +71,12 @@ function contender(): Contender {
       };
     }
     default:
-      // From bytes to objects, as a server has to.
+      // From bytes to objects, as a server must do.
       return { check: () => {}, run: (body) => void JSON.parse(body.toString()) };
   }
 }
 
-/** Runs for the given time, in batches so long that the clock does not count. */
+/** Runs for the given time, in batches long enough to make the clock's cost negligible. */
 function bytesPerSecond(run: (body: Buffer) => void, body: Buffer): number {
   let runs = 0;
   let perBatch = 1;

@@ -1,6 +1,6 @@
-// What is done to others in the bench of neighbours: bodies that are small on the wire and made to
-// be work, connections that are many, and a project that sends as much as is taken of it. All of
-// project 0, or of nobody. The neighbours are of project 1.
+// The attacks in the bench of neighbours: bodies that are small on the wire and expensive to
+// process, large numbers of connections, and a project that sends as much as is accepted. All are
+// of project 0, or without a key. The neighbours are of project 1.
 
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -19,16 +19,16 @@ const mib = 1_048_576;
 export interface Attack {
   readonly name: string;
   readonly connections: number;
-  /** Made when it is its turn: some bodies have a hundred mebibytes. */
+  /** Created when it is needed: some bodies have a hundred mebibytes. */
   readonly load: () => Load;
-  /** Which of the neighbour's kinds of request are sent beside it; single events are always. */
+  /** The neighbour's kinds of request that are sent during it; single events always are. */
   readonly neighbours: readonly ("history" | "gzip" | "opened")[];
-  /** Of the gateway, beside the bench's own. */
+  /** Settings of the gateway, in addition to the bench's own. */
   readonly settings?: (() => Promise<Settings>) | undefined;
 }
 
 const ofAttacker = `"api_key":"${keyOf(0)}"`;
-/** Sends an item the slow way. */
+/** Makes an item use the slow path. */
 const doubled = `"alias":1,"alias":1`;
 
 function filled(start: string, piece: string, options: { end: string; bytes: number }): Buffer {
@@ -95,7 +95,7 @@ const spaces = () => Buffer.alloc(60 * mib, " ");
 
 let rsaCertificate: Promise<Settings> | undefined;
 
-/** HTTPS with an RSA key of 4,096 bits, which takes seconds to make: once for the run. */
+/** HTTPS with an RSA key of 4,096 bits, which takes seconds to create: once for the run. */
 function slowHandshakes(): Promise<Settings> {
   rsaCertificate ??= createRsaCertificate();
   return rsaCertificate;
@@ -117,7 +117,7 @@ async function createRsaCertificate(): Promise<Settings> {
 }
 
 const connectionsMax = 1_000;
-/** Together they may hold all connections: each a quarter, unless a setting says otherwise. */
+/** Together they may hold all connections: each a quarter, unless a setting changes that. */
 const fourAddresses = ["127.0.0.2", "127.0.0.3", "127.0.0.4", "127.0.0.5"];
 
 export const attacks: readonly Attack[] = [

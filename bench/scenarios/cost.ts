@@ -1,6 +1,6 @@
-// What an event costs in CPU, of the gateway and of three nodes, over partitions and projects: what
-// the sizing is reckoned from, and whether it stays what it is where there is more of everything.
-// CPU for an event says so on a machine that is far too small for the rates.
+// The CPU cost of an event, of the gateway and of three nodes, over partitions and projects: the
+// basis of the sizing guide, and a check that it stays constant as everything grows. CPU per event
+// can be measured on a machine that is far too small for the rates.
 
 import { type Bench, type Cell, runCells } from "../harness/bench.ts";
 import { batches, batchesOf, singlesOf } from "./loads.ts";
@@ -13,9 +13,9 @@ interface Layout {
 
 const usual: Layout = { partitions: 1, projects: 1_000, gateways: 1 };
 /**
- * First over projects, then over partitions. Each partition has the same load and as many projects
- * however many there are, as where partitions are added because there is more to store. With the
- * same load spread thinner, less of it would share an fsync.
+ * First over projects, then over partitions. Each partition has the same load and as many projects,
+ * whatever the number of partitions, as if partitions were added because there is more to store. If
+ * the same load were spread thinner, less of it would share an fsync.
  */
 const layouts: readonly Layout[] = [
   ...[1, 100, 1_000, 10_000].map((projects) => ({ ...usual, projects })),
@@ -25,7 +25,7 @@ const layouts: readonly Layout[] = [
 const connectionsOfPartition = { singles: 128, batches: 32 };
 const batchEvents = 10;
 
-/** A process on the port is a gateway with a connection of its own to the store. */
+/** Each process on the port is a gateway with its own connection to the store. */
 export async function cost(bench: Bench): Promise<void> {
   const rounds = bench.rounds(3);
   const seconds = bench.quick ? 1 : 2;
@@ -44,7 +44,7 @@ export async function cost(bench: Bench): Promise<void> {
             ...batchesOf(projects, batchEvents, seconds),
             connections: partitions * connectionsOfPartition.batches,
           },
-          // Bodies of many projects would be too much for the client's memory.
+          // Bodies of many projects would exceed the client's memory.
           ...(projects === 1 ? [batches(100, seconds)] : []),
         ].map((load) => ({ ...load, name: `${load.name.replace(/,.*/, "")}, ${place}` })),
       warmUpSeconds: 1,

@@ -1,6 +1,6 @@
-// What the effects process applies a second, of events that are in the stream already: the rate at
-// which it works off a backlog, which is also what it can keep up with. Beside it, what the gateway
-// takes.
+// The events that the effects process applies a second from the stream: the rate at which it
+// processes a backlog, which is also the maximum it can keep up with. For comparison, the rate that
+// the gateway accepts.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -57,7 +57,7 @@ export async function effects(bench: Bench): Promise<void> {
   }
 }
 
-/** Several commits all the same: one has up to 200,000 events, if these change little. */
+/** Still several commits: one has up to 200,000 events, if these change little. */
 function short(history: History): History {
   return { ...history, events: Math.max(history.events / 10, quickEventsMin) };
 }
@@ -89,7 +89,7 @@ async function applied(isPostgres: boolean, history: History): Promise<EffectsAn
   }
 }
 
-/** Throws where the links that were measured did not all end as the row says. */
+/** Throws if the measured links did not all end as the row expects. */
 function checkLinks({ name, outcome, warmUpEvents, events }: History, links: Links): void {
   if (outcome === undefined) return;
   const all = Object.values(links).reduce((sum, count) => sum + count, 0);
@@ -98,7 +98,7 @@ function checkLinks({ name, outcome, warmUpEvents, events }: History, links: Lin
     throw new Error(`measure "${name}": the links ended as ${JSON.stringify(links)}`);
 }
 
-/** Puts so many frames of the history into the stream. */
+/** Writes this many frames of the history into the stream. */
 export async function fill(nats: BenchNats, history: History, frames: number): Promise<void> {
   const js = jetstream(nats.connection);
   const waiting = new Set<Promise<unknown>>();

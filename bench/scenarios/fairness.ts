@@ -1,7 +1,7 @@
-// What a project that sends ten times what it may costs its neighbour: the latency of project B's
-// single events alone, and beside project A, nine tenths of whose requests get 429. The same load
-// sent to another server shows how much of the difference is A's client on the same cores. Penstock
-// alone, durable.
+// The cost for the neighbour of a project that sends ten times its limit: the latency of project
+// B's single events alone, and with project A, nine tenths of whose requests get 429. The same load
+// sent to another server shows how much of the difference is A's client on the same cores. Only
+// Penstock, durable.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { setQuota } from "../../src/gateway/projects/registry/commands.ts";
@@ -22,9 +22,12 @@ const burstSeconds = 0.2;
 const seconds = 4;
 /** How long A has been sending when B begins: its burst is used up, its connections are open. */
 const settleMs = 500;
-/** How much longer A sends than B, at least: both generators take a while to start. */
+/** The minimum time that A sends longer than B: both generators take a while to start. */
 const slackSeconds = 1.5;
-/** Of what the limit lets through, beside the burst: the generator's schedule is in it. */
+/**
+ * The tolerance of the admitted rate, in addition to the burst: it includes the generator's
+ * schedule.
+ */
 const limitTolerance = 0.1;
 
 const sides = ["alone", "elsewhere", "flooded"] as const;
@@ -86,8 +89,8 @@ function loadOf(project: number, rate: number): Load {
 }
 
 /**
- * B's latency, with A's load going to `floodUrl`. Throws unless just what was acknowledged is
- * stored, and A has what its limit says.
+ * B's latency, with A's load going to `floodUrl`. Throws unless exactly the acknowledged events are
+ * stored, and A has what its limit allows.
  */
 async function measure(
   { closedLoop }: Bench,
@@ -103,7 +106,7 @@ async function measure(
   const run = await runLoad(server.url, loadOf(neighbour, neighbourPerSecond), closedLoop);
   const gatewayCores =
     (treeCpuSeconds(server.child.pid) - cpuBefore) / ((performance.now() - beganMs) / 1_000);
-  if (flooding?.ended) throw new Error("fairness: A ended before B beside it");
+  if (flooding?.ended) throw new Error("fairness: A ended before B");
   const flood = await flooding?.run;
   const stored = await nats!.stored("by header");
   const ofA = floodUrl === server.url && flood !== undefined ? flood.requests - flood.refused : 0;

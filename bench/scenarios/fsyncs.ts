@@ -1,6 +1,6 @@
-// Whether one PubAck is one fsync, as the budget of fsyncs takes it to be: counts nats-server's
-// calls with strace while single events come, against the messages stored. Tracing slows the
-// server, so nothing else is read from this run.
+// Checks that one PubAck is one fsync, as the fsync budget assumes: counts nats-server's calls with
+// strace during single events, and compares them with the messages stored. Tracing slows the
+// server, so nothing else is measured in this run.
 
 import { execFileSync } from "node:child_process";
 import { setTimeout as delay } from "node:timers/promises";

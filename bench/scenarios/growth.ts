@@ -1,6 +1,6 @@
 // How cost grows with each size, the others fixed: batch size, connections, projects, event size.
-// Penstock alone, with the durable setting. The first limit is named from what each process used
-// while the load ran.
+// Only Penstock, with the durable setting. The first limit is derived from the usage of each
+// process during the load.
 
 import { availableParallelism } from "node:os";
 import { type Bench, runCells, valuesOf } from "../harness/bench.ts";
@@ -10,9 +10,9 @@ import { openSession } from "../harness/session.ts";
 import { batches, huge, singles, singlesOf } from "./loads.ts";
 
 const cells = [{ variant: "penstock" as const, sync: "always" as const }];
-/** Of a core, from where a single-threaded process counts as the limit. */
+/** The usage of a core from which a single-threaded process counts as the limit. */
 const busyCore = 0.85;
-/** Of all cores, from where there is nothing left for anybody. */
+/** The usage of all cores from which nothing is left. */
 const busyMachine = 0.9;
 
 export async function growth(bench: Bench): Promise<void> {
@@ -65,7 +65,7 @@ async function growProjects(bench: Bench, projects: number, rounds: number): Pro
   }
 }
 
-/** What would have to give for the rate to rise. */
+/** What limits the rate. */
 export function firstLimit(values: Readonly<Record<string, number>>): string {
   const cores: readonly (readonly [string, number])[] = [
     ["gateway CPU", values["serverCores"] ?? 0],

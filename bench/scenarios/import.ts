@@ -1,5 +1,5 @@
-// What `penstock import` sends a second, of a file of each kind, into the historical lane of a
-// gateway; and what a script of one's own does with the first of them.
+// The rate at which `penstock import` sends a file of each kind into the historical lane of a
+// gateway, and that of a simple script with the first of them.
 
 import { createWriteStream, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -90,7 +90,7 @@ function* linesOf(make: MakeLine, count: number): Generator<string, void, void> 
   }
 }
 
-/** One import into a gateway and a nats-server that are both fresh. */
+/** One import into a new gateway and a new nats-server. */
 async function imported(
   file: string,
   byCommand: boolean,
@@ -109,7 +109,7 @@ async function imported(
       const child = startChild({ program: process.execPath, args });
       let [clientSeconds, peakBytes] = [0, 0];
       const timer = setInterval(() => {
-        // It is NaN once the process is gone.
+        // It is NaN once the process has ended.
         clientSeconds = Math.max(clientSeconds, cpuSeconds(child.pid) || 0);
         peakBytes = Math.max(peakBytes, memoryBytes(child.pid, "VmHWM") || 0);
       }, sampledEveryMs);

@@ -1,5 +1,5 @@
-// How long a request takes at a fixed rate: at half and at four fifths of the rate that each server
-// has just shown it can do, measured from the time a request was due. Never at the peak, where
+// The time of a request at a fixed rate: at half and at four fifths of the peak rate that each
+// server has just reached, measured from the time a request was due. Never at the peak, where
 // latency is the length of the queue.
 
 import { type Bench, inOrder } from "../harness/bench.ts";
@@ -11,7 +11,7 @@ const load = singles(128, 1);
 const shares = [0.5, 0.8];
 /**
  * The client needs a second until its code is compiled. At half of Penstock's peak, 24,000 requests
- * a second, p99 of the first two seconds was 20 ms, that of eight seconds behind them 5 ms.
+ * a second, p99 of the first two seconds was 20 ms, that of the following eight seconds 5 ms.
  */
 const times = { seconds: 8, settleSeconds: 2 };
 const quickTimes = { seconds: 3, settleSeconds: 1 };
@@ -20,7 +20,7 @@ export function latencyScenario(share: number): string {
   return `at ${share * 100} % of its peak`;
 }
 
-/** Of nats-server on a core that neither the server nor the client has. */
+/** With nats-server on a core that neither the server nor the client uses. */
 export const natsApartScenario = `${latencyScenario(0.5)}, nats-server on a core of its own`;
 
 export async function latency(bench: Bench): Promise<void> {
@@ -60,7 +60,9 @@ async function natsApart(bench: Bench, round: number): Promise<void> {
   });
   try {
     if (together === undefined) {
-      bench.remark(`${natsApartScenario}: not measured, for want of a second core or of taskset`);
+      bench.remark(
+        `${natsApartScenario}: not measured, because there is no second core or no taskset`,
+      );
       return;
     }
     const values = await atRate(bench, session, Math.round((await peakOf(session)) / 2));

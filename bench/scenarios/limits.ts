@@ -1,5 +1,5 @@
-// What large bodies cost those beside them: memory, the event loop, the latency of small requests;
-// and what is left in memory when the load has gone. Penstock alone, with the durable setting.
+// The cost of large bodies for other requests: memory, the event loop, the latency of small
+// requests; and the memory that remains after the load. Only Penstock, with the durable setting.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bench } from "../harness/bench.ts";
@@ -12,18 +12,17 @@ const hugeConnections = 4;
 const neighbours = 2;
 const smallRate = 200;
 /**
- * How long the large bodies have come when the measurement begins: the first of them have fresh
- * memory to fill.
+ * How long large bodies have been sent when the measurement begins: the first of them fill new
+ * memory.
  */
 const settleMs = 1_500;
 /**
- * How much longer than the small requests the large ones come, at least: both generators take a
+ * The minimum time that large requests are sent longer than the small ones: both generators take a
  * while to start.
  */
 const slackSeconds = 2;
 /**
- * How long the memory is watched for coming back after the load; the least seen counts. Buffers are
- * kept for 10 s.
+ * How long the memory is observed after the load; the minimum counts. Buffers are cached for 10 s.
  */
 const restMs = 22_000;
 
@@ -91,34 +90,33 @@ async function besideLargeBodies(session: Session, bench: Bench): Promise<Record
     connections: neighbours,
   };
   let neighbourEnded = false;
-  const [neighbour, { beside, loopDelayP99Ms }] = await Promise.all([
+  const [neighbour, { during, loopDelayP99Ms }] = await Promise.all([
     runLoad(session.server.url, large, bench.closedLoop).finally(() => {
       neighbourEnded = true;
     }),
     besideThem(),
   ]);
 
-  async function besideThem(): Promise<{ beside: LoadRun; loopDelayP99Ms: number }> {
+  async function besideThem(): Promise<{ during: LoadRun; loopDelayP99Ms: number }> {
     await delay(settleMs);
-    // A scrape begins the window that the next one reads.
+    // A scrape starts the window that the next one reads.
     await loopDelayP99(session);
     const run = await runLoad(session.server.url, small, bench.closedLoop);
     const seconds = await loopDelayP99(session);
-    if (neighbourEnded)
-      throw new Error("the large bodies ended before the small requests beside them");
-    return { beside: run, loopDelayP99Ms: seconds * 1_000 };
+    if (neighbourEnded) throw new Error("the large bodies ended before the small requests");
+    return { during: run, loopDelayP99Ms: seconds * 1_000 };
   }
 
-  const acknowledged = beside.requests + neighbour.requests * large.eventsPerRequest;
+  const acknowledged = during.requests + neighbour.requests * large.eventsPerRequest;
   const stored = await session.nats?.stored("by header");
-  const refused = beside.refused + beside.failed + neighbour.refused + neighbour.failed;
+  const refused = during.refused + during.failed + neighbour.refused + neighbour.failed;
   if (stored?.events !== acknowledged || refused > 0) {
     throw new Error(
       `${acknowledged} events acknowledged, ${stored?.events} stored, ${refused} requests not answered 200`,
     );
   }
   const aloneP99Ms = alone.latencyMs?.p99 ?? Number.NaN;
-  const besideP99Ms = beside.latencyMs?.p99 ?? Number.NaN;
+  const besideP99Ms = during.latencyMs?.p99 ?? Number.NaN;
   return {
     loopDelayP99Ms,
     aloneP99Ms,

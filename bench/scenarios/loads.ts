@@ -1,4 +1,4 @@
-// The loads by name. Budgets and the chart look results up by these names.
+// The loads by name. Budgets and the chart find results by these names.
 
 import {
   batchBody,
@@ -12,16 +12,16 @@ import type { Load } from "../harness/load.ts";
 const batchConnections = 32;
 const hugeConnections = 2;
 /**
- * In flight at a time, of batches of 1,000 and more: the budget of bytes in flight must not be what
- * is measured.
+ * The number in flight, for batches of 1,000 and more: the budget of bytes in flight must not be
+ * the limit.
  */
 const largeEventsAtOnce = 8_000;
-/** From here on a body is large enough to fill frames of its own, so each must be another. */
+/** From this size on a body fills its own frames, so each must be different. */
 const uniqueFromEvents = 1_000;
 
 const bodies = new Map<string, readonly Buffer[]>();
 
-/** Bodies take a while to make, so each is made once. */
+/** Bodies take a while to create, so each is created once. */
 function made(key: string, make: () => readonly Buffer[]): readonly Buffer[] {
   const known = bodies.get(key) ?? make();
   bodies.set(key, known);
@@ -54,7 +54,7 @@ export function singlesOf(projects: number, seconds: number, connections = 128):
   };
 }
 
-/** So many events a request, each request of another project. */
+/** This many events a request, each request of another project. */
 export function batchesOf(projects: number, events: number, seconds: number): Load {
   return {
     ...batches(events, seconds),
@@ -82,7 +82,8 @@ export function batches(events: number, seconds: number, gzip = false): Load {
 }
 
 /**
- * Bodies just under 20 MiB: so many requests, because a time could end before the first of them.
+ * Bodies just under 20 MiB: a fixed number, because a time limit could end before the first of
+ * them.
  */
 export function huge(amount: number, gzip = false): Load {
   return {

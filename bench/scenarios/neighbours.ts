@@ -1,6 +1,6 @@
-// What one project's requests wait beside another that means ill, or nobody with a key: single
-// events, and where it concerns them small imports and compressed batches, at a fixed rate, alone
-// and beside each of some attacks. Penstock alone, durable.
+// The latency of one project's requests during an attack by another project or by clients without a
+// key: single events, and if affected small imports and compressed batches, at a fixed rate, alone
+// and during each of some attacks. Only Penstock, durable.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bench } from "../harness/bench.ts";
@@ -15,24 +15,24 @@ import { type Attack, attacks } from "./attacks.ts";
 
 const neighbour = 1;
 /**
- * Of compressed batches and of new connections there are ten a second: with fewer than a hundred
- * the p99 would be the longest of all, whatever made it long.
+ * There are ten compressed batches and ten new connections a second: with fewer than a hundred the
+ * p99 would be the maximum, whatever its cause.
  */
 const secondsOf = (kinds: readonly Kind[]): number =>
   kinds.includes("gzip") || kinds.includes("opened") ? 12 : 4;
 /**
- * How long the attack has run when the neighbours begin, and how much longer than they it goes on.
+ * How long the attack runs before the neighbours begin and after they end.
  */
 const settleMs = 500;
 const slackSeconds = 1;
 /**
- * An attack on so many connections takes much of a machine of two cores, whoever it is sent to. So
- * there is a control beside it, which tells how much of the wait is the machine's.
+ * An attack on this many connections takes much of a two-core machine, whatever its target. So
+ * there is a control, which shows how much of the wait is caused by the machine.
  */
 const muchTraffic = 100;
 
 type Alone = Pick<Attack, "name" | "neighbours">;
-/** The control: the attack's bytes go to a bare server beside Penstock, which drops them. */
+/** The control: the attack's bytes go to a bare server next to Penstock, which drops them. */
 type Dropped = Attack & { readonly isDropped: true };
 type Kind = "single" | "history" | "gzip" | "opened";
 const titles: Readonly<Record<Kind, string>> = {
@@ -90,7 +90,7 @@ export async function neighbours(bench: Bench): Promise<void> {
   );
   const kinds = [...new Set(chosen.flatMap(({ neighbours: others }) => others))];
   for (let round = 1; round <= rounds; round++) {
-    // Before and after: what the machine itself does is seldom the same for minutes.
+    // Before and after: the machine itself rarely stays constant for minutes.
     await measure(bench, round, { name: "alone", neighbours: kinds });
     for (const attack of chosen) {
       await measure(bench, round, attack);
@@ -101,26 +101,26 @@ export async function neighbours(bench: Bench): Promise<void> {
   }
 }
 
-/** In fresh processes, so that no attack has what an earlier one left behind. */
+/** In new processes, so that no attack is affected by an earlier one. */
 async function measure(
   bench: Bench,
   round: number,
-  beside: Alone | Attack | Dropped,
+  condition: Alone | Attack | Dropped,
 ): Promise<void> {
   const { closedLoop } = bench;
-  const kinds: readonly Kind[] = ["single", ...beside.neighbours];
-  const attack = "load" in beside ? beside.load() : undefined;
+  const kinds: readonly Kind[] = ["single", ...condition.neighbours];
+  const attack = "load" in condition ? condition.load() : undefined;
   const seconds = secondsOf(kinds);
   const attackSeconds = seconds + settleMs / 1_000 + slackSeconds;
   const session = await openSession({
     variant: "penstock",
     sync: "always",
     projects: 2,
-    settings: "load" in beside ? await beside.settings?.() : undefined,
+    settings: "load" in condition ? await condition.settings?.() : undefined,
     closedLoop,
   });
   const dropping =
-    "isDropped" in beside ? await startVariant("ceiling", { natsUrl: "" }) : undefined;
+    "isDropped" in condition ? await startVariant("ceiling", { natsUrl: "" }) : undefined;
   try {
     for (const kind of kinds) await session.warmUp(loadsOf(kind, seconds), 1);
     const disk = probeDisk();
@@ -128,7 +128,7 @@ async function measure(
     const processes = [process.pid, ...servers];
     const usedBefore = used(processes);
     const beganMs = performance.now();
-    // A scrape begins the window that the next one reads.
+    // A scrape starts the window that the next one reads.
     await loopDelayMax(session);
     const attacking =
       attack &&
@@ -149,7 +149,7 @@ async function measure(
       otherCores: Math.max(0, otherCores),
     };
     for (const [index, kind] of kinds.entries()) {
-      const where = attack === undefined ? `, ${beside.name}` : ` beside ${beside.name}`;
+      const where = attack === undefined ? `, ${condition.name}` : ` beside ${condition.name}`;
       const scenario = titles[kind] + where + (dropping === undefined ? "" : ", dropped elsewhere");
       const ofAttack = dropping === undefined ? valuesOfAttack(attacked) : {};
       const values = { ...valuesOf(runs[index]!), ...ofAttack, ...machine };
@@ -168,7 +168,7 @@ async function measure(
   }
 }
 
-/** Seconds of a processor that anything but these has used. */
+/** CPU seconds used by everything except these. */
 function used(processes: readonly (number | undefined)[]): number {
   return machineCpuSeconds() - processes.reduce<number>((sum, pid) => sum + cpuSeconds(pid), 0);
 }

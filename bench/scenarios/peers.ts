@@ -1,4 +1,4 @@
-// Penstock beside other programs that take events over HTTP and store them durably, as far as they
+// Penstock compared with other programs that take events over HTTP and store them durably, if they
 // are on PATH. Every server has an empty store on the project's disk and answers after an fsync.
 // CPU and memory are those of the server and its store together, because a user runs both.
 
@@ -24,11 +24,11 @@ interface PeerServer {
   readonly url: string;
   /** The server and its store; their children count too. */
   readonly processes: readonly Child[];
-  /** What the server is sent for a load of Penstock's. */
+  /** The requests that the server gets for a load of Penstock's. */
   readonly sent: (load: Load) => Load;
-  /** Events that one request of that load stores as units of their own. */
+  /** Events that one request of that load stores as separate units. */
   readonly unitsOf: (load: Load) => number;
-  /** How many units are stored. */
+  /** The number of stored units. */
   readonly stored: () => Promise<number>;
 }
 
@@ -290,7 +290,7 @@ function sum(processes: readonly Child[], used: (pid: number) => number): number
   return processes.reduce((total, { pid }) => total + used(pid), 0);
 }
 
-/** The count once it no longer grows: requests that the client left behind have ended. */
+/** The count once it no longer grows: unanswered requests of the client have ended. */
 async function settled(stored: () => Promise<number>): Promise<number> {
   const deadline = performance.now() + settleMsMax;
   for (let last = await stored(); ; ) {

@@ -1,6 +1,6 @@
-// Three nodes on loopback, each with a store of its own on the one disk: what three replicas cost
-// Penstock and the baseline, what distance from the store costs, and for how long nobody's event
-// is acknowledged when the stream's leader is killed under load.
+// Three nodes on loopback, each with its own store on the same disk: the cost of three replicas for
+// Penstock and the baseline, the cost of distance from the store, and how long no event is
+// acknowledged when the stream's leader is killed under load.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { type Bench, type Cell, runCells } from "../harness/bench.ts";
@@ -9,9 +9,9 @@ import { batches, singles, singlesOf } from "./loads.ts";
 
 const replicaCount = 3;
 const projects = 100;
-/** How late the answers of the store come. */
+/** The delay of the store's answers. */
 const latesMs = [0, 1, 5];
-/** Little enough that a leader's absence is caught up with before the load ends. */
+/** Low enough that the backlog of the leader's absence is processed before the load ends. */
 const killRate = 2_000;
 const killedAfterMs = 3_000;
 const killSeconds = 15;
@@ -41,7 +41,7 @@ export async function replicas(bench: Bench): Promise<void> {
     group: "distance",
     cells: latesMs.map((lateMs): Cell => ({ variant: "penstock", sync: "always", lateMs })),
     loads: () => [singles(128, seconds), singles(512, seconds), batches(100, seconds)],
-    // Until the gateway knows how far the store is.
+    // Until the gateway has measured the distance of the store.
     warmUpSeconds: 3,
   });
   for (let round = 1; round <= rounds; round++) await killLeader(bench, round);
@@ -74,8 +74,8 @@ async function loadBesideKill({ warmUp, nats }: Session): Promise<Record<string,
   await nats.killLeader();
   const { requests, refused, longestGapMs, latencyMs } = await running;
   const acknowledged = requests - refused;
-  // Numbers alone: what was refused and stored all the same could stand for one that is missing.
-  // `npm run faults -- cluster-leader-killed` looks for each event.
+  // Only numbers are compared: an event that was rejected but stored could hide a missing one. `npm
+  // run faults -- cluster-leader-killed` checks each event.
   const { events } = await nats.stored("by header");
   if (events < acknowledged)
     throw new Error(`leader killed: ${acknowledged} events acknowledged, ${events} stored`);

@@ -1,5 +1,5 @@
 // The scan alone: the addon, JSON.parse, the npm package simdjson and the reference scanner, in
-// bytes a second. Each runs in a process of its own and is compared with JSON.parse before it is
+// bytes a second. Each runs in a separate process and is compared with JSON.parse before it is
 // timed.
 
 import { join } from "node:path";
@@ -13,7 +13,7 @@ const contenders = ["addon", "JSON.parse", "simdjson (npm)", "reference"];
 
 export async function scan(bench: Bench): Promise<void> {
   const absence = bench.quick
-    ? "the npm package simdjson is left out of a quick run"
+    ? "the npm package simdjson is not part of a quick run"
     : installSimdjson();
   if (absence !== undefined) bench.remark(absence);
   const names = contenders.filter(

@@ -1,7 +1,7 @@
-// What a sink writes a second, of events that are in the stream already: the rate at which it works
-// off a backlog, which is also what it can keep up with. Beside it, in the same run, a reader that
-// was written in an afternoon. ClickHouse is Debian's old one, which reaches the disk when it
-// likes; a host that can have none goes without.
+// The events that a sink writes a second from the stream: the rate at which it processes a backlog,
+// which is also the maximum it can keep up with. For comparison, in the same run, a simple reader
+// written in an afternoon. ClickHouse is Debian's old one, which controls its own disk writes; a
+// host that cannot run it skips it.
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -28,7 +28,7 @@ const scenarios = [
 ] as const;
 const sinkJob = { isNaive: false, warmUpEvents: 50_000, events: 1_000_000 } as const;
 const naiveJob = { isNaive: true, warmUpEvents: 200, events: 4_000 } as const;
-/** An INSERT a message, so many more can be waited for. */
+/** One INSERT per message, so this many more are awaited. */
 const naiveFrames = { isNaive: true, warmUpEvents: 50_000, events: 200_000 } as const;
 const variants = [
   { variant: "sink postgres", target: "postgres", ...sinkJob },
@@ -93,7 +93,7 @@ async function postgresPlace() {
 
 async function clickHousePlace() {
   const program = await findClickHouse();
-  if (program === undefined) throw new Error("this host can have no ClickHouse");
+  if (program === undefined) throw new Error("this host cannot run ClickHouse");
   const server = await startClickHouse(program);
   return { to: server.url, remove: () => server.remove() };
 }

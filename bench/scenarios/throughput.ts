@@ -1,11 +1,11 @@
-// How many events a second: the loads of the budgets, five rounds of every variant, then the other
-// sizes, connection counts, encodings, projects and partitions, Penstock against the baseline only.
+// Events a second: the loads of the budgets, five rounds of every variant, then the other sizes,
+// connection counts, encodings, projects and partitions, Penstock against the baseline only.
 
 import { type Bench, type Cell, runCells } from "../harness/bench.ts";
 import type { Load } from "../harness/load.ts";
 import { batches, huge, singles, singlesOf, singlesOfName } from "./loads.ts";
 
-/** How many 19 MB bodies a run takes: about two seconds' worth. */
+/** The number of 19 MB bodies in a run: about two seconds' worth. */
 function hugeAmount({ variant }: Cell, quick: boolean): number {
   if (variant === "penstock") return quick ? 8 : 16;
   return 2;
@@ -25,7 +25,7 @@ export async function throughput(bench: Bench): Promise<void> {
     loads: (cell) => [
       singles(128, seconds),
       batches(100, seconds),
-      // 45,000 fsyncs in a row are the baseline's affair with the disk; `sizes` has them once.
+      // 45,000 fsyncs in a row only measure the disk; `sizes` has them once.
       ...(cell.variant === "penstock" || (cell.variant === "fastify" && cell.sync === "lazy")
         ? [huge(hugeAmount(cell, bench.quick))]
         : []),
@@ -35,7 +35,7 @@ export async function throughput(bench: Bench): Promise<void> {
     warmEach: true,
   });
   if (bench.quick) return;
-  // No budget is about it: it shows how much of the baseline's cost is the framework's.
+  // It has no budget: it shows how much of the baseline's cost is the framework's.
   await runCells(bench, {
     group: "throughput",
     cells: both.map((sync) => ({ variant: "uws-json", sync })),
@@ -108,8 +108,8 @@ export function manyProjectsScenario(count: number): string {
 }
 
 /**
- * How much of what one project gets many projects get, on one node and on three, with atomic
- * batches and without, and over partitions.
+ * The rate of many projects relative to one project, on one node and on three, with atomic batches
+ * and without, and over partitions.
  */
 async function manyProjects(bench: Bench): Promise<void> {
   const penstock = { variant: "penstock" as const, sync: "always" as const };
@@ -134,7 +134,7 @@ async function manyProjects(bench: Bench): Promise<void> {
 }
 
 /**
- * One process against two on the port. What it shows depends on the cores that the client and
+ * One process against two on the port. The result depends on the cores that the client and
  * nats-server leave: see their columns.
  */
 export async function workers(bench: Bench): Promise<void> {

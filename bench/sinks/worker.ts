@@ -1,6 +1,6 @@
-// Writes what is in a stream to a database or into Parquet files, in a process of its own: how long
-// it took, its CPU and its memory. As the sink does, or as a reader does that was written in an
-// afternoon: a row a line, into ClickHouse an INSERT a message.
+// Writes a stream to a database or into Parquet files, in a separate process, and measures time,
+// CPU and memory. Either as the sink does, or as a simple reader does that was written in an
+// afternoon: a row a line, into ClickHouse one INSERT per message.
 
 import { join } from "node:path";
 import { jetstream } from "@nats-io/jetstream";
@@ -21,7 +21,10 @@ export interface SinkJob {
   readonly to: string;
   readonly isNaive: boolean;
   readonly stream: string;
-  /** Events of the stream that are written before those that are measured, and these. */
+  /**
+   * The number of events of the stream that are written before the measured ones, and the measured
+   * ones.
+   */
   readonly warmUpEvents: number;
   readonly events: number;
 }
@@ -39,7 +42,7 @@ const job = JSON.parse(process.argv[2] ?? "") as SinkJob;
 const isClickHouse = job.to.startsWith("http");
 const connection = await connect({ servers: job.natsUrl });
 const folder = /^parquet:(.*)/.exec(job.to)?.[1];
-/** Files are made some times while it is measured. */
+/** Files are created several times during the measurement. */
 const segmentBytesMax = 67_108_864;
 let begun: { events: number; ms: number; cpu: NodeJS.CpuUsage } | undefined;
 let answer: SinkAnswer | undefined;
@@ -48,7 +51,7 @@ const written = new Promise<void>((resolve) => {
   resolveWritten = resolve;
 });
 
-/** So many events have been taken. */
+/** Resolves when this many events have been taken. */
 function reached(events: number): void {
   if (begun === undefined) {
     if (events >= job.warmUpEvents)
@@ -56,7 +59,7 @@ function reached(events: number): void {
   } else if (events >= job.warmUpEvents + job.events) resolveWritten();
 }
 
-/** So many are where they should be. */
+/** Resolves when this many are in the target. */
 function finished(events: number): void {
   if (begun === undefined) throw new Error("it had not begun");
   const cpu = process.cpuUsage(begun.cpu);

@@ -1,6 +1,6 @@
-// Builds the addons where node-gyp can: make splits paths at spaces, and no quoting helps, so a
-// tree at such a path is built in a copy elsewhere that reaches the packages through a link. A
-// failure is told and is not fatal.
+// Builds the addons where node-gyp works: make splits paths at spaces despite quoting, so a tree at
+// such a path is built in a copy elsewhere that reaches the packages through a link. A failure is
+// reported and is not fatal.
 
 import {
   copyFileSync,
@@ -22,8 +22,8 @@ import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mj
 const logsDir = join(cacheDir, "logs");
 
 /**
- * `without` is what happens as long as it is not built; `packages` are what its sources include;
- * one that is `unhurried` is built long before the other.
+ * `without` is the consequence of a missing addon; `packages` are included by its sources; an
+ * `unhurried` one is built long before the other.
  */
 const rows = [
   {
@@ -57,8 +57,8 @@ export function addonsNotBuilt() {
 }
 
 /**
- * The builds of what is not current, longest first. A failure is not fatal: the commands that need
- * the addon say so. `simdjson` is its object file, where it is compiled already.
+ * The builds of outdated addons, longest first. A failure is not fatal: the commands that need the
+ * addon report it. `simdjson` is its object file, if it is compiled already.
  */
 export function addonBuilds(runner, { simdjson } = {}) {
   return addonsNotBuilt().map((addon) => () => buildAddon({ ...addon, simdjson }, runner));
@@ -81,7 +81,7 @@ function keyFor({ dir, packages }) {
 async function buildAddon(addon, runner) {
   removeStamp(addon.step);
   announce(`building the ${addon.name}`);
-  // Taken before the build: a source edited while it runs makes the next set-up build again.
+  // Computed before the build: a source edited during it makes the next set-up build again.
   const key = keyFor(addon);
   const { ok, said } = isPlain(root)
     ? await buildIn(root, addon, runner)
@@ -94,7 +94,7 @@ async function buildAddon(addon, runner) {
   announce(`  log: ${addon.log}`);
 }
 
-/** True when make and the shell take the path as it is. */
+/** True if make and the shell take the path as it is. */
 export function isPlain(path) {
   return !/[\s"'`$#%&;:=|()<>*?\\[\]{}!~]/.test(path);
 }
@@ -121,8 +121,8 @@ function takeOver(copy, dir) {
   const release = join(dir, "build", "Release");
   mkdirSync(release, { recursive: true });
   for (const name of builtIn(copy)) {
-    // Copied beside its place and renamed: the two folders may be on different disks, and a running
-    // gateway may have the old one loaded.
+    // Copied next to its place and renamed: the two folders may be on different disks, and a
+    // running gateway may have the old one loaded.
     copyFileSync(join(copy, "build", "Release", name), join(release, `${name}.next`));
     renameSync(join(release, `${name}.next`), join(release, name));
   }
@@ -136,8 +136,7 @@ function buildIn(tree, addon, runner) {
     Object.entries(process.env).filter(([name]) => name.toLowerCase() !== "npm_config_nodedir"),
   );
   const shipped = existsSync(join(nodedir, "include"));
-  // node-gyp writes its own path into the makefiles: the links keep it free of what the link points
-  // to.
+  // node-gyp writes its own path into the makefiles: the links keep it free of the link's target.
   const links = tree === root ? [] : ["--preserve-symlinks", "--preserve-symlinks-main"];
   const gyp = join(modules, "node-gyp", "bin", "node-gyp.js");
   const directory = join(tree, addon.folder);
@@ -157,7 +156,7 @@ function buildIn(tree, addon, runner) {
   });
 }
 
-/** How many compilers may run at once: one a core, and each may take 400 MB. */
+/** The maximum number of concurrent compilers: one per core, and each may take 400 MB. */
 export function compilersMax() {
   return Math.max(1, Math.min(cpus().length, Math.floor(freemem() / 400e6)));
 }
@@ -170,7 +169,7 @@ function builtIn(folder) {
   }
 }
 
-/** The line of a failed build that says most: the compiler's first error, else node-gyp's. */
+/** The most useful line of a failed build: the compiler's first error, else node-gyp's. */
 function reasonIn(said) {
   const lines = said.split("\n").map((line) => line.trim());
   const line =

@@ -1,4 +1,4 @@
-// Runs a tool that works on what set-up has built, on the pinned Node; arguments are passed on.
+// Runs a tool that needs the built project, on the pinned Node; arguments are passed on.
 
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
@@ -7,8 +7,8 @@ import { isDistCurrent } from "./install.mjs";
 import { root, runtimeNode } from "./project.mjs";
 
 /**
- * `file` is below the root. Answers the exit code: 1 where an addon is not built or, if the tool
- * needs it, dist/ is not current.
+ * `file` is below the root. Returns the exit code: 1 if an addon is not built or, if the tool needs
+ * it, dist/ is outdated.
  */
 export function runBuiltTool(file, { needsDist = false } = {}) {
   const notBuilt = addonsNotBuilt();

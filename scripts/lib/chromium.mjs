@@ -1,5 +1,5 @@
-// Finds the Chromium that tests drive: the one that PENSTOCK_TEST_CHROMIUM names, else one on PATH.
-// None is fetched.
+// Finds the Chromium that tests drive: the one in PENSTOCK_TEST_CHROMIUM, else one on PATH. None is
+// fetched.
 
 import { findOnPath } from "./prerequisites.mjs";
 

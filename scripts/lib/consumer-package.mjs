@@ -1,11 +1,11 @@
-// The npm package for programs that read events: what `penstock/consumer` imports of dist/, with
-// its types, and no other dependency than the client of NATS. Needs a dist/ that is current.
+// The npm package for programs that read events: the files of dist/ that `penstock/consumer`
+// imports, with their types, and the NATS client as the only dependency. Needs a current dist/.
 
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { cacheDir, hostEnvironment, root, SetupError } from "./project.mjs";
 
-/** Writes penstock-<version>.tgz into the folder, and gives its path. */
+/** Writes penstock-<version>.tgz into the folder, and returns its path. */
 export async function packConsumer(runner, folder) {
   const source = join(cacheDir, `consumer-package-${process.pid}`);
   try {
@@ -39,7 +39,7 @@ function consumerManifest({ name, version, license, exports, dependencies }, pac
   };
 }
 
-/** The files that these import, themselves included, and the packages. */
+/** The files that these import, including themselves, and the packages. */
 function reachedFrom(entries) {
   const files = new Set();
   const packages = new Set();
@@ -56,7 +56,7 @@ function reachedFrom(entries) {
   return { files: [...files], packages: [...packages].sort() };
 }
 
-/** What a declaration imports as .ts is a declaration too. */
+/** A declaration that imports a .ts file needs its declaration too. */
 function fileOf(importing, name) {
   return join(dirname(importing), name).replace(/(?<!\.d)\.ts$/, ".d.ts");
 }

@@ -22,8 +22,8 @@ export function canFetch() {
 }
 
 /**
- * Tries the suites in turn until one has the package. Throws a SetupError that states what failed in
- * each.
+ * Tries the suites in turn until one has the package. Throws a SetupError that states what failed
+ * in each.
  *
  * - `name`: of the package
  * - `parts`: matches the names of those packages that it depends on, and that the host lacks, that
@@ -54,7 +54,7 @@ export async function fetchPackage({ name, parts, also, dir, suites, keep, help 
   throw new SetupError(`${name} could not be fetched\n${faults.join("\n")}\n${help}`);
 }
 
-/** Returns what went wrong, or undefined. */
+/** Returns the error, or undefined. */
 async function unpack({ name, parts, also = [], suite, work }, runner) {
   const run = (program, ...args) =>
     runner.run(program, args, {
@@ -117,7 +117,10 @@ function sourcesText(uri, suite) {
   ].join("\n");
 }
 
-/** Folders of our own for all that apt writes. The host's proxies and credentials stay in force. */
+/**
+ * Separate folders for everything that apt writes. The host's proxies and credentials stay in
+ * force.
+ */
 function aptConfText(work) {
   return [
     "#clear APT::Update;",

@@ -1,6 +1,6 @@
-// Fetches DuckDB, which makes Parquet files, into a folder of its own: it is half as large as all
-// that the rest needs, and most never ask for it. Its packages for other platforms are not in every
-// registry, so that npm could not keep a whole lock file for them beside the project's.
+// Fetches DuckDB, which writes Parquet files, into a separate folder: it is half as large as
+// everything else, and most users never need it. Its packages for other platforms are not in every
+// registry, so npm could not use a whole lock file for them together with the project's.
 
 import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";

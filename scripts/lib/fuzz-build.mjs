@@ -1,6 +1,6 @@
 // Builds the fuzz target, with AddressSanitizer and UndefinedBehaviorSanitizer: with clang's
-// libFuzzer where that is there, else as a program that replays bodies, with the first compiler
-// that has the sanitizers. What is current is not built again.
+// libFuzzer if available, else as a program that replays bodies, with the first compiler that has
+// the sanitizers. Skips the build if it is current.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import {
@@ -32,7 +32,7 @@ const common = [
   "-isystem",
   simdjsonDir,
 ];
-// Small limits: short texts are to go past them. The oracles have to know the same ones.
+// Small limits, so that short texts exceed them. The oracles must use the same ones.
 const limits = [
   "-DPENSTOCK_DEPTH_MAX=6",
   "-DPENSTOCK_NUMBER_DIGITS_MAX=24",
@@ -52,8 +52,8 @@ const core = [
   ],
   ...["normalise", "stored_lines", "token_index", "text_repair"],
 ];
-// Small windows and a short index: short texts are to cross from one window to the next, and to
-// have more tokens than are held.
+// Small windows and a short index, so that short texts cross from one window to the next, and have
+// more tokens than are held.
 const coreDefines = [
   "-DPENSTOCK_WINDOW_BYTES=64",
   "-DPENSTOCK_INDEX_WINDOW_BYTES=32",
@@ -72,13 +72,12 @@ const oracles = [
 ];
 
 /**
- * In the order of preference. `watched` makes the compiler tell which ways an input takes through
- * the core.
+ * In order of preference. `watched` makes the compiler record the coverage of an input in the core.
  */
 const engines = [
   {
     name: "libfuzzer",
-    does: "mutates the corpus, and looks for inputs that go new ways",
+    does: "mutates the corpus, and searches for inputs with new coverage",
     compilers: ["clang++"],
     watched: ["-fsanitize=fuzzer-no-link"],
     link: ["-fsanitize=fuzzer"],
@@ -88,7 +87,7 @@ const engines = [
   },
   {
     name: "replay",
-    does: "replays the corpus and seeded mutations of it; libFuzzer would look for new ways",
+    does: "replays the corpus and seeded mutations of it; libFuzzer would search for new coverage",
     compilers: ["g++", "clang++"],
     watched: [],
     link: [],
@@ -100,8 +99,8 @@ const engines = [
 export const engineNames = engines.map(({ name }) => name);
 
 /**
- * Answers the engine that is there, `wanted` or the best, with its compiler. Throws a SetupError
- * if there is none.
+ * Returns the available engine, `wanted` or the best, with its compiler. Throws a SetupError if
+ * none is available.
  */
 export function findEngine(wanted) {
   for (const engine of engines) {
@@ -131,8 +130,8 @@ const objectOf = (engine, name) => join(folderOf(engine), `${name}.o`);
 const folderOf = (engine) => join(cacheDir, "fuzz", engine.name);
 
 /**
- * Answers the path of the program. Throws a SetupError, with what the compiler said, if it cannot
- * be built.
+ * Returns the path of the program. Throws a SetupError with the compiler's output if it cannot be
+ * built.
  */
 export function buildTarget(engine, announce) {
   const program = join(folderOf(engine), "fuzz");
@@ -184,8 +183,8 @@ export function buildTarget(engine, announce) {
 }
 
 /**
- * Builds the target, which is current, once more into the folder, from a core that has the bug:
- * `from`, which stands once in the file, is `to`. Answers the path of the program.
+ * Builds the current target again into the folder, from a core with the bug: `from`, which occurs
+ * once in the file, is replaced by `to`. Returns the path of the program.
  */
 export function buildWithBug(engine, folder, [file, from, to]) {
   const copy = join(folder, "core");
@@ -221,8 +220,8 @@ function compile(compiler, args) {
 }
 
 /**
- * Writes the corpus of the tree, a JSON string a line, into the folder as the files that libFuzzer
- * reads.
+ * Writes the corpus of the tree, a JSON string per line, into the folder as the files that
+ * libFuzzer reads.
  */
 export function unpackCorpus(lines, folder) {
   mkdirSync(folder, { recursive: true });

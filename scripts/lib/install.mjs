@@ -1,6 +1,5 @@
-// The steps that bring node_modules and dist/ up to date. Each is skipped when its stamp matches
-// its inputs, and leaves what was there before untouched or clearly unfinished when it is
-// interrupted.
+// The steps that bring node_modules and dist/ up to date. Each is skipped if its stamp matches its
+// inputs. An interrupted step leaves the previous state untouched or clearly unfinished.
 
 import {
   chmodSync,
@@ -31,7 +30,7 @@ import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mj
 
 const distDir = join(root, "dist");
 
-/** What is installed: the gateway's packages and its build's, or those of tests and tools too. */
+/** The installed part: the gateway's packages and its build's, or those of tests and tools too. */
 const parts = {
   gateway: { stamp: "packages", flags: ["--workspaces=false"] },
   all: { stamp: "packages-tools", flags: [] },
@@ -41,7 +40,7 @@ function packagesKey() {
   return keyOf([join(root, "package-lock.json")], [process.platform, process.arch]);
 }
 
-/** True when npm's own record says that all that the part needs on this platform is installed. */
+/** True if npm's own record shows that everything the part needs on this platform is installed. */
 function isInstalled(part) {
   try {
     const wanted = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")).packages;
@@ -73,11 +72,11 @@ export function arePackagesCurrent({ withTools = false } = {}) {
   return isCurrent(parts.all) || (!withTools && isCurrent(parts.gateway));
 }
 
-/** Also takes away what npm brings for other platforms. Rejects with a SetupError. */
+/** Also removes npm's files for other platforms. Rejects with a SetupError. */
 export async function installPackages(runner, { withTools = false } = {}) {
   if (arePackagesCurrent({ withTools })) return;
   const part = withTools ? parts.all : parts.gateway;
-  // A gateway may run from these packages: those that it needs stay where they are.
+  // A gateway may be running from these packages: those that it needs stay in place.
   const isAdding = withTools && isCurrent(parts.gateway);
   removeStamp(part.stamp);
   if (!isInstalled(part)) await runNpm(runner, { ...part, isAdding });
@@ -104,7 +103,7 @@ async function runNpm(runner, { flags, isAdding }) {
 export const npmFlags = [
   ...["--include=optional", "--engine-strict=false"],
   ...["--no-audit", "--no-fund", "--loglevel=error"],
-  // npm's own pauses before it tries again come to more than a minute, in which it says nothing.
+  // npm's own pauses between attempts add up to more than a minute without output.
   ...["--fetch-retries=1", "--fetch-retry-mintimeout=500", "--fetch-retry-maxtimeout=1000"],
   "--fetch-timeout=60000",
 ];
@@ -115,8 +114,8 @@ export function npmFailed(command, said) {
 }
 
 /**
- * uWebSockets.js brings a binary for every platform and Node, and Node brings OpenSSL's headers for
- * every processor: together 190 MB, of which 6 are used here.
+ * uWebSockets.js includes a binary for every platform and Node, and Node includes OpenSSL's headers
+ * for every processor: together 190 MB, of which 6 are used here.
  */
 function dropOtherPlatforms() {
   const abi = abiOf(runtimeNode());
@@ -148,7 +147,7 @@ const unreachable = [
   "  without any network: bring a checkout that is set up, or a bundle (npm run bundle), from another machine",
 ].join("\n");
 
-/** What the compiler is told for dist/ besides tsconfig.json; paths are relative to .cache. */
+/** Compiler options for dist/ in addition to tsconfig.json; paths are relative to .cache. */
 const distConfig = JSON.stringify({
   extends: "../tsconfig.json",
   compilerOptions: { noEmit: false, rootDir: "../src", sourceMap: true, declaration: true },
@@ -186,7 +185,7 @@ export async function buildDist(runner) {
   });
   if (!ok) throw new SetupError(`${said}the TypeScript sources do not compile: see above`);
   chmodSync(join(next, "main.js"), 0o755);
-  // The live page goes to browsers as it is.
+  // The live page is sent to browsers unchanged.
   cpSync(join(root, "src", "live", "page"), join(next, "live", "page"), {
     recursive: true,
   });

@@ -1,7 +1,7 @@
-// One set-up at a time in one tree. The lock is a file that holds its owner's pid and, below it,
-// the process groups of the programs the owner runs; it is taken over when all are gone, for a
-// killed owner leaves programs that still write. It appears and changes whole (linked or renamed
-// from a finished file), so it never reads as empty.
+// One set-up at a time in one tree. The lock is a file that contains its owner's pid and, below it,
+// the process groups of the owner's programs. It is taken over when all have ended, because the
+// programs of a killed owner may still write. It is created and changed atomically (linked or
+// renamed from a finished file), so it never reads as empty.
 
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -12,12 +12,12 @@ const lockFile = join(cacheDir, "setup.lock");
 const waitMsMax = 20 * 60_000;
 
 /**
- * Waits for its turn; answers the function that gives the lock back. `throwIfInterrupted` may end
- * the wait.
+ * Waits for its turn; returns the function that releases the lock. `throwIfInterrupted` may end the
+ * wait.
  */
 export async function takeLock({ throwIfInterrupted }) {
   try {
-    // Not recursive: that calls a read-only file system ENOENT.
+    // Not recursive, because that reports a read-only file system as ENOENT.
     mkdirSync(cacheDir);
   } catch (error) {
     if (error.code !== "EEXIST") throw error;
@@ -43,7 +43,7 @@ export async function takeLock({ throwIfInterrupted }) {
   };
 }
 
-/** Writes into our lock which process groups run for us now. */
+/** Writes into the lock which process groups run for this set-up now. */
 export function noteGroups(groups) {
   const own = `${lockFile}.${process.pid}`;
   writeFileSync(own, `${[process.pid, ...groups].join("\n")}\n`);
@@ -82,8 +82,8 @@ function holderOf({ pid, groups }) {
 }
 
 function removeStale(owner) {
-  // Moved away before it is looked at again: of two that find it stale, only one moves it, and
-  // whoever moved a lock that was fresh after all puts it back.
+  // Renamed before it is checked again: of two set-ups that find it stale, only one renames it, and
+  // if the lock was fresh after all, that one puts it back.
   const aside = `${lockFile}.stale.${process.pid}`;
   try {
     renameSync(lockFile, aside);
@@ -94,8 +94,8 @@ function removeStale(owner) {
     try {
       linkSync(aside, lockFile);
     } catch {
-      // A third set-up took it in between; the one moved away waits for that in its own steps'
-      // stamps.
+      // A third set-up took it in between; the owner of the renamed one waits for that in its own
+      // steps' stamps.
     }
   }
   rmSync(aside, { force: true });

@@ -1,5 +1,5 @@
-// Finds a nats-server: the one named, the one on PATH, those fetched before; else fetches the newest
-// package that the distribution's suites offer.
+// Finds a nats-server: the configured one, the one on PATH, or one fetched before; else fetches the
+// newest package of the distribution's suites.
 
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -8,7 +8,7 @@ import { findOnPath } from "./prerequisites.mjs";
 import { announce, cacheDir, isAtLeast, SetupError, versionOf } from "./project.mjs";
 
 const natsDir = join(cacheDir, "nats-server");
-/** `sync_interval: always` came with it. */
+/** The version that introduced `sync_interval: always`. */
 const versionLeast = [2, 10];
 const versionPattern = /v(\d+)\.(\d+)\.(\d+)/;
 
@@ -20,7 +20,7 @@ const help = [
   "  or use a NATS you run already: PENSTOCK_NATS_URL=nats://host:4222",
 ].join("\n");
 
-/** Throws a SetupError if the one that was named does not run or is too old. */
+/** Throws a SetupError if the configured one does not run or is too old. */
 function isHere() {
   const named = process.env.PENSTOCK_NATS_SERVER ?? "";
   if (named !== "") {
@@ -44,12 +44,12 @@ function fetched() {
   );
 }
 
-/** The gateway connects to a NATS that runs already; only `up` and the tests start a nats-server. */
+/** The gateway connects to a running NATS; only `up` and the tests start a nats-server. */
 function isElsewhere() {
   return (process.env.PENSTOCK_NATS_URL ?? "") !== "";
 }
 
-/** Before anything is built: throws a SetupError if one is needed and cannot be had. */
+/** Runs before anything is built: throws a SetupError if one is needed but not available. */
 export function requireNatsServer() {
   if (isHere() || isElsewhere() || canFetch()) return;
   throw new SetupError(`no nats-server of 2.10 or newer was found\n${help}`);
@@ -58,8 +58,8 @@ export function requireNatsServer() {
 export async function bringNatsServer(runner) {
   if (isHere()) return;
   try {
-    // The newest first. A Debian host has the keys of the releases to come; Ubuntu's mirrors have
-    // Ubuntu's suites only.
+    // The newest first. A Debian host has the keys of future releases; Ubuntu's mirrors only have
+    // Ubuntu's suites.
     await fetchFrom(({ isUbuntu }) => (isUbuntu ? ["devel"] : ["forky", "trixie"]), runner);
   } catch (error) {
     if (!(error instanceof SetupError) || !isElsewhere()) throw error;
@@ -84,7 +84,7 @@ function keep(unpacked) {
   return undefined;
 }
 
-/** One of the oldest line that is supported, for the tests, or undefined. */
+/** One of the oldest supported line, for the tests, or undefined. */
 export function findOldestNatsServer() {
   const named = process.env.PENSTOCK_TEST_NATS_OLDEST ?? "";
   if (named !== "") return { path: named };

@@ -1,10 +1,10 @@
-// Which packages of the lock file a part of the project needs: the gateway alone, the gateway and
-// what builds it, or all with the tools. Reads what npm wrote, and installs nothing.
+// The packages of the lock file that a part of the project needs: the gateway alone, the gateway
+// and its build, or all with the tools. Reads npm's files, and installs nothing.
 
 /**
- * The places, such as `node_modules/pino`, of the packages that the project at `folder` of the lock
- * file asks for, and of those that they ask for. `kinds` are the lists of the project's own
- * manifest that count. Packages that another platform needs are among them.
+ * The paths, such as `node_modules/pino`, of the packages that the project at `folder` of the lock
+ * file depends on, directly or indirectly. `kinds` are the dependency lists of the project's own
+ * manifest that count. Includes packages for other platforms.
  */
 export function placesFor(packages, folder, kinds) {
   const found = new Set();
@@ -28,7 +28,7 @@ function namesIn(row, kinds) {
   return kinds.flatMap((kind) => Object.keys(row[kind] ?? {}));
 }
 
-/** Where Node finds the package from there: in the nearest node_modules above. */
+/** The package that Node would load from there: in the nearest node_modules above. */
 function placeOf(packages, name, from) {
   for (
     let folder = from;

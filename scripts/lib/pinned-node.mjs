@@ -1,5 +1,5 @@
-// Runs a program of the project on the pinned Node, whatever Node started this: passes arguments
-// and signals on, and ends as it ends.
+// Runs a program of the project on the pinned Node, whatever Node started this: forwards arguments
+// and signals, and ends with its exit code.
 
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
@@ -8,8 +8,8 @@ import { runtimeNode, SetupError } from "./project.mjs";
 const signals = ["SIGINT", "SIGTERM", "SIGHUP"];
 
 /**
- * `what` is the program for people; `args` begin with its file. A SetupError of `check` or of the
- * pinned Node is said and ends with 1.
+ * `what` is the program's name in messages; `args` begin with its file. A SetupError of `check` or
+ * of the pinned Node is printed and ends with 1.
  */
 export function runOnPinnedNode(what, args, check = () => {}) {
   try {

@@ -1,5 +1,5 @@
-// What has to be on the host before anything can be installed. All that is missing is named at
-// once, each with the command that brings it.
+// The programs that must be on the host before anything can be installed. All missing ones are
+// named at once, each with the command that installs it.
 
 import { execFileSync } from "node:child_process";
 import { accessSync, constants } from "node:fs";

@@ -1,5 +1,5 @@
-// Whether processes and process groups still run. A process that ended and that nobody has waited
-// for (init is missing in many containers) does not count as running.
+// Whether processes and process groups still run. A process that ended but was not waited for (many
+// containers have no init) does not count as running.
 
 import { readdirSync, readFileSync } from "node:fs";
 
@@ -17,7 +17,7 @@ export function isGroupAlive(group) {
   });
 }
 
-/** Sends the signal to each process of the group; nothing happens when it is gone. */
+/** Sends the signal to each process of the group; does nothing if it has ended. */
 export function signalGroup(group, signal) {
   try {
     process.kill(-group, signal);
@@ -35,11 +35,11 @@ function answers(target) {
   }
 }
 
-/** What Linux tells of a process; undefined when it is gone, and on other systems. */
+/** Linux's state of a process; undefined if it has ended, and on other systems. */
 function statOf(pid) {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The program's name stands in brackets and may itself hold brackets and spaces.
+    // The program's name is in parentheses and may itself contain parentheses and spaces.
     const [state, , group] = text.slice(text.lastIndexOf(")") + 2).split(" ");
     return { isOver: state === "Z" || state === "X", group: Number(group) };
   } catch {

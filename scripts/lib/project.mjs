@@ -1,4 +1,4 @@
-// Where things are in the project, and which Node runs it. Plain JavaScript for the host's Node 18,
+// The paths of the project, and the Node that runs it. Plain JavaScript for the host's Node 18,
 // without dependencies: these files run before anything is installed.
 
 import { execFileSync } from "node:child_process";
@@ -12,13 +12,13 @@ export const modulesDir = join(root, "node_modules");
 /** TypeScript files without their types, as the processes of tests run them. */
 export const strippedDir = join(cacheDir, "stripped");
 
-/** An expected failure of set-up: its text is all that is shown. */
+/** An expected failure of set-up: only its text is printed. */
 export class SetupError extends Error {}
 
-/** Wrong arguments: the program ends with 2, and not with the 1 of a failure. */
+/** Wrong arguments: the program ends with 2, not with the 1 of a failure. */
 export class UsageError extends SetupError {}
 
-/** What a program ends with that threw a SetupError. */
+/** The exit code of a program that threw a SetupError. */
 export function exitCodeOf(error) {
   return error instanceof UsageError ? 2 : 1;
 }
@@ -28,7 +28,7 @@ export function announce(line) {
 }
 
 /**
- * The version a program prints, as numbers, or undefined when it does not run. `pattern` has three
+ * The version a program prints, as numbers, or undefined if it does not run. `pattern` has three
  * groups.
  */
 export function versionOf(program, pattern) {
@@ -44,12 +44,12 @@ export function versionOf(program, pattern) {
   }
 }
 
-/** The version of its addons' binary interface that a Node has, as `127` for Node 22. */
+/** The ABI version of a Node's addons, such as `127` for Node 22. */
 export function abiOf(node) {
   return execFileSync(node, ["-p", "process.versions.modules"], { encoding: "utf8" }).trim();
 }
 
-/** True when `version` is `least` or newer; both are arrays of numbers, `least` may be shorter. */
+/** True if `version` is `least` or newer; both are arrays of numbers, `least` may be shorter. */
 export function isAtLeast(version, least) {
   for (const [index, part] of least.entries()) {
     if (version[index] !== part) return version[index] > part;
@@ -58,8 +58,8 @@ export function isAtLeast(version, least) {
 }
 
 /**
- * The folder of this platform's Node package: bin/node and the headers. One of them is named unlike
- * the others.
+ * The folder of this platform's Node package: bin/node and the headers. One of them has an
+ * irregular name.
  */
 export function pinnedNodeDir(modules = modulesDir) {
   const platform = `${process.platform}-${process.arch}`;
@@ -67,8 +67,8 @@ export function pinnedNodeDir(modules = modulesDir) {
 }
 
 /**
- * The Node that runs Penstock: the pinned one, else the host's where npm has no package for the
- * platform and the host's will do. Throws a SetupError when there is neither.
+ * The Node that runs Penstock: the pinned one, else the host's if npm has no package for the
+ * platform and the host's is suitable. Throws a SetupError if there is neither.
  */
 export function runtimeNode() {
   const pinned = join(modulesDir, ".bin", "node");
@@ -85,8 +85,8 @@ export function runtimeNode() {
 }
 
 /**
- * The environment without the project's own node_modules/.bin on PATH: npm is not to run on a Node
- * it replaces.
+ * The environment without the project's own node_modules/.bin on PATH: npm must not run on a Node
+ * that it replaces.
  */
 export function hostEnvironment() {
   const own = join(modulesDir, ".bin");

@@ -1,6 +1,6 @@
-// Runs the programs of set-up, so that none outlives it: each has a process group of its own, gets
-// the signals that set-up gets, and is gone before set-up goes on. Their groups are told to the
-// lock, for the set-up after one that was killed.
+// Runs the programs of set-up, so that none outlives it: each has its own process group, gets the
+// signals that set-up gets, and ends before set-up continues. The lock records their groups, for
+// the set-up after a killed one.
 
 import { spawn } from "node:child_process";
 import { setPriority } from "node:os";
@@ -10,10 +10,10 @@ import { root, SetupError } from "./project.mjs";
 /** How long a program has to end after a signal before it is killed: npm does not end in time. */
 const graceMs = 1_000;
 const pollMs = 20;
-/** The `nice` of a program whose end nothing else waits for. */
+/** The `nice` value of a program that nothing else waits for. */
 const unhurriedNice = 10;
 
-/** `noteGroups` is called with the process groups that run, each time one starts or has ended. */
+/** `noteGroups` is called with the running process groups, each time one starts or has ended. */
 export function createRunner({ noteGroups }) {
   const running = new Set();
   let interruptedBy;
@@ -34,7 +34,7 @@ export function createRunner({ noteGroups }) {
 
   function throwIfInterrupted() {
     if (interruptedBy !== undefined) throw new SetupError(`interrupted by ${interruptedBy}`);
-    if (hasFailed) throw new SetupError("stopped, because a step beside it failed");
+    if (hasFailed) throw new SetupError("stopped, because a concurrent step failed");
   }
 
   function note() {
@@ -42,8 +42,8 @@ export function createRunner({ noteGroups }) {
   }
 
   /**
-   * Answers whether the program ended well and all it said. Throws a SetupError once set-up is
-   * interrupted. One that is `unhurried` leaves the processor to the others.
+   * Returns whether the program succeeded, and its output. Throws a SetupError once set-up is
+   * interrupted. An `unhurried` one leaves the processor to the others.
    */
   async function run(program, args, options = {}) {
     const { cwd = root, env = process.env, timeoutMs, unhurried = false } = options;
@@ -58,7 +58,8 @@ export function createRunner({ noteGroups }) {
     note();
     if (unhurried) giveWay(child.pid);
     child.once("exit", () => {
-      // What a shell started in the background ignores SIGINT, and nobody is left to end it.
+      // Programs of a shell that was started in the background ignore SIGINT, and nothing else
+      // would end them.
       if (one.isStopping) signalGroup(one.group, "SIGTERM");
     });
     const timer =
@@ -74,8 +75,8 @@ export function createRunner({ noteGroups }) {
   }
 
   /**
-   * Does the steps side by side, at most so many at once. When one fails, what the others run is
-   * stopped; rejects with the first failure when all have ended.
+   * Runs the steps concurrently, up to a maximum number. If one fails, the programs of the others
+   * are stopped; rejects with the first failure when all have ended.
    */
   async function together(steps, atOnceMax = steps.length) {
     const open = [...steps];

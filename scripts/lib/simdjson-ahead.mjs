@@ -1,7 +1,7 @@
-// Compiles simdjson while npm installs the packages: it takes longer than all the rest that is
-// built, and a processor is free then. Its package is fetched by itself and is held to
-// package-lock.json. Where that cannot be done nothing is said, for the build of the addon compiles
-// simdjson itself.
+// Compiles simdjson while npm installs the packages: it takes longer than the rest of the build,
+// and a processor is idle then. Its package is fetched separately and verified against
+// package-lock.json. A failure is not reported, because the build of the addon compiles simdjson
+// itself.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -11,19 +11,19 @@ import { announce, cacheDir, hostEnvironment, root } from "./project.mjs";
 const name = "@nozbe/simdjson";
 const workDir = join(cacheDir, "simdjson-ahead");
 
-/** Installing is not to wait longer for what it can do without. */
+/** Installing must not wait longer for an optional step. */
 const packMsMax = 20_000;
 
-/** Those that node-gyp would give it on Linux: the addon's own and those of Node's common.gypi. */
+/** The flags that node-gyp would use on Linux: the addon's own and those of Node's common.gypi. */
 const flags = [
   ...["-O3", "-std=c++17", "-w", "-fPIC", "-fvisibility=hidden", "-fvisibility-inlines-hidden"],
   ...["-fno-rtti", "-fno-exceptions", "-fno-strict-aliasing", "-fno-omit-frame-pointer"],
 ];
 
-/** The object file, or undefined when there is none. Rejects once set-up is interrupted. */
+/** The object file, or undefined. Rejects once set-up is interrupted. */
 export async function compileSimdjsonAhead(runner) {
   removeSimdjsonAhead();
-  // Flags of the user's own are read by what node-gyp writes.
+  // The user's own flags are read by the makefiles of node-gyp.
   const { CPPFLAGS = "", CXXFLAGS = "", CXX = "g++" } = process.env;
   if (process.platform !== "linux" || CPPFLAGS + CXXFLAGS !== "") return undefined;
   mkdirSync(workDir, { recursive: true });
@@ -43,7 +43,7 @@ export async function compileSimdjsonAhead(runner) {
   return isCompiled ? object : undefined;
 }
 
-/** When the addon is built, or is not going to be. */
+/** Called when the addon is built, or will not be built. */
 export function removeSimdjsonAhead() {
   rmSync(workDir, { recursive: true, force: true });
 }

@@ -1,6 +1,6 @@
-// Stamps say which inputs a step was last done for, so that a step whose inputs are the same is
-// skipped. A stamp is removed before its step starts and written after it ended: an interrupted
-// step is done again.
+// Stamps record the inputs of a step's last run, so that a step with the same inputs is skipped. A
+// stamp is removed before its step starts and written after it ended, so an interrupted step is
+// repeated.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -40,8 +40,7 @@ export function keyOf(files, texts) {
 }
 
 /**
- * All files under the folder whose name `isWanted`, in a fixed order; folders named build are not
- * entered.
+ * All files under the folder whose name `isWanted`, in a fixed order; skips folders named build.
  */
 export function filesUnder(folder, isWanted) {
   const found = [];

@@ -1,6 +1,6 @@
-// Preloaded into the processes that tests start (test/vitest.config.ts). Node takes the types off every
-// TypeScript file each time it starts; here that is done once for each text, and kept in the cache.
-// A gateway then begins with half the CPU. What is run is the same text that Node would run.
+// Preloaded into the processes that tests start (test/vitest.config.ts). Node strips the types of
+// every TypeScript file each time it starts; here that is done once for each text and cached. A
+// gateway then starts with half the CPU. The executed text is the same as without this.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -26,7 +26,7 @@ function stripped(text) {
   }
 }
 
-/** Node calls this experimental, though it does it at each start, on the error output of tests. */
+/** Node warns at each start that this is experimental, in the error output of tests. */
 function withoutWarning(work) {
   const { emitWarning } = process;
   process.emitWarning = () => {};
@@ -37,7 +37,7 @@ function withoutWarning(work) {
   }
 }
 
-/** Whole or not at all: others read it meanwhile. A folder that is not writable costs time only. */
+/** Atomically: others read it meanwhile. An unwritable folder only costs time. */
 function keep(file, source) {
   try {
     mkdirSync(strippedDir, { recursive: true });
@@ -45,7 +45,7 @@ function keep(file, source) {
     writeFileSync(unfinished, source);
     renameSync(unfinished, file);
   } catch {
-    // The next process takes the types off again.
+    // The next process strips the types again.
   }
 }
 

