@@ -1,5 +1,5 @@
-// How the fuzz target says that something is wrong: one line, then abort, which every fuzzing
-// engine takes for a find.
+// How the fuzz target reports an error: one line, then abort, which every fuzzing engine treats as
+// a find.
 
 #pragma once
 

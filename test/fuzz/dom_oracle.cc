@@ -1,5 +1,5 @@
-// Asks simdjson's DOM whether a text is JSON, and lifts the differences between it and JSON.parse,
-// one by one.
+// Checks with simdjson's DOM whether a text is JSON, and removes the differences between it and
+// JSON.parse, one by one.
 
 #include <cstring>
 
@@ -28,8 +28,7 @@ simdjson::error_code dom_error(const uint8_t* text, size_t length) {
 bool is_json(const uint8_t* text, size_t length) {
   if (length >= 3 && std::memcmp(text, "\xEF\xBB\xBF", 3) == 0) return false;
   const auto error = dom_error(text, length);
-  // What the DOM says of a number or a string, it may say in front of a fault of another kind:
-  // hence asked again.
+  // The DOM may report a number or a string before an error of another kind, so it is asked again.
   const bool may_be_tamed = error == simdjson::NUMBER_ERROR || error == simdjson::BIGINT_ERROR ||
                             error == simdjson::STRING_ERROR;
   if (!may_be_tamed) return error == simdjson::SUCCESS;

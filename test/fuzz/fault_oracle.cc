@@ -1,6 +1,6 @@
-// A text begins JSON when one of a few endings of its last token, and the brackets that are open,
-// make JSON of it. So the byte at a fault is wrong exactly when the text begins JSON up to it, and
-// no longer with it.
+// A text begins JSON if one of a few endings of its last token, and the open brackets, make it
+// JSON. So the byte at a reported offset is invalid exactly when the text begins JSON up to it, and
+// no longer does with it.
 
 #include "fault_oracle.h"
 

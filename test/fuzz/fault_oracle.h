@@ -1,4 +1,4 @@
-// Judges the offset at which the core says a text stops being JSON, by completing what stands
+// Judges the offset at which the core reports that a text stops being JSON, by completing the text
 // before it.
 
 #pragma once

@@ -1,5 +1,5 @@
-// A valid JSON text as simdjson's On-Demand parser sees it: it tells keys as they are written and
-// where values lie. Every level is parsed anew from a copy of its own; speed does not matter here.
+// A valid JSON text as read by simdjson's On-Demand parser, which returns keys as they are written
+// and the positions of values. Every level is parsed again from a copy; speed does not matter here.
 
 #pragma once
 

@@ -1,11 +1,11 @@
-// A name or key that is written with escapes is read one character after another.
+// A name or key with escapes is read one character after another.
 
 #include "key_oracle.h"
 
 namespace fuzz {
 namespace {
 
-// A string without its escapes, where it is ASCII; the byte FF stands for any other character.
+// A string without its escapes, if it is ASCII; the byte FF replaces any other character.
 std::string unescaped_ascii(std::string_view written) {
   constexpr const char* kLetters = "bfnrt";
   constexpr const char* kControls = "\b\f\n\r\t";
@@ -26,7 +26,7 @@ std::string unescaped_ascii(std::string_view written) {
   return plain;
 }
 
-// The text of a key that may be compared; nothing where only its bytes may be.
+// The text of a key if it may be compared; nothing if only its bytes may be.
 std::optional<std::string> key_text(const Text& text, Value key) {
   const auto type = text.type(key);
   const std::string_view token = text.slice(key);

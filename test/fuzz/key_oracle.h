@@ -1,5 +1,4 @@
-// Whose a body is, of a text that is JSON: where table.ts says that a key may stand, written once
-// more.
+// The key of a body that is JSON: a second implementation of the rules in table.ts.
 
 #pragma once
 
@@ -21,7 +20,7 @@ MaybeValue first_key(const Text& text, const std::vector<Member>& members,
 MaybeValue key_of_event(const Text& text, Value event);
 bool says_something(const Text& text, const Member* member);
 
-/** Into the header. */
+/** Writes into the header. */
 void put_key(const Text& text, MaybeValue key, uint32_t* header);
 void put_key_of_array(const Text& text, const std::vector<Member>& items, uint32_t* header);
 

@@ -1,5 +1,5 @@
-// Reads tokens one byte after another. What follows the first invalid byte of a text may be read as
-// anything: it is invalid by that byte, which is never changed.
+// Reads tokens one byte after another. After the first invalid byte of a text, any reading is
+// correct: that byte, which is never changed, makes the text invalid.
 
 #include "lexer.h"
 
@@ -13,7 +13,7 @@ constexpr size_t kNumberBytesAlwaysTaken = 15;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-/** End of the number that starts at `at`, or `at` if there is none that JSON knows. */
+/** End of the JSON number that starts at `at`, or `at` if there is no number. */
 size_t number_end(const std::string& text, size_t at) {
   size_t end = at;
   const auto digits = [&] {
@@ -59,7 +59,7 @@ int unit_at(const std::string& text, size_t at) {
 bool is_high(int unit) { return unit >= 0xD800 && unit <= 0xDBFF; }
 bool is_low(int unit) { return unit >= 0xDC00 && unit <= 0xDFFF; }
 
-/** End of the escape at `at`; a lone surrogate is noted and tamed. */
+/** End of the escape at `at`; a lone surrogate is recorded and replaced. */
 size_t pass_escape(Lexed& lexed, size_t at) {
   const int unit = unit_at(lexed.tame, at);
   if (unit < 0) return at + 2;

@@ -12,20 +12,20 @@ namespace fuzz {
 
 struct Lexed {
   /**
-   * The text without what simdjson's DOM refuses and JSON.parse takes: numbers of more than 15
+   * The text without what simdjson's DOM rejects and JSON.parse accepts: numbers of more than 15
    * bytes or with an exponent are 0 and spaces, lone surrogates are \u0041. As long as the text,
    * and valid JSON exactly when the text is.
    */
   std::string tame;
   /**
-   * Offsets of the escapes that stand for U+0000 or for a surrogate without a partner, ascending.
+   * Offsets of escaped U+0000 and of escaped surrogates without a partner, ascending.
    */
   std::vector<size_t> replaced;
-  /** The most containers that are open at a time. */
+  /** The maximum number of containers that are open at a time. */
   size_t depth = 0;
-  /** The most digits that a number has. */
+  /** The maximum number of digits of a number. */
   size_t digits = 0;
-  /** The brackets that would close what is open at the end, innermost first. */
+  /** The brackets that would close everything open at the end, innermost first. */
   std::string closers;
 };
 

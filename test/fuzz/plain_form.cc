@@ -1,5 +1,5 @@
-// Text and target lie in blocks of exactly their size, so that AddressSanitizer sees one byte
-// beside.
+// Text and target are in blocks of exactly their size, so that AddressSanitizer detects any access
+// outside.
 
 #include "plain_form.h"
 
@@ -62,12 +62,12 @@ void check_item_in_plain_form(const uint8_t* text, const uint32_t* row) {
   const uint32_t start = row[penstock::kItemStart];
   const PlainForm plain = plain_form_of(text + start, row[penstock::kItemEnd] - start);
   const bool is_too_deep = (flags_of(row) & penstock::kItemTooDeep) != 0;
-  check(plain.exists == !is_too_deep, "every item has a plain form but those that are too deep");
+  check(plain.exists == !is_too_deep, "every item has a plain form unless it is too deep");
   if (!plain.exists) return;
   check(is_json(plain.text.data(), plain.text.size()), "a plain form is JSON");
   check(!has_space_outside_strings(plain.text), "a plain form has no white space");
   check(plain_form_of(plain.text.data(), plain.text.size()).text == plain.text,
-        "a plain form is its own");
+        "a plain form is unchanged when normalised again");
 
   std::vector<uint8_t> batch;
   for (const char c : {'{', '"', 'b', 'a', 't', 'c', 'h', '"', ':', '['})
@@ -78,7 +78,7 @@ void check_item_in_plain_form(const uint8_t* text, const uint32_t* row) {
   check(table[penstock::kItemCount] == 1, "the plain form of an item is one item");
   const uint32_t not_plain = penstock::kItemDuplicateKey | penstock::kItemReplacedCharacter;
   check((flags_of(&table[penstock::kHeaderWords]) & not_plain) == 0,
-        "a plain form has no doubled names and nothing to replace");
+        "a plain form has no duplicate names and nothing to replace");
 }
 
 void check_any_text_is_safe(const uint8_t* text, size_t length) {

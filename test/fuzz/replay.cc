@@ -1,6 +1,6 @@
-// Runs the fuzz target where there is no libFuzzer: on bodies that come on standard input, each
-// behind its length in four bytes, the lowest first. It changes no body and chooses none.
-// The body at which the process dies is written into a file whose name begins with the argument.
+// Runs the fuzz target without libFuzzer: on bodies from standard input, each preceded by its
+// length in four bytes, little-endian. It neither changes nor chooses bodies. If the process dies,
+// it writes the body to a file whose name begins with the argument.
 
 #include <sanitizer/common_interface_defs.h>
 #include <signal.h>
@@ -14,14 +14,14 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* text, size_t length);
 
-// An abort of the target is told as the sanitizers tell their own finds, with a stack.
+// Reports an abort of the target as the sanitizers report theirs, with a stack.
 extern "C" const char* __asan_default_options() { return "handle_abort=1:detect_leaks=0"; }
 
 namespace {
 
 constexpr unsigned kHangSeconds = 20;
 
-// What a handler needs when the process dies within a body.
+// Data for a handler that runs when the process dies within a body.
 std::vector<uint8_t> body;
 std::string find_path;
 
@@ -55,7 +55,7 @@ int main(int count, char** arguments) {
   for (; read_body(); runs++) {
     alarm(kHangSeconds);
     LLVMFuzzerTestOneInput(body.data(), body.size());
-    // The next body may be long in coming.
+    // The next body may take long to arrive.
     alarm(0);
   }
   std::fprintf(stderr, "stat::number_of_executed_units: %llu\n", runs);

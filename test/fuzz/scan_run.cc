@@ -1,5 +1,5 @@
-// The body and the table of a run lie in blocks of exactly their size, so that AddressSanitizer
-// sees one byte beside.
+// The body and the table of a run are in blocks of exactly their size, so that AddressSanitizer
+// detects any access outside.
 
 #include "scan_run.h"
 
@@ -46,7 +46,7 @@ void check_span(const uint32_t* span, uint32_t type, uint32_t from, uint32_t to)
   }
 }
 
-/** Answers where the row's item ends. */
+/** Returns the end of the row's item. */
 uint32_t check_row(const uint32_t* row, uint32_t from, uint32_t length) {
   const uint32_t start = row[penstock::kItemStart];
   const uint32_t end = row[penstock::kItemEnd];
@@ -96,7 +96,7 @@ void check_text(const ScanRun& run, const uint8_t* before) {
     const bool is_break = before[i] == '\n' || before[i] == '\r';
     const uint8_t wanted = run.status == ScanStatus::kOk && is_break ? uint8_t{' '} : before[i];
     check(run.text[i] == wanted,
-          "line breaks of a body that is Ok are spaces, and no other byte has changed");
+          "line breaks of an Ok body are spaces, and no other byte has changed");
   }
 }
 
@@ -122,7 +122,7 @@ void check_repair(const ScanRun& run) {
   }
   check(progress.written == repaired && progress.malformed == malformed &&
             progress.non_finite == non_finite,
-        "a repair comes to what was counted");
+        "a repair has the size that was counted");
   check(simdjson::validate_utf8(reinterpret_cast<const char*>(target.get()), repaired),
         "what is repaired is UTF-8");
   if (run.status != ScanStatus::kInvalidJson) return;
@@ -135,7 +135,7 @@ void check_refusal(const ScanRun& run) {
   check_repair(run);
   if (run.table[penstock::kRepairedBytes] != 0) return;
   for (uint32_t word = penstock::kErrorOffset + 1; word < penstock::kHeaderWords; word++) {
-    check(run.table[word] == 0, "the header of a refused body is zero but for the offset");
+    check(run.table[word] == 0, "the header of a rejected body is zero except the offset");
   }
   check(run.table[penstock::kErrorOffset] <= run.text.size(),
         "the error offset is inside the body or at its end");

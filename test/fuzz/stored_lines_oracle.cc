@@ -1,7 +1,7 @@
-// A line that is said to be as Penstock writes it has, where the words of it point, what they stand
-// for; and it is read the same whichever lines come before it. Of a table that is no scan's, only
-// memory is promised. All blocks are of exactly their size, so that AddressSanitizer sees one byte
-// beside.
+// If a line is reported to be in Penstock's format, each of its words points to the right part, and
+// it is read the same whatever lines precede it. For a table that no scan produced, only memory
+// safety is guaranteed. All blocks are of exactly their size, so that AddressSanitizer detects any
+// access outside.
 
 #include "stored_lines_oracle.h"
 
@@ -35,7 +35,7 @@ struct Frame {
   std::vector<uint32_t> ends;
 };
 
-/** A scan's table of one call that fetches all rows, rows and extras apart. */
+/** A scan's table from one call that fetches all rows, with rows and extras separate. */
 struct Rows {
   std::vector<uint32_t> table;
   size_t count;
@@ -91,7 +91,7 @@ Words read(const Frame& frame, const LineRows& rows) {
 }
 
 std::string_view slice(const Frame& frame, size_t from, size_t to) {
-  check(from <= to && to <= frame.text.size(), "what a line points at is in the text");
+  check(from <= to && to <= frame.text.size(), "a line points into the text");
   return {reinterpret_cast<const char*>(frame.text.data()) + from, to - from};
 }
 
@@ -116,13 +116,13 @@ std::string_view project_of(const Frame& frame, const uint32_t* line) {
   return token.substr(1, token.size() - 2);
 }
 
-bool stands_at(const Frame& frame, size_t at, std::string_view expected) {
+bool has_at(const Frame& frame, size_t at, std::string_view expected) {
   return frame.text.size() - at >= expected.size() &&
          slice(frame, at, at + expected.size()) == expected;
 }
 
 void check_hash(const uint32_t* words, HashWords hash) {
-  check(words[0] == hash.high && words[1] == hash.low, "a hash is that of what it stands for");
+  check(words[0] == hash.high && words[1] == hash.low, "a hash is that of its text");
 }
 
 void check_id(const Frame& frame, const uint32_t* line) {
@@ -131,8 +131,8 @@ void check_id(const Frame& frame, const uint32_t* line) {
   const std::string_view token = slice(frame, start, end);
   check(token.size() >= 2 && token.front() == '"' && token.back() == '"', "an id is a string");
   constexpr std::string_view kName = ",\"distinct_id\":";
-  check(start >= kName.size() && stands_at(frame, start - kName.size(), kName), "an id has a name");
-  check(stands_at(frame, end, ",\"timestamp\":"), "behind the id stands the timestamp");
+  check(start >= kName.size() && has_at(frame, start - kName.size(), kName), "an id has a name");
+  check(has_at(frame, end, ",\"timestamp\":"), "the timestamp follows the id");
   if ((line[penstock::kLineFlags] & penstock::kLinePlainId) == 0) return;
   const std::string_view id = token.substr(1, token.size() - 2);
   check(std::all_of(id.begin(), id.end(), [](char c) { return c >= ' ' && c != '\\'; }),
@@ -141,19 +141,18 @@ void check_id(const Frame& frame, const uint32_t* line) {
              penstock::id_hash(reinterpret_cast<const uint8_t*>(id.data()), id.size()));
 }
 
-/** `name`: with its quotes. A line that does not have it has no time. */
+/** `name`: with its quotes. A line without it has no time. */
 void check_time(std::string_view text, std::string_view name, const uint32_t* words) {
   double ms = 0;
   std::memcpy(&ms, words, sizeof ms);
   if (std::isnan(ms)) {
-    check(text.find(name) >= text.find(",\"properties\":"), "a time that is there is read");
+    check(text.find(name) >= text.find(",\"properties\":"), "an existing time is read");
     return;
   }
   check(std::trunc(ms) == ms && std::abs(ms) < 1e15, "a time is a whole number of milliseconds");
 }
 
-/** Each part that is there is a whole token of the line, and none stands before the one before it.
- */
+/** Each existing part is a whole token of the line, and none is before the previous one. */
 void check_parts(const Frame& frame, const uint32_t* line, size_t end) {
   size_t at = 0;
   for (uint32_t part = 0; part <= penstock::kPartReplaced; part++) {
@@ -180,16 +179,15 @@ void check_line(const Frame& frame, const uint32_t* line, size_t start, size_t e
   check(!project.empty() && project.size() <= 64, "a project id has 1 to 64 characters");
   constexpr std::string_view kName = "\",\"project_id\":\"";
   const size_t own = uuid_at + kUuidBytes + kName.size();
-  check(stands_at(frame, own - kName.size(), kName) && stands_at(frame, own, project) &&
-            stands_at(frame, own + project.size(), "\",\"event\":"),
+  check(has_at(frame, own - kName.size(), kName) && has_at(frame, own, project) &&
+            has_at(frame, own + project.size(), "\",\"event\":"),
         "the project of a line is its own");
   const auto* const id = reinterpret_cast<const uint8_t*>(project.data());
   const size_t event_at = own + project.size() + std::string_view("\",\"event\":").size();
   constexpr std::string_view kBeforeId = ",\"distinct_id\":";
   const size_t id_at = start_of(line, penstock::kPartDistinctId);
-  check(
-      id_at >= event_at + kBeforeId.size() && stands_at(frame, id_at - kBeforeId.size(), kBeforeId),
-      "the distinct id comes after the event");
+  check(id_at >= event_at + kBeforeId.size() && has_at(frame, id_at - kBeforeId.size(), kBeforeId),
+        "the distinct id comes after the event");
   const uint8_t* const bytes = frame.text.data();
   check_hash(
       line + penstock::kLineUuidHigh,
@@ -198,7 +196,8 @@ void check_line(const Frame& frame, const uint32_t* line, size_t start, size_t e
                            {bytes + id_at, end_of(line, penstock::kPartDistinctId) - id_at}));
   check_id(frame, line);
   check(line[penstock::kLineFlags] >> penstock::kLineKindShift < 8, "a kind is one of eight");
-  check(text.find(",\"received_at\":\"") != std::string_view::npos, "a record says when it came");
+  check(text.find(",\"received_at\":\"") != std::string_view::npos,
+        "a record has its time of receipt");
   check_parts(frame, line, end);
   check_time(text, "\"received_at\":", line + penstock::kLineReceivedAt);
   check_time(text, "\"timestamp\":", line + penstock::kLineTimestamp);
@@ -206,21 +205,21 @@ void check_line(const Frame& frame, const uint32_t* line, size_t start, size_t e
   check_time(text, "\"sent_at\":", line + penstock::kLineSentAt);
 }
 
-/** What a reader keeps of the lines before must not show. */
+/** State that the reader holds of earlier lines must not affect the result. */
 void check_alone(const Frame& frame, LineRows rows, const uint32_t* line, size_t start) {
   const Words alone = read(frame, rows);
   constexpr uint32_t kSame = penstock::kLineSameProject | penstock::kLineSameOrigin;
   check((line[penstock::kLineFlags] & ~kSame) == alone[penstock::kLineFlags],
-        "a line is read the same whichever come before it");
+        "a line is read the same whatever precedes it");
   if (alone[penstock::kLineFlags] == 0) return;
   check(rows.first_start == start && project_of(frame, line) == project_of(frame, alone.data()),
-        "the project of a line is the same whichever come before it");
+        "the project of a line is the same whatever precedes it");
   for (uint32_t word = penstock::kLineTypes; word < penstock::kLineWords; word++) {
-    check(line[word] == alone[word], "a line says the same whichever come before it");
+    check(line[word] == alone[word], "a line has the same words whatever precedes it");
   }
 }
 
-/** The table of that row alone. */
+/** The table of only that row. */
 Words row_alone(const Rows& rows, size_t capacity, size_t index) {
   Words table(rows.table.begin(), rows.table.begin() + penstock::kHeaderWords);
   const uint32_t* row = rows.table.data() + penstock::kHeaderWords + index * penstock::kRowWords;
@@ -231,7 +230,7 @@ Words row_alone(const Rows& rows, size_t capacity, size_t index) {
   return table;
 }
 
-/** Tables that no scan makes: one word of this one is another, chosen by the frame's bytes. */
+/** Tables that no scan produces: one word of this one is changed, chosen by the frame's bytes. */
 void check_any_table_is_safe(const Frame& frame, Rows rows) {
   const HashWords seed = penstock::id_hash(frame.text.data(), frame.text.size());
   const size_t words = rows.table.size() - penstock::kHeaderWords;
@@ -252,7 +251,7 @@ void check_any_table_is_safe(const Frame& frame, Rows rows) {
 }  // namespace
 
 void check_stored_lines(EventScanner& scanner, const uint8_t* bytes, size_t length) {
-  // A frame ends with a line feed, behind which there is no line.
+  // A frame ends with a line feed, after which there is no line.
   const bool is_closed = length > 0 && bytes[length - 1] == '\n';
   Frame frame = joined(bytes, is_closed ? length - 1 : length);
   const Rows rows = scanned(scanner, frame);

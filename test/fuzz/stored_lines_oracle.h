@@ -1,5 +1,5 @@
-// Reads the input as a frame of stored records, as the reader of frames does, and holds what comes
-// of it against the bytes.
+// Reads the input as a frame of stored records, as the frame reader does, and compares the result
+// with the bytes.
 
 #pragma once
 

@@ -1,5 +1,5 @@
-// The scan table of a valid text. It shares no code with the core's walk; with stage 1, through
-// simdjson's parser, it does.
+// The scan table of a valid text. It shares no code with the core's walk, but shares stage 1,
+// through simdjson's parser.
 
 #include <algorithm>
 #include <iterator>
@@ -26,7 +26,7 @@ constexpr const char* kPropertyNames[] = {
 constexpr const char* kExtraProperties[] = {"$set", "$set_once", "$unset"};
 constexpr const char* kExtraFields[] = {"$unset", "offset", "session_id", "window_id", "options"};
 
-// `$distinct_id` counts where it is there and `distinct_id` is not, or null.
+// `$distinct_id` counts if it exists and `distinct_id` is missing or null.
 const Member* distinct_id_in(const Text& text, const std::vector<Member>& members) {
   const Member* const id = last_named(members, "distinct_id");
   const Member* const other = last_named(members, "$distinct_id");
@@ -34,7 +34,7 @@ const Member* distinct_id_in(const Text& text, const std::vector<Member>& member
   return is_nothing && other != nullptr ? other : id;
 }
 
-// One item's words.
+// The words of one item.
 struct Item {
   const Text& text;
   uint32_t* row;
@@ -75,7 +75,7 @@ uint32_t put_properties(const Item& item, Value properties) {
 
 enum class Level { kItem, kProperties, kInner };
 
-// The flags for names in the value, which is the item, its `properties`, or anything further in.
+// The flags for names in the value, which is the item, its `properties`, or anything deeper.
 uint32_t name_flags(const Text& text, Value value, Level level) {
   const uint32_t type = text.type(value);
   if (type != penstock::kObject && type != penstock::kArray) return 0;
@@ -135,7 +135,7 @@ std::vector<uint32_t> expected_item(const Text& text, Value value) {
   return words;
 }
 
-// Fills the header and answers with the items.
+// Fills the header and returns the items.
 std::vector<Member> put_object(const Text& text, Value root, uint32_t* header) {
   const auto envelope = plainly_named(text, root);
   const auto put = [&](const Member* member, uint32_t word, bool has_span) {

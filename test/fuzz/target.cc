@@ -1,6 +1,6 @@
-// The fuzz target: scans the input as a body in every way there is, and compares what comes out
-// among itself and with simdjson's own parsers; then reads it as a frame of stored records. The
-// input is the body, or the frame, byte for byte. Whatever engine calls it, a find is an abort.
+// The fuzz target: scans the input as a body in every way, and compares the results with each other
+// and with simdjson's own parsers; then reads it as a frame of stored records. The input is the
+// body, or the frame, byte for byte. Whatever engine calls it, a find is an abort.
 
 #include <algorithm>
 #include <cstdint>
@@ -23,7 +23,7 @@ using fuzz::ScanRun;
 using penstock::EventScanner;
 using penstock::ScanStatus;
 
-// Few, so that most batches come in several calls.
+// Few, so that most batches need several calls.
 constexpr size_t kFewRows = 3;
 
 struct ProcessorCode {
@@ -32,8 +32,8 @@ struct ProcessorCode {
 };
 
 /**
- * The codes this processor can run, the portable one among them, each with a scanner that is kept
- * between inputs.
+ * The implementations that this processor can run, including the portable one, each with a scanner
+ * that is reused between inputs.
  */
 const std::vector<ProcessorCode>& processor_codes() {
   static const std::vector<ProcessorCode> codes = [] {
@@ -54,7 +54,7 @@ void check_same(const ScanRun& one, const ScanRun& other) {
 
 void check_accepted(const ScanRun& run, const uint8_t* text, size_t length) {
   check(penstock::find_json_fault(text, length, penstock::Words::kOfJson) == penstock::kNoFault,
-        "the judge finds no fault in what was accepted");
+        "the judge finds no error in an accepted text");
   check(run.table == fuzz::expected_table(text, length),
         "the table is the one that On-Demand gives");
   for (size_t row = penstock::kHeaderWords; row < run.table.size(); row += fuzz::kItemWords) {
@@ -67,24 +67,23 @@ void check_refused(const ScanRun& run, const uint8_t* text, size_t length) {
   const bool is_blank = std::all_of(text, text + length, [](uint8_t c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
   });
-  check((run.status == ScanStatus::kEmpty) == is_blank,
-        "empty is what has nothing but white space");
+  check((run.status == ScanStatus::kEmpty) == is_blank, "exactly a text of white space is empty");
   if (run.status == ScanStatus::kEmpty) {
     check(offset == 0, "empty has no offset");
   } else if (run.status == ScanStatus::kInvalidUtf8) {
     check(fuzz::is_utf8_fault(text, length, offset),
-          "a UTF-8 fault is where the first malformed sequence begins");
+          "a UTF-8 error is where the first malformed sequence begins");
   } else {
-    check(fuzz::begins_json(text, offset), "what stands before a fault begins some JSON text");
+    check(fuzz::begins_json(text, offset), "the text before an error begins some JSON text");
     check(offset == length || !fuzz::begins_json(text, offset + 1),
-          "the byte at a fault is in no JSON text");
+          "the byte at an error cannot continue any JSON text");
   }
 }
 
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* text, size_t length) {
-  // Shorter scans before: what they leave behind must not show.
+  // Shorter scans before: their remains must not affect the result.
   for (const auto& [code, scanner] : processor_codes()) {
     simdjson::get_active_implementation() = code;
     fuzz::abandon_scan(*scanner, text, length - length / 3);
@@ -95,9 +94,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* text, size_t length) {
 
   const bool is_utf8 = simdjson::validate_utf8(reinterpret_cast<const char*>(text), length);
   check((run.status == ScanStatus::kInvalidUtf8) == !is_utf8,
-        "malformed UTF-8 is told, and nothing else");
+        "exactly malformed UTF-8 is reported as such");
   check((run.status == ScanStatus::kOk) == fuzz::is_json(text, length),
-        "accepted is what the DOM accepts");
+        "exactly the texts that the DOM accepts are accepted");
   if (run.status == ScanStatus::kOk) check_accepted(run, text, length);
   else check_refused(run, text, length);
 
