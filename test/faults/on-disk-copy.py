@@ -1,12 +1,12 @@
-"""Copies a folder as a power cut at this moment would leave it: what the page cache holds and the disk does not is left out.
+"""Copies a folder as a power cut at this moment would leave it: without data that is only in the page cache.
 
-cachestat(2) (Linux 6.5) says how many pages of a range are dirty or on their way to the disk. Such a page is filled with
-zeros, or cut off where nothing follows it, as of a file whose growth was never written. Names and sizes of files come
-without being asked about: whether a directory's entry is on the disk, no system call tells.
+cachestat(2) (Linux 6.5) reports how many pages of a range are dirty or being written. Such a page is filled with zeros, or
+cut off if nothing follows it, like a file whose growth was never written. Names and sizes of files are copied unchecked: no
+system call reports whether a directory's entry is on disk.
 
-  on-disk-copy.py probe FOLDER       exit code 3 when pages in FOLDER cannot be told apart this way
-  on-disk-copy.py lost FOLDER        prints the files with such pages, and how many bytes are in them, as JSON
-  on-disk-copy.py copy FOLDER TARGET the same, and makes the copy
+  on-disk-copy.py probe FOLDER       exit code 3 if pages in FOLDER cannot be distinguished this way
+  on-disk-copy.py lost FOLDER        prints the files with such pages, and their number of bytes, as JSON
+  on-disk-copy.py copy FOLDER TARGET the same, and creates the copy
 """
 
 import ctypes
@@ -37,7 +37,7 @@ def not_on_disk(descriptor, offset, length):
 
 
 def lost_pages(descriptor, size):
-    """Offsets of the pages that a power cut would take."""
+    """Offsets of the pages that a power cut would lose."""
     if size == 0 or not_on_disk(descriptor, 0, size) == 0:
         return []
     return [offset for offset in range(0, size, PAGE) if not_on_disk(descriptor, offset, PAGE) > 0]
@@ -79,7 +79,7 @@ def walk(folder, target):
 
 
 def probe(folder):
-    """A page is to be dirty when written and clean when synced; on a file system in memory, or one over another, it is not so."""
+    """A page must be dirty when written and clean when synced, which fails on in-memory and overlay file systems."""
     path = os.path.join(folder, "cachestat-probe")
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600)
     try:

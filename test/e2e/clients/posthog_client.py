@@ -1,4 +1,4 @@
-# PostHog's Python client as its users call it. Prints what it captured, and each error it tells of, as JSON, one a line.
+# PostHog's Python client as its users call it. Prints what it captured, and each error it reports, as JSON, one per line.
 
 import json
 import sys
