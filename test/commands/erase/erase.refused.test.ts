@@ -93,7 +93,7 @@ test("refuses a database of another installation, and removes no person from it"
     onTestFinished(() => store.close());
     await store.commit(commitOf(0, { members: [personRow("ada", { projectId: "shop" })] }));
     await store.bindTo("another");
-    const said = "PENSTOCK_SUBJECT_PREFIX=another, and this one has penstock";
+    const said = "PENSTOCK_SUBJECT_PREFIX=another, but this one has penstock";
     for (const dryRun of [false, true])
       expect(await refusal({ place, dryRun })).toMatch(`erase: open ${shownPlace(place)}: it has`);
     expect(await refusal({ place })).toContain(said);

@@ -41,10 +41,8 @@ const groupParameters = { type: idText, key: idText, after: cursor, limit: pageL
 const usageParameters = { from: day, to: day };
 const spikeParameters = { from: instantMs, after: cursor, limit: pageLimit };
 
-/**
- * Normalises ids, types and keys as they are stored. Ids of any length are found, and U+0000 is
- * replaced.
- */
+/** Normalises an id, type or key as it is stored. Ids of any length are whatever length; U+0000 is
+ * replaced. */
 function idText(text: string): string {
   return storedIdText(someText(text));
 }

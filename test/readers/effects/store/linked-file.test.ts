@@ -22,7 +22,7 @@ test("resolves a link to its target, which may not exist yet", async () => {
   // One lock limits it to one writer, whichever name is used.
   const place = placeOf(second) as { readonly file: string };
   const other = new SqliteStore(place);
-  await expect(other.open()).rejects.toThrow("writes to it: end that one");
+  await expect(other.open()).rejects.toThrow("writes to it: end that process");
   await store.close();
   expect(placeOf(file)).toEqual({ kind: "sqlite", file });
 });

@@ -26,7 +26,7 @@ export function countTests(now: { readonly rig: StoreRig }): void {
     await store.commit(commitOf(0, { positions: [positionRow(1)] }));
     const [prefix, other] = ["penstock", "other_live_1"];
     const shown = "the database";
-    const refusal = `open the database: it has the events of the installation with PENSTOCK_SUBJECT_PREFIX=${prefix}, and this one has ${other}: name another`;
+    const refusal = `open the database: it has the events of the installation with PENSTOCK_SUBJECT_PREFIX=${prefix}, but this one has ${other}: use another`;
     const refused = async (): Promise<void> => {
       const taken = takeForInstallation(store, { prefix: other, shown });
       await expect(taken).rejects.toThrow(refusal);

@@ -139,7 +139,7 @@ test("leaves a folder unchanged that holds something else, or another upstream's
   const elsewhere = targetTo({ url: "http://127.0.0.1:1" }, { folder });
   const moved = startSink(connection, elsewhere);
   const reasons = () => moved.writer.status(Date.now()).reasons.join();
-  await expect.poll(reasons, within).toMatch(/it is of http:.*name another folder in --state/);
+  await expect.poll(reasons, within).toMatch(/it belongs to http:.*name another folder in --state/);
   await moved.writer.close();
   await elsewhere.close();
   writeFileSync(file, "{}");
