@@ -69,7 +69,7 @@ export class JsonMembers {
     this.#hasNames = body[start] === Ascii.OpenBrace;
   }
 
-  /** Moves to the next member or element; false if there is none. */
+  /** Moves to the next member or element; false at the end. */
   next(): boolean {
     let at = this.#toToken(this.#at);
     if (at >= this.#end) return false;

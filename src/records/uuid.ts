@@ -109,7 +109,7 @@ const toLowerCase = 0x20;
 
 /**
  * Whether the UUID text[start, start + 36) is the nil or the max UUID (RFC 9562, sections 5.9 and
- * 5.10). Programs send these if they never set an id, so many events have the same one.
+ * 5.10). Programs that never set an id send these, so unrelated events share them.
  */
 export function isBlankUuid(text: Buffer, start: number): boolean {
   const first = text[start]! | toLowerCase;

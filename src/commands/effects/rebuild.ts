@@ -121,11 +121,11 @@ async function inPlaceOfFile(
   file: string,
   { acceptMissing }: RebuildCommandOptions,
 ): Promise<void> {
-  const { makeBeside, removeDatabase, replaceDatabase } = await import(
+  const { createReplacement, removeDatabase, replaceDatabase } = await import(
     "../../readers/effects/store/sqlite/replace-file.ts"
   );
   const { takeWriterLock } = await import("../../readers/effects/store/sqlite/writer-lock.ts");
-  const anew = `${file}.rebuilt`;
+  const rebuilt = `${file}.rebuilt`;
   const from = { kind: "sqlite", file } as const;
   const reader = await readerAt(from);
   let lock: FileLock | undefined;
@@ -135,14 +135,14 @@ async function inPlaceOfFile(
     await reader.applied();
     // Held until the new database has the name: a standby process would write to the old one.
     lock = takeWriterLock(file);
-    makeBeside({ file, anew });
-    const into = await storeAt({ kind: "sqlite", file: anew });
-    await fill(command, reader, { from, into, shown: anew, acceptMissing });
+    createReplacement({ file, rebuilt });
+    const into = await storeAt({ kind: "sqlite", file: rebuilt });
+    await fill(command, reader, { from, into, shown: rebuilt, acceptMissing });
     await reader.close();
-    kept = replaceDatabase({ file, anew });
+    kept = replaceDatabase({ file, rebuilt });
   } finally {
     await closedSoon(command, [reader.close()]);
-    if (lock !== undefined && kept === undefined) removeDatabase(anew);
+    if (lock !== undefined && kept === undefined) removeDatabase(rebuilt);
     lock?.close();
   }
   say(command, `Rebuilt ${file}. The previous database is ${kept}`);

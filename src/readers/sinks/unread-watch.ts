@@ -25,7 +25,7 @@ export interface UnreadStream extends StreamName {
   readonly lastSequence: number | undefined;
   /** How long the oldest frame that is not in the target has been stored; 0: none. */
   readonly lagSeconds: number | undefined;
-  /** Time until that frame leaves the stream. Infinity: there is none, or it never does. */
+  /** Time until that frame leaves the stream. Infinity: no frame waits, or it never leaves. */
   readonly expirySeconds: number | undefined;
   /** How long a frame stays in the stream. Infinity: for ever. */
   readonly retentionSeconds: number | undefined;

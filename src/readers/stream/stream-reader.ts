@@ -110,7 +110,7 @@ export class StreamReader {
     return this.#isKnown ? this.#lastSequence : undefined;
   }
 
-  /** When the oldest new message that was not taken yet was stored; undefined: there is none. */
+  /** When the oldest new message that was not taken yet was stored; undefined: no such message. */
   get readyStoredAtMs(): number | undefined {
     for (const item of this.#ready)
       if (item.kind === "frame" && !item.isReread) return item.frame.storedAtMs;

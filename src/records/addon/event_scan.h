@@ -209,7 +209,7 @@ class EventScanner {
   ScanStatus scan(uint8_t* text, size_t length, uint32_t* table, size_t row_capacity) noexcept;
 
   /**
-   * As scan, but for an invalid text of more than kExplainedAtOnceBytes it only returns
+   * As scan, except that for an invalid text of more than kExplainedAtOnceBytes it only returns
    * kUnexplained and a header of zeros. Locating the error takes up to ten times as long as
    * detecting it.
    */

@@ -54,7 +54,7 @@ class ItemReader {
 
   /** Stores the value of a member that may be the key; if it is repeated, the last one counts. */
   Cursor key_value(uint32_t place, Cursor value);
-  /** The first of that many places of the key with a value; of type Absent if there is none. */
+  /** The first of that many places of the key with a value; of type Absent if all are empty. */
   Token key(uint32_t places) const;
 
   PENSTOCK_INLINE void finish(const Token& item) {

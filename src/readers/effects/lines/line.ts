@@ -22,7 +22,7 @@ export interface StoredLine {
   /** 64 bits of a hash over the distinct id, as two signed 32-bit words. */
   readonly idHashHigh: number;
   readonly idHashLow: number;
-  /** Whether the event makes a person for its distinct id, if there is none. */
+  /** Whether the event makes a person for a distinct id without one. */
   readonly hasPerson: boolean;
   /** The event has no other effect. Then `effect` need not be called. */
   readonly isPlain: boolean;

@@ -113,10 +113,7 @@ export class Members {
     return member;
   }
 
-  /**
-   * Records that the id was seen: first at `stamp`, last at `lastMs`. Creates its person if there
-   * is none.
-   */
+  /** Records that the id was seen: first at `stamp`, last at `lastMs`. Creates a missing person. */
   touch(projectId: string, id: string, seen: Seen): Member {
     const { stamp, lastMs } = seen;
     const member = this.rows.get(projectId, id);

@@ -33,7 +33,7 @@ const noBytes = Buffer.alloc(0);
 const absent = new Span();
 const noGroups: EventEffect["memberOf"] = [];
 
-/** Whether the event makes a person for its distinct id, if there is none. */
+/** Whether the event makes a person for a distinct id without one. */
 export function makesPerson({ kind, personProfile, distinctId }: EventFacts): boolean {
   return personProfile && kind !== Kind.GroupIdentify && distinctId !== cookielessId;
 }

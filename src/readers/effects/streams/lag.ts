@@ -109,7 +109,7 @@ async function positionIn(
   return isOther ? { epoch: next.epoch, sequence: next.sequence } : { epoch, sequence };
 }
 
-/** What is known of a stream without querying NATS. */
+/** The status of a stream without querying NATS. */
 export function withoutLag({
   stream,
   lane,

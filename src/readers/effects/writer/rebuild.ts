@@ -163,7 +163,7 @@ class Building {
     });
   }
 
-  /** What it waits for, as a text for people. */
+  /** The reason of the wait, as a text for people. */
   waitsFor(): string {
     const fault = this.#streams?.fault;
     const faults = (this.#streams?.readers ?? []).flatMap((reader) =>

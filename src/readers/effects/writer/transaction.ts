@@ -23,7 +23,7 @@ export class CommitChain {
     this.#store = store;
   }
 
-  /** Continues after that commit of the store; 0: there is none. */
+  /** Continues after that commit of the store; 0: the store has no commit. */
   begin(last: number): void {
     this.#last = last;
     this.#next = newNumber();

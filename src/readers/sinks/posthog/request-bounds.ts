@@ -1,6 +1,6 @@
-// What is known about an upstream from all its answers: how large a request it accepts, and whether
-// it accepts anything at all. An upstream that refuses every single event is more likely to be
-// faulty than to have received only bad events, so nothing more is rejected then.
+// Learns from all answers of an upstream how large a request it accepts, and whether it accepts
+// anything at all. An upstream that refuses every single event is more likely to be faulty than to
+// have received only bad events, so nothing more is rejected then.
 
 import type { SinkRecord } from "../sink-records.ts";
 

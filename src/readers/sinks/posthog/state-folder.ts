@@ -1,7 +1,7 @@
 // The state of a sink whose upstream cannot store it: the position of each stream, and the rejected
-// events. positions.json is replaced atomically, and aside.ndjson is only appended to. What was
-// appended for a batch whose positions were not written is truncated at the next start, because the
-// batch arrives again.
+// events. positions.json is replaced atomically, and aside.ndjson is only appended to. Lines
+// of a batch whose positions were not written are truncated at the next start, because the batch
+// arrives again.
 
 import { constants } from "node:fs";
 import { type FileHandle, open, readFile } from "node:fs/promises";

@@ -23,7 +23,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { StoreError } from "../../../../src/platform/base/store-error.ts";
 import { SqliteReader } from "../../../../src/readers/effects/store/sqlite/reader.ts";
 import {
-  makeBeside,
+  createReplacement,
   replaceDatabase,
 } from "../../../../src/readers/effects/store/sqlite/replace-file.ts";
 import { SqliteStore } from "../../../../src/readers/effects/store/sqlite/store.ts";
@@ -34,7 +34,7 @@ const killedChild = path.join(import.meta.dirname, "replace-killed-child.ts");
 
 interface Names {
   readonly file: string;
-  readonly anew: string;
+  readonly rebuilt: string;
   readonly kept: string;
 }
 
@@ -42,7 +42,7 @@ function newNames(): Names {
   const folder = mkdtempSync(path.join(tmpdir(), "penstock-effects-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const file = path.join(folder, "effects.sqlite");
-  return { file, anew: `${file}.rebuilt`, kept: `${file}.before-rebuild` };
+  return { file, rebuilt: `${file}.rebuilt`, kept: `${file}.before-rebuild` };
 }
 
 async function make(file: string, number: number): Promise<void> {
@@ -61,45 +61,45 @@ async function numberOf(file: string): Promise<number> {
 }
 
 test("gives the new one the name, and the old one another, alongside those retained before", async () => {
-  const { file, anew, kept } = newNames();
+  const { file, rebuilt, kept } = newNames();
   await make(kept, 1);
   await make(file, 2);
-  await make(anew, 3);
-  expect(replaceDatabase({ file, anew })).toBe(`${kept}-2`);
+  await make(rebuilt, 3);
+  expect(replaceDatabase({ file, rebuilt })).toBe(`${kept}-2`);
   const numbers = [await numberOf(file), await numberOf(kept), await numberOf(`${kept}-2`)];
   expect(numbers).toEqual([3, 1, 2]);
-  expect(existsSync(anew)).toBe(false);
+  expect(existsSync(rebuilt)).toBe(false);
 });
 
 test("removes a temporary name of the database itself that a killed process left", async () => {
-  const { file, anew, kept } = newNames();
+  const { file, rebuilt, kept } = newNames();
   await make(file, 2);
-  await make(anew, 3);
+  await make(rebuilt, 3);
   linkSync(file, kept);
-  expect(replaceDatabase({ file, anew })).toBe(kept);
+  expect(replaceDatabase({ file, rebuilt })).toBe(kept);
   expect([await numberOf(file), await numberOf(kept)]).toEqual([3, 2]);
 });
 
 test.each(["with links", "without links"])(
   "leaves one of the two whole after a kill at any point %s, and can be repeated",
   async (links) => {
-    const { file, anew, kept } = newNames();
-    const before = { file: `${file}.template`, anew: `${anew}.template` };
+    const { file, rebuilt, kept } = newNames();
+    const before = { file: `${file}.template`, rebuilt: `${rebuilt}.template` };
     await make(before.file, 2);
-    await make(before.anew, 3);
+    await make(before.rebuilt, 3);
     const ends: (number | string | null)[] = [];
     for (let nth = 1; ends.at(-1) !== 0; nth++) {
       for (const name of readdirSync(path.dirname(file)))
         if (!name.endsWith(".template")) rmSync(path.join(path.dirname(file), name));
       copyFileSync(before.file, file);
-      copyFileSync(before.anew, anew);
-      const args = [killedChild, String(nth), links, file, anew];
+      copyFileSync(before.rebuilt, rebuilt);
+      const args = [killedChild, String(nth), links, file, rebuilt];
       const { status, signal } = spawnSync(process.execPath, args, { stdio: "inherit" });
       ends.push(status ?? signal);
-      const isReplaced = !existsSync(anew);
+      const isReplaced = !existsSync(rebuilt);
       expect(await numberOf(file)).toBe(isReplaced ? 3 : 2);
       // If copies are used instead of links, one made before the end is retained as well.
-      const last = isReplaced ? kept : replaceDatabase({ file, anew });
+      const last = isReplaced ? kept : replaceDatabase({ file, rebuilt });
       const numbers = [await numberOf(file), await numberOf(kept), await numberOf(last)];
       expect(numbers).toEqual([3, 2, 2]);
     }
@@ -110,16 +110,16 @@ test.each(["with links", "without links"])(
 
 const isRoot = process.getuid?.() === 0;
 test("gives the new one the owner and mode of the old one, even if another user creates it", async () => {
-  const { file, anew } = newNames();
+  const { file, rebuilt } = newNames();
   await make(file, 2);
   const lock = `${file}.writer-lock`;
   if (isRoot) for (const one of [file, lock]) chownSync(one, 65_534, 65_534);
   chmodSync(file, 0o640);
   rmSync(lock);
   const held = takeWriterLock(file);
-  makeBeside({ file, anew });
-  await make(anew, 3);
-  replaceDatabase({ file, anew });
+  createReplacement({ file, rebuilt });
+  await make(rebuilt, 3);
+  replaceDatabase({ file, rebuilt });
   held.close();
   const { uid, gid, mode } = statSync(file);
   expect(mode & 0o777).toBe(0o640);
@@ -129,9 +129,9 @@ test("gives the new one the owner and mode of the old one, even if another user 
 });
 
 test("does not follow links next to the database that lead elsewhere", async () => {
-  const { file, anew, kept } = newNames();
+  const { file, rebuilt, kept } = newNames();
   await make(file, 2);
-  await make(anew, 3);
+  await make(rebuilt, 3);
   const other = path.join(path.dirname(file), "foreign");
   const was = "not to be written";
   writeFileSync(other, was, { mode: 0o640 });
@@ -145,12 +145,12 @@ test("does not follow links next to the database that lead elsewhere", async () 
     rmSync(lock);
     lay(other, lock);
     expect(() => takeWriterLock(file)).toThrow(StoreError);
-    expect(() => makeBeside({ file, anew: `${anew}-2` })).toThrow(StoreError);
+    expect(() => createReplacement({ file, rebuilt: `${rebuilt}-2` })).toThrow(StoreError);
     untouched();
   }
   rmSync(lock);
   symlinkSync(other, `${file}.before-rebuild.part`);
-  const args = [killedChild, "100", "without links", file, anew];
+  const args = [killedChild, "100", "without links", file, rebuilt];
   expect(spawnSync(process.execPath, args, { stdio: "inherit" }).status).toBe(0);
   untouched();
   expect([await numberOf(file), await numberOf(kept)]).toEqual([3, 2]);
@@ -158,20 +158,20 @@ test("does not follow links next to the database that lead elsewhere", async () 
 });
 
 test("keeps the name with the old one if the new one cannot take it", async () => {
-  const { file, anew } = newNames();
+  const { file, rebuilt } = newNames();
   await make(file, 2);
-  expect(() => replaceDatabase({ file, anew })).toThrow(StoreError);
+  expect(() => replaceDatabase({ file, rebuilt })).toThrow(StoreError);
   expect(await numberOf(file)).toBe(2);
 });
 
 test("does not disturb readers that query occasionally, which get the new one afterwards", async () => {
-  const { file, anew } = newNames();
+  const { file, rebuilt } = newNames();
   await make(file, 2);
-  await make(anew, 3);
+  await make(rebuilt, 3);
   const reader = new SqliteReader({ file });
   const asked = Array.from({ length: 100 }, () => reader.personUuids([]));
   const before = await asked[0];
-  replaceDatabase({ file, anew });
+  replaceDatabase({ file, rebuilt });
   await Promise.all(asked);
   const after = await reader.personUuids([]);
   await reader.close();
@@ -180,8 +180,8 @@ test("does not disturb readers that query occasionally, which get the new one af
 });
 
 test("keeps the name and log of a database that is being read", async () => {
-  const { file, anew } = newNames();
-  await make(anew, 3);
+  const { file, rebuilt } = newNames();
+  await make(rebuilt, 3);
   const store = new SqliteStore({ file });
   await store.open();
   const reading = new DatabaseSync(file, { readOnly: true });
@@ -190,7 +190,7 @@ test("keeps the name and log of a database that is being read", async () => {
   await store.close();
   const log = readFileSync(`${file}-wal`);
   expect(log.length).toBeGreaterThan(0);
-  expect(() => replaceDatabase({ file, anew })).toThrow("end that process");
+  expect(() => replaceDatabase({ file, rebuilt })).toThrow("end that process");
   reading.close();
-  expect([await numberOf(file), await numberOf(anew)]).toEqual([2, 3]);
+  expect([await numberOf(file), await numberOf(rebuilt)]).toEqual([2, 3]);
 });

@@ -26,7 +26,7 @@ import { faults } from "./database.ts";
 
 interface Replacing {
   readonly file: string;
-  readonly anew: string;
+  readonly rebuilt: string;
 }
 
 const files = ["", "-wal", "-shm"] as const;
@@ -46,13 +46,13 @@ export function removeDatabase(file: string, { keepLock = false } = {}): void {
  * process that creates it may be root, and the one that opens it later is not. Throws a StoreError
  * if this user may not do so.
  */
-export function makeBeside({ file, anew }: Replacing): void {
-  removeDatabase(anew);
+export function createReplacement({ file, rebuilt }: Replacing): void {
+  removeDatabase(rebuilt);
   const { uid, gid, mode } = statSync(file);
   try {
-    const descriptor = newFile(anew);
+    const descriptor = newFile(rebuilt);
     try {
-      if (isOfAnother(statSync(anew), { uid, gid })) fchownSync(descriptor, uid, gid);
+      if (isOfAnother(statSync(rebuilt), { uid, gid })) fchownSync(descriptor, uid, gid);
       fchmodSync(descriptor, mode & 0o777);
     } finally {
       closeSync(descriptor);
@@ -63,10 +63,10 @@ export function makeBeside({ file, anew }: Replacing): void {
     mustBeSingle(lock);
     if (isOfAnother(lstatSync(lock), { uid, gid })) lchownSync(lock, uid, gid);
   } catch (error) {
-    removeDatabase(anew);
+    removeDatabase(rebuilt);
     const reason = (error as Error).message;
     throw new StoreError(
-      `create ${anew}: it cannot get the owner of ${file} (${reason}): run this as the user that \`penstock effects\` runs as`,
+      `create ${rebuilt}: it cannot get the owner of ${file} (${reason}): run this as the user that \`penstock effects\` runs as`,
     );
   }
 }
@@ -81,14 +81,14 @@ function isOfAnother(file: Owner, { uid, gid }: Owner): boolean {
  * Both files are in one folder. Returns the new name of the old one, which was unused before.
  * Throws a StoreError while a process reads one of them.
  */
-export function replaceDatabase({ file, anew }: Replacing): string {
-  for (const one of [anew, file]) intoOneFile(one);
+export function replaceDatabase({ file, rebuilt }: Replacing): string {
+  for (const one of [rebuilt, file]) intoOneFile(one);
   const backup = backUp(file);
   // Synced before the rename: a log that reappeared would be taken for the new database's.
   syncFolder(file);
-  renameSync(anew, file);
+  renameSync(rebuilt, file);
   syncFolder(file);
-  rmSync(`${anew}.writer-lock`, { force: true });
+  rmSync(`${rebuilt}.writer-lock`, { force: true });
   return backup;
 }
 
