@@ -10,13 +10,13 @@ export interface ConfiguredCommand {
   readonly context: CommandContext;
 }
 
-type Said = Pick<ConfiguredCommand, "context">;
+type WithContext = Pick<ConfiguredCommand, "context">;
 
-export function say({ context }: Said, line: string): void {
+export function say({ context }: WithContext, line: string): void {
   context.stdout.write(`${forTerminal(line)}\n`);
 }
 
 /** Prints a note to standard error. */
-export function note({ context }: Said, line: string): void {
+export function note({ context }: WithContext, line: string): void {
   context.stderr.write(`${forTerminal(line)}\n`);
 }

@@ -36,7 +36,7 @@ const messagesAhead = 64;
 const heartbeatMs = 5_000;
 const questionMs = 5_000;
 /** Interval of the checks whether messages leave the stream while it is read. */
-const lookAgainMs = 2_000;
+const checkEveryMs = 2_000;
 
 /**
  * Yields the messages with events of the project, also those shared with other projects. Throws a
@@ -51,7 +51,7 @@ export async function* messagesOf(
   const consumer = await consumerOf(jetstream(connection), { name, state }, options);
   const { num_pending: pending, delivered } = await consumer.info(true);
   const readTo = Math.max(delivered.stream_seq, state.firstSequence - 1);
-  const look = await lookFrom(connection, { name, state, readTo, options });
+  const check = await checkerOf(connection, { name, state, readTo, options });
   if (pending > 0) {
     const ahead = { max_messages: messagesAhead, idle_heartbeat: heartbeatMs };
     const messages = await consumer.consume(ahead);
@@ -60,14 +60,14 @@ export async function* messagesOf(
     let sequence = readTo;
     // A deleted stream sends nothing, and neither does one whose last messages were deleted: the
     // check detects both. An unreachable server is waited for.
-    const looking = setInterval(() => {
-      look(sequence).then(
+    const checking = setInterval(() => {
+      check(sequence).then(
         ({ isMore }) => isMore || messages.stop(),
         (error: Error) => {
           if (error instanceof CommandError) messages.stop(error);
         },
       );
-    }, lookAgainMs);
+    }, checkEveryMs);
     try {
       for await (const message of messages) {
         const { seq, info } = message;
@@ -77,13 +77,13 @@ export async function* messagesOf(
         if (seq === state.lastSequence || info.pending === 0) break;
       }
     } finally {
-      clearInterval(looking);
+      clearInterval(checking);
       stop.removeEventListener("abort", end);
       messages.stop();
       consumer.delete().catch(() => {});
     }
   }
-  if (!stop.aborted) await look(state.lastSequence);
+  if (!stop.aborted) await check(state.lastSequence);
 }
 
 /** The subjects under which the project's events are stored. */
@@ -112,9 +112,9 @@ async function consumerOf(js: JetStreamClient, { name, state }: FoundStream, opt
 }
 
 /** Queries what the stream still has; `sequence` is the last message that was read. */
-type Look = (sequence: number) => Promise<{ readonly isMore: boolean }>;
+type Check = (sequence: number) => Promise<{ readonly isMore: boolean }>;
 
-interface Looked extends FoundStream {
+interface CheckerOptions extends FoundStream {
   readonly readTo: number;
   readonly options: ReadOptions;
 }
@@ -123,10 +123,10 @@ interface Looked extends FoundStream {
  * Each check rejects if the stream was replaced, or if NATS does not respond. If nothing was read
  * since the last check, it asks the server whether more messages follow.
  */
-async function lookFrom(
+async function checkerOf(
   connection: NatsConnection,
-  { name, state, readTo: begin, options }: Looked,
-): Promise<Look> {
+  { name, state, readTo: begin, options }: CheckerOptions,
+): Promise<Check> {
   const { stream } = name;
   const manager = await managerOf(connection, { timeoutMs: questionMs });
   const erasures = new StreamErasures(manager, stream);

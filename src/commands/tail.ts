@@ -37,7 +37,7 @@ interface Tail {
   readonly options: TailOptions;
   readonly say: (line: string) => void;
   /** The last position shown of each source; survives a reconnect. */
-  readonly places: Map<string, Place>;
+  readonly positions: Map<string, Position>;
 }
 
 interface Source {
@@ -45,7 +45,7 @@ interface Source {
   readonly subject: string;
 }
 
-interface Place {
+interface Position {
   /**
    * When the stream was created. If a stream of the same name has another creation time, it is
    * shown from its beginning.
@@ -56,8 +56,8 @@ interface Place {
 
 /** Frames fetched ahead of a slow reader. A frame may exceed half a MiB. */
 const framesAhead = 16;
-const lookAgainMs = 500;
-const againMs = 1_000;
+const pollMs = 500;
+const retryMs = 1_000;
 /** Interval of pings and heartbeats. A server that misses two counts as lost. */
 const pingMs = 5_000;
 
@@ -73,17 +73,17 @@ export async function tail(
   const { stop, stderr } = context;
   const { project } = options;
   if (project !== undefined) mustBeProjectId("tail", project);
-  let said = "";
+  let lastLine = "";
   function say(line: string): void {
     // Equal consecutive lines are printed once.
-    if (line !== said) stderr.write(`tail: ${forTerminal(line)}\n`);
-    said = line;
+    if (line !== lastLine) stderr.write(`tail: ${forTerminal(line)}\n`);
+    lastLine = line;
   }
   let access = findNats(config, context.host);
   const open = async () => await openNats(access, { pingInterval: pingMs, reconnect: false });
-  const places = new Map<string, Place>();
+  const positions = new Map<string, Position>();
   let connection: NatsConnection | undefined = await open();
-  if (project !== undefined) void tellIfUnknown(connection, { config, project, say });
+  if (project !== undefined) void warnIfUnknown(connection, { config, project, say });
   while (!stop.aborted) {
     try {
       if (connection === undefined) {
@@ -97,10 +97,10 @@ export async function tail(
         );
       });
       ended.catch(() => {});
-      const tailing: Tail = { js: jetstream(connection), context, options, say, places };
+      const tailing: Tail = { js: jetstream(connection), context, options, say, positions };
       await Promise.race([followAll(tailing, config.subjectPrefix), ended]);
     } catch (error) {
-      const isFollowing = places.size > 0;
+      const isFollowing = positions.size > 0;
       const isOpen = connection?.isClosed() === false;
       const refusal = isOpen && !isFollowing && refusalOf(error, access, connection!);
       if (refusal) throw refusal;
@@ -108,7 +108,7 @@ export async function tail(
     }
     await connection?.close().catch(() => {});
     connection = undefined;
-    if (!stop.aborted) await pauseUntilAborted(againMs, stop);
+    if (!stop.aborted) await pauseUntilAborted(retryMs, stop);
   }
 }
 
@@ -122,7 +122,7 @@ interface Sought {
  * Prints a note if the project does not exist. The project is followed anyway: it may be added
  * later, or may have been removed and left events. Prints nothing if the registry cannot be read.
  */
-async function tellIfUnknown(
+async function warnIfUnknown(
   connection: NatsConnection,
   { config, project, say }: Sought,
 ): Promise<void> {
@@ -144,7 +144,7 @@ async function followAll(tailing: Tail, prefix: string): Promise<void> {
   if (sources.length === 0) return;
   // Events stored after the line "following …" must be shown, so the start positions are read
   // before it is printed.
-  const starts = await Promise.all(sources.map((source) => placeOf(tailing, source)));
+  const starts = await Promise.all(sources.map((source) => positionOf(tailing, source)));
   const streams = [...new Set(sources.map(({ stream }) => stream))].join(", ");
   say(`following ${streams}; Ctrl-C ends it`);
   await Promise.all(sources.map((source, at) => follow(tailing, source, starts[at]!)));
@@ -175,19 +175,19 @@ async function streamsOf(
     }
     if (sources.length > 0) return sources;
     say("no streams yet; waiting for a gateway to create them");
-    await pauseUntilAborted(lookAgainMs, context.stop);
+    await pauseUntilAborted(pollMs, context.stop);
   }
   return [];
 }
 
 /** Ends when stopped, and when the server stops responding. */
-async function follow(tailing: Tail, source: Source, place: Place): Promise<void> {
+async function follow(tailing: Tail, source: Source, position: Position): Promise<void> {
   const { js, context, options, say } = tailing;
   const { stdout, stop } = context;
   const consumer = await js.consumers.get(source.stream, {
     filter_subjects: source.subject,
     deliver_policy: DeliverPolicy.StartSequence,
-    opt_start_seq: place.sequence + 1,
+    opt_start_seq: position.sequence + 1,
   });
   const messages = await consumer.consume({ max_messages: framesAhead, idle_heartbeat: pingMs });
   const end = () => messages.stop();
@@ -199,7 +199,7 @@ async function follow(tailing: Tail, source: Source, place: Place): Promise<void
   try {
     for await (const message of messages) {
       if (stop.aborted) break;
-      place.sequence = message.seq;
+      position.sequence = message.seq;
       // A frame that an erasure stored again was shown when it was first stored.
       if (!options.fromStart && originalOf(message.headers) !== undefined) continue;
       const lines = linesOf(message, options, say);
@@ -215,24 +215,24 @@ async function follow(tailing: Tail, source: Source, place: Place): Promise<void
  * The position to resume at: after what was shown, or the beginning of a stream that was created
  * again. At first that is the end of the stream, or its beginning with `fromStart`.
  */
-async function placeOf(
-  { js, options, places, say }: Tail,
+async function positionOf(
+  { js, options, positions, say }: Tail,
   { stream, subject }: Source,
-): Promise<Place> {
+): Promise<Position> {
   const manager = await js.jetstreamManager();
   const { created, state } = await manager.streams.info(stream);
   const name = `${stream} ${subject}`;
-  const known = places.get(name);
+  const known = positions.get(name);
   if (known?.created === created && known.sequence <= state.last_seq) return known;
   if (known !== undefined) {
     say(`stream ${stream} was replaced or has lost messages: showing it from its beginning`);
   }
-  const place = {
+  const position = {
     created,
     sequence: known !== undefined || options.fromStart ? 0 : state.last_seq,
   };
-  places.set(name, place);
-  return place;
+  positions.set(name, position);
+  return position;
 }
 
 /**

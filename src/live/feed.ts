@@ -93,7 +93,7 @@ export class Feed {
     };
   }
 
-  passedOver(messages: number): void {
+  skip(messages: number): void {
     this.#skipped += messages;
   }
 

@@ -29,7 +29,7 @@ export interface TailOptions {
   /** `wasThere`: the message was stored before the tail began. */
   readonly onFrame: (message: JsMsg, wasThere: boolean) => void;
   /** Called with the number of skipped messages. Each contains at least one event. */
-  readonly onPassedOver: (messages: number) => void;
+  readonly onSkipped: (messages: number) => void;
   /** How many of the newest messages of each source are read first. */
   readonly messagesBefore?: number;
   readonly signal: AbortSignal;
@@ -141,7 +141,7 @@ async function followOnce(tail: Tail, source: TailSource, start: Start): Promise
 }
 
 async function consume(tail: Tail, consumer: Consumer, sequenceBefore: number): Promise<void> {
-  const { signal, budget, onFrame, onPassedOver } = tail;
+  const { signal, budget, onFrame, onSkipped } = tail;
   const messages = await consumer.consume({ max_messages: framesAhead });
   const end = (): void => messages.stop();
   signal.addEventListener("abort", end, { once: true });
@@ -156,7 +156,7 @@ async function consume(tail: Tail, consumer: Consumer, sequenceBefore: number): 
           0,
           Math.min(message.info.pending, lastSequence(message) - sequenceBefore),
         );
-        onPassedOver(missed);
+        onSkipped(missed);
         return;
       }
     }

@@ -167,7 +167,7 @@ export class Watch {
         connection,
         sources: this.#options.sourcesOf(project),
         onFrame: (message, wasThere) => feed.take(message, wasThere),
-        onPassedOver: (messages) => feed.passedOver(messages),
+        onSkipped: (messages) => feed.skip(messages),
         ...(isRare ? { messagesBefore: filteredMessagesBefore } : {}),
         signal: stop.signal,
       });

@@ -46,7 +46,10 @@ test.each([
   [["gather", "a b"], "JetStream domain must match"],
   [["doctor", "--monitor", "nats-1"], "--monitor must be"],
   [["up", "--nats-url", "nats://127.0.0.1:1"], "starts its own NATS"],
-  [["effects", "stauts"], "no command effects stauts: there are run, status, rebuild, verify"],
+  [
+    ["effects", "stauts"],
+    "unknown command effects stauts: the commands are run, status, rebuild, verify",
+  ],
   [["worker"], "cannot be run alone"],
 ])("%j", async (args, why) => {
   const { exitCode, message } = await faultOf(args);

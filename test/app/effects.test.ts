@@ -162,7 +162,7 @@ describe("alone", () => {
     const first = penstock("effects", "--data-dir", dataDir, ...args);
     const begins = /"stream":"PENSTOCK_LIVE_0","from":1,"to":\d+,"msg":"stream read for the first/;
     await expect.poll(() => first.said.err, slow).toMatch(begins);
-    expect(first.said.err).toContain(`"database":"${file}","msg":"the database is new`);
+    expect(first.said.err).toContain(`"database":"${file}","msg":"effects database is new`);
   });
 
   test("rejects a missing folder, and does not create it", async () => {

@@ -24,7 +24,7 @@ test.each([
   ["posthog http://127.0.0.1:8000", "is the gateway on this host (PENSTOCK_PORT is 8000)"],
   ["posthog http://localhost:8000/", "is the gateway on this host"],
   ["posthog http://[::1]:8000", "is the gateway on this host"],
-  ["posthog ftp://me:secret@example.com", "must be a URL such as https"],
+  ["posthog ftp://me:secret@example.com", "as https://us"],
 ])("sink %s", async (line, text) => {
   const said = await saidTo(line);
   expect(said).not.toBeInstanceOf(CommanderError);

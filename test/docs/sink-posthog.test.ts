@@ -109,7 +109,7 @@ test("prints rejected events", async () => {
 
 test.each([
   [[], /say where to send/],
-  [["ftp://example.com"], /must be a URL such as https/],
+  [["ftp://example.com"], /as https:/],
   [["https://me:hunter2@example.com"], /without user/],
   [["https://example.com", "--key", "shop"], /must be <project id>=/],
 ])("reports invalid arguments: %j", async (args, said) => {

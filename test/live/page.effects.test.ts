@@ -16,7 +16,7 @@ test("with everything applied, and no project selected", () => {
     ["People", "12,345"],
     ["Groups", "2"],
     ["Open spikes", "0"],
-    ["Behind by", "nothing"],
+    ["Lag", "none"],
   ]);
 });
 
@@ -34,9 +34,9 @@ test("with the usage of the watched project, whatever its name", () => {
 
 test("with a lag, unknown values, and errors", () => {
   const behind = { ...level, lagSeconds: 65.2, lagMessages: 1 };
-  expect(effectsRows(behind, "")).toContainEqual(["Behind by", "1 message, 1 min"]);
+  expect(effectsRows(behind, "")).toContainEqual(["Lag", "1 message, 1 min"]);
   const unknown = { ...level, lagSeconds: null, lagMessages: null };
-  expect(effectsRows(unknown, "")).toContainEqual(["Behind by", "not known"]);
+  expect(effectsRows(unknown, "")).toContainEqual(["Lag", "unknown"]);
   const bad = { ...level, totals: { ...totals, rejected: 3, incidents: 1 } };
   expect(effectsRows(bad, "")).toContainEqual(["Not applied", "3"]);
   expect(effectsRows({ usage: [] }, "")).toEqual([]);

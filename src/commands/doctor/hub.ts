@@ -32,7 +32,7 @@ export function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefi
   const found = `${name} has not copied everything from the hub yet: the gateway does not listen until then`;
   return check.warn(
     found,
-    "start the gateway, and check that the hub answers; the log names what the gateway waits for",
+    "start the gateway, and check that the hub responds; the log states what the gateway waits for",
   );
 }
 

@@ -51,12 +51,12 @@ export async function checkNats(
   const opened = await open(config, context);
   const { facts: monitors, faults } = split(await monitored);
   const sync = checkSync({ embedded: embeddedSync(config, "connection" in opened), monitors });
-  const isSyncTold = monitors.length > 0 || faults.length === 0;
-  const told = [...faults, ...(isSyncTold ? sync : [])];
+  const isSyncKnown = monitors.length > 0 || faults.length === 0;
+  const independent = [...faults, ...(isSyncKnown ? sync : [])];
   if (!("connection" in opened))
-    return { findings: [...binary, opened.finding, ...told], ...notAsked };
+    return { findings: [...binary, opened.finding, ...independent], ...notAsked };
   try {
-    const found = await checkServer(config, { ...opened, timeoutMs, monitors, told });
+    const found = await checkServer(config, { ...opened, timeoutMs, monitors, independent });
     return { ...found, findings: [...binary, ...found.findings] };
   } finally {
     // Closing sends a last message to the server, which may be frozen, so nothing waits for it.
@@ -68,11 +68,11 @@ interface ServerChecks extends Connected {
   readonly timeoutMs: () => number;
   readonly monitors: readonly MonitorFacts[];
   /** Findings that do not need the connection. */
-  readonly told: readonly Finding[];
+  readonly independent: readonly Finding[];
 }
 
 async function checkServer(config: Config, checks: ServerChecks): Promise<NatsFindings> {
-  const { connection, connectMs, timeoutMs, told } = checks;
+  const { connection, connectMs, timeoutMs, independent } = checks;
   const wanted = wantedConfigs(config);
   const { subjectPrefix } = config;
   const buckets = new Map([
@@ -90,7 +90,7 @@ async function checkServer(config: Config, checks: ServerChecks): Promise<NatsFi
       facts.roundTripMs === undefined
         ? []
         : [checkJetStreamFault(facts.jetStream.fault, facts.server.jetstream === true)];
-    return { findings: [...server, size, ...fault, ...told], ...notAsked };
+    return { findings: [...server, size, ...fault, ...independent], ...notAsked };
   }
   const { streams, clock } = facts.jetStream;
   const messageBytes = fullMessageBytes(config.frameBytesMax, facts.server.max_payload);
@@ -106,7 +106,7 @@ async function checkServer(config: Config, checks: ServerChecks): Promise<NatsFi
   const replicas = checkReplicas({ ...question, ...clusterOf(config, facts, checks.monitors) });
   return {
     findings: [
-      ...[...server, checkClock(clock), size, ...room, ...told, ...replicas],
+      ...[...server, checkClock(clock), size, ...room, ...independent, ...replicas],
       ...[...checkStreams(question), ...checkFill(question), ...projects],
     ],
     storedBytes: [...streams.values()].reduce((sum, { state }) => sum + state.bytes, 0),
@@ -194,13 +194,13 @@ async function monitorOr(url: string): Promise<MonitorFacts | Finding> {
   }
 }
 
-function split(told: readonly (MonitorFacts | Finding)[]): {
+function split(results: readonly (MonitorFacts | Finding)[]): {
   facts: MonitorFacts[];
   faults: Finding[];
 } {
   const facts: MonitorFacts[] = [];
   const faults: Finding[] = [];
-  for (const one of told) {
+  for (const one of results) {
     if ("check" in one) faults.push(one);
     else facts.push(one);
   }
@@ -256,6 +256,6 @@ function clusterOf({ replicas }: Config, { server }: NatsFacts, monitors: readon
     replicas,
     cluster: server.cluster,
     sizeMonitored,
-    sizeTold: server.connect_urls?.length ?? 0,
+    sizeReported: server.connect_urls?.length ?? 0,
   };
 }

@@ -78,13 +78,13 @@ interface AdminPort {
 }
 
 export async function checkAdminPort(question: PortQuestion, mine: Mine): Promise<AdminPort> {
-  const nobody = { publicPort: undefined, other: undefined };
+  const noResponse = { publicPort: undefined, other: undefined };
   const unused = await unusedPort(question, adminPort);
-  if (unused !== undefined) return { ...nobody, finding: unused };
+  if (unused !== undefined) return { ...noResponse, finding: unused };
   const { port } = question;
   const live = await get({ ...question, path: "/livez", isTls: false });
   if (fieldOf(live?.body, "status") !== "alive")
-    return { ...nobody, finding: taken(adminPort, port, live) };
+    return { ...noResponse, finding: taken(adminPort, port, live) };
   const publicPort = Number(fieldOf(live?.body, "public_port"));
   const other = await otherThan(mine, live?.body);
   const finding =

@@ -132,18 +132,18 @@ interface ReplicaQuestion extends StreamQuestion {
   /**
    * Number of servers that the cluster reports, which are those that are up; 0 if it reports none.
    */
-  readonly sizeTold: number;
+  readonly sizeReported: number;
 }
 
 export function checkReplicas(question: ReplicaQuestion): Finding[] {
   const check = checkOf("replicas");
-  const { replicas, cluster, sizeMonitored, sizeTold } = question;
+  const { replicas, cluster, sizeMonitored, sizeReported } = question;
   const findings: Finding[] = [];
   // The cluster does not report nodes that are down. But it has had at least as many nodes as a
   // stream has replicas.
   const size =
     sizeMonitored ??
-    Math.max(sizeTold, ...pairsOf(question).map(({ info }) => info.config.num_replicas));
+    Math.max(sizeReported, ...pairsOf(question).map(({ info }) => info.config.num_replicas));
   const setTo = (copies: number): string => `PENSTOCK_REPLICAS=${copies}`;
   if (cluster === undefined && replicas > 1) {
     const fix = `${setTo(1)}, or form a cluster of ${replicas}: deploy/nats/cluster.conf`;

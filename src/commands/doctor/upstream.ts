@@ -24,7 +24,7 @@ export async function checkUpstream({ url, timeoutMs }: UpstreamOptions): Promis
     const { status } = response;
     if (status >= 500) return [check.warn(`${url} responds with ${status}: ${away}`, fix)];
     const script = status === 200 ? "" : ` (${status} for /static/array.js)`;
-    return [check.ok(`${url} answers${script}`)];
+    return [check.ok(`${url} responds${script}`)];
   } catch (error) {
     const { message, cause } = error as Error;
     const reason = cause instanceof Error ? cause.message || message : message;

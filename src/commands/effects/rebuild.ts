@@ -52,7 +52,7 @@ export async function rebuildEffects(
 ): Promise<void> {
   const place = storePlace(command.config);
   if (place.kind === "sqlite") actAsOwner(command, place.file);
-  await told("rebuild", async () => {
+  await withoutStack("rebuild", async () => {
     if (options.into !== undefined) await intoAnother(command, place, options);
     else if (place.kind === "sqlite") await inPlaceOfFile(command, place.file, options);
     else await inPlaceOfSchema(command, place, options);
@@ -71,7 +71,7 @@ export async function verifyEffects(
   let file: string | undefined;
   let into: EffectsStore | undefined;
   try {
-    await told("verify", async () => {
+    await withoutStack("verify", async () => {
       // Read first, so that a missing database is reported before NATS is looked up.
       await requireInstallation(reader, installationOf(command, place));
       file = comparisonFile(place, command.config.dataDir);
@@ -276,7 +276,7 @@ function checkedUrl(text: string): string {
 }
 
 /** Reports errors that an operator can fix, without a stack trace. */
-async function told(name: "rebuild" | "verify", work: () => Promise<void>): Promise<void> {
+async function withoutStack(name: "rebuild" | "verify", work: () => Promise<void>): Promise<void> {
   try {
     await work();
   } catch (error) {

@@ -91,7 +91,7 @@ export async function erase(command: ConfiguredCommand, options: EraseOptions): 
   const connection = await openNats(findNats(config, context.host));
   try {
     await mustBeKnown(connection, config, { command: "erase", project });
-    const people = options.effects ? await told(() => peopleOf(command)) : undefined;
+    const people = options.effects ? await withoutStack(() => peopleOf(command)) : undefined;
     await new Erasing({ command, options, connection, people, given }).run();
   } finally {
     await connection.close();
@@ -131,7 +131,7 @@ function unappliedText(streams: readonly UnappliedStream[]): string {
 }
 
 /** Reports errors that an operator can fix, without a stack trace. */
-async function told<T>(work: () => Promise<T>): Promise<T> {
+async function withoutStack<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
@@ -172,11 +172,11 @@ class Erasing {
     const names = await findStreams(manager, prefix);
     if (names.length === 0) throw new CommandError("erase: there are no streams yet");
     await this.#findIds(names);
-    this.#tellIds();
+    this.#reportIds();
     if (options.dryRun) {
       const all = await this.#eraseStreams(names, undefined);
-      this.#tell(all, "would be erased");
-      this.#tellNobody(all);
+      this.#report(all, "would be erased");
+      this.#reportNoMatch(all);
       return;
     }
     const { project } = options;
@@ -223,7 +223,7 @@ class Erasing {
     const { streams, hasWriter } = await this.#caughtUp(isAccepted ? 0 : catchUpMsMax);
     this.#unapplied = streams;
     if (streams.length > 0 && !isAccepted) this.#acceptBehind(streams, hasWriter);
-    const found = await told(() => people.idsOf(options.project, this.#ids));
+    const found = await withoutStack(() => people.idsOf(options.project, this.#ids));
     if (found.length > 0) this.#isKnown = true;
     this.#ids = [...new Set([...this.#ids, ...found])];
   }
@@ -248,7 +248,7 @@ class Erasing {
     };
     const untilMonotonicMs = performance.now() + waitMsMax;
     for (let hasSaid = false; ; hasSaid = true) {
-      const found = await told(() => findUnapplied(connection, which));
+      const found = await withoutStack(() => findUnapplied(connection, which));
       if (context.stop.aborted) throw new CommandError("erase: interrupted: run the command again");
       const isOver = performance.now() >= untilMonotonicMs;
       if (found.streams.length === 0 || !found.hasWriter || isOver) return found;
@@ -280,7 +280,7 @@ class Erasing {
     throw new CommandError(`erase: ${behind}. ${unknown}. ${done}. ${fix}. ${orElse}`);
   }
 
-  #tellIds(): void {
+  #reportIds(): void {
     const { command, options, given, people } = this.#of;
     const ids = this.#ids;
     say(command, `${options.project}: ${counted(ids.length, "id")}: ${listed(ids)}`);
@@ -311,11 +311,14 @@ class Erasing {
     const { connection, command, options, given } = this.#of;
     const { project, version, stepped } = options;
     // Looked up again under the lock: events and other erasures may have changed the streams since.
-    const told = this.#ids;
+    const previousIds = this.#ids;
     await this.#findIds(names);
     const ids = this.#ids;
-    if (ids.length > told.length)
-      say(command, `further ids of the person: ${listed(ids.filter((id) => !told.includes(id)))}`);
+    if (ids.length > previousIds.length)
+      say(
+        command,
+        `further ids of the person: ${listed(ids.filter((id) => !previousIds.includes(id)))}`,
+      );
     const alsoTheirs = ids.filter((id) => !given.includes(id));
     const last = this.#receipt;
     const receipt = startedReceipt({
@@ -341,10 +344,10 @@ class Erasing {
     receipt.endedAt = new Date().toISOString();
     writeReceipt(this.#file, receipt, false);
     await log.keepReceipt(receipt);
-    this.#tell(all, "erased");
+    this.#report(all, "erased");
     const before = receipt.before.flatMap(({ streams }) => streams);
-    if (before.length > 0) this.#tell(before, "found before the lock was lost");
-    this.#tellNobody([...all, ...before]);
+    if (before.length > 0) this.#report(before, "found before the lock was lost");
+    this.#reportNoMatch([...all, ...before]);
     for (const one of receipt.notReached) say(command, `not reached: ${one}`);
     say(command, `receipt: ${path.resolve(this.#file)}`);
   }
@@ -369,8 +372,8 @@ class Erasing {
       });
       all.push(eraser.counts);
       const sinceMonotonicMs = performance.now();
-      const tell = () => note(command, progressOf(eraser.counts, sinceMonotonicMs));
-      const progress = setInterval(tell, progressMs);
+      const report = () => note(command, progressOf(eraser.counts, sinceMonotonicMs));
+      const progress = setInterval(report, progressMs);
       try {
         await eraser.run();
       } catch (error) {
@@ -381,7 +384,7 @@ class Erasing {
         this.#receipt?.streams.push({ ...eraser.counts });
         if (this.#receipt !== undefined) writeReceipt(this.#file, this.#receipt, false);
       }
-      tell();
+      report();
       if (this.#receipt !== undefined) await log?.keepReceipt(this.#receipt);
     }
     return all;
@@ -395,11 +398,11 @@ class Erasing {
       return false;
     }
     const place = storePlace(command.config);
-    const erased = await told(() => people.erase(options.project, this.#ids));
+    const erased = await withoutStack(() => people.erase(options.project, this.#ids));
     const { ids: theirs, remains, ...counts } = erased;
     addErased(receipt, { database: shownPlace(place), ...counts });
     receipt.notReached = [
-      ...new Set([...receipt.notReached, ...remains, ...keptFiles(place)]), //
+      ...new Set([...receipt.notReached, ...remains, ...replacedDatabases(place)]), //
     ];
     const { persons, links } = counts;
     say(
@@ -435,7 +438,7 @@ class Erasing {
   }
 
   /** A second run and a typo in the id look the same: both succeed, and both are reported. */
-  #tellNobody(all: readonly StreamCounts[]): void {
+  #reportNoMatch(all: readonly StreamCounts[]): void {
     const { command, options, people, given } = this.#of;
     if (this.#isKnown || all.some(({ events }) => events > 0)) return;
     const what = people === undefined ? "no event" : "no person and no event";
@@ -443,7 +446,7 @@ class Erasing {
     say(command, `${what} of ${options.project} has ${ids}`);
   }
 
-  #tell(all: readonly StreamCounts[], what: string): void {
+  #report(all: readonly StreamCounts[], what: string): void {
     const { command } = this.#of;
     const sum = (name: "events" | "deleted" | "rewritten" | "scanned" | "doubtful") =>
       all.reduce((total, one) => total + one[name], 0);
@@ -461,7 +464,7 @@ class Erasing {
 }
 
 /** Databases that earlier rebuilds have replaced. */
-function keptFiles(place: StorePlace): string[] {
+function replacedDatabases(place: StorePlace): string[] {
   if (place.kind !== "sqlite") return [];
   const { dir, base } = path.parse(place.file);
   return readdirSync(dir)

@@ -14,7 +14,7 @@ export type Answer =
       /** The response names fewer events than it counts. */
       readonly namesSome: boolean;
     }
-  | { readonly kind: "again"; readonly afterMs: number | undefined; readonly why: string }
+  | { readonly kind: "retry"; readonly afterMs: number | undefined; readonly why: string }
   | { readonly kind: "tooLarge"; readonly why: string }
   | {
       readonly kind: "refused";
@@ -39,7 +39,7 @@ export function readAnswer({ status, retryAfter, text }: RawAnswer, events: numb
   const why = whyOf(status, code, said, text);
   if (itemErrorCodes.some((one) => one === code)) return allInError(said, code, events);
   if (status === 429 || status === 408 || status === 425 || status >= 500) {
-    return { kind: "again", afterMs: retryAfterMs(retryAfter, retryAfterMsMax), why };
+    return { kind: "retry", afterMs: retryAfterMs(retryAfter, retryAfterMsMax), why };
   }
   if (status === 413) return { kind: "tooLarge", why };
   return { kind: "refused", why, isNothingStored: status >= 400 };

@@ -257,8 +257,8 @@ export class BatchMaker {
     }
     this.#losses = [];
     const converted = format.convert(value, this.#conversion);
-    if ("leftOut" in converted) {
-      work.note(index, converted.leftOut, { detail: converted.detail, isStored: false });
+    if ("skipped" in converted) {
+      work.note(index, converted.skipped, { detail: converted.detail, isStored: false });
       return;
     }
     const { event, uuid, links = [], also } = converted;

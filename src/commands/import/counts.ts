@@ -15,7 +15,7 @@ export interface CountsText {
 }
 
 /** Skipped on purpose, as PostHog's own import and capture do. */
-const leftOutOnPurpose: ReadonlySet<string> = new Set(["session_start", "performance_event"]);
+const skippedOnPurpose: ReadonlySet<string> = new Set(["session_start", "performance_event"]);
 
 /** Warnings about a value that has no meaning, or that the record stores as sent. */
 const costsNothing: ReadonlySet<string> = new Set([
@@ -28,7 +28,7 @@ const costsNothing: ReadonlySet<string> = new Set([
  * that the event got a new uuid, loses nothing of the line.
  */
 export function isLoss({ code, isStored }: Pick<LineNote, "code" | "isStored">): boolean {
-  if (!isStored) return !leftOutOnPurpose.has(code);
+  if (!isStored) return !skippedOnPurpose.has(code);
   return !code.startsWith("missing_") && !costsNothing.has(code);
 }
 

@@ -54,13 +54,13 @@ interface Whole {
 
 const noBytes: Buffer = Buffer.alloc(0);
 /** Maximum number of lines listed per code; further ones are only counted. */
-const toldPerCode = 10;
+const listedPerCode = 10;
 
 export class FileImport {
   readonly #options: FileImportOptions;
   readonly #name: string;
   readonly #input = { bytesRead: 0 };
-  readonly #told = new Map<string, number>();
+  readonly #listed = new Map<string, number>();
   #bytesTotal: number | undefined = undefined;
   #check: EventCheck | undefined = undefined;
   #last: Batch | undefined = undefined;
@@ -71,7 +71,7 @@ export class FileImport {
    * Whether small bodies are padded. The body limit of a gateway may be smaller than a padded body.
    */
   #isPadded = true;
-  #hasSaidHalves = false;
+  #hasReportedSplit = false;
   #hasBegun = false;
   /** Lines of the current batch that are stored with a warning. */
   readonly #warnedLines = new Set<number>();
@@ -213,7 +213,7 @@ export class FileImport {
     // The rate covers what is sent, not the reading of lines that were done before.
     if (!this.#hasBegun) {
       await this.#options.stateFile?.mustBeWritable();
-      this.#options.progress.begin(this.#standing());
+      this.#options.progress.begin(this.#position());
     }
     this.#hasBegun = true;
     const isSent = this.#options.sender !== undefined && batch.lines.length > 0;
@@ -233,7 +233,7 @@ export class FileImport {
     batch.release();
     this.counts.links += batch.links;
     this.counts.warned += this.#warnedLines.size;
-    this.#options.progress.update(this.#standing());
+    this.#options.progress.update(this.#position());
   }
 
   /** Sends a part of the batch; in halves, if it is too large for one request. */
@@ -276,8 +276,8 @@ export class FileImport {
       this.#note({ line: batch.lines[from]!, code: "too_large", detail: why, isStored: false });
       return;
     }
-    if (!this.#hasSaidHalves) {
-      this.#hasSaidHalves = true;
+    if (!this.#hasReportedSplit) {
+      this.#hasReportedSplit = true;
       this.#options.progress.say(`splitting requests (see --batch-bytes): ${why}`);
     }
     const middle = (from + to) >>> 1;
@@ -291,12 +291,12 @@ export class FileImport {
     const named = namedNotes(answer, lines);
     const notes = namesSome ? completed(this.#checked({ body, lines }).notes, named) : named;
     for (const note of notes) this.#note(note);
-    const told = notes.filter(({ isStored, code }) => !isStored && code !== removed.code).length;
-    if (dropped > told) this.counts.note({ code: "not_named", isStored: false }, dropped - told);
+    const noted = notes.filter(({ isStored, code }) => !isStored && code !== removed.code).length;
+    if (dropped > noted) this.counts.note({ code: "not_named", isStored: false }, dropped - noted);
     const gone = lines.length - accepted - dropped;
-    const removedTold = notes.filter(({ code }) => code === removed.code).length;
-    if (gone > removedTold)
-      this.counts.note({ code: removed.code, isStored: false }, gone - removedTold);
+    const removedNoted = notes.filter(({ code }) => code === removed.code).length;
+    if (gone > removedNoted)
+      this.counts.note({ code: removed.code, isStored: false }, gone - removedNoted);
   }
 
   #checked(batch: Pick<Batch, "body" | "lines">): { accepted: number; notes: readonly LineNote[] } {
@@ -309,13 +309,13 @@ export class FileImport {
     this.counts.note(note);
     if (note.isStored) this.#warnedLines.add(note.line);
     else this.#warnedLines.delete(note.line);
-    const told = (this.#told.get(note.code) ?? 0) + 1;
-    this.#told.set(note.code, told);
+    const noted = (this.#listed.get(note.code) ?? 0) + 1;
+    this.#listed.set(note.code, noted);
     // A dry run lists every loss.
     const isListed = this.#options.sender === undefined && isLoss(note);
-    if (told > toldPerCode && !isListed) return;
+    if (noted > listedPerCode && !isListed) return;
     const fate = note.isStored ? "stored" : "not stored";
-    const more = told === toldPerCode && !isListed ? "; more of these are only counted" : "";
+    const more = noted === listedPerCode && !isListed ? "; more of these are only counted" : "";
     this.#options.progress.say(
       `${this.#name}:${note.line}: ${fate}: ${note.code}: ${note.detail}${more}`,
     );
@@ -329,7 +329,7 @@ export class FileImport {
     });
   }
 
-  #standing() {
+  #position() {
     return {
       name: this.#name,
       events: this.counts.stored,

@@ -11,7 +11,7 @@ interface ProgressOptions {
 }
 
 /** The current position; `bytesTotal` is undefined if it is unknown. */
-interface Standing {
+interface Position {
   readonly name: string;
   readonly events: number;
   readonly bytesRead: number;
@@ -44,20 +44,20 @@ export class Progress {
   }
 
   /** Begins a file. Lines and bytes that are already done do not count for the rate. */
-  begin(standing: Standing): void {
-    this.#samples = [this.#sample(standing)];
+  begin(position: Position): void {
+    this.#samples = [this.#sample(position)];
   }
 
   /** Call it after each batch; prints the progress when it is due. */
-  update(standing: Standing): void {
-    const sample = this.#sample(standing);
+  update(position: Position): void {
+    const sample = this.#sample(position);
     this.#samples.push(sample);
     while (this.#samples.length > 2 && sample.atMs - this.#samples[1]!.atMs > rateMs)
       this.#samples.shift();
     const everyMs = this.#isTerminal ? terminalEveryMs : linesEveryMs;
     if (sample.atMs - this.#toldMs < everyMs) return;
     this.#toldMs = sample.atMs;
-    const text = `import: ${this.#textOf(standing, sample)}`;
+    const text = `import: ${this.#textOf(position, sample)}`;
     this.#options.stderr.write(
       this.#isTerminal ? `${clearLine}${forTerminal(text)}` : `${forTerminal(text)}\n`,
     );
@@ -77,11 +77,11 @@ export class Progress {
     this.#hasLine = false;
   }
 
-  #sample({ events, bytesRead }: Standing): Sample {
+  #sample({ events, bytesRead }: Position): Sample {
     return { atMs: this.#options.monotonicMs(), events, bytesRead };
   }
 
-  #textOf({ name, events, bytesRead, bytesTotal }: Standing, now: Sample): string {
+  #textOf({ name, events, bytesRead, bytesTotal }: Position, now: Sample): string {
     const first = this.#samples[0]!;
     const seconds = Math.max(0.001, (now.atMs - first.atMs) / 1_000);
     const rate = (events - first.events) / seconds;

@@ -39,7 +39,7 @@ const answerMsMaxDefault = 600_000;
 /** The import was stopped before the request got a response. */
 export class Stopped extends Error {}
 
-type FinalAnswer = Exclude<Answer, { readonly kind: "again" }>;
+type FinalAnswer = Exclude<Answer, { readonly kind: "retry" }>;
 
 export class Sender {
   readonly #options: SenderOptions;
@@ -74,7 +74,7 @@ export class Sender {
     let pauseMs = pauseMsMin;
     for (let tries = 1; ; tries++) {
       const answer = await this.#try(sent, events, handedOver);
-      if (answer.kind !== "again") {
+      if (answer.kind !== "retry") {
         if (tries > 1) trouble(undefined);
         return answer;
       }
@@ -100,7 +100,7 @@ export class Sender {
       const options = { agent, headers, answerMsMax, silentMsMax, handedOver };
       return readAnswer(await postJson(this.#target, body, options), events);
     } catch (error) {
-      return { kind: "again", afterMs: undefined, why: (error as Error).message };
+      return { kind: "retry", afterMs: undefined, why: (error as Error).message };
     }
   }
 }

@@ -16,7 +16,7 @@ interface MemoryPoolOptions {
 }
 
 /** The pooled blocks of one size. */
-interface Shelf {
+interface SizeClass {
   readonly size: number;
   readonly blocks: Buffer[];
 }
@@ -24,12 +24,12 @@ interface Shelf {
 /**
  * Maximum number of sizes that the pool tracks; beyond it, sizes without pooled blocks are removed.
  */
-const shelvesMax = 16;
+const sizeClassesMax = 16;
 
 export class MemoryPool {
   readonly #options: MemoryPoolOptions;
   /** Ascending by size. */
-  #shelves: Shelf[] = [];
+  #classes: SizeClass[] = [];
   #keptBytes = 0;
   #timer: NodeJS.Timeout | undefined;
 
@@ -43,8 +43,8 @@ export class MemoryPool {
 
   /** Returns a block of at least `bytes`, with undefined content. */
   take(bytes: number): Buffer {
-    for (let place = 0; place < this.#shelves.length; place++) {
-      const { size, blocks } = this.#shelves[place]!;
+    for (let place = 0; place < this.#classes.length; place++) {
+      const { size, blocks } = this.#classes[place]!;
       if (size > this.#options.wasteFactor * bytes) break;
       if (size < bytes || blocks.length === 0) continue;
       this.#keptBytes -= size;
@@ -61,28 +61,28 @@ export class MemoryPool {
       discard(block);
       return;
     }
-    this.#shelfOf(block.length).blocks.push(block);
+    this.#classOf(block.length).blocks.push(block);
     this.#keptBytes += block.length;
     while (this.#keptBytes > keptBytesMax) this.#dropSmallest();
     if (this.#timer === undefined) this.#timer = setTimeout(() => this.#empty(), idleMs).unref();
     else this.#timer.refresh();
   }
 
-  #shelfOf(size: number): Shelf {
-    const known = this.#shelves.find((shelf) => shelf.size === size);
+  #classOf(size: number): SizeClass {
+    const known = this.#classes.find((one) => one.size === size);
     if (known !== undefined) return known;
-    if (this.#shelves.length >= shelvesMax)
-      this.#shelves = this.#shelves.filter(({ blocks }) => blocks.length > 0);
-    const larger = this.#shelves.findIndex((shelf) => shelf.size > size);
-    const shelf = { size, blocks: [] };
-    this.#shelves.splice(larger < 0 ? this.#shelves.length : larger, 0, shelf);
-    return shelf;
+    if (this.#classes.length >= sizeClassesMax)
+      this.#classes = this.#classes.filter(({ blocks }) => blocks.length > 0);
+    const larger = this.#classes.findIndex((one) => one.size > size);
+    const added: SizeClass = { size, blocks: [] };
+    this.#classes.splice(larger < 0 ? this.#classes.length : larger, 0, added);
+    return added;
   }
 
   #dropSmallest(): void {
-    const { size, blocks } = this.#shelves[0]!;
+    const { size, blocks } = this.#classes[0]!;
     const block = blocks.pop();
-    if (blocks.length === 0) this.#shelves.shift();
+    if (blocks.length === 0) this.#classes.shift();
     if (block === undefined) return;
     this.#keptBytes -= size;
     discard(block);
@@ -90,7 +90,7 @@ export class MemoryPool {
 
   #empty(): void {
     this.#timer = undefined;
-    while (this.#shelves.length > 0) this.#dropSmallest();
+    while (this.#classes.length > 0) this.#dropSmallest();
   }
 }
 

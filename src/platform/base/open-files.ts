@@ -5,14 +5,14 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
 /** File descriptors reserved for NATS, the admin port, files and libraries. */
-const descriptorsKept = 256;
+const descriptorsReserved = 256;
 
 /**
  * Returns how many connections fit into a limit of open files. If the limit is very low,
  * connections get half of it.
  */
 export function connectionsRoom(filesMax: number): number {
-  return Math.max(filesMax - descriptorsKept, Math.floor(filesMax / 2));
+  return Math.max(filesMax - descriptorsReserved, Math.floor(filesMax / 2));
 }
 
 /** The limit of open files: Infinity if there is none, undefined if it is unknown. */

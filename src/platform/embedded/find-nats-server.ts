@@ -38,13 +38,13 @@ export function findNatsServer({ named, path }: NatsServerSearch): NatsServerBin
     }
     return { file: named, version: version.join(".") };
   }
-  const passedOver: string[] = [];
+  const skipped: string[] = [];
   for (const file of [...onPath(path ?? ""), ...fetched()]) {
     const version = versionOf(file);
     if (version !== undefined && isNewEnough(version)) return { file, version: version.join(".") };
-    passedOver.push(`${file} (${version?.join(".") ?? "does not run"})`);
+    skipped.push(`${file} (${version?.join(".") ?? "does not run"})`);
   }
-  const seen = passedOver.length === 0 ? "" : `; skipped: ${passedOver.join(", ")}`;
+  const seen = skipped.length === 0 ? "" : `; skipped: ${skipped.join(", ")}`;
   throw new EmbeddedError(
     `embed nats-server: found no version 2.10 or newer${seen}. In a checkout run \`npm run setup\`; otherwise set PENSTOCK_NATS_SERVER to a nats-server binary, or use a running NATS: PENSTOCK_NATS_URL=nats://host:4222`,
   );

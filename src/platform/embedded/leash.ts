@@ -17,7 +17,7 @@ export interface LeashedServer {
    * Closes the pipe. The shell then sends SIGTERM, and SIGKILL after the grace period. The caller
    * awaits `ended`.
    */
-  letGo(): void;
+  release(): void;
 }
 
 const saidCharsMax = 4_096;
@@ -77,7 +77,7 @@ export function startOnLeash(command: readonly string[], graceSeconds: number): 
   return {
     pid: pidFrom(shell, ended),
     ended,
-    letGo: () => void shell.stdin?.destroy(),
+    release: () => void shell.stdin?.destroy(),
   };
 }
 

@@ -11,7 +11,6 @@ import { pauseUntilAborted, processPauses, restartLoop } from "../base/retry.ts"
 import { type Answers, type DataLock, EmbeddedError, lockDataDir } from "./data-lock.ts";
 import type { NatsServerBinary } from "./find-nats-server.ts";
 import { folderFault } from "./folder-fault.ts";
-import { accessOf, type EmbeddedAccess } from "./kept-access.ts";
 import { type LeashedServer, startOnLeash } from "./leash.ts";
 import {
   logFileOf,
@@ -29,6 +28,7 @@ import {
   type ProcessIdentity,
   untilGone,
 } from "./process-identity.ts";
+import { accessOf, type EmbeddedAccess } from "./server-access.ts";
 import { noRoomFault, roomIn, watchStore } from "./store-watch.ts";
 
 interface EmbeddedNatsOptions {
@@ -192,7 +192,7 @@ export class EmbeddedNats {
 
   /** Stops the server, and waits until it has exited, not only its shell. */
   async #end(): Promise<void> {
-    this.#server?.letGo();
+    this.#server?.release();
     await this.#server?.ended;
     if (this.#identity !== undefined) await untilGone(this.#identity, this.#options.host);
   }
@@ -235,7 +235,7 @@ export class EmbeddedNats {
     log.warn({ reason }, "embedded nats-server stores nothing: restarting it");
     this.#isRestarting = true;
     this.#healthUrl = undefined;
-    this.#server?.letGo();
+    this.#server?.release();
   }
 
   /** On a full disk nats-server cannot write the file with its ports. */

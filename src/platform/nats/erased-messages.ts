@@ -20,9 +20,9 @@ const forgetAtMin = 10_000;
  * Maximum number of entries held ahead. When a reader reaches the end of these, the bucket is read
  * again.
  */
-const keptMax = 500_000;
+const heldMax = 500_000;
 /** Marks a frame that replaces a message, and was not erased itself. */
-const stands = -1;
+const isReplacement = -1;
 
 /** A frame that replaces another. */
 export interface RewrittenFrame {
@@ -38,7 +38,7 @@ export interface RewrittenFrame {
 export class ErasedMessages {
   readonly #manager: JetStreamManager;
   readonly #of: MadeStream;
-  /** By sequence of a message: that of its replacement; 0 for none; or `stands`. */
+  /** By sequence of a message: that of its replacement; 0 for none; or `isReplacement`. */
   readonly #held = new Map<number, number>();
   /** Everything known about messages in [`#from`, `#until`) is held, and nothing else. */
   #from = 0;
@@ -74,7 +74,7 @@ export class ErasedMessages {
       for (let at = 0; at + 1 < messages.length; at += 2) {
         const [sequence, place] = [messages[at]!, messages[at + 1]!];
         this.#hold(sequence, place);
-        if (place > 0 && !this.#held.has(place)) this.#hold(place, stands);
+        if (place > 0 && !this.#held.has(place)) this.#hold(place, isReplacement);
       }
       this.#forget();
     }
@@ -95,8 +95,8 @@ export class ErasedMessages {
     if (this.#held.size < this.#forgetAt) return;
     for (const sequence of this.#held.keys())
       if (sequence < this.#from) this.#held.delete(sequence);
-    if (this.#held.size > keptMax) {
-      this.#until = Float64Array.from(this.#held.keys()).sort()[keptMax]!;
+    if (this.#held.size > heldMax) {
+      this.#until = Float64Array.from(this.#held.keys()).sort()[heldMax]!;
       for (const sequence of this.#held.keys())
         if (sequence >= this.#until) this.#held.delete(sequence);
     }
@@ -111,7 +111,7 @@ export class ErasedMessages {
   /** Returns the sequence of the replacement; 0: none; undefined: the message was not erased. */
   async placeOf(sequence: number): Promise<number | undefined> {
     const held = await this.#heldOf(sequence);
-    return held === stands ? undefined : held;
+    return held === isReplacement ? undefined : held;
   }
 
   /**
@@ -147,7 +147,8 @@ export class ErasedMessages {
   }
 
   #heldBetween(from: number, to: number): number[] {
-    const isErased = (sequence: number) => (this.#held.get(sequence) ?? stands) !== stands;
+    const isErased = (sequence: number) =>
+      (this.#held.get(sequence) ?? isReplacement) !== isReplacement;
     if (to - from < this.#held.size) {
       const all: number[] = [];
       for (let sequence = from; sequence <= to; sequence++)
@@ -182,7 +183,7 @@ export class ErasedMessages {
    */
   async isStray(sequence: number, original: number): Promise<boolean> {
     const held = await this.#heldOf(sequence);
-    if (held !== undefined) return held !== stands;
+    if (held !== undefined) return held !== isReplacement;
     // This instance continues in stream order, so a new one reads back that far.
     const all = this.#reaches(original) ? this : new ErasedMessages(this.#manager, this.#of);
     return (await all.placeOf(original)) !== undefined || (await this.isThere(original));

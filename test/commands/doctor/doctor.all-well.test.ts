@@ -50,8 +50,8 @@ describe("doctor finds no problem in a working installation", () => {
     expect(expectOne(json, "registry", "ok").found).toBe("1 project");
     expect(expectOne(json, "streams", "ok").found).toBe("2, as configured");
     expect(expectOne(json, "admin port", "ok").found).toContain("is ready");
-    expect(expectOne(json, "effects port", "ok").found).toContain(": applying, 0 messages behind");
-    expect(expectOne(json, "public port", "ok").found).toContain("a Penstock answers");
+    expect(expectOne(json, "effects port", "ok").found).toContain(": applying, lag 0 messages");
+    expect(expectOne(json, "public port", "ok").found).toContain("a Penstock already responds");
     for (const check of [
       "settings",
       "nats-server",

@@ -50,7 +50,7 @@ describe("doctor continues without NATS", () => {
     expect(performance.now() - sinceMs).toBeLessThan(endsWithinMs);
     expect(expectOne(runs[0]!, "nats", "fail").found).toContain("timeout");
     expect(expectOne(runs[1]!, "nats", "fail").found).toContain("no longer responds");
-    expect(expectOne(runs[2]!, "jetstream", "fail").found).toContain("does not answer: timeout");
+    expect(expectOne(runs[2]!, "jetstream", "fail").found).toContain("does not respond: timeout");
     for (const run of runs) {
       expect(run.exitCode).toBe(1);
       for (const check of machine) expect(run.of(check)).toHaveLength(1);

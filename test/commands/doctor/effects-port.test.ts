@@ -35,13 +35,13 @@ function behind(lastSequence: number | undefined, lagSeconds: number | undefined
 test("reports a working process with its state, its lag, its incidents and its rejections", async () => {
   expect(await found(behind(9, 1))).toMatchObject({
     ...{ check: "effects port", level: "ok" },
-    found: expect.stringContaining(": applying, 2 messages behind, 1 incident, 2 rejected"),
+    found: expect.stringContaining(": applying, lag 2 messages, 1 incident, 2 rejected"),
   });
 });
 
 test("warns of one that lags by a minute or does not know its lag", async () => {
   expect(await found(behind(9, 61))).toMatchObject({
-    ...{ level: "warn", found: expect.stringContaining("waited for 61 s") },
+    ...{ level: "warn", found: expect.stringContaining("the oldest is 61 s old") },
   });
   expect(await found(behind(undefined, undefined))).toMatchObject({
     ...{ level: "warn", found: expect.stringContaining("its lag is unknown") },

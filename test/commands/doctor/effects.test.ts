@@ -51,7 +51,7 @@ test("describes a database with its rejections and its streams", async () => {
   await store.close();
   const run = await doctorAt(server, { PENSTOCK_EFFECTS_URL: `sqlite:${file}` });
   expect(expectOne(run, "effects", "ok").found).toBe(`${file}: 1 person, 0 groups`);
-  expect(expectOne(run, "effects lag", "ok").found).toBe("all is applied");
+  expect(expectOne(run, "effects lag", "ok").found).toBe("everything is applied");
   expect(expectOne(run, "effects loss", "warn").found).toBe("1 incident with streams");
   expect(expectOne(run, "rejected", "warn").found).toBe("1 part of events could not be applied");
 });

@@ -57,7 +57,7 @@ test("doctor recognises a leaf's registry: a new leaf, a mirror that is filling,
   expect(expectOne(fresh, "registry", "ok").found).toContain("the gateway creates it");
 
   await hub.gather();
-  expect(expectOne(await look(), "hub", "ok").found).toBe("domain hub answers");
+  expect(expectOne(await look(), "hub", "ok").found).toBe("domain hub responds");
   await hub.withClient((connection) =>
     addProject(connection, { ...place, id: "shop", key: "phc_shop" }),
   );
@@ -85,7 +85,7 @@ test("doctor recognises a leaf's registry: a new leaf, a mirror that is filling,
 
   await atLeaf(removed);
   await until(isOpened);
-  expect(expectOne(await look(), "registry", "warn").fix).toContain("add one there");
+  expect(expectOne(await look(), "registry", "warn").fix).toContain("add projects at the hub");
 
   await atLeaf(removed);
   await atLeaf((connection) => addProject(connection, { ...place, id: "own", key: "phc_own" }));

@@ -37,7 +37,7 @@ describe("doctor checks the machine", () => {
     });
     expect(run.exitCode).toBe(1);
     expect(expectOne(run, "public port", "fail").found).toContain("a program that is not Penstock");
-    expect(expectOne(run, "admin port", "fail").found).toContain("does not answer");
+    expect(expectOne(run, "admin port", "fail").found).toContain("does not respond");
   });
 
   test("a free port, and an address of another host", async () => {
@@ -114,9 +114,9 @@ describe("doctor checks the machine", () => {
       PENSTOCK_NATS_KEY: soon.keyFile,
     });
     expect(run.of("certificates").map(({ level }) => level)).toEqual(["fail", "ok", "warn"]);
-    expect(run.of("certificates")[0]?.found).toMatch(/^PENSTOCK_TLS_CERT ended \d{4}/);
+    expect(run.of("certificates")[0]?.found).toMatch(/^PENSTOCK_TLS_CERT expired \d{4}/);
     expect(run.of("certificates")[2]?.found).toMatch(
-      /^PENSTOCK_NATS_CERT ends .*, in [45]\.\d days$/,
+      /^PENSTOCK_NATS_CERT expires .*, in [45]\.\d days$/,
     );
 
     const later = await authority.server({
@@ -154,13 +154,13 @@ describe("doctor checks the machine", () => {
     expectOne(await of(authority.ca, soon.cert, later.cert), "certificates", "ok");
     const one = expectOne(await of(old.cert, authority.ca), "certificates", "warn");
     expect(one.found).toMatch(
-      /^1 of the 2 authorities in PENSTOCK_NATS_CA ended: .*; the last ends \d{4}/,
+      /^1 of the 2 authorities in PENSTOCK_NATS_CA expired: .*; the last expires \d{4}/,
     );
     expect(expectOne(await of(old.cert, soon.cert), "certificates", "warn").found).toMatch(
       /in [45]\.\d days$/,
     );
     expect(expectOne(await of(old.cert, old.cert), "certificates", "fail").found).toMatch(
-      /^PENSTOCK_NATS_CA ended \d{4}/,
+      /^PENSTOCK_NATS_CA expired \d{4}/,
     );
     const early = expectOne(await of(old.cert, later.cert), "certificates", "fail");
     expect(early.found).toContain("is not valid before");
@@ -168,7 +168,7 @@ describe("doctor checks the machine", () => {
     writeFileSync(file, `${soon.cert}\n${old.cert}`);
     const chain = await alone({ PENSTOCK_TLS_CERT: file, PENSTOCK_TLS_KEY: soon.keyFile });
     expect(expectOne(chain, "certificates", "fail").found).toMatch(
-      /^PENSTOCK_TLS_CERT ended \d{4}/,
+      /^PENSTOCK_TLS_CERT expired \d{4}/,
     );
   });
 
@@ -183,7 +183,7 @@ describe("doctor checks the machine", () => {
       `-----BEGIN NATS USER JWT-----\nhead.${claims}.signature\n------END NATS USER JWT------\n`,
     );
     expect(expectOne(await alone(variables), "certificates", "fail").found).toMatch(
-      /^PENSTOCK_NATS_CREDS ended \d{4}/,
+      /^PENSTOCK_NATS_CREDS expired \d{4}/,
     );
     writeFileSync(file, "SUAM-not-to-be-seen");
     const run = await alone(variables);

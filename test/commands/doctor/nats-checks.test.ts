@@ -57,7 +57,7 @@ describe("doctor finds what NATS lacks", () => {
     const seen = await doctorAt(server, sizes, { monitor: monitorOf(server) });
     expect(seen.exitCode).toBe(1);
     const { found, fix } = expectOne(seen, "jetstream", "fail");
-    expect(found).toContain("of the server's 128.0 MiB are 128.0 MiB left");
+    expect(found).toContain("only 128.0 MiB of the server's 128.0 MiB are left");
     expect(expectOne(seen, "sync_interval", "warn").found).toMatch(/^10 s at /);
 
     // The size that it suggests does fit.
@@ -82,8 +82,8 @@ describe("doctor finds what NATS lacks", () => {
   });
 
   test.each([
-    ["max_file: 80MB", /of the account's 80\.0 MiB are 80\.0 MiB left/, "max_file"],
-    ["max_file: 1GB, max_streams: 3", /may have 3 streams and has 0: 4 more/, "max_streams"],
+    ["max_file: 80MB", /only 80\.0 MiB of the account's 80\.0 MiB are left/, "max_file"],
+    ["max_file: 1GB, max_streams: 3", /has 0 of at most 3 streams: 4 more/, "max_streams"],
     [
       "max_file: 1GB, disk_max_stream_bytes: 10MB",
       /exceeds the account's limit of 10\.0 MiB per stream/,
@@ -133,10 +133,10 @@ describe("doctor finds what NATS lacks", () => {
   });
 
   test.each([
-    ["2.10.27", "fail", ["sequence 0", "disk is lost", "Jepsen", "full stream"]],
-    ["2.11.17", "fail", ["disk is lost", "Jepsen", "full stream"]],
-    ["2.12.15", "warn", ["Jepsen", "full stream"]],
-    ["2.14.6", "warn", ["full stream", "sync_interval"]],
+    ["2.10.27", "fail", ["sequence 0", "disk is lost", "Jepsen", "stream is full"]],
+    ["2.11.17", "fail", ["disk is lost", "Jepsen", "stream is full"]],
+    ["2.12.15", "warn", ["Jepsen", "stream is full"]],
+    ["2.14.6", "warn", ["stream is full", "sync_interval"]],
     ["2.14.7", "ok", []],
     ["2.15.1", "ok", []],
   ] as const)("nats-server %s in a cluster", (version, level, words) => {
@@ -182,6 +182,6 @@ describe("doctor finds what NATS lacks", () => {
     const elsewhere = `${monitorOf(server)}/elsewhere`;
     const run = await doctorAt(server, {}, { monitor: `http://127.0.0.1:1,${elsewhere}` });
     expect(run.of("sync_interval").map(({ level }) => level)).toEqual(["warn", "warn"]);
-    expect(run.of("sync_interval")[1]?.found).toContain("answers 404");
+    expect(run.of("sync_interval")[1]?.found).toContain("responds with 404");
   });
 });

@@ -78,7 +78,9 @@ describe("doctor finds problems of the streams", () => {
 
   test("one missing stream of two", async () => {
     await withJetStream(server, (jsm) => jsm.streams.delete(live));
-    expect(expectOne(await doctorAt(server), "streams", "warn").found).toContain(`without ${live}`);
+    expect(expectOne(await doctorAt(server), "streams", "warn").found).toContain(
+      `missing: ${live}`,
+    );
   });
 
   test.each([
@@ -117,16 +119,16 @@ describe("doctor finds problems of the streams", () => {
     const [clash, damaged, nobodys] = run.of("registry");
     expect(clash).toMatchObject({
       level: "fail",
-      found: expect.stringContaining("first and second claim one key"),
+      found: expect.stringContaining("first and second have the same key"),
     });
     expect(clash?.fix).toContain("project rotate second");
     expect(damaged).toMatchObject({
       level: "warn",
-      found: expect.stringMatching(/answered 503.*: third \(it is not JSON\)$/),
+      found: expect.stringMatching(/gets a 503.*: third \(it is not JSON\)$/),
     });
     expect(nobodys).toMatchObject({
       level: "warn",
-      found: expect.stringMatching(/answered 401: my\.third \(its name is not a project id\)$/),
+      found: expect.stringMatching(/get a 401: my\.third \(its name is not a project id\)$/),
     });
     expect(run.out).not.toContain("phc_only_they_know");
   });

@@ -15,9 +15,9 @@ async function upstreamThatSays(status: number): Promise<string> {
 }
 
 test.each([
-  [200, "ok", /answers$/],
-  [404, "ok", /answers \(404 for \/static\/array.js\)/],
-  [502, "warn", /answers 502: .*events are stored/],
+  [200, "ok", /responds$/],
+  [404, "ok", /responds \(404 for \/static\/array.js\)/],
+  [502, "warn", /responds with 502: .*events are stored/],
 ] as const)("reports an upstream that answers %d: %s", async (status, level, found) => {
   const url = await upstreamThatSays(status);
   const [finding] = await checkUpstream({ url, timeoutMs: 5_000 });
@@ -28,6 +28,6 @@ test.each([
 test("warns of an unreachable upstream, and reports nothing without one", async () => {
   const [finding] = await checkUpstream({ url: "http://127.0.0.1:1", timeoutMs: 5_000 });
   expect(finding).toMatchObject({ level: "warn" });
-  expect(finding?.found).toMatch(/127\.0\.0\.1:1 does not answer \(.+\): flags/);
+  expect(finding?.found).toMatch(/127\.0\.0\.1:1 does not respond \(.+\): flags/);
   expect(await checkUpstream({ url: undefined, timeoutMs: 1 })).toEqual([]);
 });

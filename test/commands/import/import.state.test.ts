@@ -36,7 +36,7 @@ describe("a state of another address or key", () => {
     expect(refused.error?.message).toContain(
       `according to ${file}.penstock-import, it used another key, and 5 lines are done there`,
     );
-    expect(refused.error?.message).toContain("go on with --same-project");
+    expect(refused.error?.message).toContain("use --same-project");
     expect(taken).toEqual(upTo(5));
     await runImport(["--url", url, "--key", "new", "--same-project", file]);
     expect(taken).toEqual(upTo(8));
@@ -57,7 +57,7 @@ describe("a state of another address or key", () => {
       file,
     ]);
     expect(error?.message).toContain(
-      `it went to http://127.0.0.1:${one.port}/, and with another key`,
+      `it was sent to http://127.0.0.1:${one.port}/, with another key`,
     );
     expect(other.taken).toEqual([]);
   });
@@ -69,7 +69,7 @@ describe("a state of another address or key", () => {
     await runImport(["--url", url("one:secret", one.port), "--key", "k", file]);
     writeFileSync(file, linesOf(8));
     const { error } = await runImport(["--url", url("one:secret", other.port), "--key", "k", file]);
-    expect(error?.message).toContain(`it went to http://127.0.0.1:${one.port}/`);
+    expect(error?.message).toContain(`it was sent to http://127.0.0.1:${one.port}/`);
     expect(readFileSync(`${file}.penstock-import`, "utf8")).not.toContain("secret");
     await runImport(["--url", url("two:new", one.port), "--key", "k", file]);
     expect(one.taken).toEqual(upTo(8));

@@ -249,7 +249,7 @@ describe("errors before or during an import", () => {
     await runImport([...to(project), file]);
     writeFileSync(file, linesOf(9, { event: "other" }));
     const { error } = await runImport([...to(project), file]);
-    expect(error?.message).toContain("it is not the file of which 5 lines are done");
+    expect(error?.message).toContain("this is not the file of which 5 lines are done");
     expect((await stored(project)).length).toBe(5);
   });
 

@@ -111,7 +111,7 @@ describe("an unusable folder is reported", () => {
     () => {
       const up = run(penstock("up", "--data-dir", "/proc/penstock/data"));
       expect(up.stderr).toContain(
-        "start on /proc/penstock/data: the folder cannot be written (ENOENT)",
+        "start on /proc/penstock/data: the folder is not writable (ENOENT)",
       );
       expect(up.status).toBe(1);
     },

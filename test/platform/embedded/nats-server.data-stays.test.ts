@@ -133,7 +133,7 @@ describe("data is retained between runs", () => {
     expect(again).toMatchObject({ duplicate: true, seq: 500 });
     await reader.close();
     await newer.close();
-    const isOlder = /last written by nats-server .* is older/;
+    const isOlder = /last written by nats-server .*; the older /;
     await expect(start(oldestNatsServer())).rejects.toThrow(isOlder);
     for (const garbage of ["", "\0\u{fffd}", 'authorization { token: "\\x" }\n']) {
       writeFileSync(natsConfigFile(dataDir), garbage);

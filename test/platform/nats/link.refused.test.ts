@@ -118,7 +118,7 @@ describe("a refusal at the start is an error with the server and the setting", (
     const [server] = await clusterWith("");
     const { link } = tryToConnect({ natsUrl: `nats://127.0.0.1:${routePort(server)}` });
     await expect(link).rejects.toMatchObject({
-      reason: expect.stringContaining("not for clients"),
+      reason: expect.stringContaining("not a client port"),
       fix: expect.stringContaining("PENSTOCK_NATS_URL"),
     });
   });
@@ -168,7 +168,7 @@ describe("it waits for a server that is not ready", () => {
     const server = await serverWith("max_connections: 1");
     const holder = await connect({ servers: server.url });
     const { link, log } = tryToConnect({ natsUrl: server.url });
-    await expect.poll(() => log.join(), slow).toMatch(/waiting for NATS.*no room for more/);
+    await expect.poll(() => log.join(), slow).toMatch(/waiting for NATS.*connection limit/);
     await holder.close();
     expect((await link).connected).toBe(true);
   });

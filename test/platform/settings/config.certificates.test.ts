@@ -81,7 +81,7 @@ describe("certificate files are checked before the start", () => {
     expect(withKey(lockedFile)).toEqual([expect.stringContaining("without a passphrase")]);
     expect(withKey(cutFile)).toEqual([`PENSTOCK_NATS_KEY: ${cutFile} contains an invalid key`]);
     expect(withKey(other.keyFile)).toEqual([
-      "PENSTOCK_NATS_KEY: is not the key of the certificate in PENSTOCK_NATS_CERT",
+      "PENSTOCK_NATS_KEY: is not the private key of the certificate in PENSTOCK_NATS_CERT",
     ]);
   });
 

@@ -69,7 +69,7 @@ describe("public port settings are checked", () => {
     [
       "the key of another",
       { cert: own.certFile, key: other.keyFile },
-      /^PENSTOCK_TLS_KEY: is not the key/,
+      /^PENSTOCK_TLS_KEY: is not the private key/,
     ],
     [
       "no such file",

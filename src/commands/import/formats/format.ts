@@ -33,7 +33,7 @@ export type Converted =
       readonly also?: SentEvent | undefined;
     }
   /** The line is not an event that should be stored. */
-  | { readonly leftOut: string; readonly detail: string };
+  | { readonly skipped: string; readonly detail: string };
 
 export interface Link {
   readonly event: SentEvent;

@@ -241,7 +241,7 @@ function merged({ sent, timestamp, source }: Merge, conversion: Conversion): Con
   const [first, ...more] = ids.filter((id) => id !== main);
   if (first === undefined) {
     const detail = "$distinct_ids must have at least two ids: nothing to merge";
-    return { leftOut: "merge_without_ids", detail };
+    return { skipped: "merge_without_ids", detail };
   }
   const eventOf = (id: unknown, properties: JsonObject) => ({
     ...{ event: "$merge_dangerously", distinct_id: id, timestamp },

@@ -30,7 +30,7 @@ export const segment: Format = {
     const converted = eventOf(line, conversion);
     if (converted === undefined) {
       const type = JSON.stringify(line["type"]) ?? "none";
-      return { leftOut: "unknown_call", detail: `unknown type of call: ${type}` };
+      return { skipped: "unknown_call", detail: `unknown type of call: ${type}` };
     }
     // Segment deduplicates by messageId, so two lines with one messageId are one event.
     const messageId = eventIdOf(line["messageId"]);

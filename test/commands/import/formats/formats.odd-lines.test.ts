@@ -121,10 +121,10 @@ describe("a line that is not an object", () => {
     ["an event", JSON.stringify(JSON.parse(event), undefined, 2).split("\n")],
     ["an answer", ["{", '"results": [', `${event},`, event, "]", "}"]],
   ])("rejects %s over several lines as a whole", (_, lines) => {
-    expect(detectFormat(lines)).toMatch(/no whole JSON objects/);
+    expect(detectFormat(lines)).toMatch(/not whole JSON objects/);
   });
 
   test.each([[["42", "null"]], [["event,distinct_id", "7"]]])("rejects %j", (lines) => {
-    expect(detectFormat(lines)).toMatch(/no JSON objects/);
+    expect(detectFormat(lines)).toMatch(/not JSON objects/);
   });
 });

@@ -314,8 +314,8 @@ test("skips and reports a session event of Amplitude", async () => {
 describe("a file of unknown format is reported with a fix", () => {
   test.each([
     ['[{"event":"a"},', /jq -c '\.\[\]'/],
-    ['{"results": [', /one a line: jq/],
-    ["event,distinct_id", /no JSON objects/],
+    ['{"results": [', /one per line: convert it with jq/],
+    ["event,distinct_id", /not JSON objects/],
     ['{"a":1,"b":2}', /\(they have a, b\).*--format/],
   ])("%s", (line, said) => {
     expect(detectFormat([line])).toMatch(said);

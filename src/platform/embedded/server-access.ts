@@ -43,29 +43,29 @@ export async function accessOf({
   version,
   log,
 }: WantedAccess): Promise<EmbeddedAccess> {
-  const kept = readNatsConfig(dataDir);
-  refuseOlder(dataDir, { wrote: wroteStore(dataDir, kept, version), opens: version });
-  if (kept?.isDamaged === true) {
+  const last = readNatsConfig(dataDir);
+  refuseOlder(dataDir, { wrote: wroteStore(dataDir, last, version), opens: version });
+  if (last?.isDamaged === true) {
     const lost = [
-      ...(kept.port === undefined ? ["port"] : []),
-      ...(kept.token === undefined ? ["token"] : []),
+      ...(last.port === undefined ? ["port"] : []),
+      ...(last.token === undefined ? ["token"] : []),
     ];
     log.warn(
       { file: natsConfigFile(dataDir), lost },
       "the last configuration of the embedded nats-server is damaged: the unreadable values (`lost`) are replaced, unless PENSTOCK_NATS_PORT and PENSTOCK_NATS_TOKEN are set",
     );
   }
-  const found = { token: token ?? kept?.token ?? randomBytes(24).toString("base64url") };
+  const found = { token: token ?? last?.token ?? randomBytes(24).toString("base64url") };
   if (port !== undefined) {
     if (await isFree(port)) return { ...found, port };
     throw new EmbeddedError(
       `start nats-server: port ${port} is taken: set PENSTOCK_NATS_PORT (--nats-port) to another port, or stop the process that uses it: ss -ltnp sport = :${port}`,
     );
   }
-  if (kept?.port !== undefined) {
-    if (await isFree(kept.port)) return { ...found, port: kept.port };
+  if (last?.port !== undefined) {
+    if (await isFree(last.port)) return { ...found, port: last.port };
     log.warn(
-      { port: kept.port },
+      { port: last.port },
       "the port of the embedded nats-server is taken by another process: using a new port",
     );
   }
@@ -78,13 +78,13 @@ export async function accessOf({
  */
 function wroteStore(
   dataDir: string,
-  kept: WrittenNatsConfig | undefined,
+  last: WrittenNatsConfig | undefined,
   opens: string,
 ): string | undefined {
   const noted = readStoreVersion(dataDir);
   if (noted !== "damaged" && noted !== undefined) return noted;
-  if (kept?.version !== undefined) return kept.version;
-  if ((noted === undefined && kept?.isDamaged !== true) || !hasStore(dataDir)) return undefined;
+  if (last?.version !== undefined) return last.version;
+  if ((noted === undefined && last?.isDamaged !== true) || !hasStore(dataDir)) return undefined;
   const file = storeVersionFile(dataDir);
   throw new EmbeddedError(
     `start on ${dataDir}: the nats-server version that wrote the store is unknown, because ${noted === undefined ? natsConfigFile(dataDir) : file} is damaged; an older version might not read all of the store. If ${opens} is not older, record it: echo ${opens} > ${file}`,
