@@ -120,7 +120,7 @@ function addDoctor(program: Command, context: CommandContext): void {
       "--monitor <url[,url]>",
       "monitoring endpoints of nats-server, such as http://nats-1:8222",
     )
-    .option("--json", "as JSON", false)
+    .option("--json", "print JSON", false)
     .option("--strict", "exit with code 1 on warnings too", false)
     .action(
       async (options: { monitor?: string; json: boolean; strict: boolean }, command: Command) => {
@@ -143,11 +143,13 @@ function addProjects(program: Command, context: CommandContext): void {
       await add(of(command), { id, name: options.name, key: options.key });
     });
   withNats(project.command("list").description("list all projects"))
-    .option("--json", "as JSON", false)
+    .option("--json", "print JSON", false)
     .action(async (options: { json: boolean }, command: Command) => {
       await list(of(command), options.json);
     });
-  withNats(project.command("rotate <id>").description("replace the keys of a project by a new one"))
+  withNats(
+    project.command("rotate <id>").description("replace the keys of a project with a new one"),
+  )
     .option("--keep-old", "keep the old keys valid", false)
     .action(async (id: string, options: { keepOld: boolean }, command: Command) => {
       await rotate(of(command), id, options.keepOld);
@@ -207,9 +209,9 @@ function addQuotaAndUsage(project: Command, context: CommandContext): void {
   withNats(
     project
       .command("usage [id]")
-      .description("show the events that projects sent and the gateways rejected"),
+      .description("show how many events projects sent, and how many were rejected"),
   )
-    .option("--json", "as JSON", false)
+    .option("--json", "print JSON", false)
     .action(async (id: string | undefined, options: { json: boolean }, command: Command) => {
       await usage(projectCommand(command, context), id, options.json);
     });
@@ -278,7 +280,7 @@ function addReading(program: Command, context: CommandContext): void {
     .option("--from <time>", "only events received at or after this day or time (UTC)")
     .option(
       "--to <time>",
-      "only events received before this day or time; now: before the start of the export",
+      "only events received before this day or time (UTC), or now: the start of the export",
     )
     .option(
       "--out <file>",

@@ -208,7 +208,7 @@ function withMissing(command: Command): Command {
 }
 
 function withJson(command: Command): Command {
-  return command.option("--json", "as JSON", false);
+  return command.option("--json", "print JSON", false);
 }
 
 /** Reports an invalid value of an option as wrong usage. */

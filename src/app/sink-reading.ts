@@ -27,12 +27,12 @@ export function withReading(command: Command, own: readonly SettingName[]): Comm
     .option(
       "--projects <ids>",
       "only events of these projects, a comma-separated list; they must exist",
-      (ids: string) => listOf(ids, isProjectId),
+      (ids: string) => listOf(ids, "project id", isProjectId),
     )
     .option(
       "--lanes <lanes>",
       `only events of these lanes, a comma-separated list of ${lanes.join(",")}`,
-      (names: string) => listOf(names, (name) => lanes.some((lane) => lane === name)),
+      (names: string) => listOf(names, "lane", (name) => lanes.some((lane) => lane === name)),
     )
     .option(
       "--accept-expired",
@@ -46,9 +46,9 @@ export function readingOf({ projects, lanes: wanted, acceptExpired }: ReadingOpt
   return { projects, named, lanes: wanted, acceptExpired };
 }
 
-function listOf(text: string, isOne: (item: string) => boolean): string[] {
+function listOf(text: string, kind: string, isOne: (item: string) => boolean): string[] {
   const items = text.split(",");
   const other = items.find((item) => !isOne(item));
-  if (other !== undefined) throw new InvalidArgumentError(`unknown lane "${other}"`);
+  if (other !== undefined) throw new InvalidArgumentError(`invalid ${kind} "${other}"`);
   return items;
 }

@@ -1,12 +1,12 @@
-// Makes text fit for a terminal. Control characters move cursors and change colours, and others
-// turn the order of letters around: they are written as JSON escapes. So JSON stays the same JSON,
-// and nothing that a client sent acts on the reader's terminal.
+// Makes text safe for a terminal. Control characters that move the cursor or change colours, and
+// characters that change the text direction, are written as JSON escapes. So JSON stays equal, and
+// nothing that a client sent affects the operator's terminal.
 
 import { greatestOf } from "../platform/base/extremes.ts";
 
 /**
- * The characters that act on a terminal: C0 but tab and line feed, DEL, C1, line and paragraph
- * separators, and everything that embeds, overrides or isolates a direction.
+ * The characters with an effect on a terminal: C0 except tab and line feed, DEL, C1, line and
+ * paragraph separators, and everything that embeds, overrides or isolates a text direction.
  */
 const acting =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
@@ -19,7 +19,7 @@ export function forTerminal(text: string): string {
   );
 }
 
-/** Turns rows into aligned lines for a person. Every row has as many cells as the first. */
+/** Formats rows as aligned columns. Every row has as many cells as the first. */
 export function table(rows: readonly (readonly string[])[]): string[] {
   const widths = rows[0]!.map((_, column) => greatestOf(rows.map((row) => row[column]!.length)));
   return rows.map((row) =>
@@ -30,7 +30,7 @@ export function table(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** `one` is the word for one of them. */
+/** `one` is the singular noun. */
 export function counted(count: number, one: string): string {
   return `${count} ${one}${count === 1 ? "" : "s"}`;
 }

@@ -21,7 +21,7 @@ describe.each([
         'authorization { users: [ { user: ada, password: x, permissions: { publish: { deny: "$JS.>" } } } ] }',
     },
     user: "ada:x@",
-    line: "Fix: give the user that PENSTOCK_NATS_URL names this permission in nats-server",
+    line: "Fix: give the user in PENSTOCK_NATS_URL this permission in nats-server",
   },
 ])("$what", ({ options, user, line }) => {
   test("ends each command with one line and exit code 1", async () => {

@@ -11,14 +11,14 @@ const project = (...args: string[]) => projectCommand(server.url, args);
 test("prints the burst of a quota below the minimum burst, and of no other", async () => {
   await project("add", "q1");
   const low = await project("limit", "q1", "--events-per-second", "1");
-  expect(low).toContain("1 events/s, burst 10 s; a burst is 100 events at least");
+  expect(low).toContain("1 events/s, burst 10 s; a burst is at least 100 events");
   const lowBytes = ["--bytes-per-second", "1000", "--events-per-second", "1"];
   expect(await project("limit", "q1", ...lowBytes)).toContain(
-    "; a burst is 100 events and 65536 bytes at least",
+    "; a burst is at least 100 events and 65536 bytes",
   );
   const enough = await project("limit", "q1", "--events-per-second", "10");
   expect(enough).toContain(
-    "10 events/s, 1000 bytes/s, burst 10 s; a burst is 65536 bytes at least\n",
+    "10 events/s, 1000 bytes/s, burst 10 s; a burst is at least 65536 bytes\n",
   );
   expect(await project("limit", "q1", "--none")).toBe("project q1 has no quota\n");
 });
@@ -34,7 +34,7 @@ test("sets a stream share with or without rates, as a number from 1 to 100", asy
       "must be a number from 1 to 100",
     );
   for (const wrong of [["--none", "--stream-share", "5"], ["--none", "--burst", "5"], []])
-    await expect(project("limit", "q2", ...wrong)).rejects.toThrow("limit project: name");
+    await expect(project("limit", "q2", ...wrong)).rejects.toThrow("limit project: give");
 });
 
 test("leaves limits unchanged that are not given, and removes all with --none", async () => {

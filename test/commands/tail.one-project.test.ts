@@ -138,9 +138,9 @@ describe("tail selects events", () => {
         expect.stringMatching(/gamma.*last/),
       ]);
       expect(
-        said.err.match(/message \d+ of PENSTOCK_LIVE_0: 4 of its lines are no events/g),
+        said.err.match(/message \d+ of PENSTOCK_LIVE_0: 4 of its lines are not events/g),
       ).toHaveLength(1);
-      expect(said.err).not.toContain("trying again");
+      expect(said.err).not.toContain("retrying");
     }
   });
 });

@@ -72,8 +72,8 @@ test.each([
   [["--to", "mysql://me:hunter2@db/x"], /must have the form postgres:/],
   [["mysql://me:hunter2@db/x"], /must have the form postgres:/],
   [["postgres://db/x", "--to", "postgres://me:hunter2@db/y"], /give the target once/],
-  [["--to", "postgres://db/x", "--projects", "a,,b"], /"" is none/],
-  [["--to", "postgres://db/x", "--lanes", "dead"], /"dead" is none/],
+  [["--to", "postgres://db/x", "--projects", "a,,b"], /invalid project id ""/],
+  [["--to", "postgres://db/x", "--lanes", "dead"], /invalid lane "dead"/],
   [["--to", "postgres://db/x", "--schema", 'x"; DROP'], /must match/],
 ])("reports invalid arguments: %j", async (args, said) => {
   const sink = penstock("sink", "postgres", ...args);

@@ -108,7 +108,7 @@ test("prints rejected events", async () => {
 });
 
 test.each([
-  [[], /say where to send/],
+  [[], /no target: use/],
   [["ftp://example.com"], /as https:/],
   [["https://me:hunter2@example.com"], /without user/],
   [["https://example.com", "--key", "shop"], /must be <project id>=/],

@@ -73,7 +73,7 @@ export function writeNatsConfig({
   const text = `${firstWords} For nats-server ${version}.
 server_name: "penstock-embedded"
 listen: "127.0.0.1:${port}"
-# Penstock alone asks it for /healthz: nobody else knows the path.
+# Only Penstock uses this port, for /healthz: the path is secret.
 http: "127.0.0.1:-1"
 http_base_path: "${monitoringPath(token)}"
 authorization { token: ${JSON.stringify(token)} }
@@ -84,7 +84,7 @@ logfile_size_limit: ${logBytesMax}
 logfile_max_num: 2
 jetstream {
   store_dir: ${JSON.stringify(join(dataDir, "jetstream"))}
-  # A 200 means stored: the disk has it before the acknowledgement leaves.
+  # A 200 means stored: the disk has the message before the acknowledgement is sent.
   sync_interval: always
   max_memory_store: ${memoryBytesMax}
   max_file_store: ${storeBytesMax}

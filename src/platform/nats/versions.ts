@@ -108,11 +108,11 @@ export function logVersionFaults(
   replicas: number,
   log: Pick<Log, "warn">,
 ): void {
-  const told = new Set<string>();
+  const logged = new Set<string>();
   const tell = (): void => {
     const { version = "", cluster } = link.connection.info ?? {};
-    if (version === "" || told.has(version)) return;
-    told.add(version);
+    if (version === "" || logged.has(version)) return;
+    logged.add(version);
     const isClustered = replicas > 1 || cluster !== undefined;
     const said = rowsOf(version, isClustered).filter(
       ({ isQuietOnOneNode }) => isClustered || !isQuietOnOneNode,

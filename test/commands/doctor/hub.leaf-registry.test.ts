@@ -98,6 +98,6 @@ test("doctor recognises a leaf's registry: a new leaf, a mirror that is filling,
   await hub.server.kill();
   const away = await look();
   expect(expectOne(away, "hub", "warn").found).toMatch(
-    /^domain hub does not answer, and a gateway here waits for it: /,
+    /^domain hub does not respond, and a gateway here waits for it: /,
   );
 });

@@ -31,7 +31,7 @@ test.each(["rebuild", "verify"])(
     expect(await ended(child)).toBe(1);
     expect(child.said.err).toMatch(/writer-lock.*remove/);
     expect(readdirSync(elsewhere)).toEqual([]);
-    if (isRoot) expect(child.said.err).toContain("this is done as user 65534");
+    if (isRoot) expect(child.said.err).toContain("running as user 65534");
     rmSync(lock);
     const again = penstock("effects", command, ...at);
     // It stops because NATS does not answer, and leaves the owner's files.

@@ -93,7 +93,7 @@ test("replaces the tables in a rebuild and retains the old ones, and leaves them
   bindTo.mockImplementationOnce(async () => {
     await asked(url, "UPDATE penstock_effects.writer SET last_commit = -1");
   });
-  await expect(run(url, "effects", "rebuild", ...at)).rejects.toThrow("was changed during");
+  await expect(run(url, "effects", "rebuild", ...at)).rejects.toThrow("changed during");
 
   await asked(url, "DELETE FROM penstock_effects.members");
   for (const kept of ["penstock_effects_before_rebuild", "penstock_effects_before_rebuild_2"])

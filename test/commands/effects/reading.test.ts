@@ -110,7 +110,7 @@ describe("a person", () => {
 test("a group is shown, and the existing types if it is missing", async () => {
   const { type } = groupRow("acme");
   expect((await run("group", project, type, "acme")).out).toContain('"seats":1.50\n');
-  await expect(run("group", project, "team", "acme")).rejects.toThrow(`there are ${type}`);
+  await expect(run("group", project, "team", "acme")).rejects.toThrow(`its types are ${type}`);
   await expect(run("group", project, type, "initech")).rejects.toThrow("with the key");
 });
 
@@ -121,7 +121,7 @@ describe("usage", () => {
     const { out, err } = await run("usage", project, ...days);
     expect(out).toMatch(/^2026-01-05 +5 +5 +0 +0 +0 +0 +0 +0 +7 +~2$/m);
     expect(out).toContain("billable: 5 events; historical, not billed: 7\n");
-    expect(err).toContain("this is what bills");
+    expect(err).toContain("use this for billing");
     expect(JSON.parse((await run("usage", project, ...days, "--json")).out)).toMatchObject({
       billable: 5,
       historical: 7,
@@ -162,7 +162,7 @@ describe("usage", () => {
 
 test("spikes are listed with their end, or as ongoing", async () => {
   expect((await run("spikes", project)).out).toMatch(
-    /^2026-11-22 12:00:00 UTC +still on +the project +900 +500 +11 +1200$/m,
+    /^2026-11-22 12:00:00 UTC +ongoing +the project +900 +500 +11 +1200$/m,
   );
   expect(JSON.parse((await run("spikes", project, "--json")).out).results).toMatchObject([
     { subject: "project", ended_at: null },
@@ -211,10 +211,10 @@ describe("a misspelt project", () => {
   test("is reported with the nearest names first, and at most ten", () => {
     const known = ["zebra", "shop", ...Array.from({ length: 12 }, (_, n) => `app-${n}`)];
     expect(unknownText("no", "Shpo", known)).toMatch(
-      /did you mean shop\? there are shop, .* and 4 more$/,
+      /did you mean shop\? the projects are shop, .* and 4 more$/,
     );
-    expect(unknownText("no", "elsewhere", ["shop"])).toBe("no; there is shop");
-    expect(unknownText("no", "shop", [])).toBe("no; nor any other");
+    expect(unknownText("no", "elsewhere", ["shop"])).toBe("no; the only project is shop");
+    expect(unknownText("no", "shop", [])).toBe("no; there are no projects");
   });
 });
 

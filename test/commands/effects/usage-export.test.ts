@@ -115,7 +115,7 @@ test("accepts a registered project that has sent nothing, and rejects an unknown
   expect(days).toEqual([]);
   expect(err).toContain("quiet has no usage of these days");
   await expect(exported(file, url, "quite")).rejects.toThrow(
-    `did you mean quiet? there are quiet, ${project}`,
+    `did you mean quiet? the projects are quiet, ${project}`,
   );
 });
 
@@ -127,5 +127,7 @@ test("reports a writer that lags, with its lag", async () => {
   await store.open();
   vi.setSystemTime(Date.now() + 3_600_000);
   const { err } = await exported(file, url);
-  expect(err).toMatch(/PENSTOCK_LIVE_0:1; not applied yet: 2 messages, the oldest for 36\d\d s$/m);
+  expect(err).toMatch(
+    /PENSTOCK_LIVE_0:1; not applied yet: 2 messages, the oldest is 36\d\d s old$/m,
+  );
 });

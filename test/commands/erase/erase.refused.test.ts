@@ -56,7 +56,7 @@ async function refusal(options: Partial<Parameters<typeof erased>[0]>): Promise<
 test.each([
   [{ deny_delete: true }, "its deny_delete is set"],
   [{ sealed: true }, "it is sealed"],
-  [{ max_msgs_per_subject: 5 }, "it has a limit of messages"],
+  [{ max_msgs_per_subject: 5 }, "it has a message limit"],
   [{ discard: DiscardPolicy.Old, max_bytes: 1_000_000 }, "it discards its oldest messages"],
 ])("refuses a stream with %j", async (change, reason) => {
   const manager = await jetstreamManager(connection);
@@ -73,7 +73,7 @@ test.each([
 
 test("refuses invalid arguments", async () => {
   expect(await refusal({ ids: [] })).toBe("erase: name the person: --distinct-id <id>");
-  expect(await refusal({ ids: [" "] })).toBe("erase: a distinct id is not blank");
+  expect(await refusal({ ids: [" "] })).toBe("erase: a distinct id must not be blank");
   expect(await refusal({ project: "Shpo" })).toMatch(
     "erase: there is no project Shpo: did you mean shop? the projects are shop, ",
   );
@@ -112,7 +112,7 @@ test("asks for the project's name on a terminal", async () => {
 test("counts and changes nothing in a dry run", async () => {
   const before = await messagesIn(connection, live);
   const { out } = await erased({ natsUrl, ids, dryRun: true, yes: false });
-  expect(out).toContain("2 events would be erased: of 2 messages 1 removed, 1 rewritten");
+  expect(out).toContain("2 events would be erased: 2 messages scanned, 1 removed, 1 rewritten");
   expect(await messagesIn(connection, live)).toEqual(before);
 });
 
@@ -122,7 +122,7 @@ test("allows one at a time, and takes the lock of one that died", async () => {
   const lock = async (one: object) =>
     await bucket.put("lock", JSON.stringify({ ...holder, ...one }));
   await lock(identify(process.pid, process)!);
-  expect(await refusal({})).toContain(`another erasure runs, process ${process.pid} on here`);
+  expect(await refusal({})).toContain(`another erasure is running: process ${process.pid} on here`);
   await lock({ pid: process.pid, startedAt: "another one's" });
   const { receipt } = await erased({ natsUrl, ids });
   const { streams, endedAt, ids: hashes } = JSON.parse(readFileSync(receipt, "utf8"));

@@ -71,5 +71,5 @@ test("ends when a stream is recreated while it is read", async () => {
   // The gateway may have been faster.
   await manager.streams.add(config);
   release();
-  await expect(running).rejects.toThrow("is not the one that it was");
+  await expect(running).rejects.toThrow("was replaced while it was read");
 });

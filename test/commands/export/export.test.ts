@@ -195,7 +195,7 @@ test("does not replace an existing file without a request", async () => {
   const { err } = await exported({ out, force: true });
   expect(err).toMatch(/done: \d+ events, /);
   expect(readFileSync(out, "utf8")).not.toContain("mine");
-  await expect(exported({ out: folder, force: true })).rejects.toThrow(/no plain file/);
+  await expect(exported({ out: folder, force: true })).rejects.toThrow(/not a regular file/);
 });
 
 test.each(formats)("does not replace a file that appears while %s is exported", async (format) => {

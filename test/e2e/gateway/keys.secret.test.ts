@@ -312,7 +312,7 @@ describe("keys stay secret", () => {
     expect(await ended(tail)).toBe(0);
     gateway.kill("SIGUSR2");
     expect(await ended(gateway)).toBe(1);
-    expect(gateway.said.err).toContain("a bug: the process ends");
+    expect(gateway.said.err).toContain("bug: uncaught error, the process exits");
 
     expectNoneOf(
       secrets,
