@@ -2,4 +2,4 @@
 // projects. The command can be copied: it contains no placeholder.
 
 export const firstProject =
-  "`penstock project add my-project` (in a checkout `./penstock project add my-project`)";
+  "`penstock project add my-project` (in a clone `./penstock project add my-project`)";
