@@ -55,7 +55,7 @@ test.each(runs)("%s passes events, their client's address and preflights", async
   const events = await gateway.events(project);
   // HAProxy replaces what the client sent, nginx appends to it; 127.0.0.1 is trusted here.
   const address = name === "nginx" ? "203.0.113.9" : "127.0.0.1";
-  expect(events.map((event) => event.ip)).toEqual(batch.map(() => address));
+  expect(events.map((event) => event["ip"])).toEqual(batch.map(() => address));
   const preflight = await fetch(`${url}/e/`, {
     method: "OPTIONS",
     headers: { Origin: "https://shop.example", "Access-Control-Request-Method": "POST" },

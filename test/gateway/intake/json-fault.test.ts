@@ -143,7 +143,9 @@ describe("invalid JSON is described", () => {
         all++;
         if (detail.includes("outside a string")) return;
         inString++;
-        expect(detail).toContain(places[at] === true ? ": in a string" : "not allowed outside strings");
+        expect(detail).toContain(
+          places[at] === true ? ": in a string" : "not allowed outside strings",
+        );
       }),
       { numRuns: 1_000 },
     );

@@ -45,4 +45,4 @@ syncBuiltinESMExports();
 const { replaceDatabase } = await import(
   "../../../../src/readers/effects/store/sqlite/replace-file.ts"
 );
-replaceDatabase({ file, anew: newFile });
+replaceDatabase({ file, rebuilt: newFile });
