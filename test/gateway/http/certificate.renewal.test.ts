@@ -173,11 +173,11 @@ describe("certificates are renewed while serving", () => {
 
   test.each([
     [
-      "has expired",
+      "certificate expired",
       { notBefore: new Date(Date.now() - 9 * dayMs), notAfter: new Date(Date.now() - dayMs) },
     ],
     [
-      "is not valid yet",
+      "certificate not valid yet",
       { notBefore: new Date(Date.now() + dayMs), notAfter: new Date(Date.now() + 9 * dayMs) },
     ],
   ])("serves a certificate that %s with a warning", async (what, dates) => {

@@ -182,14 +182,14 @@ describe("an invalid multipart body", () => {
     ["no part", Buffer.from(`--${boundary}--`), undefined, /first part/],
     ["another first part", bodyOf([{ name: "x", content: "" }, event]), undefined, /"x"/],
     ["two of a name", bodyOf(two("event.properties.a")), undefined, /two parts/],
-    ["no JSON", bodyOf([{ name: "event", content: "{" }]), undefined, /no JSON/],
+    ["no JSON", bodyOf([{ name: "event", content: "{" }]), undefined, /not JSON/],
     [
       "two events in one part",
       bodyOf([{ name: "event", content: '{"event":"e"},{"event":"f"}' }]),
       undefined,
-      /no JSON/,
+      /not JSON/,
     ],
-    ["no JSON with NaN", bodyOf([{ name: "event", content: '{"a":NaN' }]), undefined, /no JSON/],
+    ["no JSON with NaN", bodyOf([{ name: "event", content: '{"a":NaN' }]), undefined, /not JSON/],
     ["no object", bodyOf([{ name: "event", content: "[]" }]), undefined, /must be a JSON object/],
     [
       "properties twice",
