@@ -102,7 +102,7 @@ describe("streams are created and never shrunk", () => {
 
   test("refuses to start with more replicas than the server can create", async () => {
     await expect(ensure(streamSettings({ replicas: 3 }))).rejects.toThrow(
-      /^create stream .*: replicas > 1 .*: PENSTOCK_REPLICAS=3 needs a cluster/,
+      /^cannot create stream .*: replicas > 1 .*: PENSTOCK_REPLICAS=3 needs a cluster/,
     );
   });
 });
