@@ -116,7 +116,7 @@ function personFacts(person, project) {
       ...ids.map(linked),
       ...(more > 0 ? [`and ${whole.format(more)} more`] : []),
     ],
-    ["identified", person.known ? "yes" : "no"],
+    ["known", person.known ? "yes" : "no"],
     ["created", person.created_at],
     ["last seen", `${person.last_seen_at} (to the hour)`],
   ].map(([name, ...values]) => [

@@ -49,7 +49,7 @@ test("shows how to send something before anything has arrived, then the event", 
   await send(alpha, "hello");
   await expect.poll(() => names(page)).toEqual(["hello"]);
   expect(await page.locator("#empty").isVisible()).toBe(false);
-  await expect.poll(() => page.locator("#stored-total").textContent()).toBe("1 in all");
+  await expect.poll(() => page.locator("#stored-total").textContent()).toBe("1 total");
   await expect
     .poll(() => page.locator("#outcomes tbody td").allTextContents())
     .toEqual(["stored", "1", expect.any(String)]);
@@ -91,7 +91,7 @@ test("reports a missing project, and that the rates include all projects", async
   const page = await visit({ query: "?project=nosuch" });
   await expect
     .poll(() => page.locator("#empty-title").textContent())
-    .toContain("No project nosuch exists yet");
+    .toContain("The project nosuch does not exist yet");
   expect(await page.locator("#of-all").isVisible()).toBe(true);
   await page.locator("#project").fill("");
   await page.keyboard.press("Enter");
@@ -146,7 +146,7 @@ test("shows what the gateway rejects in its words", async () => {
 
 test("counts rejected requests as not stored, and names a path that does not exist", async () => {
   const page = await visit();
-  await expect.poll(() => page.locator("#lost-total").textContent()).toMatch(/requests? refused/);
+  await expect.poll(() => page.locator("#lost-total").textContent()).toMatch(/requests? rejected/);
   const before = Number.parseInt((await page.locator("#lost-total").textContent()) ?? "", 10);
   await fetch(`http://127.0.0.1:${gateway.port}/captur`, { method: "POST", body: "{}" });
   await expect
