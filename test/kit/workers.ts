@@ -87,7 +87,7 @@ export async function asWorkers(process: Started): Promise<TestWorkers> {
     pid: (worker) =>
       Number(
         logged().findLast(
-          (line) => line["worker"] === worker && /takes connections/.test(line.msg),
+          (line) => line["worker"] === worker && /accepts connections/.test(line.msg),
         )?.["pid"],
       ),
     metrics: async () => seriesOf(await (await fetch(`${adminUrl}/metrics`)).text()),

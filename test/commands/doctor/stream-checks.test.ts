@@ -37,7 +37,7 @@ describe("doctor finds problems of the streams", () => {
   test("does not report a stream with another subject as missing", async () => {
     await edit(server, live, { subjects: ["elsewhere.*"] });
     expect(expectOne(await doctorAt(server), "streams", "fail").found).toContain(
-      "it does not take penstock.live.0.*",
+      "it does not accept the subject penstock.live.0.*",
     );
   });
 

@@ -28,7 +28,7 @@ describe("the newer protocol takes its key from a header", () => {
       expect(json.error_description).toMatch(
         /must be in the header Authorization, as Bearer <key>/,
       );
-      expect(json.error_description).toMatch(/; (?:one|"[^"]+") in the body is ignored$/);
+      expect(json.error_description).toMatch(/; (?:a key|"[^"]+") in the body is ignored$/);
       expect(json.error_description).not.toContain("write ");
       expect(json.error_description).not.toContain(project.key);
     }

@@ -77,7 +77,7 @@ describe("a stream that went back is reported", () => {
     state.sequence = 900;
     doubt(state, { from: 900, to: 1 }, performance.now());
     expect(rig.publisher.refusalOf("live", "alpha")?.detail).toContain(
-      `Stream ${name} gave sequence 1 after 900`,
+      `Stream ${name} assigned sequence 1 after 900`,
     );
     expect(await rig.send("live", "three")).toEqual({ outcome: "refused", code: "unavailable" });
     for (const _ of [1, 2])

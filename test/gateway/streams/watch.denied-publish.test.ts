@@ -18,7 +18,7 @@ const within = { timeout: 20_000, interval: 50 };
 test("names the permission that the user lacks, until the server grants it", async () => {
   const rig = await startRig(server, { settings: { subjectPrefix: "denied" }, ackTimeoutMs: 200 });
   const isDenied = expect.stringMatching(
-    /^stream DENIED_LIVE_0 cannot be written: the user lacks a permission .*Publish to "denied\.live\.0\..*: give the user that PENSTOCK_NATS_URL names this permission/,
+    /^stream DENIED_LIVE_0 cannot be written: the user lacks a permission .*Publish to "denied\.live\.0\..*: give the user in PENSTOCK_NATS_URL this permission/,
   );
   expect((await rig.send("live", "refused")).code).toBe("timeout");
   await vi.waitFor(async () => expect(await rig.streams.check()).toEqual([isDenied]), within);

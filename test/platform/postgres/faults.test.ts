@@ -55,7 +55,7 @@ async function faultOf(url: string): Promise<string> {
 test.each<[string, Parameters<typeof urlOf>[0], string]>([
   ["a wrong password", { word: "wrong" }, "wrong user or password"],
   ["no password", { word: "" }, "the server requires a password, but the URL has none"],
-  ["a role that may not log in", { user: "shut" }, "or it may not log in"],
+  ["a role that may not log in", { user: "shut" }, "or may not log in"],
   ["a database without the right to connect", { database: "guarded" }, "GRANT CONNECT ON DATABASE"],
   ["a role with no connection left", { user: "slow" }, "the role has reached its connection limit"],
   [
@@ -63,8 +63,12 @@ test.each<[string, Parameters<typeof urlOf>[0], string]>([
     { database: "crowded" },
     "the database has reached its connection limit",
   ],
-  ["a database that takes no connections", { database: "closed" }, "takes no connections"],
-  ["a database that is not there", { database: "nowhere" }, "there is no such database"],
+  [
+    "a database that takes no connections",
+    { database: "closed" },
+    "the database accepts no connections",
+  ],
+  ["a database that is not there", { database: "nowhere" }, "the database does not exist"],
   [
     "a user that may only connect with TLS",
     { user: "plainly", more: "?sslmode=disable" },
@@ -85,11 +89,13 @@ test.each<[string, Parameters<typeof urlOf>[0], string]>([
 test("reports a server without TLS, a missing server, and a missing host", async () => {
   expect(await faultOf(`${plain.url}?sslmode=require`)).toContain("the server offers no TLS");
   const nowhere = `postgres://u:p@127.0.0.1:${await freePort()}/d`;
-  expect(await faultOf(nowhere)).toContain("no server listens there");
+  expect(await faultOf(nowhere)).toContain("no server is listening");
   expect(await faultOf("postgres://u:p@no-such-host.invalid/d")).toMatch(
-    /there is no such host|cannot be resolved now/,
+    /unknown host|cannot be resolved now/,
   );
-  expect(await faultOf("postgres://u:p@localhost/d?host=/no/such")).toContain("no such socket");
+  expect(await faultOf("postgres://u:p@localhost/d?host=/no/such")).toContain(
+    "the socket does not exist",
+  );
 });
 
 test("reports missing permissions of a sink", async () => {

@@ -44,5 +44,7 @@ test("ends, if asked to wait, only when nothing is being written, or when that i
   const whole = writer.close(new AbortController().signal).then(says("ended"));
   setTimeout(target.goOn.resolve, 500);
   await Promise.all([gaveUp, whole]);
-  expect(target.said).toEqual(["begun", "given up", "written", "ended"]);
+  // A busy machine may write the position in a batch of its own before the end.
+  expect(target.said.slice(0, 3)).toEqual(["begun", "given up", "written"]);
+  expect(target.said.slice(-2)).toEqual(["written", "ended"]);
 });

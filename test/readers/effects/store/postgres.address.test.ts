@@ -36,13 +36,15 @@ test("reports what keeps the store from opening, with the place and the fix", as
   const { url, port, user } = server;
   const wrong = `postgres://${user}:wrong@127.0.0.1:${port}/postgres`;
   expect(await faultOf(wrong)).toContain("wrong user or password");
-  expect(await faultOf(url.replace(/postgres$/, "nowhere"))).toContain("there is no such database");
+  expect(await faultOf(url.replace(/postgres$/, "nowhere"))).toContain(
+    "the database does not exist",
+  );
   await asked(url, "CREATE ROLE poor LOGIN PASSWORD 'pw'");
   expect(await faultOf(`postgres://poor:pw@127.0.0.1:${port}/postgres`)).toContain(
     "the user lacks a privilege: let it own the database",
   );
   expect(await faultOf(url.replace(`:${port}/`, ":1/"))).toMatch(
-    /^open in PostgreSQL at 127\.0\.0\.1:1\/postgres: no server listens there/,
+    /^open in PostgreSQL at 127\.0\.0\.1:1\/postgres: no server is listening/,
   );
 });
 

@@ -59,7 +59,9 @@ test("a database that is not in UTF-8 is rejected before anything is created in 
     "CREATE DATABASE latin ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0",
   );
   const url = server.url.replace(/postgres$/, "latin");
-  await expect(storeOf(url).open()).rejects.toThrow("the database is in LATIN1: make one in UTF8");
+  await expect(storeOf(url).open()).rejects.toThrow(
+    "the database is in LATIN1, but must be in UTF8",
+  );
   expect(await asked(url, "SELECT to_regnamespace('penstock_effects') AS made")).toEqual([
     { made: null },
   ]);

@@ -106,7 +106,7 @@ test.each(["stop", "kill"] as const)(
     const { outcome } = await halfWay(url, store);
     await server[how]();
     expect(await outcome).toBeInstanceOf(StoreError);
-    await expect(store.lastCommit()).rejects.toThrow("no server listens there");
+    await expect(store.lastCommit()).rejects.toThrow("no server is listening");
     await server.restart();
     expect(await store.lastCommit()).toBe(1);
     expect(await store.members(project, ["ann", "bob"])).toEqual([personRow("ann")]);

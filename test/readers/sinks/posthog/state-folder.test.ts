@@ -155,7 +155,7 @@ test("does not follow a link in place of the rejected events' file", async () =>
   writeFileSync(other, "foreign");
   symlinkSync(other, path.join(folder, "aside.ndjson"));
   const target = targetTo(upstream, { folder });
-  await expect(target.open()).rejects.toThrow(/aside\.ndjson: it is no file but a link/);
+  await expect(target.open()).rejects.toThrow(/aside\.ndjson: not a regular file, but a link/);
   await target.close();
   expect(readFileSync(other, "utf8")).toBe("foreign");
 });
