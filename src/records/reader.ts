@@ -195,7 +195,7 @@ export class RecordReader {
     return { reason: "not_json", detail: `it is not ${what} from byte ${at} on` };
   }
 
-  /** False: the line has more than the item of the row. */
+  /** Passes a row to the visitor. False: the line has more than the item of the row. */
   #readRow(visitor: RecordVisitor, { text, index, line, start, end }: RowPlace): boolean {
     const record = this.#record;
     const { table } = this.#scanner;

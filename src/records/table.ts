@@ -97,7 +97,7 @@ export const Header = {
    * provided that these are ASCII and written in `keyTokenBytesMax` bytes.
    */
   OtherKeyItem: 18,
-  /** As `Malformed`, for `NaN`, `Infinity` and `-Infinity`: `Repair.nonFinite`. */
+  /** The number of positions for `NaN`, `Infinity` and `-Infinity`: `Repair.nonFinite`. */
   NonFinite: 19,
   Words: 20,
 } as const;

@@ -189,7 +189,7 @@ class Consumption implements EventConsumer {
     }
   }
 
-  /** Undefined: the reading ended first. A function of the program may take any time. */
+  /** Waits for a function of the program, which may take any time. Undefined: the reading ended. */
   async #unlessEnded<Given>(ask: () => Given | Promise<Given>): Promise<Given | undefined> {
     const { signal } = this.#ended;
     let end = (): void => {};

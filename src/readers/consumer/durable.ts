@@ -27,7 +27,7 @@ export type Ack = (typeof acks)[keyof typeof acks];
 /** Maximum number of messages that are requested back. The others arrive after their ack wait. */
 const askedBackMax = 20_000;
 
-/** Undefined: there is no such consumer. */
+/** Reads the state of the consumer; undefined: it does not exist. */
 export async function durableInfo(
   manager: JetStreamManager,
   stream: string,

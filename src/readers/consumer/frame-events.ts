@@ -27,12 +27,12 @@ interface FrameEvents {
 }
 
 interface FrameEventsOptions {
-  /** Undefined: all. */
+  /** The projects whose events are included; undefined: all. */
   readonly projects: ReadonlySet<string> | undefined;
   readonly window: UuidWindow;
   /** The unique id of the frame. */
   readonly frame: number;
-  /** Includes events that other frames have delivered. */
+  /** Whether to include events that other frames have delivered. */
   readonly isWhole: boolean;
 }
 

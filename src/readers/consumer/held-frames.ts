@@ -99,7 +99,7 @@ export class HeldFrames {
     return held;
   }
 
-  /** False: the frame was acknowledged before, or the stream no longer has it. */
+  /** Records an acknowledgement. False: there was one before, or the stream lost the frame. */
   ack(held: HeldFrame): boolean {
     this.#orphans.delete(held);
     if (this.#held.get(held.sequence) !== held) return false;

@@ -174,7 +174,7 @@ class RejectedOfFrame {
     this.#data = data;
   }
 
-  /** Undefined: the line belongs to the `rest`. */
+  /** Returns the line if it is stored individually; undefined: it belongs to the `rest`. */
   single(line: RejectedLine): RejectedLine | undefined {
     if (++this.#count <= singleMax) return line;
     this.#first ??= line;

@@ -32,7 +32,7 @@ export interface SinkWriterOptions {
   readonly prefix: string;
   /** The caller closes it. */
   readonly target: SinkTarget;
-  /** Undefined: events get no persons. */
+  /** Adds the persons of events; undefined: events get no persons. */
   readonly persons?: EventPersons | undefined;
   readonly filter: SinkFilter;
   readonly limits: WriterLimits;
@@ -49,7 +49,7 @@ export interface SinkStatus {
   readonly hasTarget: boolean;
   /** The holder of the target, while this sink stands by. */
   readonly standsByFor?: string;
-  /** By the last known state of the target; empty on standby. */
+  /** The unread part of each stream, by the last known state of the target; empty on standby. */
   readonly streams: readonly UnreadStream[];
 }
 
@@ -263,7 +263,7 @@ export class SinkWriter {
     return true;
   }
 
-  /** False: closing came first. */
+  /** Adds the persons to the batch. False: closing came first. */
   async #hasPersons(batch: BuiltBatch): Promise<boolean> {
     const { persons } = this.#options;
     if (persons === undefined) return true;

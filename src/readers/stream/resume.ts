@@ -84,7 +84,7 @@ interface ResumeOptions {
   readonly acceptExpired: boolean;
   /** The first erased message before the stream's first one that has a replacement. */
   readonly replacementsFrom?: number;
-  /** Default: empty texts, for a caller that always continues and shows no text. */
+  /** The texts. Default: empty, for a caller that always continues and shows none. */
   readonly words?: ReaderWords | undefined;
 }
 

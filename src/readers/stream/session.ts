@@ -41,7 +41,7 @@ interface SessionOptions {
   readonly bytesMax: number;
   /** Continues after messages that have left a stream unread. */
   readonly acceptExpired: boolean;
-  /** Default: both. */
+  /** The lanes to read. Default: both. */
   readonly lanes?: readonly Lane[] | undefined;
   readonly reader: ReaderName;
   readonly words: ReaderWords;

@@ -32,7 +32,7 @@ export interface StoredMessage {
 
 /** The queries that the checks of a stream need. Each method rejects when NATS does not answer. */
 export interface AskedStream {
-  /** Undefined: the stream does not exist. */
+  /** The state of the stream; undefined: it does not exist. */
   state(): Promise<StreamState | undefined>;
   /** The message of that sequence; undefined: the stream does not have it. */
   message(sequence: number): Promise<StoredMessage | undefined>;

@@ -26,7 +26,7 @@ export class HashSet64 {
     return this.#size * 8 > (this.#mask + 1) * 5;
   }
 
-  /** False: the hash was there already. */
+  /** Adds the hash. False: it was there already. */
   add(high: number, low: number): boolean {
     const word = wordOf(high, low);
     const slot = this.#slotOf(high | 0, word);

@@ -57,7 +57,7 @@ const routes: Readonly<Record<string, Route>> = {
   spikes: taking(spikeParameters, spikes),
 };
 
-/** Undefined: there is no such path. The path has no query. */
+/** Returns the handler of a path without its query; undefined: there is no such path. */
 export function routeOf(
   path: string,
 ): ((reader: EffectsReader, query: URLSearchParams) => Promise<Members>) | undefined {

@@ -31,11 +31,11 @@ export interface EffectsHttpOptions {
   /** Undefined until the database is open. */
   readonly reader: () => EffectsReader | undefined;
   readonly status: () => Promise<ProcessStatus>;
-  /** Default: this process has no writer. */
+  /** Waits for the writer. Default: this process has no writer. */
   readonly written?: Written;
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   readonly log: Pick<Log, "warn">;
-  /** Default: 10 seconds. */
+  /** Maximum time of a wait for applied events. Default: 10 seconds. */
   readonly waitMsMax?: number;
   /** Maximum time in which a client must read an answer. Default: 30 seconds. */
   readonly answerMsMax?: number;
@@ -196,7 +196,7 @@ export class EffectsHttp {
     });
   }
 
-  /** Undefined: everything that the client waits for is applied. */
+  /** Waits as the client requests. Undefined: everything it waits for is applied. */
   async #waitFor(texts: readonly string[], signal: AbortSignal): Promise<ReadProblem | undefined> {
     if (texts.length === 0) return undefined;
     let wanted: ReturnType<typeof wantedFrom>;

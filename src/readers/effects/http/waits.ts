@@ -16,7 +16,7 @@ export type Written = (wanted: Wanted, signal: AbortSignal) => Promise<unknown> 
 
 interface WaitsOptions {
   readonly applied: () => Promise<readonly AppliedStream[]>;
-  /** Default: there is no writer. */
+  /** Waits for the writer. Default: this process has no writer. */
   readonly written?: Written | undefined;
   readonly timeoutMs: number;
   /** Maximum number of waits; each holds a connection. */

@@ -61,9 +61,9 @@ export interface PropertyRoom {
 }
 
 export class PropertyBag {
-  /** Undefined: there were writes since. */
+  /** The stored form; undefined: there were writes since. */
   #columns: PropertyColumns | undefined;
-  /** Undefined: not parsed since `columns` was called. */
+  /** The parsed form; undefined: not parsed since `columns` was called. */
   #properties: Map<string, PropertyState> | undefined = undefined;
   #bytes: number;
 

@@ -38,7 +38,7 @@ export class Wanted {
     this.#groups.set(`${name.projectId}\0${name.type}\0${name.key}`, name);
   }
 
-  /** Undefined: nothing. */
+  /** Returns everything that must be loaded; undefined: nothing. */
   missing(): Missing | undefined {
     if (this.#members.size === 0 && this.#groups.size === 0 && this.typesOf.size === 0)
       return undefined;

@@ -20,7 +20,7 @@ export class HotIds {
    */
   readonly #slots = new Uint8Array(places).fill(noSlot);
   readonly #ids: string[] = [];
-  /** By slot, like the ids. */
+  /** The hashes of the ids, by slot. */
   readonly #hashes: number[] = [];
   readonly #counts: number[] = [];
   readonly #errors: number[] = [];

@@ -59,7 +59,7 @@ export class ProjectActivity {
   /** The last batch that changed it; set by the owner. */
   batch = 0;
   #history: History | undefined;
-  /** As JSON, without its brackets; undefined: it has changed. */
+  /** The history as JSON, without its brackets; undefined: it has changed. */
   #historyText: string | undefined;
   #open: OpenMinute[] = [];
   /**

@@ -36,7 +36,7 @@ export async function requireInstallation(
   );
 }
 
-/** As `requireInstallation`, and binds the database to this one. The store must be open. */
+/** Checks the owner, and binds the database to this installation. The store must be open. */
 export async function takeForInstallation(
   store: EffectsStore,
   installation: Installation,

@@ -163,7 +163,7 @@ export interface StreamMessage {
 
 /** The position of a stream, and the message id of the requested number. */
 export interface ReachedStream extends Pick<Position, "stream" | "epoch" | "created" | "sequence"> {
-  /** Undefined: it is not among the most recent ones, which are remembered. */
+  /** The id of the requested message; undefined: it is no longer remembered. */
   readonly messageId: string | undefined;
 }
 

@@ -42,7 +42,7 @@ interface TotalLag {
 
 const questionMs = 2_000;
 
-/** Undefined: unknown. */
+/** The lag of a stream in messages; undefined: unknown. */
 export function lagMessages({ sequence, lastSequence }: StreamStatus): number | undefined {
   return lastSequence === undefined ? undefined : Math.max(0, lastSequence - sequence);
 }

@@ -17,7 +17,7 @@ interface OutboxPublisherOptions {
   readonly connection: NatsConnection;
   readonly store: Pick<EffectsStore, "outbox" | "published" | "trimOutbox">;
   readonly log: Pick<Log, "warn">;
-  /** Default: 10,000. */
+  /** Maximum number of rows in the outbox. Default: 10,000. */
   readonly rowsMax?: number;
 }
 

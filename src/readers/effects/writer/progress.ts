@@ -79,7 +79,7 @@ export class Reached {
 }
 
 export interface StreamProgress extends StreamStatus {
-  /** Why it is not read at the moment. */
+  /** Why the stream is not read at the moment. */
   readonly fault: string | undefined;
 }
 

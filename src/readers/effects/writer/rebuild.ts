@@ -47,9 +47,9 @@ export interface RebuildOptions {
   readonly prefix: string;
   /** The new database is built up to here. */
   readonly applied: Applied;
-  /** Open and empty. */
+  /** The new database, open and empty. */
   readonly into: EffectsStore;
-  /** Builds without the messages that the streams no longer have. */
+  /** Whether to build without the messages that the streams no longer have. */
   readonly acceptMissing?: boolean;
   readonly bytesMax?: number;
   readonly batchEventsMax?: number;

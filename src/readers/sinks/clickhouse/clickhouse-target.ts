@@ -36,11 +36,11 @@ import { WrittenRows } from "./written-rows.ts";
 interface ClickHouseTargetOptions {
   readonly url: string;
   readonly database: string;
-  /** False: the tables must exist. Default: missing tables are created. */
+  /** Whether missing tables are created. Default: true. */
   readonly makesTables?: boolean;
   /** Whether events have a column for the uuid of their person. Default: no. */
   readonly withPerson?: boolean;
-  /** False: a second sink is not locked out. Default: true. */
+  /** Whether a lock keeps out a second sink. Default: true. */
   readonly hasLock?: boolean;
 }
 

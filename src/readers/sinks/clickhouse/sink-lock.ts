@@ -36,7 +36,7 @@ export class SinkLock {
     this.#queryId = `penstock-sink-lock:${database}`;
   }
 
-  /** False also if the connection was lost, so that another sink may have the lock. */
+  /** Whether this sink has the lock; false also after its connection was lost. */
   get isHeld(): boolean {
     return this.#request !== undefined;
   }

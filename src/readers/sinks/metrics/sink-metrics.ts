@@ -38,7 +38,7 @@ export class SinkMetrics extends MetricSet<SinkMetricName> {
     super(sinkMetricTable);
   }
 
-  /** Undefined: a batch that failed. */
+  /** Counts a commit; undefined: a failed batch. */
   record(commit: CommitCounts | undefined): void {
     if (commit === undefined) {
       this.#commits.add(1, "failed");

@@ -55,7 +55,7 @@ export class ParquetFolder {
     return this.#id;
   }
 
-  /** False if the folder was moved, or another one is in its place. */
+  /** Whether the locked folder is still in its place, and not moved or replaced. */
   get isTaken(): boolean {
     return this.#id !== undefined && this.#lock?.isHeld() === true && this.#idThere() === this.#id;
   }

@@ -29,7 +29,7 @@ export class ParquetTarget implements SinkTarget {
   readonly shown: string;
   readonly #options: ParquetTargetOptions;
   readonly #folder: ParquetFolder;
-  /** Undefined: not open. */
+  /** The open segment; undefined: the target is not open. */
   #segment: Segment | undefined;
   #committed: Manifest | undefined;
   /** The last operation; operations run one at a time. */

@@ -34,7 +34,7 @@ const incidentsMax = 100;
 
 export class Segment implements SegmentEnd {
   readonly segment: number;
-  /** By folder, such as `events/project_id=shop/day=2026-11-23`. */
+  /** The rows of each folder, such as `events/project_id=shop/day=2026-11-23`. */
   readonly parts = new Map<string, Part>();
   readonly #scratch: FileHandle;
   readonly #first: ReadonlyMap<string, SinkPosition>;
@@ -81,7 +81,7 @@ export class Segment implements SegmentEnd {
     return this.#rowBytesMax;
   }
 
-  /** False once a batch was added, even one without rows. */
+  /** Whether no batch was added; a batch without rows counts. */
   get isEmpty(): boolean {
     return this.#isEmpty;
   }

@@ -11,7 +11,7 @@ export interface NeededMessage {
   readonly stream: string;
   readonly sequence: number;
   readonly created: string;
-  /** Undefined: it is no longer known. */
+  /** The id of the message; undefined: it is no longer known. */
   readonly messageId: string | undefined;
 }
 
@@ -44,7 +44,7 @@ function neededAt({ stream, created, trail }: SinkPosition, sequence: number): N
   return { stream, sequence, created, messageId };
 }
 
-/** Undefined: everything is applied. */
+/** Returns the first reason why the messages are not applied; undefined: all are. */
 export function notApplied(
   needed: readonly NeededMessage[],
   applied: readonly AppliedTo[],

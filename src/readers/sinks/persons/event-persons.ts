@@ -98,7 +98,7 @@ export class EventPersons {
     }
   }
 
-  /** Undefined: done; otherwise the reason why not. */
+  /** Tries to set the uuids. Undefined: done; otherwise the reason why not. */
   async #tried(
     events: readonly SinkRecord[],
     needed: readonly NeededMessage[],

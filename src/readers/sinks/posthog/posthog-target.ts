@@ -67,7 +67,7 @@ export class PosthogTarget implements SinkTarget {
   readonly #keys: KeyCheck;
   readonly #pauses: LinePauses;
   readonly #requests = new Map<RequestOutcome, number>(requestOutcomes.map((one) => [one, 0]));
-  /** By project and lane. */
+  /** The lines of all projects and lanes. */
   #lines = new Map<string, ProjectLine>();
   /** When an event of each line was last accepted. */
   readonly #takenMonotonicMs = new Map<string, number>();

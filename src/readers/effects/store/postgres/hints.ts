@@ -2,7 +2,7 @@
 
 const notTheTables = "the tables do not exist: `penstock effects` creates them when it starts";
 
-/** By SQLSTATE. */
+/** The advice for each SQLSTATE. */
 export const hints = {
   "42501": "the user lacks a privilege: let it own the database, or the schema penstock_effects",
   "42P01": notTheTables,

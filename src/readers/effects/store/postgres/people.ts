@@ -76,7 +76,7 @@ export async function personsPage(
   });
 }
 
-/** Undefined: no such person. */
+/** The links of all ids of a person; undefined: no such person. */
 export async function linksOf(
   client: ClientBase,
   projectId: string,

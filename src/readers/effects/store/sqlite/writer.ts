@@ -45,7 +45,7 @@ export class SqliteWriter {
     this.#lock = undefined;
   }
 
-  /** False if the locked file was removed: another process may have locked a new one. */
+  /** Whether the locked file still exists: otherwise another process may have locked a new one. */
   holdsLock(): boolean {
     return this.#lock?.isHeld() === true;
   }
