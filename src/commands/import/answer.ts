@@ -33,11 +33,11 @@ const whyCharactersMax = 400;
  * recognizes a body that it has stored.
  */
 export function readAnswer({ status, retryAfter, text }: RawAnswer, events: number): Answer {
-  const said = objectIn(text) ?? {};
-  if (status === 200) return stored(said, text);
-  const code = typeof said["code"] === "string" ? said["code"] : "";
-  const why = whyOf(status, code, said, text);
-  if (itemErrorCodes.some((one) => one === code)) return allInError(said, code, events);
+  const fields = objectIn(text) ?? {};
+  if (status === 200) return stored(fields, text);
+  const code = typeof fields["code"] === "string" ? fields["code"] : "";
+  const why = whyOf(status, code, fields, text);
+  if (itemErrorCodes.some((one) => one === code)) return allInError(fields, code, events);
   if (status === 429 || status === 408 || status === 425 || status >= 500) {
     return { kind: "retry", afterMs: retryAfterMs(retryAfter, retryAfterMsMax), why };
   }
@@ -45,18 +45,18 @@ export function readAnswer({ status, retryAfter, text }: RawAnswer, events: numb
   return { kind: "refused", why, isNothingStored: status >= 400 };
 }
 
-type Said = Readonly<Record<string, unknown>>;
+type JsonFields = Readonly<Record<string, unknown>>;
 
-function stored(said: Said, text: string): Answer {
-  const { accepted, dropped } = said;
+function stored(fields: JsonFields, text: string): Answer {
+  const { accepted, dropped } = fields;
   if (typeof accepted !== "number" || typeof dropped !== "number") {
     const why = `200, but the response is not from a Penstock gateway: ${text.slice(0, whyCharactersMax)}`;
     return { kind: "refused", why, isNothingStored: false };
   }
-  const [errors, warnings] = [notesOf(said["errors"]), notesOf(said["warnings"])];
+  const [errors, warnings] = [notesOf(fields["errors"]), notesOf(fields["warnings"])];
   const namesSome =
-    countOf(said["errors_total"]) > errors.length ||
-    countOf(said["warnings_total"]) > warnings.length;
+    countOf(fields["errors_total"]) > errors.length ||
+    countOf(fields["warnings_total"]) > warnings.length;
   return { kind: "done", accepted, dropped, errors, warnings, namesSome };
 }
 
@@ -71,9 +71,9 @@ export function refusedText({
 }
 
 /** Nothing is stored, because each event is invalid. A single event has its own error code. */
-function allInError(said: Said, code: string, events: number): Answer {
-  const named = notesOf(said["errors"]);
-  const detail = typeof said["detail"] === "string" ? said["detail"] : "";
+function allInError(fields: JsonFields, code: string, events: number): Answer {
+  const named = notesOf(fields["errors"]);
+  const detail = typeof fields["detail"] === "string" ? fields["detail"] : "";
   const errors = named.length > 0 || events !== 1 ? named : [{ index: 0, code, detail }];
   const namesSome = errors.length < events;
   return { kind: "done", accepted: 0, dropped: events, errors, warnings: [], namesSome };
@@ -94,7 +94,7 @@ function countOf(value: unknown): number {
   return typeof value === "number" ? value : 0;
 }
 
-function whyOf(status: number, code: string, said: Said, text: string): string {
-  const detail = typeof said["detail"] === "string" ? said["detail"] : text.trim();
+function whyOf(status: number, code: string, fields: JsonFields, text: string): string {
+  const detail = typeof fields["detail"] === "string" ? fields["detail"] : text.trim();
   return `${status} ${code === "" ? "" : `${code}: `}${detail.slice(0, whyCharactersMax)}`.trim();
 }

@@ -196,15 +196,15 @@ function senderOf(
   { gzip, giveUpAfter }: ImportOptions,
   { progress, stop }: SenderParts,
 ): Sender {
-  let said = "";
+  let lastMessage = "";
   return new Sender({
     ...{ url, gzip, stop },
     giveUpAfterMs: giveUpAfter === undefined ? Number.POSITIVE_INFINITY : giveUpAfter * 1_000,
     trouble: (why) => {
-      if (why === undefined && said !== "") progress.say("the gateway responds again");
+      if (why === undefined && lastMessage !== "") progress.say("the gateway responds again");
       // Equal consecutive messages are printed once.
-      else if (why !== undefined && why !== said) progress.say(`${why}: retrying`);
-      said = why ?? "";
+      else if (why !== undefined && why !== lastMessage) progress.say(`${why}: retrying`);
+      lastMessage = why ?? "";
     },
   });
 }

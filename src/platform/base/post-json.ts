@@ -43,23 +43,23 @@ export async function postJson(
   };
   try {
     return await new Promise<RawAnswer>((resolve, reject) => {
-      const asked = requestTo(target, {
+      const request = requestTo(target, {
         ...{ method: "POST", agent: options.agent, headers, timeout: silentMsMax },
         signal: signal === undefined ? late : AbortSignal.any([signal, late]),
       });
-      asked.on("response", (response) => {
+      request.on("response", (response) => {
         textOf(response).then((text) => {
           const retryAfter = response.headers["retry-after"];
           resolve({ status: response.statusCode ?? 0, retryAfter, text });
         }, reject);
       });
-      asked.on("timeout", () =>
-        asked.destroy(new Error(`no response for ${secondsOf(silentMsMax)}`)),
+      request.on("timeout", () =>
+        request.destroy(new Error(`no response for ${secondsOf(silentMsMax)}`)),
       );
-      asked.on("error", reject);
-      whenUnanswered(asked, reject);
-      if (handedOver !== undefined) asked.on("finish", handedOver);
-      asked.end(body);
+      request.on("error", reject);
+      whenUnanswered(request, reject);
+      if (handedOver !== undefined) request.on("finish", handedOver);
+      request.end(body);
     });
   } catch (error) {
     if (late.aborted && signal?.aborted !== true)
@@ -95,13 +95,13 @@ async function textOf(response: IncomingMessage): Promise<string> {
 export function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? (value as Said) : undefined;
+    return typeof value === "object" && value !== null ? (value as JsonFields) : undefined;
   } catch {
     return undefined;
   }
 }
 
-type Said = Readonly<Record<string, unknown>>;
+type JsonFields = Readonly<Record<string, unknown>>;
 
 /**
  * Parses a Retry-After header, which contains seconds or a date (RFC 9110, section 10.2.3). Returns

@@ -12,7 +12,7 @@ export interface LeashedServer {
    */
   readonly pid: Promise<number>;
   /** Fulfilled when the shell has ended, with what the server wrote to standard error. */
-  readonly ended: Promise<{ readonly status: number | null; readonly said: string }>;
+  readonly ended: Promise<{ readonly status: number | null; readonly stderrText: string }>;
   /**
    * Closes the pipe. The shell then sends SIGTERM, and SIGKILL after the grace period. The caller
    * awaits `ended`.
@@ -20,7 +20,7 @@ export interface LeashedServer {
   release(): void;
 }
 
-const saidCharsMax = 4_096;
+const stderrCharsMax = 4_096;
 /**
  * Go collects when the heap has grown by this many per cent (its default is 100). Right after single
  * events at full rate nats-server has 67 MiB at 30, 110 to 140 MiB at 100. An environment variable of
@@ -61,18 +61,18 @@ export function startOnLeash(command: readonly string[], graceSeconds: number): 
   // ChildProcess does not.
   const env = { GOGC: serverGogc, ...process.env };
   const shell: ChildProcess = spawn("sh", args, { stdio: "pipe", detached: true, env });
-  let said = "";
+  let stderrText = "";
   shell.stderr?.setEncoding("utf8").on("data", (text: string) => {
-    said = (said + text).slice(-saidCharsMax);
+    stderrText = (stderrText + text).slice(-stderrCharsMax);
   });
   // Nothing is ever written to this pipe. It emits an error if the shell dies first, and an
   // unhandled error would end this process.
   shell.stdin?.on("error", () => {});
-  const ended = new Promise<{ status: number | null; said: string }>((resolve) => {
+  const ended = new Promise<{ status: number | null; stderrText: string }>((resolve) => {
     shell.once("error", (error) =>
-      resolve({ status: null, said: `its shell does not start: ${error.message}` }),
+      resolve({ status: null, stderrText: `its shell does not start: ${error.message}` }),
     );
-    shell.once("exit", (status) => resolve({ status, said }));
+    shell.once("exit", (status) => resolve({ status, stderrText }));
   });
   return {
     pid: pidFrom(shell, ended),
@@ -81,14 +81,17 @@ export function startOnLeash(command: readonly string[], graceSeconds: number): 
   };
 }
 
-function pidFrom(shell: ChildProcess, ended: Promise<{ readonly said: string }>): Promise<number> {
+function pidFrom(
+  shell: ChildProcess,
+  ended: Promise<{ readonly stderrText: string }>,
+): Promise<number> {
   const printed = new Promise<number>((resolve) => {
     shell.stdout
       ?.setEncoding("utf8")
       .once("data", (line: string) => resolve(Number.parseInt(line, 10)));
   });
-  const failed = ended.then(({ said }): never => {
-    throw new EmbeddedError(`start nats-server: it exited: ${said.trim()}`);
+  const failed = ended.then(({ stderrText }): never => {
+    throw new EmbeddedError(`start nats-server: it exited: ${stderrText.trim()}`);
   });
   const pid = Promise.race([printed, failed]);
   // A caller that awaits `pid` still gets the rejection. If there is none, this handler prevents an

@@ -100,7 +100,7 @@ export class EmbeddedNats {
   #healthUrl: string | undefined;
   /** The server is being stopped in order to be restarted. */
   #isRestarting = false;
-  #kept: Promise<void> = Promise.resolve();
+  #supervision: Promise<void> = Promise.resolve();
 
   constructor(options: ServerOptions) {
     this.#options = options;
@@ -131,7 +131,7 @@ export class EmbeddedNats {
     await this.#launch(signal);
     const started = { version: binary.version, pid: this.#pid, port: this.#port, dataDir };
     log.info(started, "embedded nats-server started");
-    this.#kept = this.#keepRunning();
+    this.#supervision = this.#keepRunning();
     void watchStore({
       dataDir,
       healthUrl: () => this.#healthUrl,
@@ -149,10 +149,10 @@ export class EmbeddedNats {
   /** Stops the server, waits until it has exited, and releases the folder. */
   async close(): Promise<void> {
     const { dataDir, lock } = this.#options;
-    if (this.#closing.signal.aborted) return await this.#kept;
+    if (this.#closing.signal.aborted) return await this.#supervision;
     this.#closing.abort();
     await this.#end();
-    await this.#kept;
+    await this.#supervision;
     removePortsFiles(dataDir);
     removeConnectionNote(dataDir);
     lock.release();
@@ -273,8 +273,8 @@ async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait): P
   const file = join(natsFolder(dataDir), `nats-server_${pid}.ports`);
   let died: string | undefined;
   // `ended` never rejects.
-  void server.ended.then(({ said }) => {
-    died = said.trim();
+  void server.ended.then(({ stderrText }) => {
+    died = stderrText.trim();
   });
   for (let sinceMs = performance.now(); ; ) {
     const text = existsSync(file) ? readFileSync(file, "utf8") : "";

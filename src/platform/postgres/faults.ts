@@ -95,7 +95,7 @@ export function storeErrorOf(error: unknown, failed: Failed): Error {
   return new Kind(`${doing} in PostgreSQL at ${shown}: ${text}`, { cause: error });
 }
 
-interface SaidOfError {
+interface ErrorFacts {
   readonly message: string;
   readonly code?: string | undefined;
   /** The routine in the server's source that reported the error. */
@@ -103,10 +103,10 @@ interface SaidOfError {
 }
 
 /** A host with several addresses fails once for each. */
-function firstOf(error: unknown): SaidOfError {
+function firstOf(error: unknown): ErrorFacts {
   const one: unknown = error instanceof AggregateError ? error.errors[0] : error;
   if (!(one instanceof Error)) return { message: String(one) };
-  const { code, routine } = one as Partial<SaidOfError>;
+  const { code, routine } = one as Partial<ErrorFacts>;
   return { message: one.message, code, routine };
 }
 
@@ -116,5 +116,5 @@ function firstOf(error: unknown): SaidOfError {
  */
 export function leavesConnection(error: unknown): boolean {
   if (error instanceof StoreError) return true;
-  return error instanceof DatabaseError && !/^(08|57P|F0|58|XX)/.test(error.code ?? "");
+  return error instanceof DatabaseError && !/^(08|57P|F0|58|YY)/.test(error.code ?? "");
 }

@@ -24,7 +24,7 @@ const raiseRoutine = "exec_stmt_raise";
  * function that is wrong for every value; and the code for a value in another binary form than the
  * column's, which is an error of the column.
  */
-const notOfValue = /^(08|0A|22P03|25|28|2F|38|39|3D|3F|40|42|53|55|57|58|72|F0|HV|XX)/;
+const notOfValue = /^(08|0A|22P03|25|28|2F|38|39|3D|3F|40|42|53|55|57|58|72|F0|HV|YY)/;
 
 /**
  * Whether the server, or what the user has added to the table, refuses a value: data exception,
