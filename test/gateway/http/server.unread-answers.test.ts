@@ -44,9 +44,9 @@ async function connect(server: TestServer): Promise<Reader> {
 
 const asks = head({}, "GET /static/array.js");
 
-test("counts an unread answer, and resets its connection after its deadline", {
-  timeout: 60_000,
-}, async () => {
+// Each waits for deadlines of many seconds, so they wait together, each on its own server.
+test("counts an unread answer, and resets its connection after its deadline. */
+async function expectUnreadReset(): Promise<void> {
   const server = await start();
   const readers = await Promise.all(Array.from({ length: 5 }, () => connect(server)));
   for (const { socket } of readers) socket.write(asks);
@@ -66,11 +66,10 @@ test("counts an unread answer, and resets its connection after its deadline", {
     () => readers.every(({ isReset, isEnded }) => isReset || isEnded),
     "they see that it is over",
   );
-});
+}
 
-test("resets the connection of a client that asks for more without reading", {
-  timeout: 30_000,
-}, async () => {
+/** A client that asks for more without reading has its connection reset. */
+async function expectResetOfOneThatAsksOn(): Promise<void> {
   const server = await start();
   const { socket } = await connect(server);
   await until(() => server.http.connections.open === 1, "the connection is open");
@@ -81,11 +80,10 @@ test("resets the connection of a client that asks for more without reading", {
     for (let more = 0; more < 20; more++) socket.write(post("{}"));
     await new Promise((resolve) => setTimeout(resolve, 5));
   }
-});
+}
 
-test("sends everything to a client that reads slowly, and to one that pauses for 13 seconds", {
-  timeout: 60_000,
-}, async () => {
+test("sends everything to a client that reads slowly, and to one that pauses for 13 seconds", answers. */
+async function expectSlowReadersServed(): Promise<void> {
   const server = await start();
   const late = await connect(server);
   const slow = await connect(server);
@@ -112,4 +110,4 @@ test("sends everything to a client that reads slowly, and to one that pauses for
     expect(isReset).toBe(false);
   }
   expect(server.http.unread!.reset).toBe(0);
-});
+}
