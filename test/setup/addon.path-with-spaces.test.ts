@@ -2,20 +2,22 @@
 // again. One that does not compile is reported with the compiler's message, and is not fatal.
 
 import { execFileSync, spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { linkPackages, root, setupEnvironment, smallProject, write } from "./setup-kit.ts";
+import { addonSource, linkPackages, setupEnvironment, smallProject, write } from "./setup-kit.ts";
 
 const connectionAddon = "src/gateway/http/addon";
 
 test("a path with spaces gets the addons: built once, loaded, and their errors reported", () => {
   const folder = smallProject({ name: "pen stock's #1", npm: "#!/bin/sh\nexit 1\n" });
   linkPackages(folder);
-  for (const file of ["binding.gyp", "connection_id.cc"]) {
-    cpSync(path.join(root, connectionAddon, file), path.join(folder, connectionAddon, file));
-  }
+  write(
+    path.join(folder, connectionAddon, "binding.gyp"),
+    '{"targets":[{"target_name":"connection_id","sources":["connection_id.cc"]}]}',
+  );
+  write(path.join(folder, connectionAddon, "connection_id.cc"), addonSource);
   const elsewhere = mkdtempSync(path.join(tmpdir(), "penstock-test-tmp-"));
   onTestFinished(() => rmSync(elsewhere, { recursive: true, force: true }));
   const setUp = () =>

@@ -7,7 +7,8 @@ import { findNatsServer } from "../kit/nats-server.ts";
 import { isRunning, temporaryFolder } from "../kit/processes.ts";
 
 export const root = path.resolve(import.meta.dirname, "../..");
-const addonSource = `#include <node_api.h>
+/** An addon that loads, and has nothing in it. */
+export const addonSource = `#include <node_api.h>
 static napi_value Init(napi_env env, napi_value exports) { return exports; }
 NAPI_MODULE(tiny, Init)
 `;

@@ -47,6 +47,18 @@ function brotli(text: string): Buffer {
   return zlib.brotliCompressSync(text, { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 4 } });
 }
 
+/** Encodes each text once: the same few are sent again and again. */
+function once(encode: (text: string) => Buffer): (text: string) => Buffer {
+  const encoded = new Map<string, Buffer>();
+  return (text) => {
+    const known = encoded.get(text);
+    if (known !== undefined) return Buffer.from(known);
+    const bytes = encode(text);
+    encoded.set(text, bytes);
+    return Buffer.from(bytes);
+  };
+}
+
 const encoders: [string, string, (text: string) => Buffer][] = [
   ["identity", "identity", (text) => Buffer.from(text)],
   ["gzip", "gzip", (text) => zlib.gzipSync(text)],
@@ -100,13 +112,14 @@ describe("encoded bodies are inflated", () => {
     ["that is plain JSON", () => Buffer.from(small)],
   ];
   const codings: [string, (text: string) => Buffer][] = [
-    ["gzip", (text) => zlib.gzipSync(text)],
-    ["deflate", (text) => zlib.deflateSync(text)],
-    ["br", brotli],
+    ["gzip", once((text) => zlib.gzipSync(text))],
+    ["deflate", once((text) => zlib.deflateSync(text))],
+    ["br", once(brotli)],
     [
       "zstd",
-      (text) =>
+      once((text) =>
         zlib.zstdCompressSync(text, { params: { [zlib.constants.ZSTD_c_checksumFlag]: 1 } }),
+      ),
     ],
   ];
 
@@ -131,7 +144,7 @@ describe("encoded bodies are inflated", () => {
 
   test.each(
     codings.flatMap(([coding, encode]) =>
-      [inflatedBytesMax + 1, 50_000_000].map(
+      [inflatedBytesMax + 1, 10 * inflatedBytesMax].map(
         (bytes) => [coding, bytes, encode("x".repeat(bytes))] as const,
       ),
     ),

@@ -180,7 +180,7 @@ export class IntakeKit {
     };
     const take = (sink: FrameSink, waiter: FrameWaiter): void => {
       const lines = sink.buffer.toString("utf8", 0, sink.length).split("\n").slice(0, -1);
-      this.placed.push(...lines.map((line) => (JSON.parse(line) as { event: string }).event));
+      this.placed.push(...lines.map(eventNameOf));
       const outcome = this.outcome(this.#projectOf.get(sink) ?? "");
       const settle = (how: unknown): void => {
         const { events, length } = sink;
@@ -217,15 +217,24 @@ export function bodyOf({
   padding = 300,
   hidden = false,
 }: BodyOf): Buffer {
-  const batch = Array.from({ length: events }, (_, index) => ({
-    event: `${name}${index}`,
+  const end = JSON.stringify({
     distinct_id: "u",
     timestamp: "2020-01-01",
     properties: { padding: "x".repeat(padding) },
-  }));
+  });
+  const batch = Array.from(
+    { length: events },
+    (_, index) => `{"event":"${name}${index}",${end.slice(1)}`,
+  );
   const whose = { api_key: `key_${project}`, historical_migration: historical };
-  const far = "x".repeat(hidden ? 8_192 : 0);
-  return Buffer.from(JSON.stringify(hidden ? { far, ...whose, batch } : { ...whose, batch }));
+  const head = JSON.stringify(hidden ? { far: "x".repeat(8_192), ...whose } : whose);
+  return Buffer.from(`${head.slice(0, -1)},"batch":[${batch.join()}]}`);
+}
+
+/** Reads no more of a line than its name: some tests place hundreds of thousands. */
+function eventNameOf(line: string): string {
+  const [, name = ""] = /"event":("(?:[^"\\]|\\.)*")/.exec(line) ?? [];
+  return JSON.parse(name) as string;
 }
 
 /** Lets turns of the event loop pass until the condition holds. */

@@ -1,4 +1,4 @@
-// Bodies of 4 MiB built to take long: the event loop converts none of them, and other requests are
+// Bodies of 2 MB built to take long: the event loop converts none of them, and other requests are
 // answered meanwhile.
 
 import { connect } from "node:net";
@@ -8,8 +8,8 @@ import { OtlpTraces } from "../../../../src/gateway/http/conversion/otlp-traces.
 import { startTestServer } from "../../../kit/http-server.ts";
 import { otlpJson, otlpProtobuf, type TestSpan } from "../../../kit/otlp-spans.ts";
 
-const bytes = 4_000_000;
-const textBytes = 1_000_000;
+const bytes = 2_000_000;
+const textBytes = 500_000;
 const config = { bodyBytesMax: 5_000_000, inflightBytesMax: 100_000_000 };
 const headers = { authorization: "Bearer phc_key" };
 const protobuf = "application/x-protobuf";
@@ -25,8 +25,8 @@ function fourWith(text: string): Buffer {
 }
 
 const small: TestSpan = { attributes: { "gen_ai.x": 1 } };
-const texts = Array<string>(50_000).fill("[x");
-const indexed = Array.from({ length: 20_000 }, (_, at) => [`llm.input_messages.${at}.m`, 1]);
+const texts = Array<string>(25_000).fill("[x");
+const indexed = Array.from({ length: 10_000 }, (_, at) => [`llm.input_messages.${at}.m`, 1]);
 
 test.each<[string, string, Buffer | string]>([
   ["a text of numbers", protobuf, fourWith(`[${"1 ".repeat(textBytes / 2 - 50)}`)],
@@ -52,7 +52,7 @@ test.each<[string, string, Buffer | string]>([
     "a large resource of many spans",
     "application/json",
     otlpJson([
-      { resource: { text: "x".repeat(900_000) }, spans: Array<TestSpan>(1_000).fill(small) },
+      { resource: { text: "x".repeat(450_000) }, spans: Array<TestSpan>(1_000).fill(small) },
     ]),
   ],
   [
@@ -60,7 +60,7 @@ test.each<[string, string, Buffer | string]>([
     protobuf,
     otlpProtobuf([
       {
-        resource: { "gen_ai.input.messages": `[${" ".repeat(900_000)}]` },
+        resource: { "gen_ai.input.messages": `[${" ".repeat(450_000)}]` },
         spans: Array<TestSpan>(1_000).fill(small),
       },
     ]),
@@ -72,8 +72,8 @@ test.each<[string, string, Buffer | string]>([
     `multipart/form-data; boundary=${boundary}`,
     [
       `--${boundary}\r\nContent-Disposition: form-data; name="event"\r\n\r\n{"event":"e","distinct_id":"u"}`,
-      `\r\n--${boundary}\r\nContent-Disposition: form-data; name="event.properties"\r\n\r\n{${'"a":1,'.repeat(150_000)}"a":1}`,
-      `\r\n--${boundary}\r\nContent-Disposition: form-data; name="event.properties.x"\r\n\r\n${"x".repeat(3_000_000)}`,
+      `\r\n--${boundary}\r\nContent-Disposition: form-data; name="event.properties"\r\n\r\n{${'"a":1,'.repeat(75_000)}"a":1}`,
+      `\r\n--${boundary}\r\nContent-Disposition: form-data; name="event.properties.x"\r\n\r\n${"x".repeat(1_000_000)}`,
       `\r\n--${boundary}--\r\n`,
     ].join(""),
   ],
