@@ -45,7 +45,11 @@ async function connect(server: TestServer): Promise<Reader> {
 const asks = head({}, "GET /static/array.js");
 
 // Each waits for deadlines of many seconds, so they wait together, each on its own server.
-test("counts an unread answer, and resets its connection after its deadline. */
+test("answers that no client reads are counted and reset after a deadline; slow readers get all", async () => {
+  await Promise.all([expectUnreadReset(), expectResetOfOneThatAsksOn(), expectSlowReadersServed()]);
+});
+
+/** An answer that no client reads is counted, and its connection is reset after its deadline. */
 async function expectUnreadReset(): Promise<void> {
   const server = await start();
   const readers = await Promise.all(Array.from({ length: 5 }, () => connect(server)));
@@ -82,7 +86,7 @@ async function expectResetOfOneThatAsksOn(): Promise<void> {
   }
 }
 
-test("sends everything to a client that reads slowly, and to one that pauses for 13 seconds", answers. */
+/** A client that reads slowly, and one that pauses for 13 seconds, get their whole answers. */
 async function expectSlowReadersServed(): Promise<void> {
   const server = await start();
   const late = await connect(server);
