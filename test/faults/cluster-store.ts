@@ -72,7 +72,7 @@ const wholeMsMax = 60_000;
 const askTimeoutMs = 500;
 /** Requests that change the cluster take longer than queries. */
 const changeMsMax = 3_000;
-const pollMs = 20;
+const pollMs = 100;
 /** Room for streams with the default limits. It is allocated only when written. */
 const maxFileStoreDefault = 64 * 1_073_741_824;
 
