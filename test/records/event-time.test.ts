@@ -97,7 +97,7 @@ describe("times are correct", () => {
           const { record } = stored({ timestamp: characters.join("") });
           expect(isStored(record["timestamp"])).toBe(true);
         }),
-        { numRuns: 3_000 },
+        { numRuns: 1_000 },
       );
     });
 
@@ -366,7 +366,7 @@ describe("times are correct", () => {
           happened === null || happened === ms ? undefined : at(happened),
         );
       }),
-      { numRuns: 2_000 },
+      { numRuns: 800 },
     );
   });
 });

@@ -284,7 +284,7 @@ describe("person fields are at the top level", () => {
           expect(record["properties"]).toEqual(cleanNested);
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: 800 },
     );
   });
 });

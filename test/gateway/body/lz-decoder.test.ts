@@ -77,7 +77,7 @@ describe("lz-string texts are decompressed", () => {
           expect(result ?? detail).toBeTypeOf("string");
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: 800 },
     );
   });
 

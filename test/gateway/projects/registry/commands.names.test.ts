@@ -94,7 +94,7 @@ describe("no name breaks a protocol line", () => {
           expect(streamName(prefix, lane, partition)).toMatch(/^[A-Z0-9_]+$/);
         },
       ),
-      { numRuns: 2_000 },
+      { numRuns: 800 },
     );
   });
 
