@@ -60,17 +60,17 @@ export function keyOf(project: string): string {
   return `phc_${project}`;
 }
 
-/** The maximum number of events of one kind and project: a byte of memory each. */
-const eventsMaxDefault = 4_000_000;
+/** The maximum number of events of one kind and project. Each is a byte, which the tally reads at the end. */
+const eventsOfKindMax = { short: 500_000, full: 4_000_000 };
 /** For the load `projects`: enough that their frames are sent in atomic batches. */
 const manyProjects = 96;
-const eventsOfManyMax = 1_000_000;
+const eventsOfManyMax = { short: 200_000, full: 1_000_000 };
 
 /** The events of a load. */
-export function createEventsOf(load: LoadName): Events {
+export function createEventsOf(load: LoadName, form: "short" | "full" = "full"): Events {
   return load === "projects"
-    ? createEvents(eventsOfManyMax, manyProjects)
-    : createEvents(eventsMaxDefault);
+    ? createEvents(eventsOfManyMax[form], manyProjects)
+    : createEvents(eventsOfKindMax[form]);
 }
 
 /**

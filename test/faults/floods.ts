@@ -13,7 +13,7 @@ import type { GatewayProcess, ScenarioContext, Store } from "./scenario.ts";
 import type { LoadShape } from "./senders.ts";
 
 /** The size of the streams in these scenarios. */
-export const streamBytes = 134_217_728;
+export const streamBytes = 67_108_864;
 
 /** So little that the load is not a flood itself. */
 export const littleLoad: LoadShape = {

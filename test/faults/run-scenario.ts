@@ -62,13 +62,13 @@ const loadShapes: Readonly<Record<RunOptions["form"], LoadShape>> = {
   // Runs together with other tests leave CPU time to them.
   short: {
     singleConnections: 12,
-    singlePauseMs: 10,
+    singlePauseMs: 20,
     batchConnections: 4,
-    batchPauseMs: 10,
+    batchPauseMs: 40,
     batchEvents: 20,
-    largePauseMs: 300,
-    importPauseMs: 10,
-    largeImportEvery: 25,
+    largePauseMs: 700,
+    importPauseMs: 20,
+    largeImportEvery: 50,
   },
   full: {
     singleConnections: 48,
@@ -128,7 +128,7 @@ interface Attack extends RunOptions {
 async function attack(scenario: Scenario, site: Site, options: Attack): Promise<RunResult> {
   const { store, gateway } = site;
   const { form, load, notes } = options;
-  const events = createEventsOf(load);
+  const events = createEventsOf(load, form);
   await addProjects(store, gateway, events);
   const driver = startDriver({
     url: gateway.url,

@@ -94,6 +94,9 @@ export interface TestNatsServer {
 const startMsMax = 20_000;
 const goneMsMax = 10_000;
 
+/** Each is looked for by running programs, so once in a process is enough. */
+const found = new Map<string, string>();
+
 /**
  * The nats-server for the tests: the configured one, the one on PATH, or the newest fetched one.
  * Throws if there is none of 2.10 or newer.
@@ -103,7 +106,10 @@ export function findNatsServer(): string {
   const named = [PENSTOCK_TEST_NATS_SERVER, PENSTOCK_NATS_SERVER].find(
     (file) => file !== undefined && file !== "",
   );
-  return findBinary({ named, path: PATH }).file;
+  const search = named ?? `PATH ${PATH}`;
+  const file = found.get(search) ?? findBinary({ named, path: PATH }).file;
+  found.set(search, file);
+  return file;
 }
 
 /**
@@ -111,6 +117,12 @@ export function findNatsServer(): string {
  * available.
  */
 export function oldestNatsServer(): string {
+  const file = found.get("oldest") ?? fetchOldest();
+  found.set("oldest", file);
+  return file;
+}
+
+function fetchOldest(): string {
   const script = path.resolve(import.meta.dirname, "../../scripts/test-program.mjs");
   const said = execFileSync(process.execPath, [script, "oldest-nats-server"], { encoding: "utf8" });
   return (JSON.parse(said.trim().split("\n").at(-1)!) as { path: string }).path;

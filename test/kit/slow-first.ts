@@ -1,31 +1,22 @@
-// The order in which test files start. Those with clusters wait for elections, which need CPU time,
-// so they start first and about one at a time. Of the others the longest start first, so that the
-// run does not end with one of them. By itself vitest starts the largest files first, and a file of
-// fault scenarios is a small one.
+// The order in which test files start: the longest first, so that the run does not end with one of
+// them. By itself vitest starts the largest files first, and a file of fault scenarios is small.
 
 import path from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Files with clusters, in seconds on a machine of two cores. Approximate values are enough. */
-const clusterFiles: Readonly<Record<string, number>> = {
-  "tools/faults/scenarios.cluster": 160,
-  "tools/faults/scenarios.network": 140,
-  "tools/faults/networks.cut": 35,
-  "tools/faults/cluster.start": 14,
-  "tools/faults/replicas": 5,
-};
-/** Other long files, likewise. */
+/** Files that take long, in seconds on a machine of two cores. Approximate values are enough. */
 const longFiles: Readonly<Record<string, number>> = {
-  "tools/faults/scenarios.single": 115,
+  "tools/faults/scenarios.cluster": 150,
+  "tools/faults/scenarios.single": 110,
   "readers/effects/writer/effects-writer.sqlite": 80,
-  "tools/faults/scenarios.effects": 65,
   "readers/effects/writer/effects-writer.postgres": 60,
+  "tools/faults/scenarios.effects": 50,
   "platform/embedded/nats-server.disk-full": 45,
   "commands/erase/erase.killed": 40,
   "e2e/durability/process.killed": 40,
   "docs/blocks": 40,
   "commands/npm-options": 40,
-  "gateway/http/framing.one-end": 35,
+  "tools/faults/networks.cut": 35,
   "readers/effects/store/postgres": 30,
   "deploy/prometheus.alerts": 30,
   "e2e/gateway/keys.secret": 30,
@@ -40,64 +31,22 @@ const longFiles: Readonly<Record<string, number>> = {
   "e2e/durability/store.power-cut": 20,
   "deploy/prometheus.queries": 20,
   "gateway/http/framing.proxies": 20,
+  "gateway/http/framing.one-end": 20,
+  "gateway/streams/project-shares": 20,
   "commands/erase/erase": 20,
   "docs/tutorials": 20,
-  openapi: 18,
-  "gateway/body/slow-bodies": 18,
-  "gateway/http/server.unread-answers": 18,
-  "gateway/http/server.flood": 17,
-  "gateway/http/server.hostile-requests": 17,
-  "gateway/http/server.zstd-windows": 16,
-  "gateway/intake/intake.hostile-bodies": 16,
-  "readers/effects/store/sqlite": 16,
-  "platform/nats/erased-messages": 16,
-  "tools/usage": 16,
-  "tools/load/ledger": 16,
 };
-/** Seconds that any other file takes. */
-const secondsUsual = 3.5;
 
 export class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isCluster = (file: TestSpecification): boolean => nameOf(file) in clusterFiles;
-    const others = await super.sort(files.filter((file) => !isCluster(file)));
-    const clusters = longestFirst(files.filter(isCluster));
-    const { maxWorkers } = this.ctx.config;
-    return inOrder(clusters, longestFirst(others), Math.max(1, maxWorkers - 1));
+    const largestFirst = await super.sort(files);
+    return largestFirst.toSorted((left, right) => secondsOf(right) - secondsOf(left));
   }
 }
 
-/** When each would start if one worker ran all with clusters, and the others the rest. */
-function inOrder(
-  clusters: TestSpecification[],
-  others: TestSpecification[],
-  workersOfOthers: number,
-): TestSpecification[] {
-  const ordered: TestSpecification[] = [];
-  let nextClusterAt = 0;
-  let nextOtherAt = 0;
-  while (clusters.length > 0 || others.length > 0) {
-    const isClusterNext =
-      others.length === 0 || (clusters.length > 0 && nextClusterAt <= nextOtherAt);
-    const file = (isClusterNext ? clusters : others).shift()!;
-    if (isClusterNext) nextClusterAt += secondsOf(file);
-    else nextOtherAt += secondsOf(file) / workersOfOthers;
-    ordered.push(file);
-  }
-  return ordered;
-}
-
-function longestFirst(files: TestSpecification[]): TestSpecification[] {
-  return files.toSorted((left, right) => secondsOf(right) - secondsOf(left));
-}
-
-function secondsOf(file: TestSpecification): number {
-  const name = nameOf(file);
-  return clusterFiles[name] ?? longFiles[name] ?? secondsUsual;
-}
-
-/** `http/certificate.renewal` of the file test/gateway/http/certificate.renewal.test.ts. */
-function nameOf({ moduleId }: TestSpecification): string {
+/** Seconds of the file test/gateway/http/certificate.renewal.test.ts; 0 if it is not a long one. */
+function secondsOf({ moduleId }: TestSpecification): number {
   const tests = path.resolve(import.meta.dirname, "..");
-  return path.relative(tests, moduleId).replace(/\.test\.ts$/, "");
+  const name = path.relative(tests, moduleId).replace(/\.test\.ts$/, "");
+  return longFiles[name] ?? 0;
 }

@@ -1,8 +1,8 @@
 // The fault scenarios in their short form: what each run shows, on what it runs, and what its
 // answers must satisfy, in addition to the promises that every run is checked against
-// (short-run.ts). One nats-server, nodes of a cluster, and the network are three files, which run
-// concurrently and take about as long as each other. `npm run faults` runs the same scenarios
-// longer and on more nats-servers.
+// (short-run.ts). The runs with a cluster are one file, so that they run one after the other:
+// elections need CPU time. `npm run faults` runs the same scenarios longer and on more
+// nats-servers.
 
 /** How often something was: never, at least once, or more than 100 times. */
 export type Count = "none" | "some" | "over 100";
@@ -33,11 +33,6 @@ export interface ShortRun {
 }
 
 export const singleRuns: readonly ShortRun[] = [
-  {
-    scenario: "nats-killed",
-    shows: "what was acknowledged before, during and after a kill of nats-server is stored",
-    answers: { "200": "over 100", "4": "some" },
-  },
   {
     scenario: "nats-killed-again-and-again",
     shows:
@@ -117,17 +112,6 @@ export const singleRuns: readonly ShortRun[] = [
     answers: { "error ECONNREFUSED": "some" },
   },
   {
-    scenario: "gateway-terminated-while-frozen",
-    shows:
-      "a gateway that is stopped waits for the acknowledgements of what it took, and ends with 0",
-    answers: { "200": "over 100" },
-  },
-  {
-    scenario: "everything-killed",
-    shows: "what was acknowledged before gateway and nats-server died together is stored",
-    answers: { error: "some" },
-  },
-  {
     scenario: "worker-killed",
     shows: "a worker that is killed had stored what it acknowledged, and another replaces it",
     answers: { error: "some" },
@@ -154,6 +138,22 @@ export const singleRuns: readonly ShortRun[] = [
     shows: "a wall clock that steps an hour back and forth affects no request",
     answers: { "503": "none", error: "none" },
   },
+  {
+    scenario: "acks-lost",
+    shows: "frames without an acknowledgement are sent again, and none of them is stored twice",
+    events: { duplicated: "none" },
+  },
+  {
+    scenario: "connection-cut",
+    shows: "what was acknowledged is stored once though its connection was reset",
+    answers: { "503 unavailable": "some", "503 timeout": "none" },
+  },
+  {
+    scenario: "connection-stalled",
+    shows: "requests wait for a network that is silent for a while",
+    answers: { "503": "none" },
+    events: { duplicated: "none" },
+  },
 ];
 
 export const clusterRuns: readonly ShortRun[] = [
@@ -166,23 +166,11 @@ export const clusterRuns: readonly ShortRun[] = [
   },
   {
     scenario: "cluster-leader-steps-down",
-    shows: "no request is refused while leaders change",
-    timeoutMs: 60_000,
-    answers: { "503": "none" },
-    events: { duplicated: "none" },
-  },
-  {
-    scenario: "cluster-leader-steps-down",
     load: "projects",
     shows: "no request is refused while leaders change in the middle of atomic batches",
     timeoutMs: 60_000,
     answers: { "503": "none" },
     events: { duplicated: "none" },
-  },
-  {
-    scenario: "cluster-killed-while-growing",
-    shows: "a kill of all nodes while streams get replicas loses nothing acknowledged",
-    timeoutMs: 180_000,
   },
   {
     scenario: "cluster-pages-lost-at-once",
@@ -211,25 +199,6 @@ export const clusterRuns: readonly ShortRun[] = [
       "several failures at a time lose nothing, reject no valid key, and leave all replicas equal",
     timeoutMs: 180_000,
   },
-];
-
-export const networkRuns: readonly ShortRun[] = [
-  {
-    scenario: "acks-lost",
-    shows: "frames are sent again without an acknowledgement, and none of them is stored twice",
-    events: { duplicated: "none" },
-  },
-  {
-    scenario: "connection-cut",
-    shows: "what was acknowledged is stored once though its connection was reset",
-    answers: { "503 unavailable": "some", "503 timeout": "none" },
-  },
-  {
-    scenario: "connection-stalled",
-    shows: "requests wait for a network that is silent for a while",
-    answers: { "503": "none" },
-    events: { duplicated: "none" },
-  },
   {
     scenario: "cluster-leader-cut-off",
     shows:
@@ -246,14 +215,6 @@ export const networkRuns: readonly ShortRun[] = [
     network: "namespaces where they can be made",
     timeoutMs: 180_000,
   },
-  // On the oldest nats-server, which reports a frame that waits for the followers as already
-  // stored.
-  {
-    scenario: "cluster-followers-frozen-leader-killed",
-    shows: "a frame that only the leader has is not acknowledged",
-    server: "oldest",
-    timeoutMs: 180_000,
-  },
   {
     scenario: "cluster-leaderless-spell",
     shows: "while no stream has a leader, known keys get 503 and unknown ones no 200",
@@ -263,12 +224,14 @@ export const networkRuns: readonly ShortRun[] = [
 ];
 
 /**
- * Scenarios that are too long for every run, or show what the others show: only in `npm run
- * faults`.
+ * Scenarios that only `npm run faults` runs: too long for every run, or covered by another scenario
+ * or by test/e2e/durability.
  */
 export const onlyInFullForm: readonly string[] = [
   "cluster-block-damaged",
   "cluster-follower-killed",
+  "cluster-followers-frozen-leader-killed",
+  "cluster-killed-while-growing",
   "cluster-leader-frozen",
   "cluster-leader-paused",
   "cluster-pages-lost-while-growing",
@@ -277,5 +240,8 @@ export const onlyInFullForm: readonly string[] = [
   "cluster-rolling-restart",
   "cluster-trouble-without-end",
   "connection-slow",
+  "everything-killed",
+  "gateway-terminated-while-frozen",
+  "nats-killed",
   "project-with-little-beside-flood",
 ];

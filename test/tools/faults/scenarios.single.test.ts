@@ -1,14 +1,14 @@
-// Faults of one nats-server, of the gateway, of its clients and of their host.
+// Faults of one nats-server, of the network to it, of the gateway, of its clients and of their host.
 
 import { expect, test } from "vitest";
 import { scenarios } from "../../faults/scenarios.ts";
-import { clusterRuns, networkRuns, onlyInFullForm, singleRuns } from "./scenario-table.ts";
+import { clusterRuns, onlyInFullForm, singleRuns } from "./scenario-table.ts";
 import { testShortRuns } from "./short-run.ts";
 
 testShortRuns(singleRuns);
 
 test("every scenario of test/faults runs here, or only in the full form", () => {
-  const runHere = [...singleRuns, ...clusterRuns, ...networkRuns].map(({ scenario }) => scenario);
+  const runHere = [...singleRuns, ...clusterRuns].map(({ scenario }) => scenario);
   expect([...new Set(runHere), ...onlyInFullForm].sort()).toEqual(
     scenarios.map(({ name }) => name).sort(),
   );

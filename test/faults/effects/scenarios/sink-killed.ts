@@ -15,7 +15,7 @@ import { storedLine, storeFrames, type TestFrame } from "../../../kit/stored-eve
 import { startSinkProcess } from "../../../kit/writer-process.ts";
 import type { EffectsContext, EffectsScenario } from "../scenario.ts";
 
-const kills = { short: 6, full: 200 };
+const kills = { short: 5, full: 200 };
 const framesOfKill = 25;
 /** Few, so that there are many batches to be killed in. At the end the rest is written at once. */
 const batchEvents = 12;

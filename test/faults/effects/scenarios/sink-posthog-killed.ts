@@ -12,7 +12,7 @@ import { storedLine, storeFrames, type TestFrame } from "../../../kit/stored-eve
 import { startSinkProcess } from "../../../kit/writer-process.ts";
 import type { EffectsContext, EffectsScenario } from "../scenario.ts";
 
-const kills = { short: 12, full: 200 };
+const kills = { short: 5, full: 200 };
 const framesOfKill = 25;
 const batchEvents = 12;
 /** Batches of unknown outcome when it is killed, and frames that enlarge a batch. */
