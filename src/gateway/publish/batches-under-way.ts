@@ -5,7 +5,7 @@
 import type { Msg } from "@nats-io/transport-node";
 import type { Log } from "../../platform/base/log.ts";
 import type { NatsLink } from "../../platform/nats/link.ts";
-import { heardFrom } from "../../platform/nats/readiness.ts";
+import { noteStored } from "../../platform/nats/readiness.ts";
 import type { AckInbox } from "./ack-inbox.ts";
 import type { AtomicBatch } from "./atomic-batch.ts";
 import type { Flushes } from "./flushes.ts";
@@ -125,7 +125,7 @@ export class BatchesUnderWay {
       flushes.now(departures);
       metrics.batchEnded("stored", frames.length);
     }
-    heardFrom(batch.stream, monotonicMs());
+    noteStored(batch.stream, monotonicMs());
     // The client also writes to the socket in a microtask. So the next batch is sent while the
     // requests of this one are answered: at 1,000 projects, 10 % more events per second.
     queueMicrotask(() => this.#acknowledgeFrames(batch, ack));

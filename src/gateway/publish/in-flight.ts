@@ -6,10 +6,10 @@
 import type { Msg } from "@nats-io/transport-node";
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import type { Log } from "../../platform/base/log.ts";
-import { KeptMessages } from "../../platform/nats/kept-messages.ts";
 import { headerBytesMax, messageIdLengthMax } from "../../platform/nats/limits.ts";
 import type { NatsLink } from "../../platform/nats/link.ts";
-import { doubt, heardFrom, noteAway } from "../../platform/nats/readiness.ts";
+import { noteAway, noteStored, suspend } from "../../platform/nats/readiness.ts";
+import { StoredMessages } from "../../platform/nats/stored-messages.ts";
 import { AckInbox } from "./ack-inbox.ts";
 import type { AtomicBatch } from "./atomic-batch.ts";
 import { BatchesUnderWay } from "./batches-under-way.ts";
@@ -52,7 +52,7 @@ export class InFlight {
   readonly #log: Log;
   readonly #report: Pick<InFlightOptions, "settled" | "expired" | "storeFull">;
   readonly #flushes: InFlightOptions["flushes"];
-  readonly #storedMessages: KeptMessages;
+  readonly #storedMessages: StoredMessages;
   readonly #inbox: AckInbox;
   readonly #lateAcks = new LateAcks();
   readonly #batches: BatchesUnderWay;
@@ -71,7 +71,7 @@ export class InFlight {
     this.#log = log;
     this.#report = options;
     this.#flushes = options.flushes;
-    this.#storedMessages = new KeptMessages(link, ackTimeoutMs);
+    this.#storedMessages = new StoredMessages(link, ackTimeoutMs);
     this.#inbox = new AckInbox({
       link,
       monotonicMs,
@@ -256,7 +256,7 @@ export class InFlight {
     const outcome = outcomeOf(frame, ack);
     // Only a new message shows that the stream stores now: even a leader without a majority still
     // recognizes messages that another request had stored.
-    if (outcome === "stored") heardFrom(stream, monotonicMs);
+    if (outcome === "stored") noteStored(stream, monotonicMs);
     // A caller-named frame may have been stored by another request, before this one was sent.
     const isFromAnother = ack.duplicate === true && frame.isNamed;
     if (!isFromAnother && ack.seq <= frame.sequenceBefore) {
@@ -295,7 +295,7 @@ export class InFlight {
       { stream: stream.name, acknowledged: sequenceBefore, now: to },
       "stream assigned a sequence twice: its events are refused until its leader is checked",
     );
-    doubt(stream, { from: sequenceBefore, to }, now);
+    suspend(stream, { from: sequenceBefore, to }, now);
   }
 
   #finishAcked(frame: Frame, ack: PubAck, monotonicMs: number): void {

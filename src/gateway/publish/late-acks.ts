@@ -2,7 +2,7 @@
 // waiters, but show that the stream stores.
 
 import type { Msg } from "@nats-io/transport-node";
-import { heardFrom, type StreamState } from "../../platform/nats/readiness.ts";
+import { noteStored, type StreamState } from "../../platform/nats/readiness.ts";
 import { readPubAck } from "./pub-ack.ts";
 
 /** Maximum number of remembered frames. Beyond it the oldest is removed. */
@@ -24,6 +24,6 @@ export class LateAcks {
     const ack = readPubAck(message, stream);
     if (typeof ack !== "object" || ack.duplicate === true) return;
     this.#streams.delete(token);
-    heardFrom(stream, monotonicMs);
+    noteStored(stream, monotonicMs);
   }
 }

@@ -126,7 +126,7 @@ export function refusalNow(
  * From now on nothing is sent to the stream, until its leader has reported the content and
  * configuration of the stream.
  */
-export function doubt(state: StreamState, wentBack: WentBack, monotonicMs: number): void {
+export function suspend(state: StreamState, wentBack: WentBack, monotonicMs: number): void {
   const { from, to } = wentBack;
   state.wentBack = wentBack;
   state.wentBackMonotonicMs = monotonicMs;
@@ -151,7 +151,7 @@ export function awayMs({ awaySinceMonotonicMs: since }: StreamState, monotonicMs
 }
 
 /** Records that the stream has acknowledged a new message. */
-export function heardFrom(stream: StreamState, monotonicMs: number): void {
+export function noteStored(stream: StreamState, monotonicMs: number): void {
   stream.ackedMonotonicMs = monotonicMs;
   stream.isServerFull = false;
   stream.silentMonotonicMs = undefined;

@@ -6,7 +6,7 @@ import { cpSync, rmSync } from "node:fs";
 import { jetstreamManager, StorageType, type StreamInfo } from "@nats-io/jetstream";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { StreamHistory } from "../../../src/gateway/streams/history.ts";
-import { doubt, StreamStates } from "../../../src/platform/nats/readiness.ts";
+import { StreamStates, suspend } from "../../../src/platform/nats/readiness.ts";
 import { startNatsServer, type TestNatsServer } from "../../kit/nats-server.ts";
 import { linesOf, liveStream, type Rig, startRig, stored } from "../../kit/publisher-rig.ts";
 
@@ -75,7 +75,7 @@ describe("a stream that went back is reported", () => {
     await rig.streams.check();
     // As nats-server 2.10 does on a full disk.
     state.sequence = 900;
-    doubt(state, { from: 900, to: 1 }, performance.now());
+    suspend(state, { from: 900, to: 1 }, performance.now());
     expect(rig.publisher.refusalOf("live", "alpha")?.detail).toContain(
       `Stream ${name} assigned sequence 1 after 900`,
     );
@@ -101,7 +101,7 @@ describe("a stream that went back is reported", () => {
     expect(await rig.send("live", "one")).toEqual(stored);
     await rig.streams.check();
     const checked = rig.streams.check();
-    doubt(rig.streams.states.of("live", 0), { from: 1, to: 1 }, performance.now());
+    suspend(rig.streams.states.of("live", 0), { from: 1, to: 1 }, performance.now());
     // A reading requested after it may have been faster, and states more.
     expect((await checked).join()).toMatch(
       /assigned a sequence twice|went back from sequence 1 to 1/,

@@ -9,7 +9,7 @@ import { ErasedMessages } from "./erased-messages.ts";
 import type { NatsLink } from "./link.ts";
 import { messageIdHeader } from "./names.ts";
 
-export class KeptMessages {
+export class StoredMessages {
   readonly #link: Pick<NatsLink, "connection">;
   readonly #timeoutMs: number;
   #manager: Promise<JetStreamManager> | undefined;
