@@ -94,7 +94,7 @@ export interface TestNatsServer {
 const startMsMax = 20_000;
 const goneMsMax = 10_000;
 
-/** Each is looked for by running programs, so once in a process is enough. */
+/** Cached, because the search runs programs. */
 const found = new Map<string, string>();
 
 /**

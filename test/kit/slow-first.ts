@@ -1,13 +1,12 @@
-// The order in which test files start: the longest first, so that the run does not end with one of
-// them. By itself vitest starts the largest files first, and a file of fault scenarios is small.
+// Starts the longest test files start: the longest first, so that the run does not end with one of them. By itself vitest starts the largest files first, and a file of fault scenarios is small.
 
 import path from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Files that take long, in seconds on a machine of two cores. Approximate values are enough. */
+/** Duration of the long files, in seconds on a machine of two cores; Approximate values are enough. */
 const longFiles: Readonly<Record<string, number>> = {
   "tools/faults/scenarios.cluster": 150,
-  "tools/faults/scenarios.single": 110,
+  "tools/faults/scenarios.single": 90,
   "readers/effects/writer/effects-writer.sqlite": 80,
   "readers/effects/writer/effects-writer.postgres": 60,
   "tools/faults/scenarios.effects": 50,
@@ -44,7 +43,7 @@ export class SlowFirst extends BaseSequencer {
   }
 }
 
-/** Seconds of the file test/gateway/http/certificate.renewal.test.ts; 0 if it is not a long one. */
+/** Returns 0 for a file that is not in the table. */
 function secondsOf({ moduleId }: TestSpecification): number {
   const tests = path.resolve(import.meta.dirname, "..");
   const name = path.relative(tests, moduleId).replace(/\.test\.ts$/, "");

@@ -47,7 +47,7 @@ function brotli(text: string): Buffer {
   return zlib.brotliCompressSync(text, { params: { [zlib.constants.BROTLI_PARAM_QUALITY]: 4 } });
 }
 
-/** Encodes each text once: the same few are sent again and again. */
+/** Encodes each text once. */
 function once(encode: (text: string) => Buffer): (text: string) => Buffer {
   const encoded = new Map<string, Buffer>();
   return (text) => {

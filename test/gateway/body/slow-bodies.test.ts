@@ -76,7 +76,7 @@ describe("slow clients get through", () => {
     const [slow, stopped] = [await connectTo(server), await connectTo(server)];
     // Sent to a path whose bodies are discarded.
     const dropped = await connectTo(server);
-    // For longer than the 12 seconds after which uWS closes a connection.
+    // Takes longer than the 12 seconds after which uWS closes a connection.
     const [pieces, pieceBytes] = [14, 2_000];
     const start = head({ "Content-Length": String(pieces * pieceBytes) });
     slow.write(start);

@@ -44,7 +44,7 @@ async function connect(server: TestServer): Promise<Reader> {
 
 const asks = head({}, "GET /static/array.js");
 
-// Each waits for deadlines of many seconds, so they wait together, each on its own server.
+// Run together, each on its own server, because each waits for deadlines of many seconds.
 test("answers that no client reads are counted and reset after a deadline; slow readers get all", async () => {
   await Promise.all([expectUnreadReset(), expectResetOfOneThatAsksOn(), expectSlowReadersServed()]);
 });

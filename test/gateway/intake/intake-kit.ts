@@ -231,7 +231,7 @@ export function bodyOf({
   return Buffer.from(`${head.slice(0, -1)},"batch":[${batch.join()}]}`);
 }
 
-/** Reads no more of a line than its name: some tests place hundreds of thousands. */
+/** Parses only the name: some tests place hundreds of thousands of lines. */
 function eventNameOf(line: string): string {
   const [, name = ""] = /"event":("(?:[^"\\]|\\.)*")/.exec(line) ?? [];
   return JSON.parse(name) as string;

@@ -206,7 +206,7 @@ describe("gateways that share a stream", () => {
     ["another stream of the name", { created: "2020", projects: [["quiet", [9, 8 * mebibyte]]] }],
   ];
 
-  // At once, because each waits for rounds of a second.
+  // Run together, because each waits for rounds of a second.
   test("replace a record that holds %s", async () => {
     await Promise.all(records.map(([what, record]) => expectReplaced(what, record)));
   });

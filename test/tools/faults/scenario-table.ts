@@ -1,6 +1,6 @@
 // The fault scenarios in their short form: what each run shows, on what it runs, and what its
 // answers must satisfy, in addition to the promises that every run is checked against
-// (short-run.ts). The runs with a cluster are one file, so that they run one after the other:
+// (short-run.ts). The runs with a cluster are in one file, so that they run one after the other:
 // elections need CPU time. `npm run faults` runs the same scenarios longer and on more
 // nats-servers.
 
@@ -224,7 +224,7 @@ export const clusterRuns: readonly ShortRun[] = [
 ];
 
 /**
- * Scenarios that only `npm run faults` runs: too long for every run, or covered by another scenario
+ * Scenarios that only `npm run faults` runs: only `npm run faults` runs: they take too long, or covered by another scenario
  * or by test/e2e/durability.
  */
 export const onlyInFullForm: readonly string[] = [

@@ -60,7 +60,7 @@ async function numberOf(file: string): Promise<number> {
   return number;
 }
 
-/** The same without the threads of a store: for the test that asks a hundred times. */
+/** The same without a store, whose threads take CPU time to start. */
 function numberIn(file: string): unknown {
   const database = new DatabaseSync(file, { readOnly: true });
   try {
