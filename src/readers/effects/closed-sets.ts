@@ -1,5 +1,5 @@
-// The closed sets of words that the effects write into tables, metrics and answers. types.ts has
-// the type of each.
+// The closed sets of words that the effects write into tables, metrics and answers. types.ts
+// derives a type from each set.
 
 /** The classes in which events are counted, in the order in which commands show them. */
 export const usageClasses = [
@@ -24,7 +24,10 @@ export const linkOutcomes = [
   "refused_cap",
 ] as const;
 
-/** Why an event, or a part of it, could not be applied. The docs list them too. */
+/**
+ * The reasons for which an event, or a part of an event, could not be applied. The docs list them
+ * too.
+ */
 export const rejectedReasons = [
   "not_json",
   "not_a_record",

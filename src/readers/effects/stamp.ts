@@ -1,15 +1,16 @@
-// Stamps: the time of a write, in a form that is the same in every store, in every run and for
-// every order of frames. Creates and compares them.
+// Creates and compares stamps: the time of a write, in a form that is the same in every store, in
+// every run and for every order of frames.
 
 import type { LinePlace, Stamp } from "./types.ts";
 
-// Widths in base 36: 46,655 epochs and partitions, every safe integer, 60 million lines per frame.
+// Widths in base 36. They allow 46,655 epochs and partitions, every safe integer as a sequence, and
+// 60 million lines per frame.
 const epochDigits = 3;
 const partitionDigits = 3;
 const sequenceDigits = 11;
 const lineDigits = 5;
 
-/** The common prefix of the ranks of a frame's lines. */
+/** Returns the common prefix of the ranks of a frame's lines. */
 export function frameRank(frame: Omit<LinePlace, "line">): string {
   const lane = frame.lane === "live" ? "l" : "h";
   const epoch = digits(frame.epoch, epochDigits);
@@ -18,7 +19,8 @@ export function frameRank(frame: Omit<LinePlace, "line">): string {
 }
 
 /**
- * A line's rank, which sorts by code unit as places do. `rankOfFrame`: the result of `frameRank`.
+ * Returns the rank of a line. Ranks sort by code unit in the order of the positions. `rankOfFrame`
+ * is the result of `frameRank`.
  */
 export function lineRank(rankOfFrame: string, line: number): string {
   return rankOfFrame + digits(line, lineDigits);
@@ -28,7 +30,10 @@ export function rankOf(place: LinePlace): string {
   return lineRank(frameRank(place), place.line);
 }
 
-/** Negative: `a` is older. 0 only for stamps of the same line. */
+/**
+ * Compares two stamps. Returns a negative number if `a` is older, and 0 only for stamps of the same
+ * line.
+ */
 export function compareStamps(a: Stamp, b: Stamp): number {
   if (a.timeMs !== b.timeMs) return a.timeMs - b.timeMs;
   if (a.rank === b.rank) return 0;
@@ -36,8 +41,9 @@ export function compareStamps(a: Stamp, b: Stamp): number {
 }
 
 /**
- * The stamp of the other id that a link event names: just after the event's own id, and before the
- * next line. So of two ids that were first seen in one event, the event's own is older.
+ * Returns the stamp of the other id that a link event refers to. It is just after the stamp of the
+ * event's own id and before the next line, so if one event first mentions both ids, the event's own
+ * id is older.
  */
 export function stampOfOtherId(stamp: Stamp): Stamp {
   return { timeMs: stamp.timeMs, rank: `${stamp.rank}~` };

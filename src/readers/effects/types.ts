@@ -1,40 +1,40 @@
-// The types that the folders of the effects share: events as read, their effects, and the resulting
-// rows. Times are milliseconds since the epoch, UTC.
+// The types that the folders of the effects share: events as read, the effects of these events, and
+// the resulting rows. All times are milliseconds since the epoch, UTC.
 
 import type { Lane } from "../../platform/base/lane.ts";
 import type { IncidentKind } from "../stream/incidents.ts";
 import type { TrailEntry } from "../stream/trail.ts";
 import type { linkKinds, linkOutcomes, rejectedReasons, usageClasses } from "./closed-sets.ts";
 
-/** The place of a stored line. */
+/** The position of a stored line in the streams. */
 export interface LinePlace {
   readonly lane: Lane;
   readonly partition: number;
-  /** Incremented whenever the stream was recreated; 1 at first. */
+  /** Epoch of the stream: 1 at first, incremented whenever the stream is recreated. */
   readonly epoch: number;
-  /** The number of its frame in the stream. */
+  /** Sequence number of the line's frame in the stream. */
   readonly sequence: number;
-  /** Index of the line in its frame. */
+  /** Index of the line in the frame, from 0. */
   readonly line: number;
 }
 
 /**
- * When a value was written: the event's time, and among equal times the line's place as text that
- * sorts as `LinePlace` does (live after historical, then epoch, partition, sequence, line).
- * stamp.ts creates the text and compares stamps.
+ * The time at which a value was written. Equal times are ordered by rank: the position of the line
+ * as text that sorts by lane (live after historical), epoch, partition, sequence and line. stamp.ts
+ * creates ranks and compares stamps.
  */
 export interface Stamp {
-  /** The event's own time, but never later than `received_at`. */
+  /** The event's own time, limited to the `received_at` of the event. */
   readonly timeMs: number;
   readonly rank: string;
 }
 
 export type UsageClass = (typeof usageClasses)[number];
 
-/** A property's name, and its value as JSON text, with all digits. */
+/** The name of a property, and the value as JSON text with all digits. */
 export type PropertyText = readonly [name: string, json: string];
 
-/** The writes of an event's `$set_once`, `$set` and `$unset`, in this order. */
+/** The property writes of an event: `$set_once`, `$set` and `$unset`, applied in this order. */
 export interface PropertyWrites {
   readonly once: readonly PropertyText[];
   readonly set: readonly PropertyText[];
@@ -49,27 +49,27 @@ export type RejectedReason = (typeof rejectedReasons)[number];
 
 export interface Rejection {
   readonly reason: RejectedReason;
-  /** What and where, for people; at most 200 characters. */
+  /** The rejected value and its position in the event, as a sentence of at most 200 characters. */
   readonly detail: string;
 }
 
-/** The effect of an event, apart from being counted. */
+/** The effect of an event, except its usage count. */
 export interface EventEffect {
   readonly projectId: string;
   readonly stamp: Stamp;
   readonly place: LinePlace;
   readonly eventUuid: string;
-  /** The line's `received_at`. */
+  /** Time at which the gateway received the event: the `received_at` of the line. */
   readonly receivedAtMs: number;
   /**
-   * The distinct id whose person it makes or updates. Undefined: it concerns no person (no person
-   * profile, `$posthog_cookieless`, a group identify).
+   * The distinct id of the person that the event creates or updates. Undefined if the event
+   * concerns no person (no person profile, `$posthog_cookieless`, a group identify).
    */
   readonly distinctId: string | undefined;
-  /** The distinct id of the event, even if it concerns no person. */
+  /** The distinct id of the event, also if the event concerns no person. */
   readonly eventDistinctId: string;
   readonly person: PropertyWrites | undefined;
-  /** `from` joins the person of `to`; `to` is the main id from then on. */
+  /** A request to merge the person of `from` into the person of `to`. `to` becomes the main id. */
   readonly link:
     | { readonly kind: LinkKind; readonly from: string; readonly to: string }
     | undefined;
@@ -77,17 +77,19 @@ export interface EventEffect {
     | { readonly type: string; readonly key: string; readonly set: PropertyWrites }
     | undefined;
   /**
-   * The groups that the event's person belongs to (`$groups`): they are associated, not created.
+   * The groups of the event's person (`$groups`). They are associated with the person, not created.
    */
   readonly memberOf: readonly { readonly type: string; readonly key: string }[];
   readonly rejections: readonly Rejection[];
 }
 
 /**
- * The last writes of a property. `write` is the newest `$set` (its JSON text) or `$unset` (null),
- * `once` the oldest `$set_once`. The value is that of `write`; without one, or if `once` is newer
- * than an `$unset`, that of `once`. Both are joins, so the order in which writes arrive does not
- * matter.
+ * The last writes of a property. `write` is the newest `$set` (its JSON text) or `$unset` (null).
+ * `once` is the oldest `$set_once`.
+ *
+ * If `write` is a `$set`, the property has the value of `write`. If `write` is undefined, or is an
+ * `$unset` older than `once`, the property has the value of `once`. Merging two states is a join,
+ * so the order in which writes arrive does not matter.
  */
 export interface PropertyState {
   readonly write: { readonly stamp: Stamp; readonly json: string | null } | undefined;
@@ -97,54 +99,59 @@ export interface PropertyState {
 export type Properties = ReadonlyMap<string, PropertyState>;
 
 /**
- * Properties as columns, in both stores: `toColumns` and `fromColumns` in people/. Both texts are
- * returned unchanged.
+ * The two text columns in which both stores hold properties. `toColumns` and `fromColumns` in
+ * people/ convert them. The stores return both texts unchanged.
  */
 export interface PropertyColumns {
-  /** The values, for people and queries: `{"plan":"pro"}`. */
+  /** The values as a JSON object for queries: `{"plan":"pro"}`. */
   readonly json: string;
-  /** The stamps, and hidden values: opaque; empty if there are no properties. */
+  /** The stamps and the hidden values, as opaque text. Empty if there are no properties. */
   readonly state: string;
 }
 
 /**
- * A distinct id, and its person, or the person that it was before it was merged into another's.
- * There is one row for each distinct id ever seen. Its `uuid` is uuidv5 of project and distinct id,
- * so it is computed without a look-up. The row without `mergedInto` is the person; the others point
- * to it, perhaps over several rows.
+ * A distinct id with its person, or with the id into which its person was merged. Every distinct id
+ * that was ever seen has one row.
+ *
+ * The row without `mergedInto` is the person. The other rows point to the person's row, directly or
+ * over several rows.
  */
 export interface MemberRow {
   readonly projectId: string;
   readonly distinctId: string;
-  /** The uuid of this id's own row. */
+  /** Uuidv5 of the project and the distinct id, so no look-up is needed. */
   readonly uuid: string;
-  /** When the id was first seen: the least stamp. */
+  /** The least stamp of all events with the distinct id. */
   readonly first: Stamp;
   readonly mergedInto: string | undefined;
-  /** Undefined in a row that is merged into another. */
+  /** The state of the person. Undefined if the row is merged into another row. */
   readonly person: PersonState | undefined;
 }
 
 export interface PersonState {
-  /** The member id with the least `first` stamp: its uuid is shown as the person's. */
+  /**
+   * The member id with the least `first` stamp. The uuid of this id is reported as the person's
+   * uuid.
+   */
   readonly firstId: string;
   readonly firstStamp: Stamp;
   readonly firstUuid: string;
-  /** The id of the newest link that named a main one; without a link `firstId`. */
+  /** The main id of the newest link. Without a link, the same as `firstId`. */
   readonly mainId: string;
   readonly mainStamp: Stamp | undefined;
   readonly known: boolean;
-  /** The oldest event's time. */
+  /** Time of the person's oldest event. */
   readonly createdAtMs: number;
   /**
-   * The newest event's time, to the hour, so that an event per second is not a write per second.
+   * Time of the person's newest event, rounded down to the hour so that frequent events do not each
+   * cause a write.
    */
   readonly lastSeenAtMs: number;
   readonly idsTotal: number;
   readonly properties: PropertyColumns;
-  /** Size of all stored names and values, plus 160 for each property. */
+  /** Size of all stored property names and values in bytes, plus 160 for each property. */
   readonly propertyBytes: number;
-  /** Number of writes of the person; depends on the batching, so it is not in a dump. */
+  /** Number of writes of the person. Depends on the batching, so dumps exclude it. */
   readonly version: number;
 }
 
@@ -171,9 +178,9 @@ export interface GroupRow {
 }
 
 /**
- * Records that a distinct id was seen with a group, whether or not the group exists. The row is
- * written without reading it first: the store keeps the lesser `firstSeenAtMs` of the old row and
- * the new.
+ * A record that a distinct id was seen with a group, whether or not the group exists. The writer
+ * does not read the old row first: the store retains the lesser `firstSeenAtMs` of the old and the
+ * new row.
  */
 export interface GroupMemberRow {
   readonly projectId: string;
@@ -185,18 +192,21 @@ export interface GroupMemberRow {
 
 export interface RejectedRow extends Rejection {
   readonly projectId: string;
-  /** The distinct id of the event; undefined if the line cannot be read. */
+  /** The distinct id of the event. Undefined if the line cannot be read. */
   readonly distinctId: string | undefined;
   readonly place: LinePlace;
   readonly eventUuid: string;
-  /** The line's `received_at`, or the storage time of the frame if the line has none. */
+  /**
+   * Time at which the gateway received the event. If the line has no `received_at`, the time at
+   * which the frame was stored.
+   */
   readonly atMs: number;
 }
 
-/** Events of a UTC day (by `received_at`), to add to the stored counts. */
+/** Number of events of a UTC day (by `received_at`). The store adds it to the stored counts. */
 export interface UsageDelta {
   readonly projectId: string;
-  /** A day such as `2026-11-22`. */
+  /** A UTC day such as `2026-11-22`. */
   readonly day: string;
   readonly lane: Lane;
   readonly class: UsageClass;
@@ -204,7 +214,9 @@ export interface UsageDelta {
   readonly duplicates: number;
 }
 
-/** A HyperLogLog sketch of the distinct ids that were active on a day: replaces the stored one. */
+/**
+ * A HyperLogLog sketch of the distinct ids that were active on a day. Replaces the stored sketch.
+ */
 export interface ActiveIdsRow {
   readonly projectId: string;
   readonly day: string;
@@ -214,7 +226,7 @@ export interface ActiveIdsRow {
 
 export interface SpikeRow {
   readonly projectId: string;
-  /** `project`, or the hot distinct id. */
+  /** The word `project`, or the distinct id that has the spike. */
   readonly subject: string;
   readonly startedAtMs: number;
   readonly endedAtMs: number | undefined;
@@ -224,26 +236,26 @@ export interface SpikeRow {
   readonly events: number;
 }
 
-/** The total size of all large properties of a project's people and groups. */
+/** Total size of all large properties of a project's people and groups. */
 export interface LargePropertiesRow {
   readonly projectId: string;
   readonly bytes: number;
 }
 
-/** The state of spike detection for a project: opaque JSON text, replaces the stored one. */
+/** The state of spike detection for a project, as opaque JSON text. Replaces the stored state. */
 export interface ActivityRow {
   readonly projectId: string;
   readonly state: string;
 }
 
-/** A message to publish once the transaction is committed. The id deduplicates it. */
+/** A message to publish after the transaction is committed. The message id deduplicates it. */
 export interface OutboxRow {
   readonly messageId: string;
   readonly subject: string;
   readonly json: string;
 }
 
-/** A stored row; later rows have greater ids. */
+/** A stored outbox row. Later rows have greater ids. */
 export interface StoredOutboxRow extends OutboxRow {
   readonly id: number;
 }
@@ -253,66 +265,72 @@ export interface IncidentRow {
   readonly kind: IncidentKind;
   readonly epoch: number;
   readonly sequence: number;
-  /** Number of affected messages, if known. */
+  /** Number of affected messages; 0 if unknown. */
   readonly messages: number;
   readonly detail: string;
 }
 
-/** The position of a stream. */
+/** The position of the effects in a stream. */
 export interface Position {
   readonly stream: string;
   readonly lane: Lane;
   readonly partition: number;
   readonly epoch: number;
-  /** When the stream was created, as the server reports it. */
+  /** Creation time of the stream, as the NATS server reports it. */
   readonly created: string;
-  /** The last applied frame; 0: none. */
+  /** Sequence number of the last applied frame; 0 if no frame was applied. */
   readonly sequence: number;
-  /** The latest frames, newest last, at most 1,000. */
+  /** The latest applied frames, at most 1,000, newest last. */
   readonly trail: readonly TrailEntry[];
   /**
-   * The first frame of each of the two generations of duplicate detection. A restart reads the
-   * frames from there again, to restore it.
+   * The first frame of each of the two generations of duplicate detection. After a restart, the
+   * reader reads the frames from there again to restore duplicate detection.
    */
   readonly duplicatesFrom: readonly [previous: number, current: number];
   /**
-   * The newest `recordMs` of a line that was read: the current time for everything that depends on
-   * time.
+   * The newest `recordMs` of a line that was read. Serves as the current time for everything that
+   * depends on time.
    */
   readonly watermarkMs: number;
 }
 
 /**
- * Everything that a transaction writes. Rows replace those of the same key unless stated otherwise.
+ * The data that a transaction writes. A row replaces the stored row with the same key unless its
+ * comment states otherwise.
  */
 export interface Commit {
   /**
-   * The number of the commit before this one. If the store has another number, there is a second
-   * writer, and nothing is written.
+   * The number of the previous commit. If the store's last commit has a different number, another
+   * writer exists, and the store writes nothing.
    */
   readonly after: number;
   /**
-   * The number of this commit, which the next one names as its predecessor. It is random, so that a
-   * restored database that another writer has continued is never taken for the previous one. Always
-   * positive: the number of an erasure, which no writer creates, is negative.
+   * The number of this commit; the next commit refers to it in `after`. Random, so that a restored
+   * database that another writer has continued never matches. Always positive: only erasures have
+   * negative numbers.
    */
   readonly number: number;
   /**
-   * The rows are written before the others of the commit with this number, in its transaction: a
-   * commit may have more rows than should be in memory at once.
+   * Whether other parts of the same commit follow. The store writes the rows of all parts in one
+   * transaction, so a commit may have more rows than fit in memory.
    */
   readonly isPart?: boolean;
   readonly positions: readonly Position[];
-  /** Number of applied frames, for metrics; not stored. */
+  /** Number of applied frames per lane, for metrics. Not stored. */
   readonly frames: Readonly<Record<Lane, number>>;
   readonly members: readonly MemberRow[];
-  /** A link with the same ids, kind and outcome as a stored one is skipped. */
+  /**
+   * The links to add. The store skips a link whose ids, kind and outcome equal those of a stored
+   * link.
+   */
   readonly links: readonly LinkRow[];
   readonly groups: readonly GroupRow[];
   readonly groupTypes: readonly { readonly projectId: string; readonly type: string }[];
   readonly groupMembers: readonly GroupMemberRow[];
   readonly largeProperties: readonly LargePropertiesRow[];
-  /** Appended; the newest 10,000 of each project are kept, and all are counted. */
+  /**
+   * The rejections to append. The store retains the newest 10,000 of each project and counts all.
+   */
   readonly rejected: readonly RejectedRow[];
   readonly usage: readonly UsageDelta[];
   readonly activeIds: readonly ActiveIdsRow[];

@@ -1,6 +1,6 @@
-// Turns frames into commits: counts each line, applies its effect to people and groups in memory,
-// and returns the changes to write. One batch at a time; while a commit is being written, the next
-// batch may be applied already. Uses no clock.
+// Turns frames into commits: counts each line, applies the effect of each line to people and groups
+// in memory, and returns the changes to write. Applies one batch at a time; while a commit is being
+// written, the next batch can already be applied. Results do not depend on the clock.
 
 import { leastOf } from "../../../platform/base/extremes.ts";
 import type { Lane } from "../../../platform/base/lane.ts";
@@ -39,11 +39,11 @@ interface ApplierOptions extends ApplierParts {
     "members" | "groups" | "groupTypes" | "activeIds" | "activity"
   >;
   /**
-   * Writes a part of the next commit once everything before it is committed, and only then calls
-   * `changes`.
+   * Waits until everything before the next commit is committed, then calls `changes` and writes the
+   * result as a part of the next commit.
    */
   readonly writePart: (changes: () => Promise<Changes>) => Promise<void>;
-  /** Maximum size of changed rows before they are written. */
+  /** Maximum size of changed rows in bytes, above which they are written early. */
   readonly changedBytesMax?: number | undefined;
 }
 
@@ -58,19 +58,24 @@ export interface Counts {
 }
 
 export interface Memory {
-  /** Rows of people and groups. */
+  /** Size of the cached rows of people and groups. */
   readonly cacheBytes: number;
   readonly duplicatesBytes: number;
-  /** How far back duplicates are detected, in the stream that remembers least. */
+  /** Period in which duplicates are detected, in the stream with the shortest one. */
   readonly duplicatesCoveredMs: number;
 }
 
 /** Maximum number of rows of people and groups in one commit. */
 const changedRowsMax = 20_000;
-/** Maximum size of these rows: each is in memory several times on its way to the store. */
+/**
+ * Maximum size of the changed rows in bytes. The rows are copied several times before the store
+ * writes them.
+ */
 const changedBytesDefault = 64 * 1_048_576;
 
-/** Maximum number of effects that wait for their rows, within a frame too. */
+/**
+ * Maximum number of effects that wait for their rows to be loaded. Also applies within a frame.
+ */
 const queuedMax = 2_000;
 /** Number of effects that are applied between two checks of the time. */
 const effectsATurn = 100;
@@ -85,7 +90,7 @@ export class Applier implements LineVisitor {
   #inFlight: readonly StreamInMemory[] = [];
   #frames = { live: 0, historical: 0 };
   #incidents: IncidentRow[] = [];
-  /** Incidents of the store and of this run: a stream that stays stopped is reported once. */
+  /** Keys of the incidents of the store and of this run, so that an incident is reported once. */
   #reported = new Set<string>();
   /** The stream whose lines are being visited. */
   #stream: StreamInMemory | undefined;
@@ -98,8 +103,9 @@ export class Applier implements LineVisitor {
   }
 
   /**
-   * Starts from the stored state. Everything uncommitted is dropped. Duplicate detection is kept if
-   * the store has what this writer committed last; then it need not be restored.
+   * Starts from the stored state and drops everything uncommitted. If the stored position of a
+   * stream is the last one that this writer committed, the stream's duplicate detection is retained
+   * and need not be restored.
    */
   begin({ positions, incidents, largeProperties }: Stored): void {
     const { people, usage, spikes, budget } = this.#options;
@@ -129,14 +135,17 @@ export class Applier implements LineVisitor {
     this.#isStreamReplaced = false;
   }
 
-  /** The frames from here up to the position must be delivered again. */
+  /**
+   * Returns the sequence of the first frame to deliver again. The frames from there to the position
+   * restore duplicate detection.
+   */
   rememberFrom({ stream, sequence, duplicatesFrom }: Position): number {
     return this.#streams.get(stream)?.isWhole ? sequence + 1 : duplicatesFrom[0];
   }
 
   /**
-   * A stream was replaced. Once that is committed, everything starts again from the store, so that
-   * nothing in memory belongs to the old one; frames taken in the same step are read again.
+   * Whether a stream was replaced. After the next commit, the writer starts again from the store,
+   * so that no data of the old stream is in memory. Frames taken in the same step are read again.
    */
   get isStreamReplaced(): boolean {
     return this.#isStreamReplaced;
@@ -153,7 +162,7 @@ export class Applier implements LineVisitor {
     };
   }
 
-  /** Call `changes` before applying more. */
+  /** Whether the changes must be written before more items are applied. */
   get isFull(): boolean {
     const { changedRows, changedBytes } = this.#options.people;
     return (
@@ -167,7 +176,10 @@ export class Applier implements LineVisitor {
     return this.#touched.size > 0;
   }
 
-  /** Applies a part of a batch. Rejects when the store does not answer; then call `begin`. */
+  /**
+   * Applies a part of a batch. Rejects if the store does not respond; the caller must then call
+   * `begin`.
+   */
   async apply(items: readonly StreamItem[]): Promise<void> {
     const { usage, spikes } = this.#options;
     this.#turns.begin();
@@ -184,8 +196,8 @@ export class Applier implements LineVisitor {
   }
 
   /**
-   * The changes to write. Nothing may be applied until it is fulfilled; call `committed` or `begin`
-   * before the next call.
+   * Returns the changes to write. The caller must not apply anything until the promise is
+   * fulfilled, and must call `committed` or `begin` before the next call.
    */
   async changes(): Promise<Changes> {
     const { people, usage, spikes } = this.#options;
@@ -258,7 +270,7 @@ export class Applier implements LineVisitor {
   }
 
   async #read({ frame, isReread, release }: FrameItem): Promise<void> {
-    // Frames after its new position belong to a stream that this memory does not know.
+    // Frames after the new position belong to a stream without state in memory.
     if (!this.#isStreamReplaced) {
       const stream = this.#streamOf(frame);
       this.#stream = stream;
@@ -294,7 +306,9 @@ export class Applier implements LineVisitor {
     return stream;
   }
 
-  /** Applies what is queued; in parts if the rows are too large together. */
+  /**
+   * Applies the queued effects. If their rows are too large together, applies the effects in parts.
+   */
   async #applyPeople(): Promise<void> {
     const { people } = this.#options;
     try {
@@ -313,8 +327,9 @@ export class Applier implements LineVisitor {
   }
 
   /**
-   * A frame may change more rows than should be in memory, and its position is written when all of
-   * it is applied. So rows of people are written earlier, in the same transaction.
+   * Writes rows of people early, in the same transaction, if the changed rows exceed their maximum
+   * size. A frame can change more rows than fit in memory, and its position is written only after
+   * the whole frame is applied.
    */
   async #writeWhereFull(): Promise<void> {
     const { people, writePart } = this.#options;
@@ -347,9 +362,12 @@ function keyOf({ stream, kind, epoch, sequence, detail }: IncidentRow): string {
   return JSON.stringify([stream, kind, epoch, sequence, detail]);
 }
 
-/** Maximum number of events in one transaction. Only a batch that catches up has that many. */
+/** Maximum number of events in one transaction. Reached only when the writer catches up. */
 export const batchEventsDefault = 100_000;
-/** A batch is read and applied in steps, between which it yields to the event loop. */
+/**
+ * Maximum number of events in one step. A batch is read and applied in steps, and the writer yields
+ * to the event loop between steps.
+ */
 export const stepEventsMax = 2_000;
 export const stepBytesMax = 2 * 1_048_576;
 
@@ -359,15 +377,18 @@ interface NewApplierOptions
   extends Pick<ApplierOptions, "store" | "writePart" | "changedBytesMax"> {
   /** The first part of the stream names. */
   readonly prefix: string;
-  /** Total memory for duplicate detection. */
+  /** Maximum memory for duplicate detection in bytes. */
   readonly duplicatesBytesMax?: number | undefined;
-  /** Streams that will be read, if known: each has its share of memory from the start. */
+  /** The streams that will be read, if known. Each gets its share of memory from the start. */
   readonly streams?: readonly { readonly lane: Lane }[];
   readonly people?: PeopleOptions | undefined;
   readonly log?: Pick<Log, "warn">;
 }
 
-/** For the writer and for a rebuild: both must apply the same frames in the same way. */
+/**
+ * Creates the applier of the writer and of a rebuild, so that both apply the same frames in the
+ * same way.
+ */
 export function newApplier(options: NewApplierOptions): Applier {
   const { store, writePart, changedBytesMax, prefix, people, log } = options;
   const { duplicatesBytesMax = duplicatesBytesDefault, streams = [] } = options;
@@ -384,7 +405,10 @@ export function newApplier(options: NewApplierOptions): Applier {
 /** Number of projects whose members are loaded concurrently. */
 const projectsAtOnce = 4;
 
-/** Rejects with a TooLargeError if the rows are too large: then request fewer. */
+/**
+ * Loads the missing rows. Rejects with a TooLargeError if the rows are too large together; the
+ * caller must then request fewer.
+ */
 export async function loadRows(store: RowStore, missing: Missing): Promise<Loaded> {
   // Awaited together, so that no rejection is left unhandled when several fail.
   const [members, groups, groupTypes] = await Promise.all([
@@ -416,14 +440,14 @@ async function loadMembers(
   return rows;
 }
 
-/** Maximum time of work before it yields to the event loop. */
+/** Maximum milliseconds of work before the applier yields to the event loop. */
 const turnMs = 10;
 
-/** Yields to the event loop during long work: the same process answers requests. */
+/** Yields to the event loop during long work, because the same process responds to requests. */
 class LoopTurns {
   #sinceMonotonicMs = 0;
 
-  /** A turn begins now. */
+  /** Starts the time measurement. */
   begin(): void {
     this.#sinceMonotonicMs = performance.now();
   }
@@ -432,7 +456,10 @@ class LoopTurns {
     return performance.now() - this.#sinceMonotonicMs > turnMs;
   }
 
-  /** Runs a generator to its end; it pauses after each step. */
+  /**
+   * Runs a generator to completion and returns the result. May yield to the event loop after each
+   * step.
+   */
   async through<Result>(steps: Generator<void, Result>): Promise<Result> {
     this.begin();
     for (;;) {
@@ -442,7 +469,7 @@ class LoopTurns {
     }
   }
 
-  /** Call it between two steps of the work. */
+  /** Yields to the event loop if `turnMs` are over. Called between two steps of the work. */
   async breathe(): Promise<void> {
     if (!this.isOver) return;
     await new Promise<void>((resolve) => setImmediate(resolve));

@@ -1,7 +1,9 @@
-// The writer of the effects: applies the frames of the streams in batches, and commits the results
-// together with the positions. It ends by itself only when another writer is active, and not when
-// the database was restored to an older state, for example by a failover that loses the last
-// commits.
+// Applies the frames of the streams in batches, and commits the results together with the
+// positions.
+//
+// The writer stops by itself only if another writer is active. If the database was restored to an
+// older state, for example by a failover that loses the last commits, the writer continues from
+// that state.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../../platform/base/log.ts";
@@ -39,7 +41,7 @@ export interface EffectsWriterOptions {
   readonly connection: NatsConnection;
   /** The first part of the stream names. */
   readonly prefix: string;
-  /** An open store; the caller closes it. */
+  /** The open store. The caller closes it. */
   readonly store: EffectsStore;
   readonly log: Log;
   /** Maximum number of bytes of frames in memory. */
@@ -48,31 +50,32 @@ export interface EffectsWriterOptions {
   readonly eventsPerSecondMax?: number;
   /** Approximate maximum number of events in one transaction. */
   readonly batchEventsMax?: number;
-  /** Maximum size of changed rows before they are written. */
+  /** Maximum size of changed rows in bytes, above which they are written early. */
   readonly changedBytesMax?: number;
-  /** Continues after messages that have left a stream unread. */
+  /** Whether to continue after messages that were removed from a stream before they were read. */
   readonly acceptExpired?: boolean;
-  /** Total memory for duplicate detection. */
+  /** Maximum memory for duplicate detection in bytes. */
   readonly duplicatesBytesMax?: number;
   readonly people?: PeopleOptions;
-  /** Interval between commits when few events arrive and no client waits. Default: 50. */
+  /** Minimum interval between commits in milliseconds, unless a client waits. Default: 50. */
   readonly commitEveryMs?: number;
 }
 
 interface WriterStatus {
-  /** Why nothing is being applied; empty: no problem. */
+  /** The reasons why no events are applied. Empty if there is no problem. */
   readonly reasons: readonly string[];
   readonly streams: readonly StreamProgress[];
 }
 
 /**
- * Maximum size of frames in memory: some hundredths of a second of work. Frames that wait longer
- * outlive V8's young generation, and every 64 MiB of that make it mark the whole heap.
+ * Maximum size of frames in memory in bytes: some hundredths of a second of work. Frames that wait
+ * longer survive V8's young generation, and every 64 MiB of surviving frames trigger a full garbage
+ * collection.
  */
 const framesBytesDefault = 8 * 1_048_576;
 const pauseMsMax = 2_000;
 const sayAgainMs = 30_000;
-/** The newest incidents of the store are not reported again. */
+/** Number of the store's newest incidents to load. Loaded incidents are not reported again. */
 const incidentsKnown = 1_000;
 const putBack = "the database was restored to another state";
 
@@ -90,12 +93,14 @@ export class EffectsWriter {
   readonly #pace: CommitPace;
   #running: Promise<void> | undefined;
   #fault: string | undefined = "it is starting";
-  /** Why transactions are smaller than allowed; undefined again once one has succeeded. */
+  /**
+   * The reason why transactions are smaller than allowed. Undefined after a successful transaction.
+   */
   #slowness: string | undefined;
   #batchInFlight = new Batch();
   #batchAtHand = new Batch();
   readonly #transaction = new OpenTransaction();
-  /** Number of commits when the store last had another writer's commit; -1: never. */
+  /** Number of commits when a commit of another writer was last detected; -1 if never. */
   #fencedAt = -1;
 
   constructor(options: EffectsWriterOptions) {
@@ -132,7 +137,7 @@ export class EffectsWriter {
     this.#warning = new SparseWarning(log, sayAgainMs);
   }
 
-  /** Events applied, and the like, since the start, including failed batches. */
+  /** Totals since the start, for example of applied events. Failed batches are included. */
   get counts(): Readonly<Counts> {
     return this.#applier.counts;
   }
@@ -152,23 +157,26 @@ export class EffectsWriter {
   }
 
   /**
-   * Fulfilled when the writer has ended after `close`. Rejects with a FencedError when another one
-   * is active on the same database.
+   * Waits until the writer has ended after `close`. Rejects with a FencedError if another writer is
+   * active on the same database.
    */
   async ended(): Promise<void> {
     await this.#running;
   }
 
   /**
-   * Commits the current batches and ends; frames that were only read will be read again. Gives up
-   * on a store that does not answer.
+   * Commits the current batches and ends. Frames that were read but not applied will be read again.
+   * Does not wait for a store that does not respond.
    */
   async close(): Promise<void> {
     await this.#session.close({ alongside: this.#outbox.close() });
     this.#reached.close();
   }
 
-  /** `nowMs`: the current time, for the lag of each stream. */
+  /**
+   * Returns the status of the writer. `nowMs` is the current time, from which the lag of each
+   * stream is computed.
+   */
   status(nowMs: number): WriterStatus {
     const batches = [this.#batchInFlight, this.#batchAtHand];
     const work = { reached: this.#reached, batches, nowMs };
@@ -178,14 +186,17 @@ export class EffectsWriter {
     };
   }
 
-  /** Fulfilled when the database has applied the stream that far. Rejects when the writer ends. */
+  /**
+   * Waits until the stream is applied and committed up to the sequence. Rejects when the writer
+   * ends.
+   */
   async positionReached(stream: string, sequence: number): Promise<void> {
     await this.#reached.until(stream, sequence);
   }
 
   /**
-   * As `positionReached`, for several streams. Also rejects with the signal's reason when it
-   * aborts.
+   * Waits like `positionReached`, for several streams. Also rejects with the signal's reason when
+   * the signal aborts.
    */
   async positionsReached(wanted: ReadonlyMap<string, number>, signal: AbortSignal): Promise<void> {
     const each = [...wanted].map(([stream, to]) => this.#reached.until(stream, to, signal));
@@ -199,8 +210,9 @@ export class EffectsWriter {
   }
 
   /**
-   * While this writer holds the lock, the state of the database counts: it starts again from that.
-   * Rejects with the error if another one may have the lock, or writes without it repeatedly.
+   * Handles a commit number that this writer does not expect. If this writer holds the lock, it
+   * starts again from the state of the database. Rejects with the error if another writer may hold
+   * the lock, or if another writer commits without the lock repeatedly.
    */
   async #outlast(error: FencedError): Promise<void> {
     const { store, log } = this.#options;
@@ -209,7 +221,7 @@ export class EffectsWriter {
       holdsLock = await store.holdsLock();
       isErasure = holdsLock && (await store.lastCommit()) < 0;
     } catch (fault) {
-      // The next successful call reports who has the lock.
+      // The next successful call reports the owner of the lock.
       this.#warning.warn({ reason: (fault as Error).message }, "applying events failed");
     }
     const isRepeated = !isErasure && this.#fencedAt === this.commits;
@@ -244,7 +256,9 @@ export class EffectsWriter {
     );
   }
 
-  /** Applies what is ready while the previous commit is being written; then commits it. */
+  /**
+   * Applies the ready frames while the previous commit is being written, then commits the result.
+   */
   async #batch(streams: EventStreams): Promise<boolean> {
     const pauseMs = this.#nextBatchMonotonicMs - performance.now();
     if (pauseMs > 0) await pauseUntilAborted(pauseMs, this.#session.signal);
@@ -267,9 +281,9 @@ export class EffectsWriter {
   }
 
   /**
-   * A row that changes twice in a batch is written once. So a batch continues while the previous
-   * commit is being written, and while much more waits; when the writer has caught up, it ends
-   * soon.
+   * Returns whether the batch continues. A row that changes twice in a batch is written once, so a
+   * batch continues while the previous commit is being written, and while the backlog is large. If
+   * the writer has caught up, the batch ends soon.
    */
   async #hasMore(streams: EventStreams, batch: Batch): Promise<boolean> {
     await this.#readyOrCommitted(streams);
@@ -279,7 +293,10 @@ export class EffectsWriter {
     return streams.isReady;
   }
 
-  /** If nothing is ready, a failing commit must still be noticed at once. */
+  /**
+   * Waits until frames are ready or all commits are complete. If no frame is ready, a failing
+   * commit must be detected immediately.
+   */
   async #readyOrCommitted(streams: EventStreams): Promise<void> {
     const { signal } = this.#session;
     while (!streams.isReady && this.#session.writes > 0 && !signal.aborted)
@@ -302,7 +319,10 @@ export class EffectsWriter {
     if (changes.outbox.length > 0) this.#outbox.ask();
   }
 
-  /** `events`: number of events of the transaction, or "part". */
+  /**
+   * Writes a transaction or a part of one. `events` is the number of events in the transaction, or
+   * "part".
+   */
   async #write(changes: Changes, events: number | "part"): Promise<void> {
     const isPart = events === "part";
     const tried = isPart ? this.#batchAtHand.events + stepEventsMax : events;

@@ -1,7 +1,7 @@
-// Publishes the messages that commits have put into the outbox, and removes each once it is
-// published. A message that a stream refuses is retried with growing pauses, and delays no other
-// message. A message may be published again after a crash; its id deduplicates it. Never blocks the
-// writer.
+// Publishes the messages that commits have added to the outbox, and removes each message after it
+// is published. A message that a stream refuses is retried with increasing pauses and does not
+// delay other messages. After a crash, a message may be published again; its id deduplicates it.
+// Never blocks the writer.
 
 import { JetStreamApiError, type JetStreamClient, jetstream } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/nats-core";
@@ -22,19 +22,21 @@ interface OutboxPublisherOptions {
 }
 
 /**
- * The outcome of publishing. After `unanswered`, the other messages of the subject are skipped in
- * this round: each might take as long.
+ * The outcome of publishing a message. After `unanswered`, the other messages of the subject are
+ * skipped in this round, because each could also run into the timeout.
  */
 type Outcome = "stored" | "refused" | "unanswered";
 
-/** When a subject with an unpublished message is retried. */
+/**
+ * The pause before a subject with an unpublished message is retried, and the time of the retry.
+ */
 interface Retry {
   readonly pauseMs: number;
   readonly atMonotonicMs: number;
 }
 
 const rowsAtOnce = 100;
-/** Maximum number of waiting messages; the oldest are dropped. */
+/** Maximum number of messages in the outbox. If there are more, the oldest are dropped. */
 const rowsMaxDefault = 10_000;
 const timeoutMs = 2_000;
 const retryMs = 1_000;
@@ -49,7 +51,7 @@ export class OutboxPublisher {
   readonly #warning: SparseWarning;
   readonly #dropWarning: SparseWarning;
   readonly #retries = new Map<string, Retry>();
-  /** Rows up to this id were tried. */
+  /** Id of the last row for which publishing was tried. */
   #readTo = 0;
   #dropped = 0;
   #isAsked = true;
@@ -63,13 +65,13 @@ export class OutboxPublisher {
     this.#running = this.#run();
   }
 
-  /** Call it when there may be rows in the outbox. */
+  /** Starts a round of publishing. Called when the outbox may have new rows. */
   ask(): void {
     this.#isAsked = true;
     this.#wake?.();
   }
 
-  /** Ends when running publishes are settled. */
+  /** Stops the publisher, and waits for the running publishes. */
   async close(): Promise<void> {
     this.#ended.abort();
     this.#wake?.();
@@ -95,7 +97,7 @@ export class OutboxPublisher {
     }
   }
 
-  /** Waits until `ask` is called, or a retry is due. */
+  /** Waits until `ask` is called or a retry is due. */
   async #rest(): Promise<void> {
     const woken = Promise.withResolvers<void>();
     this.#wake = woken.resolve;
@@ -142,7 +144,7 @@ export class OutboxPublisher {
   }
 
   #noteAgain(tried: ReadonlyMap<string, Outcome>, sinceMonotonicMs: number): void {
-    // A subject that was due and was not tried has no rows left.
+    // A subject that was due but was not tried has no rows left.
     for (const [subject, { atMonotonicMs }] of this.#retries)
       if (atMonotonicMs <= sinceMonotonicMs && !tried.has(subject)) this.#retries.delete(subject);
     for (const [subject, outcome] of tried) {
@@ -153,7 +155,7 @@ export class OutboxPublisher {
     }
   }
 
-  /** Publishes each row on its own: unpublished rows stay, the others are removed. */
+  /** Publishes each row, and removes the published rows from the outbox. */
   async #publishRows(rows: readonly OutboxRow[], tried: Map<string, Outcome>): Promise<void> {
     if (rows.length === 0) return;
     const { connection, store } = this.#options;
@@ -188,7 +190,10 @@ export class OutboxPublisher {
     this.#warning.warn({ reason: message }, "publishing from the outbox failed");
   }
 
-  /** Whether a stream stores the subject: then its acknowledgement is awaited. */
+  /**
+   * Returns whether a stream stores the subject. If so, the publisher waits for the
+   * acknowledgement.
+   */
   async #isStored(subject: string): Promise<boolean> {
     const manager = await managerOf(this.#options.connection, { timeoutMs });
     for await (const _ of manager.streams.names(subject)) return true;

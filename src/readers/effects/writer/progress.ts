@@ -1,4 +1,5 @@
-// The position of each stream in the store, the waits for a position, and the lag.
+// Tracks the position of each stream in the store, resolves the waits for a position, and computes
+// the lag.
 
 import type { StreamReader } from "../../stream/stream-reader.ts";
 import { lagSecondsSince, type StreamStatus } from "../streams/lag.ts";
@@ -14,19 +15,19 @@ interface Waiting {
 
 const endedText = "wait for a position: the writer has ended";
 
-/** The position of each stream in the store, and the waits for it. */
+/** The positions of the streams in the store, and the waits for a position. */
 export class Reached {
   #positions = new Map<string, Position>();
   #waiting: Waiting[] = [];
   #isClosed = false;
   readonly #onWaiting: () => void;
 
-  /** `onWaiting` is called whenever a wait begins. */
+  /** Creates a tracker without positions. `onWaiting` is called whenever a wait begins. */
   constructor(onWaiting: () => void = () => {}) {
     this.#onWaiting = onWaiting;
   }
 
-  /** Number of waits. */
+  /** Number of current waits. */
   get waiting(): number {
     return this.#waiting.length;
   }
@@ -35,7 +36,7 @@ export class Reached {
     return this.#positions.get(stream);
   }
 
-  /** All positions of the store. */
+  /** Replaces all positions with those of the store. */
   begin(positions: readonly Position[]): void {
     this.#positions = new Map();
     this.reach(positions);
@@ -49,7 +50,10 @@ export class Reached {
     for (const one of waiting) if (this.#isReached(one.stream, one.sequence)) one.resolve();
   }
 
-  /** Rejects at the end, or with the signal's reason when it aborts. */
+  /**
+   * Waits until the stream reaches the sequence. Rejects when the writer ends, or with the signal's
+   * reason when the signal aborts.
+   */
   async until(stream: string, sequence: number, signal?: AbortSignal): Promise<void> {
     if (this.#isReached(stream, sequence)) return;
     signal?.throwIfAborted();
@@ -79,20 +83,21 @@ export class Reached {
 }
 
 export interface StreamProgress extends StreamStatus {
-  /** Why the stream is not read at the moment. */
+  /** The reason why the stream cannot be read at the moment. */
   readonly fault: string | undefined;
 }
 
 interface Work {
   readonly reached: Reached;
-  /** Batches with uncommitted frames, the older one first. */
+  /** The batches with uncommitted frames, oldest first. */
   readonly batches: readonly Pick<Batch, "storedAtMs">[];
   readonly nowMs: number;
 }
 
 /**
- * The lag of the store in a stream, in messages and in time. Frames that are not applied are in
- * this order: in the running commit, in the current batch, read and not taken, not read.
+ * Returns the lag of the store in a stream, in messages and in seconds. The oldest frame that is
+ * not applied is in the first of these that has frames: the running commit, the current batch, the
+ * frames that were read but not taken, the unread frames.
  */
 export function streamProgress(
   reader: StreamReader,
@@ -104,7 +109,8 @@ export function streamProgress(
   if (lastSequence === undefined) return { ...common, lagSeconds: undefined };
   if (lastSequence <= sequence) return { ...common, lagSeconds: 0 };
   const taken = batches.map((batch) => batch.storedAtMs(name.stream));
-  // Unread frames were stored after the applied ones; nothing more is known about them.
+  // The storage time of unread frames is unknown, except that it is after that of the applied
+  // frames.
   const appliedMs = watermarkMs === 0 ? nowMs : watermarkMs;
   const known = [...taken, reader.readyStoredAtMs, appliedMs];
   const sinceMs = known.find((storedAtMs) => storedAtMs !== undefined)!;

@@ -1,6 +1,6 @@
 // Builds a database from the streams, from their start up to the position of another database, with
-// the code that applies events normally. Each stream is read in its own order; the order across
-// streams may differ, so a link that was refused because of another one may now be accepted.
+// the code that applies events normally. Each stream is read in order, but the order across streams
+// may differ. A link that was refused because of another link may therefore be accepted.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../../platform/nats/api.ts";
@@ -24,20 +24,20 @@ import { batchEventsDefault, newApplier, stepBytesMax, stepEventsMax } from "./a
 import { CommitChain } from "./transaction.ts";
 
 /**
- * Why a rebuild is impossible or cannot continue. The old database is unchanged. The message does
- * not name the command: `verify` rebuilds too.
+ * Reports why a rebuild is impossible or cannot continue. The old database is unchanged. The
+ * message does not name the command, because `verify` also rebuilds.
  */
 export class RebuildError extends Error {
   override name = "RebuildError";
 }
 
 /**
- * The positions of a database, and its rows that cannot be built from the streams; oldest first.
+ * The positions of a database, and the rows that cannot be built from the streams, oldest first.
  */
 export interface Applied {
   readonly positions: readonly Position[];
   readonly incidents: readonly IncidentRow[];
-  /** Announcements of spikes that are not published yet. */
+  /** The unpublished announcements of spikes. */
   readonly outbox: readonly OutboxRow[];
 }
 
@@ -45,7 +45,7 @@ export interface RebuildOptions {
   readonly connection: NatsConnection;
   /** The first part of the stream names. */
   readonly prefix: string;
-  /** The new database is built up to here. */
+  /** The state of the old database, up to which the new database is built. */
   readonly applied: Applied;
   /** The new database, open and empty. */
   readonly into: EffectsStore;
@@ -55,11 +55,14 @@ export interface RebuildOptions {
   readonly batchEventsMax?: number;
   readonly duplicatesBytesMax?: number;
   readonly people?: PeopleOptions;
-  /** Aborts the work. */
+  /** The signal that aborts the rebuild. */
   readonly signal?: AbortSignal;
-  /** Gives up when nothing was read, applied or committed for this long. Default: two minutes. */
+  /**
+   * Milliseconds without progress (reading, applying or committing) after which the rebuild fails.
+   * Default: 120,000.
+   */
   readonly stillMsMax?: number;
-  /** Called after each commit with the number of applied messages. */
+  /** A callback that receives the number of applied messages after each commit. */
   readonly onProgress?: (messages: number) => void;
 }
 
@@ -74,7 +77,7 @@ const framesBytesDefault = 8 * 1_048_576;
 const stillMsDefault = 120_000;
 /** Interval at which a stream that delivers nothing is checked for its end. */
 const endCheckMs = 250;
-/** The newest incidents of the old database are copied. */
+/** Maximum number of incidents that are copied from the old database, newest first. */
 const incidentsMax = 100_000;
 
 export async function appliedOf(
@@ -86,7 +89,10 @@ export async function appliedOf(
   return { positions, incidents: incidents.toReversed(), outbox };
 }
 
-/** Rejects with a RebuildError when it is impossible, makes no progress, or was aborted. */
+/**
+ * Builds the new database. Rejects with a RebuildError if the rebuild is impossible, makes no
+ * progress or is aborted.
+ */
 export async function rebuild(options: RebuildOptions): Promise<Rebuilt> {
   const { signal, stillMsMax = stillMsDefault } = options;
   const building = new Building(options);
@@ -115,24 +121,24 @@ export async function rebuild(options: RebuildOptions): Promise<Rebuilt> {
   }
 }
 
-/** A stream, and how far it must be applied. */
+/** A stream and the position up to which it must be applied. */
 interface Goal {
   readonly name: StreamName;
   readonly asked: AskedStream;
-  /** Where reading starts. */
+  /** The position before the first message to read. */
   readonly begin: StreamPosition;
-  /** The last message to apply. */
+  /** Sequence of the last message to apply. */
   readonly to: number;
   /** The final position of the new database. */
   readonly end: StreamPosition;
-  /** The first message that the stream had when the work began. */
+  /** Sequence of the first message that the stream had when the rebuild started. */
   readonly first: number;
-  /** Messages between it and the goal that were deleted by then. */
+  /** Sequences from `first` to `to` that were deleted before the rebuild started. */
   readonly deleted: ReadonlySet<number>;
-  /** Messages that the stream had when the work began, and those of them that have arrived. */
+  /** Number of messages up to `to` that the stream had when the rebuild started. */
   readonly held: number;
   arrived: number;
-  /** The last message that has arrived, or was found to be gone. */
+  /** Sequence of the last message that has arrived or is known to be deleted. */
   reached: number;
 }
 
@@ -163,7 +169,7 @@ class Building {
     });
   }
 
-  /** The reason of the wait, as a text for people. */
+  /** Returns the reason of the wait, for an error message. */
   waitsFor(): string {
     const fault = this.#streams?.fault;
     const faults = (this.#streams?.readers ?? []).flatMap((reader) =>
@@ -201,7 +207,10 @@ class Building {
     return { messages: this.#messages, missing: this.#missing };
   }
 
-  /** Messages may leave the streams while others are read. */
+  /**
+   * Throws a RebuildError if messages were removed from the streams before they were read, unless
+   * missing messages are accepted.
+   */
   #checkArrived(): void {
     const { acceptMissing = false } = this.#options;
     let lost = 0;
@@ -213,7 +222,9 @@ class Building {
       );
   }
 
-  /** Compares the positions of the old database with the messages of the streams. */
+  /**
+   * Sets the goal of each stream, and counts the applied messages that the streams no longer have.
+   */
   async #findGoals(): Promise<void> {
     const { connection, applied } = this.#options;
     const manager = await managerOf(connection, { timeoutMs: questionMs });
@@ -241,7 +252,7 @@ class Building {
       }
       const { created, firstSequence: first, beginsAt } = raw;
       const { position: next } = await resume(position, asked, state, { acceptExpired: true });
-      // In a later epoch, the messages after the position are not those that were applied.
+      // In a later epoch, the messages after the position are not the applied ones.
       const isSame = next.epoch === position.epoch;
       const to = isSame ? position.sequence : Math.min(position.sequence, next.sequence);
       const end = isSame ? { ...position, created } : next;
@@ -286,7 +297,7 @@ class Building {
     }
   }
 
-  /** Waits until something can be taken. False: all streams are read as far as they should be. */
+  /** Waits until items can be taken. Returns false if all streams are read up to their goals. */
   async #hasMore(streams: EventStreams): Promise<boolean> {
     for (;;) {
       if (this.#isClosed) throw new RebuildError("interrupted");
@@ -302,13 +313,19 @@ class Building {
     }
   }
 
-  /** After the last existing message nothing arrives: the rest was deleted or erased. */
+  /**
+   * Moves the goal's `reached` to the end if the stream has no further message, because the rest
+   * was deleted or erased.
+   */
   async #checkEnd(goal: Goal): Promise<void> {
     const next = await goal.asked.messageFrom(goal.reached + 1).catch(() => "unknown" as const);
     if (next === undefined) goal.reached = goal.to;
   }
 
-  /** Releases items after the goal of their stream, and counts the others. */
+  /**
+   * Returns whether the item must be applied, and counts it. Releases frames after the goal of
+   * their stream.
+   */
   #isWanted(item: StreamItem): boolean {
     if (item.kind === "position") {
       const goal = this.#goals.get(item.name.stream);
@@ -329,7 +346,10 @@ class Building {
     return isWanted;
   }
 
-  /** Also writes rows of the old database. Spikes that it has published are not announced again. */
+  /**
+   * Commits the changes, together with the given rows of the old database. Announcements of spikes
+   * that the old database has published are not published again.
+   */
   async #commit(
     { incidents, outbox }: Pick<Applied, "incidents" | "outbox"> = { incidents: [], outbox: [] },
   ): Promise<void> {
@@ -365,7 +385,10 @@ function positionItem(
   return { kind: "position", name, position: { epoch, created, sequence, trail }, incidents: [] };
 }
 
-/** Messages of this epoch that had left the stream before they could be applied. */
+/**
+ * Returns the number of messages of this epoch that were removed from the stream before they could
+ * be applied.
+ */
 function neverRead({ stream, epoch }: Position, incidents: readonly IncidentRow[]): number {
   return incidents
     .filter((one) => one.stream === stream && one.epoch === epoch)
@@ -373,7 +396,9 @@ function neverRead({ stream, epoch }: Position, incidents: readonly IncidentRow[
     .reduce((sum, { messages }) => sum + messages, 0);
 }
 
-/** Minimum number of applied messages that were lost with earlier states of the stream. */
+/**
+ * Returns the minimum number of applied messages that were lost with earlier states of the stream.
+ */
 function goneWithEpochs({ stream }: Position, incidents: readonly IncidentRow[]): number {
   return incidents
     .filter((one) => one.stream === stream)
@@ -382,8 +407,8 @@ function goneWithEpochs({ stream }: Position, incidents: readonly IncidentRow[])
 }
 
 /**
- * Number of messages that an erasure has removed, among those deleted and before the first one,
- * except if their replacement is gone too.
+ * Returns the number of messages that an erasure has replaced, among the deleted ones and those
+ * before `first`. A message whose replacement was also removed is not counted.
  */
 async function countReplaced(
   erased: ErasedMessages,

@@ -1,5 +1,5 @@
-// The state of one stream in memory, which may be ahead of the store: its position, the most recent
-// message ids, and duplicate detection.
+// Holds the state of one stream in memory, which may be ahead of the store: the position, the most
+// recent message ids and the duplicate detection.
 
 import type { StoredFrame } from "../../stream/frame.ts";
 import type { StreamPosition } from "../../stream/resume.ts";
@@ -12,7 +12,7 @@ import type { IncidentRow, Position } from "../types.ts";
 
 export class StreamInMemory {
   readonly name: StreamName;
-  /** Usage and spikes have counted the frames up to here, in a previous epoch. */
+  /** Sequence of the last frame that usage and spikes have already counted in a previous epoch. */
   readonly countedTo: number;
   readonly #duplicates: Duplicates;
   #epoch: number;
@@ -21,10 +21,10 @@ export class StreamInMemory {
   #trail: TrailEntry[];
   #isRemembering: boolean;
   #duplicatesFrom: Position["duplicatesFrom"];
-  /** The last returned position, and the last one that is certainly stored. */
+  /** The last returned position, whose commit may still be running. */
   #inFlight: Position | undefined;
   #committed: Position | undefined;
-  /** Replaces the position of duplicate detection if the stream was replaced. */
+  /** The position to store if the stream was replaced. */
   #replaced: Position | undefined = undefined;
 
   constructor(
@@ -44,27 +44,30 @@ export class StreamInMemory {
     this.#duplicatesFrom = position?.duplicatesFrom ?? [1, 1];
   }
 
-  /** The newest time of a record so far, limited by the storage time of its frame. */
+  /** The newest record time so far, limited by the storage time of the record's frame. */
   get watermarkMs(): number {
     return this.#duplicates.watermarkMs;
   }
 
-  /** How far back a duplicate would be found. */
+  /** Period in milliseconds in which duplicates are detected. */
   get coveredMs(): number {
     return this.#duplicates.coveredMs;
   }
 
-  /** Duplicate detection has all frames up to the position; none need be read again. */
+  /**
+   * Whether duplicate detection has all frames up to the position, so that no frame must be read
+   * again.
+   */
   get isWhole(): boolean {
     return !this.#isRemembering;
   }
 
-  /** For a line of a frame that was applied in an earlier run of the process. */
+  /** Adds a line of a frame that was already applied to duplicate detection. */
   remember(line: StoredLine): void {
     this.#duplicates.remember(line);
   }
 
-  /** Call it before the first line of each new frame. */
+  /** Starts a new frame. Called before the frame's first line. */
   beginFrame(): void {
     if (this.#isRemembering) this.#duplicates.restored();
     this.#isRemembering = false;
@@ -82,8 +85,8 @@ export class StreamInMemory {
   }
 
   /**
-   * Reading continues at another position. Returns whether the sequences have a new meaning: then
-   * this object must not be used once its position is committed.
+   * Moves to another position. Returns whether the stream has a new epoch; if so, the object must
+   * not be used after the position is committed.
    */
   moveTo({ epoch, created, sequence, trail }: StreamPosition): boolean {
     const isAnother = this.#created !== "" && epoch !== this.#epoch;
@@ -102,7 +105,7 @@ export class StreamInMemory {
     return isAnother;
   }
 
-  /** The position for the transaction of all frames so far. */
+  /** Returns the position to store in the transaction of all frames so far. */
   position(): Position {
     if (this.#replaced !== undefined) return this.#replaced;
     const changes = this.#duplicates.changes();
@@ -117,8 +120,8 @@ export class StreamInMemory {
   }
 
   /**
-   * Drops everything uncommitted. False: the object was not whole, or the store has another
-   * position than this object expects; then it must not be used.
+   * Drops everything uncommitted. Returns false if duplicate detection is incomplete, or if the
+   * stored position differs from the last committed one; the object must then not be used.
    */
   returnTo(position: Position): boolean {
     const known = this.#committed;
@@ -138,7 +141,7 @@ export class StreamInMemory {
     return true;
   }
 
-  /** The object must not be used afterwards. */
+  /** Releases the memory of duplicate detection. The object must not be used afterwards. */
   close(): void {
     this.#duplicates.close();
   }
@@ -154,7 +157,10 @@ export class StreamInMemory {
   }
 }
 
-/** If an older copy is read again on request, its messages up to here are counted already. */
+/**
+ * Returns the sequence up to which the messages are already counted, if an operator has accepted an
+ * older copy of the stream; otherwise 0.
+ */
 export function countedBefore(
   { stream, epoch }: Position,
   incidents: readonly IncidentRow[],

@@ -1,5 +1,5 @@
-// The transactions of the effects: their events, when they are written, which commit each follows,
-// and waits for their end.
+// Manages the transactions of the effects: their size and interval, the order of commits, and waits
+// for the end of a transaction.
 
 import { randomInt } from "node:crypto";
 import { atMost } from "../../../platform/base/retry.ts";
@@ -7,13 +7,13 @@ import type { StreamItem } from "../../stream/stream-reader.ts";
 import type { EffectsStore } from "../store/port.ts";
 import type { Commit } from "../types.ts";
 
-/** Everything in a commit except its number and predecessor. */
+/** The content of a commit without its number and predecessor. */
 export type Changes = Omit<Commit, "after" | "number" | "isPart">;
 
-/** Numbers are drawn below this limit, the maximum of randomInt. */
+/** Exclusive upper limit of commit numbers: the maximum of randomInt. */
 const numberEnd = 2 ** 48 - 1;
 
-/** The commits of one writer, each of which names its predecessor. */
+/** The commits of one writer, each of which contains the number of its predecessor. */
 export class CommitChain {
   readonly #store: Pick<EffectsStore, "commit">;
   #last = 0;
@@ -23,13 +23,13 @@ export class CommitChain {
     this.#store = store;
   }
 
-  /** Continues after that commit of the store; 0: the store has no commit. */
+  /** Continues after the given last commit of the store; 0 if the store has no commit. */
   begin(last: number): void {
     this.#last = last;
     this.#next = newNumber();
   }
 
-  /** `isPart`: the commit is not complete with that. Rejects as the store does. */
+  /** Writes a commit, or a part of one if `isPart`. Rejects as the store does. */
   async write(changes: Changes, isPart: boolean): Promise<void> {
     const number = this.#next;
     await this.#store.commit({ after: this.#last, number, isPart, ...changes });
@@ -38,8 +38,8 @@ export class CommitChain {
 }
 
 /**
- * A number that no other commit has, except with a probability of 10^-14. Never 0, which means no
- * commit.
+ * Returns a random number for a commit. The probability that another commit has the same number is
+ * 10^-14. Never 0, which means that there is no commit.
  */
 function newNumber(): number {
   return randomInt(1, numberEnd);
@@ -53,15 +53,15 @@ export class OpenTransaction {
     this.#end ??= Promise.withResolvers();
   }
 
-  /** The transaction is committed or rolled back. */
+  /** Resolves the waits when the transaction is committed or rolled back. */
   end(): void {
     this.#end?.resolve();
     this.#end = undefined;
   }
 
   /**
-   * Fulfilled when none is open: a call to the store right afterwards comes before the next
-   * transaction.
+   * Waits until no transaction is open. A call to the store immediately afterwards precedes the
+   * next transaction.
    */
   async ended(): Promise<void> {
     while (this.#end !== undefined) await this.#end.promise;
@@ -71,8 +71,8 @@ export class OpenTransaction {
 type Outbox = Pick<EffectsStore, "outbox" | "published" | "trimOutbox">;
 
 /**
- * The store's outbox, from which rows are removed only while no transaction is open: a removal
- * within a transaction that is rolled back would return the row, and it would be published again.
+ * Returns the store's outbox with removals that wait until no transaction is open. If a removal
+ * were part of a transaction that is rolled back, the row would return and be published again.
  */
 export function outsideOf(transaction: OpenTransaction, store: Outbox): Outbox {
   return {
@@ -88,23 +88,27 @@ export function outsideOf(transaction: OpenTransaction, store: Outbox): Outbox {
   };
 }
 
-/** Maximum time for which a batch waits for frames that a stream is known to have. */
+/** Maximum age in milliseconds of a batch that still waits for frames of a backlog. */
 const batchMsMax = 1_000;
-/** A batch ends after this much work: with large rows each event may take milliseconds. */
+/**
+ * Milliseconds of work after which a batch ends. With large rows, one event may take milliseconds.
+ */
 const workMsMax = 3_000;
 /** Factor by which a batch may grow while the previous one is being committed. */
 const batchGrowth = 2;
 
 /**
- * The progress of a batch, and when it is full. Results do not depend on where it ends, so it may
- * use a clock.
+ * The progress of a batch, and the decision when it is full. Results do not depend on where a batch
+ * ends, so this class may use a clock.
  */
 export class Batch {
   events = 0;
-  /** Whether parts of its transaction are written. */
+  /** Whether parts of the batch's transaction are already written. */
   hasParts = false;
   readonly #begunMonotonicMs = performance.now();
-  /** When the first new frame of each stream in it was stored, until they are committed. */
+  /**
+   * Storage time of the first new frame of each stream in the batch, until the batch is committed.
+   */
   readonly #storedAtMs = new Map<string, number>();
   #workMs = 0;
 
@@ -113,15 +117,15 @@ export class Batch {
   }
 
   /**
-   * Many events of one person change one row, so a batch is limited by its changes. A batch with
-   * written parts ends with the current step, because other projects would wait for the rest.
+   * Returns whether the batch can grow. A batch with written parts ends with the current step,
+   * because other projects would have to wait for the rest.
    */
   hasRoom(eventsMax: number, isOtherInFlight: boolean): boolean {
     if (this.hasParts || this.#workMs >= workMsMax) return false;
     return this.events < (isOtherInFlight ? batchGrowth : 1) * eventsMax;
   }
 
-  /** Adds items that are applied in the batch. */
+  /** Counts items that are applied in the batch. */
   add(items: readonly StreamItem[]): void {
     for (const item of items) {
       if (item.kind !== "frame") continue;
@@ -135,12 +139,12 @@ export class Batch {
     this.#storedAtMs.clear();
   }
 
-  /** When the oldest uncommitted frame of the stream in this batch was stored. */
+  /** Returns the storage time of the stream's oldest uncommitted frame in this batch. */
   storedAtMs(stream: string): number | undefined {
     return this.#storedAtMs.get(stream);
   }
 
-  /** Adds the duration of a step. */
+  /** Runs a step and adds its duration to the batch's work. */
   async timed(step: () => Promise<void>): Promise<void> {
     const sinceMonotonicMs = performance.now();
     await step();
@@ -149,30 +153,36 @@ export class Batch {
 }
 
 const everyMsDefault = 50;
-/** How long a batch waits for frames that a stream is known to have. */
+/** Maximum milliseconds for which a batch waits once for frames of a backlog. */
 const moreMsMax = 100;
 
 /**
- * The interval between commits when few events arrive. A commit costs about as much for one event
- * as for a hundred, and many per second are most of the cost of the effects at low rates. So events
- * within some hundredths of a second are committed together, unless a client waits for them.
+ * The interval between commits when few events arrive. A commit takes about as long for one event
+ * as for a hundred, and at low rates commits are most of the load of the effects. Events of some
+ * hundredths of a second are therefore committed together, unless a client waits for them.
  */
 export class CommitPace {
   readonly #everyMs: number;
   #begunMonotonicMs = Number.NEGATIVE_INFINITY;
   #rest: AbortController | undefined;
 
-  /** Minimum time from the start of a commit to that of the next one. */
+  /**
+   * Creates a pace. `everyMs` is the minimum time from the start of a commit to the start of the
+   * next one.
+   */
   constructor(everyMs: number = everyMsDefault) {
     this.#everyMs = everyMs;
   }
 
-  /** A commit begins. */
+  /** Records the start of a commit. */
   begun(): void {
     this.#begunMonotonicMs = performance.now();
   }
 
-  /** Fulfilled when the next commit may begin, when `more` is, or when a client waits. */
+  /**
+   * Waits until one of these happens: the next commit may begin, `more` is fulfilled, or `hurry` is
+   * called for a waiting client.
+   */
   async rest(more: Promise<void>): Promise<void> {
     const ms = this.#begunMonotonicMs + this.#everyMs - performance.now();
     if (ms <= 0) return;
@@ -185,7 +195,7 @@ export class CommitPace {
   }
 }
 
-/** Fulfilled when the next known frames have arrived, or after a timeout. */
+/** Waits until `more` is fulfilled, or `moreMsMax` are over. */
 export async function knownMore(more: Promise<void>): Promise<void> {
   await atMost(moreMsMax, more);
 }

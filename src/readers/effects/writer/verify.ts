@@ -1,7 +1,7 @@
-// Compares a database with the streams: builds another one from the streams, up to the position of
-// the first one, and compares both line by line. Which of two conflicting links is refused depends
-// on the order in which the streams were interleaved, and an erasure removes events that usage has
-// counted: differences with these causes are listed separately.
+// Compares a database with the streams: builds a second database from the streams, up to the
+// position of the first one, and compares both line by line. Two kinds of differences have a known
+// cause and are listed separately. Which of two conflicting links is refused depends on the order
+// in which the streams were interleaved. An erasure removes events that usage has counted.
 
 import type { AppliedStream, EffectsReader } from "../store/port.ts";
 import {
@@ -15,29 +15,32 @@ import {
 
 interface VerifyOptions extends Omit<RebuildOptions, "applied"> {
   readonly reader: EffectsReader;
-  /** The projects in which people were erased. */
+  /** Ids of the projects in which people were erased. */
   readonly erasedProjects?: ReadonlySet<string>;
   /** Maximum number of characters that the comparison holds in memory. Default: 64 Mi. */
   readonly comparedMax?: number;
 }
 
 export interface Verified extends Rebuilt {
-  /** The first lines that only one of both has: `-` before those of the database, `+` otherwise. */
+  /**
+   * The first lines that only one of the databases has: `-` marks lines of the verified database,
+   * `+` lines of the rebuilt one.
+   */
   readonly differences: readonly string[];
-  /** Sentences about differences with a known cause. */
+  /** One sentence for each known cause of differences. */
   readonly explained: readonly string[];
 }
 
 const differencesMax = 20;
 const comparedMaxDefault = 67_108_864;
-/** Fixed cost of a text in memory, in characters. */
+/** Estimated overhead of a text in memory, in characters. */
 const textCost = 100;
 const tries = 20;
 
 /**
- * `into` is an open and empty database for the comparison. Rejects with a RebuildError when events
- * are applied continuously, when the streams do not have enough, when there is no progress, or when
- * the signal aborts.
+ * Compares the database with one that is rebuilt into `into`, which must be open and empty. Rejects
+ * with a RebuildError if events are applied continuously, if the streams lack messages, if there is
+ * no progress, or if the signal aborts.
  */
 export async function verify({ reader, ...options }: VerifyOptions): Promise<Verified> {
   const { signal, into, erasedProjects = new Set(), comparedMax = comparedMaxDefault } = options;
@@ -75,13 +78,13 @@ interface Snapshot {
   readonly lines: AsyncIterator<string>;
 }
 
-/** The positions and the dump of one moment: nothing was applied in between. */
+/** Returns the positions and the dump of the same moment. */
 async function snapshotOf(reader: EffectsReader): Promise<Snapshot> {
   for (let nth = 0; nth < tries; nth++) {
     const before = await reader.applied();
     const applied = await appliedOf(reader);
     const dump = reader.dump("lasting")[Symbol.asyncIterator]();
-    // The dump is of the moment in which its first line is read.
+    // The dump shows the moment in which its first line is read.
     const first = await dump.next();
     if (isSame(before, await reader.applied())) return { applied, lines: prepended(first, dump) };
     await dump.return?.();
@@ -114,7 +117,7 @@ async function* prepended<T>(
 
 type Sign = "-" | "+";
 
-/** The parts of a line of the dump that can explain a difference. */
+/** The fields of a dump line that can explain a difference. */
 interface DumpLine {
   readonly table: string;
   readonly project_id: string;
@@ -124,16 +127,19 @@ interface DumpLine {
 }
 
 const refusedBegin = '{"table":"refused_links"';
-/** Tables that count events, including erased ones. */
+/** The tables that count events, including events that are erased later. */
 const countingTables: ReadonlySet<string> = new Set(["usage_daily", "active_ids", "spikes"]);
 
-/** Both dumps have the same order, so lines that differ arrive at about the same time. */
+/**
+ * Compares two dumps. Both have the same order, so lines that differ are read at about the same
+ * time.
+ */
 class Comparison {
   readonly #erasedProjects: ReadonlySet<string>;
   readonly #apart = new Map<string, Sign>();
-  /** Ids with a link that was refused because of others, in either database. */
+  /** Keys of ids with a link that was refused because of other links, in either database. */
   readonly #refused = new Set<string>();
-  /** Number of characters that both may still use. */
+  /** Remaining number of characters that the comparison may hold in memory. */
   #room: number;
   #isOver = false;
 
@@ -169,7 +175,7 @@ class Comparison {
     return true;
   }
 
-  /** All lines except those that name refused links, whose ids are stored. */
+  /** Yields all lines except those of refused links, whose ids are stored in `#refused`. */
   async *#compared(lines: AsyncIterator<string>): AsyncGenerator<string> {
     for (let next = await lines.next(); next.done !== true; next = await lines.next()) {
       if (!next.value.startsWith(refusedBegin)) {
