@@ -1,42 +1,49 @@
-// The dump: the whole state as lines of JSON text in a closed format, in which two stores, or a
-// store and its rebuild, are compared line by line. It excludes versions and positions, because
-// these depend on how frames were batched. This file defines tables and columns; a store queries
-// the rows in this order.
+// Defines the dump: the whole state as lines of JSON text in a closed format, so that two stores,
+// or a store and its rebuild, can be compared line by line. The dump excludes versions and
+// positions, because these depend on how frames were batched. This file defines tables and columns;
+// a store queries the rows in this order.
 
 import { rowReader } from "../../../platform/base/table.ts";
 import { dumpedPersons } from "./rows/tables.ts";
 
 /**
- * `all`: the whole state. `lasting`: the part that does not depend on the order in which streams
- * were interleaved, and, as `refused_links`, the ids of links that were refused because of others.
+ * The content of a dump. `all` is the whole state. `lasting` is the part that does not depend on
+ * the order in which streams were interleaved, plus the ids of links that were refused because of
+ * other links (`refused_links`).
  */
 export type DumpKind = "all" | "lasting";
 
 interface DumpSection {
-  /** The name of the section in its lines. */
+  /** The value of `table` in the lines of the section. */
   readonly name: string;
   readonly table: string;
-  /** The condition for rows; each once. Undefined: all. */
+  /**
+   * The SQL condition for rows; undefined for all rows. With a condition, equal rows are returned
+   * once.
+   */
   readonly where?: string;
   readonly columns: readonly DumpColumn[];
-  /** The sort columns: texts by their bytes in UTF-8, null numbers first. */
+  /** The sort columns. Texts are sorted by their bytes in UTF-8, null numbers first. */
   readonly order: readonly string[];
 }
 
 interface DumpColumn {
   readonly name: string;
-  /** `json`: JSON text that is copied unchanged. */
+  /** The type of the values. `json` is JSON text that is copied unchanged. */
   readonly type: "text" | "number" | "json";
 }
 
-/** Persons come first, by project and then by the visible uuid. */
+/** Reads a row of the first section: persons, sorted by project and visible uuid. */
 export const dumpedPersonOf = rowReader(dumpedPersons);
 export type DumpedPerson = ReturnType<typeof dumpedPersonOf>;
 
 const links: readonly DumpSection[] = [
   section("person_links", "project_id at_ms# event_uuid a b kind outcome"),
 ];
-/** A link of an id with itself joins nothing. */
+/**
+ * The sections of links that do not depend on order. A link of an id with itself merges nothing and
+ * is excluded.
+ */
 const lastingLinks: readonly DumpSection[] = [
   {
     ...section("person_links", "project_id a b kind"),
@@ -65,13 +72,13 @@ const diagnostics: readonly DumpSection[] = [
   section("incidents", "stream epoch# sequence# kind messages# detail"),
 ];
 
-/** The sections after the persons, in order. */
+/** The sections that follow the persons, in order. */
 export const dumpSections: Readonly<Record<DumpKind, readonly DumpSection[]>> = {
   all: [...links, ...facts, ...diagnostics],
   lasting: [...lastingLinks, ...facts],
 };
 
-/** The query of a section; `nulls`: the clause that sorts null numbers first. */
+/** Returns the query of a section. `nulls` is the clause that sorts null numbers first. */
 export function sectionSql({ table, columns, order, where }: DumpSection, nulls: string): string {
   const names = columns.map(({ name }) => name).join(", ");
   const which = where === undefined ? "" : `WHERE ${where}`;
@@ -80,7 +87,10 @@ export function sectionSql({ table, columns, order, where }: DumpSection, nulls:
   return `SELECT ${distinct}${names} FROM ${table} ${which} ORDER BY ${sorted}`;
 }
 
-/** `ids`: all of them, sorted by their bytes in UTF-8; undefined: there is only one. */
+/**
+ * Returns the line of a person. `ids` are all ids of the person, sorted by their bytes in UTF-8;
+ * undefined if there is only one.
+ */
 export function personLine(person: DumpedPerson, ids: readonly string[] | undefined): string {
   const { projectId, distinctId, firstId, mainId, known, createdAtMs, lastSeenAtMs } = person;
   const fields = JSON.stringify({
@@ -95,7 +105,7 @@ export function personLine(person: DumpedPerson, ids: readonly string[] | undefi
   return `{"table":"persons",${fields.slice(1, -1)},"properties":${person.properties ?? "{}"}}`;
 }
 
-/** `values`: those of a row, in the order of the section's columns. */
+/** Returns the line of a row. `values` are in the order of the section's columns. */
 export function sectionLine(
   { name: called, columns }: DumpSection,
   values: readonly (string | number | null)[],
@@ -108,7 +118,10 @@ export function sectionLine(
   return `${line}}`;
 }
 
-/** Names of columns; the suffix `#` marks a number, `:` JSON text. */
+/**
+ * Returns a section of a table. `names` are the columns; the suffix `#` marks a number, `:` JSON
+ * text.
+ */
 function section(table: string, names: string): DumpSection {
   const columns = names.split(" ").map((name): DumpColumn => {
     if (name.endsWith("#")) return { name: name.slice(0, -1), type: "number" };

@@ -1,6 +1,7 @@
-// Removes persons from the database of the effects, with or without a running writer: the commit
-// gets a number of its own, so that the writer's pending data about them is not written, and the
-// writer starts again from the database. The statements are the same for both databases.
+// Removes persons from the database of the effects, with or without a running writer. The erasure
+// replaces the number of the last commit, so the database rejects the writer's pending data about
+// the persons, and the writer starts again from the database. The statements are the same for both
+// databases.
 
 import { randomInt } from "node:crypto";
 import type { Value } from "../../../platform/base/table.ts";
@@ -8,18 +9,21 @@ import { largeBytesMin } from "../people/large-properties.ts";
 import { personUuid } from "../people/person-uuid.ts";
 import { activityWithout, hotIdSubject } from "../spikes/project-activity.ts";
 
-/** A separate connection to a database. Parameters are `$1` and so on. */
+/** A separate connection to a database. Parameters are `$1`, `$2` and so on. */
 export interface ErasingSql {
-  /** The type of a column of texts that are compared by their bytes. */
+  /** The SQL type of a text column that is compared by bytes. */
   readonly textType: string;
-  /** Converts a text parameter such as `$1` to the value of a column of uuids. */
+  /**
+   * Returns the SQL expression that converts a text parameter such as `$1` to the value of a uuid
+   * column.
+   */
   uuid(parameter: string): string;
   run(sql: string, values?: readonly Value[]): Promise<number>;
   all(sql: string, values?: readonly Value[]): Promise<readonly (readonly Value[])[]>;
 }
 
 export interface ErasedPeople {
-  /** All ids of these persons, except requested ids without a row. */
+  /** All ids of the erased persons, except requested ids without a row. */
   readonly ids: readonly string[];
   readonly persons: number;
   readonly links: number;
@@ -27,26 +31,32 @@ export interface ErasedPeople {
   readonly spikes: number;
   readonly rejected: number;
   readonly announcements: number;
-  /** What the database still has of the persons, and until when. */
+  /** Descriptions of data about the persons that remains, and until when. */
   readonly remains: readonly string[];
 }
 
-/** Each method opens its own connection, and rejects with a StoreError if that fails. */
+/**
+ * Erases people. Each method opens its own connection, and rejects with a StoreError if that fails.
+ */
 export interface PeopleErasure {
-  /** All ids of the persons who have one of these, sorted; changes nothing. */
+  /** Returns all ids of the persons who have one of the given ids, sorted. Changes nothing. */
   idsOf(projectId: string, ids: readonly string[]): Promise<string[]>;
-  /** Erases everything or nothing. */
+  /** Erases the persons completely, or rejects and erases nothing. */
   erase(projectId: string, ids: readonly string[]): Promise<ErasedPeople>;
 }
 
 /**
- * Numbers of commits are positive; that of an erasure is negative, so that a writer recognises it.
+ * Returns the random number of an erasure. It is negative so that a writer can distinguish it from
+ * the number of a commit.
  */
 function erasureNumber(): number {
   return -randomInt(1, 2 ** 48 - 1);
 }
 
-/** All ids of the persons who have one of these, sorted. An id without a row has no person. */
+/**
+ * Returns all ids of the persons who have one of the given ids, sorted. An id without a row has no
+ * person.
+ */
 export async function idsOfPersons(
   sql: ErasingSql,
   projectId: string,
@@ -75,13 +85,13 @@ export async function idsOfPersons(
   return [...found].sort();
 }
 
-/** Call it within a transaction, which the caller commits. */
+/** Erases the rows of the persons within a transaction, which the caller commits. */
 export async function eraseRows(
   sql: ErasingSql,
   projectId: string,
   wanted: readonly string[],
 ): Promise<ErasedPeople> {
-  // First, so that this transaction and a writer's wait for each other.
+  // First statement, so that this transaction and a writer's transaction wait for each other.
   await sql.run("UPDATE writer SET last_commit = $1", [erasureNumber()]);
   const ids = await idsOfPersons(sql, projectId, wanted);
   const all = new Set([...ids, ...wanted]);
@@ -122,8 +132,9 @@ export async function eraseRows(
 }
 
 /**
- * Removes rejections without the id of their event whose text has one of the ids as a whole: in
- * quotes, or at the end of the text after a colon, alone or as one of "a or b".
+ * Removes rejections without a distinct id whose text contains one of the ids as a whole: in
+ * quotes, or at the end of the text after a colon, alone or as one of "a or b". Returns the number
+ * of removed rejections.
  */
 async function eraseUnowned(
   sql: ErasingSql,
@@ -149,8 +160,8 @@ async function eraseUnowned(
 }
 
 /**
- * Removes the persons from the state of spike detection, and its unpublished announcements about
- * them.
+ * Removes the persons from the state of spike detection, and deletes unpublished announcements
+ * about them. Returns the number of deleted announcements.
  */
 async function eraseMemory(
   sql: ErasingSql,

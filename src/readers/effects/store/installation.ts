@@ -1,5 +1,5 @@
-// Binds a database to one installation. Streams of two installations can be on one NATS server, and
-// the same project id may belong to different customers. Only the prefix distinguishes them.
+// Binds a database to one installation. One NATS server can have the streams of two installations,
+// and the same project id may belong to different customers. Only the prefix distinguishes them.
 
 import { StoreError } from "../../../platform/base/store-error.ts";
 import { streamName } from "../../../platform/nats/names.ts";
@@ -7,7 +7,10 @@ import type { EffectsReader, EffectsStore } from "./port.ts";
 
 export const installationSql = "SELECT subject_prefix FROM installation";
 
-/** The parameter is in the database's own form. */
+/**
+ * Returns the statement that stores the owner's prefix, unless the database has an owner.
+ * `parameter` is a placeholder in the database's own syntax.
+ */
 export function bindSql(parameter: string): string {
   return `INSERT INTO installation
     SELECT ${parameter} WHERE NOT EXISTS (SELECT 1 FROM installation)`;
@@ -16,14 +19,15 @@ export function bindSql(parameter: string): string {
 interface Installation {
   /** The first part of the stream names. */
   readonly prefix: string;
-  /** The database, as a text for people. */
+  /** The name of the database in error messages. */
   readonly shown: string;
 }
 
 export class OtherInstallationError extends StoreError {}
 
 /**
- * Rejects with an OtherInstallationError if it belongs to another one. A new database has no owner.
+ * Rejects with an OtherInstallationError if the database belongs to another installation. A new
+ * database has no owner.
  */
 export async function requireInstallation(
   reader: EffectsReader,
@@ -46,8 +50,8 @@ export async function takeForInstallation(
 }
 
 /**
- * For a database older than stored prefixes. If it has streams of this installation, it belongs to
- * it.
+ * Returns the prefix of another installation whose streams the database has; undefined if it has
+ * streams of this installation or none. Used for databases that do not store the prefix.
  */
 async function ownerByStreams(reader: EffectsReader, prefix: string): Promise<string | undefined> {
   const streams = await reader.applied();

@@ -1,5 +1,5 @@
-// Opens the store, the reader or the erasure of the configured database. Loads only that database's client.
-// Connects at the first call.
+// Opens the store, the reader or the erasure of the configured database. Loads only the client of
+// that database, and connects at the first call.
 
 import { lstatSync, readlinkSync, realpathSync } from "node:fs";
 import path from "node:path";
@@ -11,14 +11,16 @@ export type StorePlace =
   | { readonly kind: "postgres"; readonly url: string };
 
 interface StoreSettings {
-  /** The value of the setting of this name. */
+  /** The value of the setting `PENSTOCK_EFFECTS_URL`. */
   readonly effectsUrl: string;
   readonly dataDir: string;
 }
 
 export type OpenReader = EffectsReader & { close(): Promise<void> };
 
-/** A link is replaced by the file that it points to. */
+/**
+ * Returns the location of the database. A symbolic link is replaced by the file that it points to.
+ */
 export function storePlace({ effectsUrl, dataDir }: StoreSettings): StorePlace {
   if (!effectsUrl.startsWith("sqlite:")) return { kind: "postgres", url: effectsUrl };
   const named = effectsUrl.slice("sqlite:".length);
@@ -26,14 +28,14 @@ export function storePlace({ effectsUrl, dataDir }: StoreSettings): StorePlace {
   return { kind: "sqlite", file: linkedFile(path.resolve(file)) };
 }
 
-/** For people: without user and password. */
+/** Returns the name of the database for messages, without user and password. */
 export function shownPlace(place: StorePlace): string {
   if (place.kind === "sqlite") return place.file;
   const { host, pathname, searchParams } = new URL(place.url);
   return `PostgreSQL at ${host === "" ? (searchParams.get("host") ?? "localhost") : host}${pathname}`;
 }
 
-/** The store is not open yet. */
+/** Creates the store. The caller opens it. */
 export async function storeAt(place: StorePlace): Promise<EffectsStore> {
   if (place.kind === "postgres") {
     const { PostgresStore } = await import("./postgres/store.ts");
@@ -43,7 +45,9 @@ export async function storeAt(place: StorePlace): Promise<EffectsStore> {
   return new SqliteStore({ file: place.file });
 }
 
-/** Works next to a writer, in this process or another. Connects at the first query. */
+/**
+ * Creates a reader. It can run next to a writer in any process, and connects at the first query.
+ */
 export async function readerAt(place: StorePlace): Promise<OpenReader> {
   if (place.kind === "postgres") {
     const { PostgresReader } = await import("./postgres/reader.ts");
@@ -53,7 +57,9 @@ export async function readerAt(place: StorePlace): Promise<OpenReader> {
   return new SqliteReader({ file: place.file });
 }
 
-/** Removes persons, with or without a running writer. Connects at the first call. */
+/**
+ * Creates the erasure. It can run next to a writer in any process, and connects at the first call.
+ */
 export async function erasureAt(place: StorePlace): Promise<PeopleErasure> {
   if (place.kind === "postgres") {
     const { PostgresErasure } = await import("./postgres/erasure.ts");
@@ -63,13 +69,13 @@ export async function erasureAt(place: StorePlace): Promise<PeopleErasure> {
   return new SqliteErasure({ file: place.file });
 }
 
-/** The number of links that Linux follows. */
+/** Maximum number of links that are followed, as in Linux. */
 const linksMax = 40;
 
 /**
- * Resolves a database's name that is a symbolic link: files next to the database (the writer's
- * lock, a rebuild's backup) must be next to the linked file. The file may not exist yet. Returns
- * the name itself if links form a cycle.
+ * Resolves a database's name that is a symbolic link, because files next to the database (the
+ * writer's lock, a rebuild's backup) must be next to the linked file. The file need not exist.
+ * Returns the name itself if links form a cycle.
  */
 function linkedFile(name: string): string {
   let file = name;
@@ -84,7 +90,7 @@ function isLink(file: string): boolean {
   try {
     return lstatSync(file).isSymbolicLink();
   } catch {
-    // Opening the file fails with the same error, and reports it.
+    // Opening the file later fails with the same error and reports it.
     return false;
   }
 }

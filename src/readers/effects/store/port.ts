@@ -1,5 +1,6 @@
-// The interface to a database. sqlite/ and postgres/ implement it; the same tests run over both. A
-// commit is stored completely or not at all; a reader sees the state between two commits.
+// Defines the interface to a database. sqlite/ and postgres/ implement it, and the same tests run
+// for both. A commit is stored completely or not at all. A reader sees the state between two
+// commits.
 
 import type { Lane } from "../../../platform/base/lane.ts";
 import type {
@@ -20,8 +21,8 @@ import type {
 import type { DumpKind } from "./dump.ts";
 
 /**
- * The last commit of the store is not the one that this writer expects: there is a second writer,
- * or the database was restored to an older state.
+ * Reports that the store's last commit is not the one that this writer expects: another writer
+ * exists, or the database was restored to an older state.
  */
 export class FencedError extends Error {
   override name = "FencedError";
@@ -34,30 +35,34 @@ export interface GroupName {
 }
 
 /**
- * For the one writer. Every method rejects when the database is unreachable; nothing is partly
- * written.
+ * The database as the single writer uses it. Every method rejects if the database is unreachable,
+ * and writes nothing partially.
  */
 export interface EffectsStore {
   readonly reader: EffectsReader;
   /**
-   * Creates or upgrades the tables. Takes the writer's lock (a file lock or an advisory lock):
-   * rejects with a plain message, without waiting, when another writer has it.
+   * Takes the writer's lock (a file lock or an advisory lock), and creates or upgrades the tables.
+   * If another writer holds the lock, rejects with a message for the operator, without waiting.
    */
   open(): Promise<void>;
-  /** Whether no other writer can have the lock that `open` took. */
+  /** Returns whether this writer still holds the lock that `open` took. */
   holdsLock(): Promise<boolean>;
-  /** Stores the prefix of the owner's stream names, unless the database has an owner. */
+  /**
+   * Stores the prefix of the stream names as that of the database's owner, unless the database has
+   * an owner.
+   */
   bindTo(prefix: string): Promise<void>;
   /**
-   * The number of the last commit; 0 at first. Rolls back a commit of which only parts are written.
+   * Returns the number of the last commit; 0 if there is none. Rolls back a commit of which only
+   * parts are written.
    */
   lastCommit(): Promise<number>;
   positions(): Promise<readonly Position[]>;
   /**
-   * The rows of these ids, and all rows on the way from each to its person. Ids without a row are
-   * omitted. During a commit, the rows may be those from before it, all of one moment; the same
-   * applies to `groups` and `groupTypes`. Rejects with a TooLargeError when their properties exceed
-   * 32 MiB: then request fewer. `groups` does so too.
+   * Returns the rows of the ids, and all rows between each id and its person. Ids without a row are
+   * omitted. During a commit, the rows may be from before the commit, but all are of one moment.
+   * Rejects with a TooLargeError if the properties exceed 32 MiB; the caller must then request
+   * fewer ids.
    */
   members(projectId: string, distinctIds: readonly string[]): Promise<readonly MemberRow[]>;
   groups(names: readonly GroupName[]): Promise<readonly GroupRow[]>;
@@ -65,20 +70,20 @@ export interface EffectsStore {
     projectIds: readonly string[],
   ): Promise<readonly { projectId: string; type: string }[]>;
   activeIds(days: readonly { projectId: string; day: string }[]): Promise<readonly ActiveIdsRow[]>;
-  /** The stored state of spike detection for these projects. */
+  /** Returns the stored states of spike detection of the projects. */
   activity(projectIds: readonly string[]): Promise<readonly ActivityRow[]>;
   largeProperties(): Promise<readonly LargePropertiesRow[]>;
   /**
-   * Writes one transaction. Rejects with a FencedError when `after` is not the last commit. Parts
-   * may be written before it: look-ups of rows see them, and readers do not until the commit is
-   * complete. If a part or the process fails, nothing is stored.
+   * Writes one transaction. Rejects with a FencedError if `after` is not the last commit. If
+   * `isPart`, other parts follow: look-ups of rows see the written parts, but readers do not until
+   * the commit is complete. If a part or the process fails, nothing is stored.
    */
   commit(commit: Commit): Promise<void>;
-  /** The oldest rows of the outbox after that id. */
+  /** Returns the oldest outbox rows whose ids are greater than `afterId`. */
   outbox(limit: number, afterId: number): Promise<readonly StoredOutboxRow[]>;
   published(messageIds: readonly string[]): Promise<void>;
   /**
-   * Deletes the oldest rows of the outbox so that `rowsMax` stay. Returns the number of deleted
+   * Deletes the oldest outbox rows, except the newest `rowsMax`. Returns the number of deleted
    * rows.
    */
   trimOutbox(rowsMax: number): Promise<number>;
@@ -88,16 +93,19 @@ export interface EffectsStore {
 export interface Person {
   readonly uuid: string;
   readonly mainDistinctId: string;
-  /** At most 100, in the order in which they were first seen. */
+  /** The distinct ids in the order in which they were first seen, at most 100. */
   readonly distinctIds: readonly string[];
   readonly distinctIdsTotal: number;
-  /** JSON text of an object, keys sorted by code unit, values as they were sent. */
+  /** The properties as a JSON object, keys sorted by code unit, values as they were sent. */
   readonly propertiesJson: string;
   readonly known: boolean;
   readonly createdAtMs: number;
   readonly lastSeenAtMs: number;
   readonly version: number;
-  /** The uuids of its other ids, at most 100: each may have been shown as a person of its own. */
+  /**
+   * The uuids of the person's other ids, at most 100. Each may have been reported as a separate
+   * person before a merge.
+   */
   readonly mergedFrom: readonly string[];
 }
 
@@ -128,20 +136,21 @@ export interface UsageDay {
 }
 
 export interface Page {
-  /** The `next` of the previous page; undefined: from the start. */
+  /** The `next` of the previous page; undefined for the first page. */
   readonly after: string | undefined;
   readonly limit: number;
   /**
-   * A page ends early, with `next`, before its properties exceed this size, where each distinct id
-   * of a person, shown or not, counts `idBytes`; but it has at least one result, if there is one.
+   * Maximum size of the page: the characters of all properties, plus `idBytes` for each distinct id
+   * of a person, including the ids that are not returned. A page ends early before it exceeds this
+   * size, but has at least one result if one exists.
    */
   readonly bytesMax: number;
 }
 
-/** The size that an id counts in a page: each needs a look-up. */
+/** Size that each distinct id adds to a page, because each id needs a look-up. */
 export const idBytes = 200;
 
-/** Eleven years of all lanes and classes. */
+/** Maximum number of usage rows in an answer: eleven years of all lanes and classes. */
 export const usageRowsMax = 50_000;
 
 export interface PageOf<T> {
@@ -149,21 +158,21 @@ export interface PageOf<T> {
   readonly next: string | undefined;
 }
 
-/** The position of a stream. */
+/** The short columns of a stream's position. */
 export type AppliedStream = Pick<
   Position,
   "stream" | "lane" | "partition" | "epoch" | "sequence" | "watermarkMs"
 >;
 
-/** A message of a stream, by its number. */
+/** A message of a stream, identified by its sequence. */
 export interface StreamMessage {
   readonly stream: string;
   readonly sequence: number;
 }
 
-/** The position of a stream, and the message id of the requested number. */
+/** The position of a stream, and the message id at the requested sequence. */
 export interface ReachedStream extends Pick<Position, "stream" | "epoch" | "created" | "sequence"> {
-  /** The id of the requested message; undefined: it is no longer remembered. */
+  /** The id of the requested message; undefined if the trail no longer contains it. */
   readonly messageId: string | undefined;
 }
 
@@ -172,59 +181,65 @@ export interface ProjectIds {
   readonly distinctIds: readonly string[];
 }
 
-/** An answer for one moment, with a text that changes when the answer may have changed. */
+/** An answer of one moment, with a text that changes if the answer may have changed. */
 export interface Versioned<Answer> {
   readonly version: string;
   readonly answer: Answer;
 }
 
 /**
- * Reads committed data. Each answer is of one moment, and never shows half a merge. Keeps answering
- * while the writer works.
+ * Reads committed data while the writer works. Each answer is of one moment and never shows half a
+ * merge.
  */
 export interface EffectsReader {
   personByDistinctId(projectId: string, distinctId: string): Promise<Person | undefined>;
-  /** Also accepts a uuid that was shown before a merge. */
+  /** Returns the person with the uuid. Also accepts a uuid that was reported before a merge. */
   personByUuid(projectId: string, uuid: string): Promise<Person | undefined>;
   persons(projectId: string, page: Page): Promise<PageOf<Person>>;
-  /** The links of all ids of the person, oldest first; undefined: no such person. */
+  /**
+   * Returns the links of all ids of the person, oldest first; undefined if the person does not
+   * exist.
+   */
   links(projectId: string, uuid: string): Promise<readonly Link[] | undefined>;
   group(name: GroupName): Promise<Group | undefined>;
   groups(projectId: string, type: string, page: Page): Promise<PageOf<Group>>;
   groupTypes(projectId: string): Promise<readonly string[]>;
-  /** Days are inclusive. The oldest rows, at most `usageRowsMax`. */
+  /** Returns the oldest rows of the inclusive range of days, at most `usageRowsMax`. */
   usage(projectId: string, days: { from: string; to: string }): Promise<readonly UsageDay[]>;
   activePeople(
     projectId: string,
     days: { from: string; to: string },
   ): Promise<readonly { day: string; estimate: number }[]>;
-  /** Oldest first. */
+  /** Returns a page of spikes that started after the time, oldest first. */
   spikes(projectId: string, fromMs: number, page: Page): Promise<PageOf<SpikeRow>>;
   rejected(projectId: string | undefined, limit: number): Promise<readonly RejectedRow[]>;
   incidents(limit: number): Promise<readonly IncidentRow[]>;
-  /** The rows of the outbox, oldest first. */
+  /** Returns the rows of the outbox, oldest first. */
   unpublished(): Promise<readonly OutboxRow[]>;
-  /** The first part of the stream names, once it is stored. */
+  /** Returns the first part of the stream names; undefined if it is not stored yet. */
   installation(): Promise<string | undefined>;
   positions(): Promise<readonly Position[]>;
-  /** Only short columns: read with every answer, and often while clients wait. */
+  /**
+   * Returns the short columns of all positions. Read with every answer, and often while clients
+   * wait.
+   */
   applied(): Promise<readonly AppliedStream[]>;
-  /** Streams without applied messages are omitted. */
+  /** Returns the positions of the streams. Streams without applied messages are omitted. */
   reached(messages: readonly StreamMessage[]): Promise<Versioned<readonly ReachedStream[]>>;
   /**
-   * The uuids by which the persons of these ids are shown, project after project in the order of
-   * the ids; null: the id has no person.
+   * Returns the uuids of the persons of the ids, project by project in the order of the ids; null
+   * if an id has no person.
    */
   personUuids(ids: readonly ProjectIds[]): Promise<Versioned<readonly (string | null)[]>>;
-  /** For metrics and the live page. */
+  /** Returns the totals for metrics and the live page. */
   totals(): Promise<Totals>;
-  /** The projects with applied events, sorted: the first 1,000. */
+  /** Returns the first 1,000 projects with applied events, sorted. */
   projects(): Promise<readonly string[]>;
-  /** Whether a writer has the database open now, in any process. */
+  /** Returns whether a writer has the database open now, in any process. */
   hasWriter(): Promise<boolean>;
   /**
-   * The state as sorted lines of text, the same from every store and for every batching of the same
-   * frames. Without versions and positions. Default: all of it.
+   * Yields the state as sorted lines of text, without versions and positions. The lines are the
+   * same in every store and for every batching of the same frames. Default: `all`.
    */
   dump(kind?: DumpKind): AsyncIterable<string>;
 }

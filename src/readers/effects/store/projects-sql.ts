@@ -1,10 +1,12 @@
-// The projects with data in a database, in SQL for both stores. Every applied event is counted in
+// Queries the projects with data, in SQL for both databases. Every applied event is counted in
 // usage_daily, so its index has all projects.
 
 /** Maximum number of returned projects. */
 const projectsMax = 1_000;
 
-/** Jumps from one project to the next, past the rows of each. */
+/**
+ * The query of the projects. It jumps from one project to the next instead of reading all rows.
+ */
 export const projectsSql = `WITH RECURSIVE found (project_id) AS (
     SELECT min(project_id) FROM usage_daily
     UNION ALL

@@ -1,9 +1,12 @@
-// Pages of spikes, oldest first: where a page starts, and its rows. For both databases.
+// Creates pages of spikes, oldest first: the start of a page, and its rows. For both databases.
 
 import type { SpikeRow } from "../types.ts";
 import type { Page, PageOf } from "./port.ts";
 
-/** The page's spikes come after this time or, at this time, after this subject. */
+/**
+ * Returns the start of a page: its spikes started after this time, or at this time with a greater
+ * subject.
+ */
 export function spikesBegin(
   fromMs: number,
   { after }: Pick<Page, "after">,
@@ -16,7 +19,7 @@ export function spikesBegin(
   return startedAtMs < fromMs ? [fromMs, ""] : [startedAtMs, after.slice(end + 1)];
 }
 
-/** `rows`: one more than the limit, if there are more. */
+/** Returns a page. `rows` has one more row than the limit if more rows exist. */
 export function spikePage(
   rows: readonly SpikeRow[],
   { limit }: Pick<Page, "limit">,

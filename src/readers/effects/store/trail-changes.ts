@@ -1,5 +1,6 @@
-// The difference between a position's trail of message ids and the one committed before. A trail
-// has up to 1,000 entries and is part of every commit, so only the difference is written.
+// Computes the difference between a position's trail of message ids and the previously committed
+// trail. A trail has up to 1,000 entries and is part of every commit, so only the difference is
+// written.
 
 import type { Position } from "../types.ts";
 
@@ -11,7 +12,10 @@ interface TrailChanges {
   readonly added: Trail;
 }
 
-/** Both trails ascend by sequence. An entry whose message id has changed is in `added` alone. */
+/**
+ * Returns the difference between two trails, which must ascend by sequence. An entry whose message
+ * id has changed is only in `added`.
+ */
 export function trailChanges(before: Trail, after: Trail): TrailChanges {
   const removed: number[] = [];
   const added: Trail[number][] = [];

@@ -1,5 +1,5 @@
-// Writes one commit in one transaction, which begins by replacing the number of the last one. A
-// writer that does not know that number writes nothing.
+// Writes one commit in one transaction, which first replaces the number of the last commit. If that
+// number is not the expected one, nothing is written.
 
 import type { ClientBase } from "pg";
 import { pick, type Table, type Value } from "../../../../platform/base/table.ts";
@@ -18,15 +18,15 @@ import * as tables from "../rows/tables.ts";
 
 interface Part {
   readonly shown: string;
-  /** This part begins the transaction. */
+  /** Whether this part begins the transaction. */
   readonly isFirst: boolean;
-  /** This part commits the transaction. */
+  /** Whether this part commits the transaction. */
   readonly isLast: boolean;
 }
 
 /**
- * Rejects with a FencedError when `after` is not the last commit. After another error that closes
- * the connection, it is unknown whether the commit is stored.
+ * Writes a commit, or a part of one. Rejects with a FencedError if `after` is not the last commit.
+ * After any other error that closes the connection, it is unknown whether the commit is stored.
  */
 export async function writeCommit(
   client: ClientBase,
@@ -39,7 +39,7 @@ export async function writeCommit(
     await writeRows(client, commit);
     if (isLast) await client.query("COMMIT");
   } catch (error) {
-    // If the connection is lost, the server rolls back by itself.
+    // If the connection is lost, the server rolls back without this statement.
     await client.query("ROLLBACK").catch(() => {});
     throw error;
   }
@@ -85,8 +85,8 @@ async function writeRows(client: ClientBase, commit: FlatCommit): Promise<void> 
 }
 
 /**
- * The rows of a statement. A statement may not write a row twice, so rows of the same key whose
- * values are merged are combined first.
+ * Returns the SQL source of an upsert's rows. A statement must not write a row twice, so rows of
+ * the same key whose values are merged are combined first.
  */
 function sourceOf(table: Table): string {
   const { key, columns, types } = table;
@@ -105,7 +105,10 @@ async function each(
   for (const arrays of chunksOf(values, table.columns.length)) await client.query(sql, arrays);
 }
 
-/** Resets persons that existed unexpectedly to the state of new ones. */
+/**
+ * Writes new persons with default values. If a person unexpectedly exists, resets it to the state
+ * of a new one.
+ */
 async function writeBarePersons(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.barePersons;
   const constants = { known: "false", ids_total: "1", property_bytes: "0", version: "1" };
@@ -121,8 +124,9 @@ async function writeBarePersons(client: ClientBase, values: readonly Value[]): P
 }
 
 /**
- * Persons are counted incrementally, because counting all of them takes a scan. A new row is locked
- * by no transaction, so its xmax is 0. A merged row never becomes a person again.
+ * Writes persons and adds the new ones to their total, because counting all persons takes a scan. A
+ * row is new if its xmax is 0, because no transaction has locked it. A merged row never becomes a
+ * person again.
  */
 async function writePersons(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.members;
@@ -133,7 +137,10 @@ async function writePersons(client: ClientBase, values: readonly Value[]): Promi
   await each(client, { table, values, sql });
 }
 
-/** Each old row is looked up individually: a join may scan the whole table. */
+/**
+ * Writes merged rows and subtracts those that were persons from the total of persons. Each old row
+ * is looked up individually, because a join may scan the whole table.
+ */
 async function writeMerged(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.mergedMembers;
   const sql = `WITH new AS MATERIALIZED (SELECT * FROM ${unnestSql(table, "given")}),
@@ -161,7 +168,7 @@ async function removeFromTrails(client: ClientBase, values: readonly Value[]): P
   for (const arrays of chunksOf(values, key.columns.length)) await client.query(sql, arrays);
 }
 
-/** Keeps the newest of each project, and counts all. */
+/** Appends rejections, adds them to their totals, and deletes the oldest ones of each project. */
 async function writeRejected(client: ClientBase, values: readonly Value[]): Promise<void> {
   await append(client, tables.rejected, values);
   const added = rowsOfProjects(values, tables.rejected.columns.length);
@@ -175,7 +182,8 @@ async function writeRejected(client: ClientBase, values: readonly Value[]): Prom
   );
   for (const [projectId, total] of totals) {
     if (!isTrimDue(total as number, added.get(projectId as string) ?? 0)) continue;
-    // By the existing rows: an operator may have deleted some, so the total is no measure.
+    // Counts the existing rows instead of using the total, because an operator may have deleted
+    // rows.
     await client.query(
       `DELETE FROM rejected WHERE project_id = $1 AND id <= (
          SELECT id FROM rejected WHERE project_id = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)`,
@@ -192,7 +200,7 @@ async function append(client: ClientBase, table: Table, values: readonly Value[]
   ]);
 }
 
-/** In the given order, in which their ids then are. */
+/** Inserts the rows in the given order, so that their ids ascend in this order. */
 async function insert(
   client: ClientBase,
   table: Table,

@@ -1,4 +1,5 @@
-// The dump of PostgreSQL: all of one moment, read in batches.
+// Yields the dump of a PostgreSQL database. All lines are of one moment, and rows are read in
+// batches.
 
 import type { ClientBase } from "pg";
 import type { Value } from "../../../../platform/base/table.ts";
@@ -16,7 +17,7 @@ import {
 import { dumpedPersons } from "../rows/tables.ts";
 import type { ReaderPool } from "./reader-pool.ts";
 
-/** Persons and groups may have 512 KiB of properties each. */
+/** Maximum number of persons or groups per batch, each of which may have 512 KiB of properties. */
 const withPropertiesAtOnce = 50;
 const rowsAtOnce = 1_000;
 
@@ -54,7 +55,10 @@ async function personLines(rows: Value[][], client: ClientBase): Promise<string[
   return persons.map((person) => personLine(person, ids.get(person.uuid)));
 }
 
-/** Ordered by the uuid of the person's row, which includes the project. */
+/**
+ * Returns the distinct ids of the persons, by the uuid of the person's row. The uuid also depends
+ * on the project.
+ */
 async function idsOf(
   client: ClientBase,
   persons: readonly DumpedPerson[],

@@ -1,5 +1,6 @@
-// Removes persons from the schema of the effects, with or without a running writer, on a separate
-// connection. Needs no writer's lock: the number of its commit informs the writer.
+// Removes persons from the schema of the effects, on a separate connection, with or without a
+// running writer. Does not need the writer's lock: the changed commit number makes the writer start
+// again.
 
 import type { Client } from "pg";
 import { type PostgresAddress, readAddress } from "../../../../platform/postgres/address.ts";
@@ -16,14 +17,17 @@ import {
 import { hints } from "./hints.ts";
 import { requireVersion, schemaName } from "./migrate.ts";
 
-/** It may wait for a writer's transaction, and scan all group members of the project. */
+/**
+ * Maximum milliseconds of a statement, which may wait for a writer's transaction and scan all group
+ * members of the project.
+ */
 const statementMsMax = 600_000;
 const name = "penstock erase";
 
 export class PostgresErasure implements PeopleErasure {
   readonly #address: PostgresAddress;
 
-  /** Throws a StoreError if the URL is invalid. */
+  /** Creates the erasure without connecting. Throws a StoreError if the URL is invalid. */
   constructor({ url }: { readonly url: string }) {
     this.#address = readAddress(url);
   }

@@ -1,16 +1,17 @@
-// Upgrades the tables, for the one writer, and tells a reader whether this release can read them.
-// All or nothing.
+// Upgrades the tables for the writer, completely or not at all, and checks for readers whether this
+// release can read the tables.
 
 import type { ClientBase } from "pg";
 import { StoreError } from "../../../../platform/base/store-error.ts";
 import { postgres, schemaFrom, schemaVersion } from "../rows/schema.ts";
 
 export const schemaName = "penstock_effects";
-/** The schema in which a rebuild creates the new tables. */
+/** Name of the schema in which a rebuild creates the new tables. */
 export const rebuiltSchemaName = "penstock_effects_rebuilt";
 
 /**
- * Only with the writer's lock. Rejects with a StoreError if the tables are from a newer release.
+ * Creates or upgrades the tables. The caller must hold the writer's lock. Rejects with a StoreError
+ * if the tables are from a newer release.
  */
 export async function bringUpToDate(
   client: ClientBase,
@@ -35,13 +36,15 @@ export async function bringUpToDate(
   }
 }
 
-/** Rejects with a StoreError if this release cannot read the tables. */
+/**
+ * Checks the version of the tables. Rejects with a StoreError if this release cannot read them.
+ */
 export async function requireVersion(client: ClientBase, shown: string): Promise<void> {
   const version = await versionOf(client);
   if (version !== schemaVersion) throw new StoreError(otherVersion(version, shown));
 }
 
-/** 0: there are no tables. */
+/** Returns the version of the tables; 0 if they do not exist. */
 async function versionOf(client: ClientBase, schema = schemaName): Promise<number> {
   const table = await client.query({
     text: "SELECT to_regclass($1) IS NOT NULL",

@@ -1,5 +1,5 @@
-// Pages of rows with properties, found by the last key, never by counting rows, and cut off when
-// their properties are too large.
+// Reads pages of rows with properties. A page starts after the last key of the previous one, so no
+// rows are skipped by counting, and ends early if its properties are too large.
 
 import type { ClientBase } from "pg";
 import type { Table, Value } from "../../../../platform/base/table.ts";
@@ -9,21 +9,21 @@ import type { Page, PageOf } from "../port.ts";
 
 interface PageQuery {
   readonly table: Table;
-  /** May use $1, the project, and `values` from $4 on. */
+  /** The SQL condition. May use $1 (the project) and `values`, which start at $4. */
   readonly where: string;
   readonly key: string;
   readonly projectId: string;
   readonly values: readonly Value[];
 }
 
-/** Number of rows that are measured first; to measure one, all of its properties are read. */
+/** Number of rows in the first query. Measuring a row requires reading all its properties. */
 const firstRows = 16;
 
 /**
- * Rows from `after` on, in the order of their key, up to one more than the limit. Each query reads
- * at most twice as many rows as the previous one, because a few large ones fill the page. If they
- * exceed `bytesMax` characters, only the first row after that is sent. `cutPage` decides in the
- * end.
+ * Yields rows after the key `after`, in the order of their keys, up to one more than the limit.
+ * Each query reads at most twice as many rows as the previous one, because a few large rows fill
+ * the page. If the rows exceed `bytesMax` characters, only the first row after that is read.
+ * `cutPage` decides where the page ends.
  */
 export async function* pageRows(
   client: ClientBase,
@@ -58,7 +58,7 @@ function pageSql({ table, where, key }: PageQuery, after: string | undefined): s
     ) AS counted WHERE before_last <= $3 ORDER BY "${key}"`;
 }
 
-/** `rows`: one more than the limit, if there are more. */
+/** Returns a page. `rows` has one more row than the limit if more rows exist. */
 export async function cutPage<Result>(
   rows: Iterable<Value[]> | AsyncIterable<Value[]>,
   { limit, bytesMax }: Pick<Page, "limit" | "bytesMax">,

@@ -1,6 +1,6 @@
-// Queries about people, within a transaction of the caller. A person is the row at the end of the
-// pointers; its ids are found by following them backwards. The pointers form a tree of small depth,
-// whatever the number of ids.
+// Queries people within a transaction of the caller. A person is the row at the end of a chain of
+// pointers, and the person's ids are found by following the pointers backwards. The pointers form a
+// tree whose depth is small for any number of ids.
 
 import type { ClientBase } from "pg";
 import { isUuid } from "../../../../platform/base/forms.ts";
@@ -20,7 +20,7 @@ import {
 import * as tables from "../rows/tables.ts";
 import { cutPage, pageRows } from "./pages.ts";
 
-/** The uuids of all members of the person whose row has the uuid $2. */
+/** The common part of queries about the members of the person whose row has the uuid $2. */
 const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
     SELECT $2::uuid
     UNION ALL
@@ -30,7 +30,7 @@ const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
     JOIN members AS m ON m.project_id = $1 AND m.uuid = tree.uuid
   )`;
 
-// UNION returns each row once, so a cycle, which only another program can have created, ends.
+// UNION returns each row once, so the query ends even if another program has created a cycle.
 const personRowSql = `WITH RECURSIVE up (uuid, merged_into) AS (
     SELECT uuid, merged_into FROM members WHERE project_id = $1 AND uuid = $2::uuid
     UNION
@@ -76,7 +76,7 @@ export async function personsPage(
   });
 }
 
-/** The links of all ids of a person; undefined: no such person. */
+/** Returns the links of all ids of a person; undefined if the person does not exist. */
 export async function linksOf(
   client: ClientBase,
   projectId: string,
@@ -89,13 +89,13 @@ export async function linksOf(
   return rows.map(shownLinkOf);
 }
 
-/** The row of the person that this uuid belongs to. */
+/** Returns the row of the person to whom the uuid belongs. */
 async function personRow(
   client: ClientBase,
   projectId: string,
   uuid: string,
 ): Promise<Row | undefined> {
-  // PostgreSQL also accepts other spellings of a uuid, which were never shown.
+  // PostgreSQL also accepts other spellings of a uuid, but no answer has contained them.
   if (!isUuid(uuid)) return undefined;
   return (await selectRows(client, personRowSql, [projectId, uuid]))[0];
 }
@@ -106,7 +106,9 @@ async function shownPerson(client: ClientBase, projectId: string, row: Row): Pro
   return personOf(row, await firstIds(client, [projectId, uuid, firstIdOf(row)]));
 }
 
-/** The first one, and those first seen after it. */
+/**
+ * Returns the first id of the person, followed by the ids seen next, one more than `shownIdsMax`.
+ */
 async function firstIds(
   client: ClientBase,
   person: readonly [projectId: string, uuid: string, firstId: string],

@@ -1,4 +1,4 @@
-// The positions of the streams, with their trails of message ids.
+// Reads the positions of the streams, with their trails of message ids.
 
 import type { ClientBase } from "pg";
 import { selectSql } from "../../../../platform/postgres/arrays.ts";
@@ -7,7 +7,10 @@ import type { Position } from "../../types.ts";
 import { positionsOf } from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
 
-/** Consistent only within a transaction that sees one moment, or without other writers. */
+/**
+ * Reads all positions. They are consistent only within a snapshot transaction, or without another
+ * writer.
+ */
 export async function readPositions(client: ClientBase): Promise<Position[]> {
   const { positions, trail } = tables;
   return positionsOf({

@@ -1,5 +1,5 @@
-// The readers' connections: a few, opened on demand and closed when idle. Each answer is read in
-// one read-only transaction, so it is of one moment.
+// Provides the readers' connections: a few, opened on demand and closed when idle. Each answer is
+// read in one read-only transaction, so it is of one moment.
 
 import { type Client, type ClientBase, Pool } from "pg";
 import { pauseUntilAborted } from "../../../../platform/base/retry.ts";
@@ -21,7 +21,9 @@ import { requireVersion, schemaName } from "./migrate.ts";
 const connectionsMax = 4;
 const idleMs = 30_000;
 const statementMsMax = 30_000;
-/** The first rows of the dump take a sort of all persons. */
+/**
+ * Maximum milliseconds of a statement of the dump, whose first rows require sorting all persons.
+ */
 const longStatementMsDefault = 600_000;
 const [name, schema] = ["penstock effects reader", schemaName];
 const shortReads = { name, schema, statementMsMax };
@@ -29,7 +31,7 @@ const beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 interface BatchQuery<Item> {
   readonly sql: string;
-  /** Number of rows per batch. */
+  /** Maximum number of rows per batch. */
   readonly rowsMax: number;
   readonly itemsOf: (rows: Value[][], client: ClientBase) => Promise<readonly Item[]>;
 }
@@ -45,7 +47,7 @@ export class ReaderPool {
     this.#longStatementMsMax = longStatementMsMax;
   }
 
-  /** Runs `work` in a transaction. Rejects with a StoreError. */
+  /** Runs `work` in a read-only transaction. Rejects with a StoreError. */
   async read<Result>(work: (client: ClientBase) => Promise<Result>): Promise<Result> {
     try {
       const client = await (await this.#made()).connect();
@@ -64,8 +66,8 @@ export class ReaderPool {
   }
 
   /**
-   * The rows of several queries, batch by batch, on a separate connection and in one transaction.
-   * The caller may take its time: `verify` builds a database meanwhile.
+   * Yields the rows of several queries, batch by batch, on a separate connection and in one
+   * transaction. The caller may process them slowly: `verify` builds a database meanwhile.
    */
   async *batches<Item>(queries: readonly BatchQuery<Item>[]): AsyncGenerator<Item> {
     let client: Client | undefined;
@@ -102,7 +104,7 @@ export class ReaderPool {
       ...(await triedConfig(this.#address, shortReads)),
       max: connectionsMax,
       idleTimeoutMillis: idleMs,
-      // Lets a command exit when it has its answer.
+      // Allows a command to exit when it has its answer.
       allowExitOnIdle: true,
       async onConnect(client) {
         await prepare(client, shortReads);
@@ -113,8 +115,8 @@ export class ReaderPool {
     pool.on("error", () => {});
     pool.on("connect", (client) => {
       this.#clients.add(client);
-      // A connection lost during a query rejects the query; without a listener the error would end
-      // the process.
+      // If a connection is lost during a query, the query rejects. Without a listener, the error
+      // would also end the process.
       client.on("error", () => {});
     });
     pool.on("remove", (client) => void this.#clients.delete(client));
@@ -136,7 +138,9 @@ export class ReaderPool {
     }
   }
 
-  /** Waits for running reads, but not for a server that does not answer. */
+  /**
+   * Closes the connections. Waits for running reads, but not for a server that does not respond.
+   */
   async close(): Promise<void> {
     const pool = this.#pool;
     this.#pool = undefined;

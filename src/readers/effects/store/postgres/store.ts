@@ -1,7 +1,7 @@
-// The store for PostgreSQL, on a server of the operator. One connection writes and holds the
-// writer's lock; readers have a few of their own. After a commit that was rejected with anything
-// except a FencedError, it is unknown whether it is stored: the caller drops its memory and reads
-// the last commit.
+// Implements the store for PostgreSQL. One connection writes and holds the writer's lock; readers
+// have separate connections. If a commit rejects with an error other than a FencedError, it is
+// unknown whether the commit is stored. The caller must then drop its memory and read the last
+// commit.
 
 import type { ClientBase } from "pg";
 import { StoreError, TooLargeError } from "../../../../platform/base/store-error.ts";
@@ -42,7 +42,10 @@ import { readPositions } from "./positions.ts";
 import { PostgresReader } from "./reader.ts";
 import { holdsLockSql, WriterSession } from "./session.ts";
 
-/** Maximum number of rows of a kind in one statement: some milliseconds. */
+/**
+ * Maximum number of rows of one kind in a piece of a commit, whose conversion takes some
+ * milliseconds.
+ */
 const pieceRowsMax = 2_000;
 const remedyOfDamage =
   "restore a backup of it; without one, drop the schema penstock_effects and start again: the events that the streams still have are applied again, and the effects of older events are lost";
@@ -52,17 +55,19 @@ export class PostgresStore implements EffectsStore {
   readonly reader: PostgresReader;
   readonly #address: PostgresAddress;
   readonly #session: WriterSession;
-  /** The unfinished commit of which parts are written, and the connection of its transaction. */
+  /**
+   * The unfinished commit whose first parts are written, and the connection of the transaction.
+   */
   #begun: { readonly of: ClientBase; readonly number: number } | undefined;
-  /** The stored trails, if this connection has read or written them. */
+  /** The stored trails, if the connection `of` has read or written them. */
   #trails:
     | { readonly of: ClientBase; readonly byStream: Map<string, Position["trail"]> }
     | undefined;
 
   /**
-   * `url`: `postgres://…`. Throws a StoreError if it is invalid. Connects at the first call.
-   * `isRebuilt`: writes into a new schema of its own, until `takePlace`. The lock is that of the
-   * database.
+   * Creates the store, which connects at the first call. `url` starts with `postgres://`. If
+   * `isRebuilt`, the store writes into a new schema until `takePlace` is called, but takes the lock
+   * of the database. Throws a StoreError if the URL is invalid.
    */
   constructor({ url, isRebuilt = false }: { readonly url: string; readonly isRebuilt?: boolean }) {
     this.#address = readAddress(url);
@@ -72,8 +77,8 @@ export class PostgresStore implements EffectsStore {
   }
 
   /**
-   * Renames the rebuilt schema to the name of the current one, all or nothing, and returns the new
-   * name of the replaced one.
+   * Renames the current schema to an unused name, and the rebuilt schema to the current name, both
+   * or neither. Returns the new name of the replaced schema.
    */
   takePlace(): Promise<string> {
     return this.#session.run("replace the schema", async (client) => {
@@ -93,7 +98,7 @@ export class PostgresStore implements EffectsStore {
     });
   }
 
-  /** Drops a rebuilt schema that does not replace the current one. */
+  /** Drops the rebuilt schema, which will not replace the current one. */
   dropRebuilt(): Promise<void> {
     return this.#session.run("drop the rebuilt schema", async (client) => {
       await client.query(`DROP SCHEMA IF EXISTS ${rebuiltSchemaName} CASCADE`);
@@ -108,7 +113,10 @@ export class PostgresStore implements EffectsStore {
     await Promise.all([this.reader.close(), this.#session.close()]);
   }
 
-  /** A connected session has the lock; if it cannot be taken, the call is rejected. */
+  /**
+   * Returns whether the session holds the lock. A session takes the lock when it connects; if that
+   * fails, the call rejects.
+   */
   holdsLock(): Promise<boolean> {
     return this.#session.run("check the writer's lock", async (client) => {
       const [row] = await selectRows(client, holdsLockSql);
@@ -139,7 +147,7 @@ export class PostgresStore implements EffectsStore {
   }
 
   async members(projectId: string, distinctIds: readonly string[]): Promise<readonly MemberRow[]> {
-    // Each row individually: `uuid = ANY` may scan all rows of the project.
+    // Looks up each row individually, because `uuid = ANY` may scan all rows of the project.
     const sql = `SELECT ${boundedSql(tables.members, "found.")}
       FROM unnest($2::uuid[]) AS wanted (uuid) CROSS JOIN LATERAL (
         ${selectSql(tables.members)}
@@ -215,7 +223,7 @@ export class PostgresStore implements EffectsStore {
     return this.#session.run("commit", async (client) => {
       const known = this.#trails?.of === client ? this.#trails : undefined;
       const byStream = known?.byStream ?? trailsOf(await readPositions(client));
-      // If the commit fails with an unknown outcome, they are read again.
+      // If the commit fails with an unknown outcome, the trails are read again.
       this.#trails = undefined;
       const { shown } = this.#address;
       const { number, isPart = false } = commit;
@@ -261,7 +269,7 @@ export class PostgresStore implements EffectsStore {
     );
   }
 
-  /** The rows of these keys, in the keys' order. */
+  /** Returns the rows of the keys, in the order of the keys. */
   #byKey(what: string, table: Table, keys: readonly Value[][]): Promise<Row[]> {
     const columns = table.key.map((_, column) => arrayOf(keys.map((key) => key[column] ?? null)));
     const isWanted = table.key.map((column) => `"${column}" = wanted."${column}"`).join(" AND ");
@@ -283,7 +291,10 @@ function trailsOf(positions: readonly Position[]): Map<string, Position["trail"]
   return new Map(positions.map(({ stream, trail }) => [stream, trail]));
 }
 
-/** Properties are not read if they are too large together; the last column is their size. */
+/**
+ * Returns the columns of a query that omits properties if they are too large together. The last
+ * column is the size of all properties.
+ */
 function boundedSql({ columns }: Table, prefix = ""): string {
   if (!columns.includes("property_bytes")) return `${columnsSql(columns, prefix)}, 0 AS all_bytes`;
   const sum = `sum(${prefix}property_bytes) OVER ()`;

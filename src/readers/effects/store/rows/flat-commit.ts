@@ -1,7 +1,7 @@
-// A commit as the databases take it: per table one flat array of values, row after row in the order
-// of tables.ts. Sending that to the thread of SQLite takes a fraction of the time of rows as
-// objects. The code for people and links is written by hand, because a commit may have very many of
-// them.
+// Converts a commit to the form that the databases take: one flat array of values per table, row by
+// row in the order of tables.ts. Sending flat arrays to the SQLite thread takes a fraction of the
+// time of rows as objects. The code for people and links is written by hand, because a commit can
+// have many of these rows.
 
 import { rowWriter, type Value } from "../../../../platform/base/table.ts";
 import { personUuid } from "../../people/person-uuid.ts";
@@ -17,19 +17,22 @@ import type {
 import { trailChanges } from "../trail-changes.ts";
 import * as tables from "./tables.ts";
 
-/** More rows than a commit has; times 2^32 it is still a safe integer. */
+/**
+ * Exclusive upper limit of the number of members in a commit. Multiplied by 2^32 it is still a safe
+ * integer.
+ */
 const rowsMax = 2 ** 20;
 
 export interface FlatCommit {
   readonly after: number;
   readonly number: number;
   readonly positions: Value[];
-  /** Trail entries to remove (stream, sequence), and to add. */
+  /** The trail entries to remove: stream and sequence. */
   readonly trailRemoved: Value[];
   readonly trailAdded: Value[];
-  /** New persons with default values except for their times. */
+  /** New persons with default values in all columns except their times. */
   readonly barePersons: Value[];
-  /** Other new persons; hardly any is in the store already. */
+  /** Other new persons. Almost none of these rows exists in the store. */
   readonly newPersons: Value[];
   readonly members: Value[];
   readonly mergedMembers: Value[];
@@ -61,7 +64,10 @@ const writeSpike = rowWriter(tables.spikes);
 const writeTrail = rowWriter(tables.trail);
 const writeUsage = rowWriter(tables.usage);
 
-/** `before`: the stored trails, by stream. Members should be in the order of their uuids. */
+/**
+ * Converts a commit. `before` contains the stored trails by stream. Members should be in the order
+ * of their uuids.
+ */
 export function flatCommit(
   commit: Commit,
   before: ReadonlyMap<string, Position["trail"]>,
@@ -132,9 +138,9 @@ function flatMembers(rows: readonly MemberRow[]): FlatMembers {
 }
 
 /**
- * The rows in the order of their uuids, by the first 32 bits: the order of the index, so that
- * neighbours are written to the same page one after another. Sorted as numbers, because comparing
- * that many texts takes longer than writing them.
+ * Returns the rows in the order of the first 32 bits of their uuids. The index has the same order,
+ * so neighbouring rows are written to the same page one after another. Sorted as numbers, because
+ * comparing that many texts takes longer than writing them.
  */
 export function inOrderOfUuids(rows: readonly MemberRow[]): MemberRow[] {
   const keys = new Float64Array(rows.length);
@@ -143,7 +149,7 @@ export function inOrderOfUuids(rows: readonly MemberRow[]): MemberRow[] {
   return Array.from(keys.sort(), (key) => rows[key % rowsMax]!);
 }
 
-/** Whether the columns of `barePersons` contain everything about the person. */
+/** Returns whether the columns of `barePersons` contain the whole row. */
 function isBarePerson(row: MemberRow): row is MemberRow & { person: PersonState } {
   const { distinctId, first, mergedInto, person } = row;
   return (

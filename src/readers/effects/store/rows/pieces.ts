@@ -1,5 +1,5 @@
-// Splits a commit into pieces, each of which is handed over in one turn of the event loop: the
-// whole commit would block the loop for too long. The database writes them in one transaction.
+// Splits a commit into pieces, each of which is processed in one event loop iteration: the whole
+// commit would block the loop for too long. The database writes all pieces in one transaction.
 
 import type { Commit } from "../../types.ts";
 import { inOrderOfUuids } from "./flat-commit.ts";
@@ -28,12 +28,12 @@ export const noRows: Omit<Commit, "after" | "number" | "isPart"> = {
   ...{ incidents: [], outbox: [] },
 };
 
-/** Lists whose number of rows is unlimited. */
+/** The lists of a commit whose length is unlimited. */
 const longLists = ["members", "groups", "links", "groupMembers", "rejected"] as const;
 
 /**
- * The pieces in the order in which they must be written, with at most `rowsMax` rows of one kind.
- * All but the last have `isPart`; the last one completes the commit.
+ * Yields the pieces in the order in which they must be written, each with at most `rowsMax` rows of
+ * one kind. All pieces except the last have `isPart`; the last one completes the commit.
  */
 export function* piecesOf(commit: Commit, rowsMax: number): Generator<Commit> {
   const { after, number } = commit;
@@ -50,7 +50,7 @@ export function* piecesOf(commit: Commit, rowsMax: number): Generator<Commit> {
   yield last;
 }
 
-/** Number of rows that fit into a piece, at least one if there are any. */
+/** Returns the number of rows that fit into a piece: at least one if there are any. */
 function rowsOfPiece(rows: Commit[(typeof longLists)[number]], rowsMax: number): number {
   let chars = 0;
   let count = 0;

@@ -1,5 +1,6 @@
-// Converts rows of either database to the types of the interface. Rows of people are converted by
-// hand, because there may be very many; the other converters are generated from the tables.
+// Converts rows of either database to the types of the interface. The converters for people are
+// written by hand, because the number of these rows is large; the others are generated from the
+// tables.
 
 import { indicesOf, type Row, rowReader } from "../../../../platform/base/table.ts";
 import type { TrailEntry } from "../../../stream/trail.ts";
@@ -37,7 +38,7 @@ const readRejected = rowReader(tables.rejected);
 const readShownGroup = rowReader(tables.shownGroups);
 const readTrail = rowReader(tables.trail);
 
-/** `merged_into` must be the distinct id here, not the uuid. */
+/** Converts a row of `members`. The value of `merged_into` must be a distinct id, not a uuid. */
 export function memberRowOf(row: Row): MemberRow {
   const first = {
     timeMs: row[memberAt.first_ms] as number,
@@ -79,22 +80,23 @@ function stampAt(row: Row, ms: number, rank: number): Stamp | undefined {
   return timeMs === null ? undefined : { timeMs: timeMs as number, rank: row[rank] as string };
 }
 
-/** The id of a person that was seen first. */
+/** Returns the person's distinct id that was seen first. */
 export function firstIdOf(row: Row): string {
   return (row[memberAt.first_id] ?? row[memberAt.distinct_id]) as string;
 }
 
-/** The number of ids of a person, from the person's row. */
+/** Returns the number of ids of a person, from the person's row. */
 export function idsTotalOf(row: Row): number {
   return row[memberAt.ids_total] as number;
 }
 
-/** Number of ids, and of uuids in `mergedFrom`, shown for a person. */
+/** Maximum number of ids, and of uuids in `mergedFrom`, that are returned for a person. */
 export const shownIdsMax = 100;
 
 /**
- * The person as readers see it. `ids`: the first one and those first seen after it, one more than
- * are shown; optional for a person with one id.
+ * Converts a row to a person as readers receive it. `ids` starts with the first id, followed by the
+ * ids seen next, and has one more than `shownIdsMax` if more exist. Unused for a person with one
+ * id.
  */
 export function personOf(
   row: Row,
@@ -116,7 +118,7 @@ export function personOf(
   };
 }
 
-/** The id comes before the columns of the table. */
+/** Converts a row that consists of the id and the columns of the table. */
 export function outboxRowOf([id, ...row]: Row): StoredOutboxRow {
   return { id: id as number, ...outboxOf(row) };
 }
@@ -137,7 +139,10 @@ export function rejectedOf(row: Row): RejectedRow {
   return { ...rest, place };
 }
 
-/** `trail`: of all streams, sorted by stream and sequence. */
+/**
+ * Converts the rows of positions. `trail` has the entries of all streams, sorted by stream and
+ * sequence.
+ */
 export function positionsOf(read: { rows: readonly Row[]; trail: readonly Row[] }): Position[] {
   const trails = new Map<string, TrailEntry[]>();
   for (const { stream, ...entry } of read.trail.map(readTrail)) {

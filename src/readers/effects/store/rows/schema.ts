@@ -1,7 +1,7 @@
-// The stored schema of both databases, generated from the tables. People query it, so it is an
-// interface. A released version is never changed: a change is an additional upgrade. Times are
-// milliseconds since the epoch, with a readable column next to each in the tables with few rows;
-// the views have readable times too. Texts sort by their bytes.
+// Generates the stored schema of both databases from the tables. Users query the schema, so it is
+// an interface. A released version never changes: each change is an additional upgrade. Times are
+// milliseconds since the epoch. In tables with few rows, each time has a readable column next to
+// it; the views also have readable times. Texts sort by their bytes.
 
 import type { ColumnType, Table } from "../../../../platform/base/table.ts";
 import * as tables from "./tables.ts";
@@ -9,42 +9,51 @@ import * as tables from "./tables.ts";
 interface Dialect {
   readonly name: "sqlite" | "postgres";
   readonly types: Readonly<Record<ColumnType, string>>;
-  /** A column that is computed from an expression. */
+  /** Returns the definition of a column that is computed from an expression. */
   computed(name: string, of: string): string;
-  /** A readable time from milliseconds. */
+  /** Returns the expression of a readable time. */
   time(ms: string): string;
-  /** A uuid in its usual spelling. */
+  /** Returns the expression of a uuid in its usual spelling. */
   uuid(column: string): string;
   json(text: string): string;
-  /** Tables with one row: the number of the last commit, and counts that would take a scan. */
+  /**
+   * The statements that create the tables with one row: the number of the last commit, and counts
+   * that would take a scan.
+   */
   readonly single: string;
 }
 
 interface Stored {
   readonly table: Table;
-  /** Columns `<name>_ms` with a readable column `<name>` next to them. */
+  /** Names of the `<name>_ms` columns that have a readable column `<name>` next to them. */
   readonly times?: readonly string[];
-  /** The same for PostgreSQL only: in SQLite these tables have too many rows for its cost. */
+  /**
+   * Names of further columns of this kind in PostgreSQL. In SQLite, these tables have too many rows
+   * for the additional time.
+   */
   readonly timesOfPostgres?: readonly string[];
-  /** The type of a column that numbers the rows. Without it the key is the primary key. */
+  /**
+   * The type of an additional column that numbers the rows. Without it, the key is the primary key.
+   */
   readonly id?: Partial<Readonly<Record<Dialect["name"], string>>>;
-  /** Rows are only appended, so the key is not unique. */
+  /** Whether rows are only appended, so that the key is not unique. */
   readonly isAppended?: boolean;
-  /** In SQLite, the rows are separate from the index of the primary key. */
+  /** Whether SQLite stores the rows separately from the index of the primary key. */
   readonly hasRowid?: boolean;
   readonly fillfactor?: number;
   readonly indexes?: readonly string[];
 }
 
 const identity = "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY";
-/** The id of a deleted row is not reused. */
+/** The type of an id that is not reused after its row was deleted. */
 const lastingId = { sqlite: "INTEGER PRIMARY KEY AUTOINCREMENT", postgres: identity };
 
 const stored: readonly Stored[] = [
   {
-    // One row for each distinct id ever seen. Its own uuid is computed from the id, so one index
-    // finds a row by either. In SQLite the rows are in insertion order: new ids, which arrive in
-    // random order, are spread only over an index of little more than uuids.
+    // One row for each distinct id ever seen. The uuid of the row is computed from the distinct id,
+    // so one index finds a row by either. In SQLite the rows are in insertion order. New ids arrive
+    // in random order, so only writes to the index are scattered, and the index has little more
+    // than uuids.
     table: tables.members,
     id: { sqlite: "INTEGER PRIMARY KEY" },
     fillfactor: 85,
@@ -53,7 +62,7 @@ const stored: readonly Stored[] = [
     ],
   },
   {
-    // The same link is requested repeatedly: each outcome of it is listed once.
+    // The same link is requested repeatedly, but each of its outcomes is stored once.
     table: tables.links,
     times: ["at_ms"],
     indexes: [
@@ -82,7 +91,7 @@ const stored: readonly Stored[] = [
     isAppended: true,
     indexes: ["INDEX rejected_project ON rejected (project_id, id)"],
   },
-  // Only the newest rejections of each project are retained. This is the total ever.
+  // Total number of rejections per project. Only the newest rejections are retained.
   { table: tables.rejectedTotals, hasRowid: true },
   { table: tables.positions, times: ["watermark_ms"] },
   { table: tables.trail },
@@ -101,7 +110,7 @@ export const sqlite: Dialect = {
     ...{ text: "TEXT", uuid: "BLOB", integer: "INTEGER", int32: "INTEGER", real: "REAL" },
     ...{ boolean: "INTEGER", json: "TEXT", bytes: "BLOB" },
   },
-  /** Computed when a row is written, in 3 µs; not stored. */
+  /** Not stored, but computed whenever a row is written, which takes 3 µs. */
   computed: (name, of) => `${name} TEXT AS (${of})`,
   /** `2026-11-22T10:00:00.000Z` */
   time: (ms) => {
@@ -125,7 +134,7 @@ export const postgres: Dialect = {
   name: "postgres",
   types: {
     ...{ text: 'text COLLATE "C"', uuid: "uuid", integer: "bigint", int32: "integer" },
-    // json keeps every digit as it was sent; jsonb would not.
+    // Unlike jsonb, json retains every digit as it was sent.
     ...{ real: "double precision", boolean: "boolean", json: "json", bytes: "bytea" },
   },
   computed: (name, of) => `${name} timestamptz GENERATED ALWAYS AS (${of}) STORED`,
@@ -145,15 +154,16 @@ export const postgres: Dialect = {
 export const schemaVersion = 5;
 
 /**
- * The statements that upgrade a database from a version to `schemaVersion`. 0: it has no tables.
+ * Returns the statements that upgrade a database from a version to `schemaVersion`. Version 0 has
+ * no tables.
  */
 export function schemaFrom(version: number, dialect: Dialect): readonly string[] {
   return version === 0 ? [everything(dialect)] : upgrades(dialect).slice(version - 1);
 }
 
 /**
- * Entry n upgrades a database from version n + 1 to the next. It must not use the tables of this
- * file, which later entries change.
+ * Returns the upgrades. Entry n upgrades a database from version n + 1 to the next. An entry must
+ * not use the tables of this file, because later versions change them.
  */
 function upgrades({ name }: Dialect): readonly string[] {
   const isSqlite = name === "sqlite";
@@ -170,7 +180,7 @@ function upgrades({ name }: Dialect): readonly string[] {
        ) AS counted
        GROUP BY project_id;`,
     `CREATE TABLE installation (subject_prefix ${text} NOT NULL)${isSqlite ? " STRICT" : ""};`,
-    // Older rows have no id, so an erasure does not find them by it.
+    // Rows from older versions have no distinct id, so an erasure cannot find them by it.
     `ALTER TABLE rejected ADD COLUMN distinct_id ${text};`,
     "DROP TABLE IF EXISTS runs;",
   ];
@@ -181,7 +191,10 @@ function everything(dialect: Dialect): string {
   return [...each, views(dialect), dialect.single, installation(dialect)].join("\n");
 }
 
-/** The owner of the database. One row, once a writer has started. */
+/**
+ * Returns the statement that creates the table of the database's owner. The table has one row after
+ * the first start of a writer.
+ */
 function installation({ name, types }: Dialect): string {
   const end = name === "sqlite" ? " STRICT" : "";
   return `CREATE TABLE installation (subject_prefix ${types.text} NOT NULL)${end};`;

@@ -1,7 +1,7 @@
-// The tables of both databases: their columns, in the order in which the values of a row are
+// Defines the tables of both databases: the columns in the order in which the values of a row are
 // written and read. Rows are passed as one flat array of values, because copying many small objects
 // between threads takes longer than writing them. The schema of both databases is generated from
-// it.
+// these tables.
 
 import type { Lane } from "../../../../platform/base/lane.ts";
 import { type Column, pick, table } from "../../../../platform/base/table.ts";
@@ -19,7 +19,7 @@ const bytes: Column<Uint8Array> = { type: "bytes" };
 const json: Column<string> = { type: "json" };
 const boolean: Column<number> = { type: "boolean" };
 
-/** A text from a closed set. */
+/** Returns a text column whose values are from a closed set. */
 function word<Word extends string>(): Column<Word> {
   return { type: "text" };
 }
@@ -36,7 +36,7 @@ const place = {
   line: int32,
 } as const;
 
-/** The columns of a line's place. */
+/** Names of the columns of a line's position. */
 export const placeColumns: readonly string[] = Object.keys(place);
 
 export const members = table(
@@ -47,8 +47,9 @@ export const members = table(
     first_ms: integer,
     first_rank: text,
     merged_into: orNull(uuid),
-    // A row that is merged into another has null in all following columns. A person's row has null
-    // in `first_…` if these are its own values, and in `main_id` if that is the first id.
+    // In a row that is merged into another, all following columns are null. In a person's row, the
+    // `first_…` columns are null if they equal the row's own values, and `main_id` is null if it
+    // equals the first id.
     first_id: orNull(text),
     first_uuid: orNull(uuid),
     first_id_ms: orNull(integer),
@@ -68,8 +69,8 @@ export const members = table(
 );
 
 /**
- * The most frequent rows of `members`: new persons with one id and default values. Few columns,
- * because each takes time.
+ * The columns of the most frequent rows of `members`: new persons with one id and default values.
+ * Each further column would take additional time.
  */
 export const barePersons = pick(members, [
   "project_id",
@@ -80,7 +81,7 @@ export const barePersons = pick(members, [
   "created_at_ms",
   "last_seen_at_ms",
 ]);
-/** The non-null columns that `barePersons` omits. */
+/** Values of the non-null columns that `barePersons` omits. */
 export const constantsOfBarePersons = {
   known: 0,
   ids_total: 1,
@@ -219,7 +220,10 @@ export const outbox = table("outbox", { message_id: text }, { subject: text, jso
 
 export const rejectedTotals = table("rejected_totals", { project_id: text }, { total: integer });
 
-/** Rows of these two are appended, so their keys are not unique. */
+/**
+ * The rejections. Rows of `rejected` and `incidents` are only appended, so their keys are not
+ * unique.
+ */
 export const rejected = table(
   "rejected",
   { project_id: text },

@@ -1,5 +1,5 @@
-// Finds the uuids by which the persons of many ids are shown, round by round: each id's own row has
-// the uuid, or the next row to read. Queries nothing: the caller provides the rows.
+// Finds the uuids of the persons of many ids, round by round: the row of an id contains either the
+// uuid or the next row to read. The caller queries the rows.
 
 import { StoreError } from "../../../../platform/base/store-error.ts";
 import { personUuid } from "../../people/person-uuid.ts";
@@ -9,15 +9,18 @@ interface Step {
   readonly projectId: string;
   /** The uuid of the row to read. */
   readonly uuid: string;
-  /** The index of the id that it is for. */
+  /** Index of the requested id. */
   readonly at: number;
 }
 
-/** The row of the step of that index: `first_uuid` and `merged_into`. */
+/** A row that was read for the step with this index: `first_uuid` and `merged_into`. */
 export type StepRow = readonly [step: number, firstUuid: string | null, mergedInto: string | null];
 
 export class UuidWalk {
-  /** In the order of the ids; null: the id has no person, or it is not known yet. */
+  /**
+   * Uuids of the persons in the order of the ids; null if the id has no person or is not resolved
+   * yet.
+   */
   readonly shown: (string | null)[] = [];
   #steps: Step[] = [];
   #isFirst = true;
@@ -32,13 +35,14 @@ export class UuidWalk {
     }
   }
 
-  /** The rows to read now; empty: done. */
+  /** The rows to read next; empty if all ids are resolved. */
   get steps(): readonly Step[] {
     return this.#steps;
   }
 
   /**
-   * Takes the existing rows. Throws a StoreError if a row is missing that another one points to.
+   * Processes the rows of the current steps that exist. Throws a StoreError if a row is missing
+   * that another row points to.
    */
   take(rows: Iterable<StepRow>): void {
     const next: Step[] = [];

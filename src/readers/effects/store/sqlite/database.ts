@@ -1,6 +1,5 @@
-// A connection to the database's file: how it is opened, and the texts of its errors. The only
-// table it uses is that of the schema's version. Runs only in separate threads, because node:sqlite
-// is synchronous.
+// Opens a connection to the database's file and converts SQLite errors. The only table that it uses
+// is that of the schema version. Runs only in separate threads, because node:sqlite is synchronous.
 
 import path from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
@@ -14,21 +13,21 @@ const busyTimeoutMs = 5_000;
 const writerCacheKiB = 128 * 1024;
 const readerCacheKiB = 16 * 1024;
 /**
- * The number of pages of 4 KiB at which the log is written into the file: 128 MiB. Many commits
- * change the same pages, so a later checkpoint writes less.
+ * Number of pages of 4 KiB (together 128 MiB) at which the log is written into the file. Many
+ * commits change the same pages, so rare checkpoints write less.
  */
 const checkpointPages = 32_768;
 const logBytesMax = 256 * 1024 * 1024;
 
 export interface Statement {
-  /** Returns the number of changed rows. */
+  /** Runs the statement and returns the number of changed rows. */
   run(...values: readonly Value[]): number;
   get(...values: readonly Value[]): Value[] | undefined;
   all(...values: readonly Value[]): Value[][];
   iterate(...values: readonly Value[]): IterableIterator<Value[]>;
 }
 
-/** The position of a part in its transaction. */
+/** The position of a part in a transaction. */
 export interface Part {
   readonly isFirst: boolean;
   readonly isLast: boolean;
@@ -44,16 +43,18 @@ export class Database {
     this.#db = db;
   }
 
-  /** Creates the file if it does not exist, and upgrades its tables. */
+  /**
+   * Opens the file for writing. Creates the file if it does not exist, and upgrades the tables.
+   */
   static forWriting(file: string): Database {
     return faults(`open ${file}`, () => {
-      // It will hold personal data. SQLite gives its log and its index the same mode.
+      // The file will contain personal data. SQLite gives the log and its index the same mode.
       makeOwnFile(file);
       const db = new DatabaseSync(file, { timeout: busyTimeoutMs });
       try {
         spillBeside(file, db);
-        // A power failure can lose the last commits, never a part of one: their events are read
-        // from the stream again.
+        // A power failure can lose the last commits, but never a part of one. The lost events are
+        // read again from the stream.
         db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA mmap_size = 0;
           PRAGMA cache_size = -${writerCacheKiB}; PRAGMA wal_autocheckpoint = ${checkpointPages};
           PRAGMA journal_size_limit = ${logBytesMax};`);
@@ -66,7 +67,7 @@ export class Database {
     });
   }
 
-  /** Read only; works next to a writer of another process. */
+  /** Opens the file read-only. Works next to a writer of another process. */
   static forReading(file: string, cacheKiB = readerCacheKiB): Database {
     mustBeReadable(file);
     return faults(`read ${file}`, () => {
@@ -84,7 +85,7 @@ export class Database {
     });
   }
 
-  /** Caches the statement of a text, for repeated queries. */
+  /** Returns a cached statement, for repeated queries. */
   prepared(sql: string): Statement {
     let statement = this.#statements.get(sql);
     if (statement === undefined) {
@@ -105,8 +106,8 @@ export class Database {
   }
 
   /**
-   * Runs `work` completely or not at all. Errors of the database become StoreErrors. While a
-   * transaction is being written in parts, `work` runs within it.
+   * Runs `work` in a transaction. Converts database errors to StoreErrors. While a transaction is
+   * being written in parts, `work` runs within it.
    */
   transaction<Result>(kind: "read" | "write", work: () => Result): Result {
     const what = `${kind === "read" ? "read" : "write to"} ${this.file}`;
@@ -118,8 +119,8 @@ export class Database {
   }
 
   /**
-   * Writes a part of a transaction. The first part begins it and the last part commits it. If one
-   * of them fails, everything is rolled back, and later parts fail too.
+   * Writes a part of a transaction. The first part begins the transaction and the last part commits
+   * it. If a part fails, everything is rolled back, and later parts also fail.
    */
   part({ isFirst, isLast }: Part, work: () => void): void {
     faults(`write to ${this.file}`, () => {
@@ -134,7 +135,7 @@ export class Database {
 
   /** Rolls back the parts of a transaction that will not be completed. */
   undo(): void {
-    // Some errors have ended the transaction already.
+    // SQLite may already have rolled back the transaction after an error.
     if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
   }
 
@@ -158,7 +159,7 @@ export class Database {
   }
 }
 
-/** node:sqlite's statement, typed for rows as arrays. */
+/** A statement of node:sqlite, typed for rows as arrays. */
 class Prepared implements Statement {
   readonly #statement: StatementSync;
 
@@ -184,16 +185,17 @@ class Prepared implements Statement {
 }
 
 /**
- * Makes SQLite create temporary files in the database's folder: for the rollback of a statement
- * above 64 KiB, and for sorts that exceed memory. A container may have no other writable folder,
- * and a sort in memory has no limit. Applies to all connections of the process.
+ * Configures SQLite to create temporary files in the database's folder. They are needed for the
+ * rollback of a statement above 64 KiB, and for sorts that exceed memory. A container may have no
+ * other writable folder, and a sort in memory has no limit. Applies to all connections of the
+ * process.
  */
 function spillBeside(file: string, db: DatabaseSync): void {
   const folder = path.dirname(path.resolve(file)).replaceAll("'", "''");
   try {
     db.exec(`PRAGMA temp_store_directory = '${folder}'`);
   } catch {
-    // In a read-only folder, such as that of a backup, SQLite looks for another one itself.
+    // If the folder is read-only, such as that of a backup, SQLite chooses another folder.
   }
 }
 
@@ -224,11 +226,14 @@ function otherVersion(file: string, version: number): string {
     : `read ${file}: its tables have version ${version}, and this release needs ${schemaVersion}: run \`penstock effects\` of this release first`;
 }
 
-/** `penstock effects rebuild` does not help: it reads from the database what was applied. */
+/**
+ * The advice for a damaged file. `penstock effects rebuild` does not help, because it reads the
+ * positions from the damaged database.
+ */
 export const remedyOfDamage =
   "restore a copy of it; without one, delete it and its -wal and start again: the events that the streams still have are applied again, and the effects of older events are lost";
 
-/** SQLite's result codes, without the bits of extended codes. */
+/** The advice by SQLite result code, without the bits of extended codes. */
 const remedies: Readonly<Record<number, string>> = {
   5: "another process keeps it locked: end that process",
   6: "another process keeps it locked: end that process",

@@ -1,5 +1,5 @@
-// Removes persons from the file, with or without a running writer. Deleted data is overwritten, and
-// the log is written into the file and truncated if there are no readers at the moment.
+// Removes persons from the file, with or without a running writer. Deleted data is overwritten. If
+// there are no readers at the moment, the log is written into the file and truncated.
 
 import { setTimeout as delay } from "node:timers/promises";
 import {
@@ -12,7 +12,7 @@ import {
 import { Database, faults } from "./database.ts";
 import { mustBeReadable } from "./file-access.ts";
 
-/** A writer's transaction may take long. */
+/** Maximum milliseconds to wait for a writer's transaction. */
 const patienceMs = 60_000;
 const emptyingMs = 10_000;
 const retryMs = 100;

@@ -3,7 +3,7 @@
 import { accessSync, constants, statSync } from "node:fs";
 import { StoreError } from "../../../../platform/base/store-error.ts";
 
-/** Throws a StoreError that states what to do. */
+/** Throws a StoreError that states what to do if the file does not exist or is not readable. */
 export function mustBeReadable(file: string): void {
   if (isAbsent(file))
     throw new StoreError(
@@ -19,7 +19,7 @@ export function mustBeReadable(file: string): void {
   }
 }
 
-/** Whether the file certainly does not exist; false if this user may not check. */
+/** Returns whether the file does not exist; false if this user lacks the permission to check. */
 export function isAbsent(file: string): boolean {
   try {
     statSync(file);

@@ -1,5 +1,5 @@
-// The one long read, the dump: in a thread and a transaction of its own, returned in batches. While
-// it runs, the database's log cannot be truncated.
+// Reads the dump in a separate thread and transaction, and returns it in batches. While it runs,
+// the database's log cannot be truncated.
 
 import {
   type DumpKind,
@@ -31,7 +31,7 @@ export class SqliteLongRead {
     this.#database.close();
   }
 
-  /** The next lines of the dump; empty at its end. */
+  /** Returns the next lines of the dump; empty at the end. */
   dump(kind: DumpKind): string[] {
     this.#lines ??= dumpLines(this.#database, kind);
     return batchOf(this.#lines, (line) => line.length);
@@ -59,7 +59,8 @@ function* dumpLines(database: Database, kind: DumpKind): Generator<string> {
 }
 
 function* personLines(database: Database): Generator<string> {
-  // Properties are many times as long as the sort keys, and sorting writes all columns to a file.
+  // Sorts only ids, because sorting writes all selected columns to a file, and properties are many
+  // times as long as the sort keys.
   const sorted = database.prepare(`
     SELECT id FROM members WHERE merged_into IS NULL
     ORDER BY project_id, coalesce(first_uuid, uuid)`);

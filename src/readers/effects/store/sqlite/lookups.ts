@@ -1,6 +1,6 @@
-// Looks up the rows that applying needs, in a thread of its own: the next batch's rows are read
-// while the previous one is written, so they may be one commit old. The caller has the newer ones
-// in memory until they are committed.
+// Looks up the rows that the writer needs to apply events, in a separate thread: the rows of the
+// next batch are read while the previous batch is written, so they may be one commit old. The
+// caller has the newer rows in memory until they are committed.
 
 import { StoreError, TooLargeError } from "../../../../platform/base/store-error.ts";
 import { indicesOf, type Row, type Value } from "../../../../platform/base/table.ts";
@@ -20,20 +20,22 @@ const groupAt = indicesOf(tables.groups);
 
 export class SqliteLookups extends ReadingSide {
   /**
-   * `database`: an open one whose transaction it reads in; otherwise it opens the file at the first
-   * query.
+   * Reads within the transaction of `database` if it is given; otherwise opens the file at the
+   * first query.
    */
   constructor(file: string, database?: Database) {
     super(file, cacheKiB, database);
   }
 
-  /** The rows on the way from these ids to their persons; merged_into is the distinct id. */
+  /**
+   * Returns the rows between the ids and their persons. The value of merged_into is a distinct id.
+   */
   members(projectId: string, distinctIds: readonly string[]): Value[][] {
     return this.read(() => {
       const found = new Map<Value, Value[]>();
       let bytes = 0;
       let uuids = distinctIds.map((id) => personUuid(projectId, id));
-      // All rows of one distance per query; the database reads them in the order of its index.
+      // Each query reads all rows at the same distance from the ids, in the order of the index.
       const sql = `${selectSql(tables.members)} WHERE project_id = ?
         AND uuid IN (SELECT unhex(value, '-') FROM json_each(?))`;
       while (uuids.length > 0) {

@@ -1,5 +1,4 @@
-// The persons of many ids, and whether streams are applied as far as the caller needs, within a
-// transaction of the caller.
+// Reads the persons of many ids and the positions of streams, within a transaction of the caller.
 
 import type { Value } from "../../../../platform/base/table.ts";
 import type { ProjectIds, ReachedStream, StreamMessage } from "../port.ts";
@@ -32,7 +31,7 @@ export function reachedIn(prepare: Prepare, messages: readonly StreamMessage[]):
   });
 }
 
-/** See `EffectsReader.personUuids`. */
+/** Returns the uuids as `EffectsReader.personUuids` does. */
 export function uuidsIn(prepare: Prepare, ids: readonly ProjectIds[]): (string | null)[] {
   const shown: (string | null)[] = [];
   for (const one of ids) {

@@ -1,6 +1,6 @@
-// The reader's side of the database, in a thread of its own: runs the queries of the reader. Each
-// answer is read in one transaction, so it never shows half a commit. Pages are found by their last
-// key, never by counting rows.
+// Runs the queries of the reader in a separate thread. Each answer is read in one transaction, so
+// it never contains half a commit. A page starts after the last key of the previous one, so no rows
+// are skipped by counting.
 
 import { statSync } from "node:fs";
 import type { Row, Value } from "../../../../platform/base/table.ts";
@@ -45,9 +45,9 @@ import { selectSql } from "./statements.ts";
 import { uuidBytes, uuidText, uuidTextsOf } from "./uuid-bytes.ts";
 import { isWriterLocked } from "./writer-lock.ts";
 
-/** The uuids of all members of the person whose row has the uuid ?2. */
-/** From an id to its person: not more than a person may have ids. */
+/** Maximum number of rows from an id to its person: the maximum number of ids of a person. */
 const stepsMax = 10_000;
+/** The common part of queries about the members of the person whose row has the uuid ?2. */
 const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
     SELECT ?2
     UNION ALL
@@ -152,7 +152,7 @@ export class SqliteQueries extends ReadingSide {
     return this.#all(sql, projectId, from, to).map(activeDayOf);
   }
 
-  /** One row more than the page has, if there are more. */
+  /** Returns the spikes of a page, and one more row if more exist. */
   spikes(projectId: string, fromMs: number, page: Page): Value[][] {
     const sql = `${selectSql(tables.spikes)}
       WHERE project_id = ? AND (started_at_ms, subject) > (?, ?)
@@ -221,7 +221,8 @@ export class SqliteQueries extends ReadingSide {
   }
 
   /**
-   * The row of the person that this uuid belongs to; none if manual changes have created a cycle.
+   * Returns the row of the person to whom the uuid belongs; undefined if manual changes have
+   * created a cycle.
    */
   #personRow(projectId: string, uuid: Uint8Array): Value[] | undefined {
     const byUuid = this.prepared(`${selectSql(tables.members)} WHERE project_id = ? AND uuid = ?`);
@@ -238,7 +239,9 @@ export class SqliteQueries extends ReadingSide {
     return personOf(row, idsTotalOf(row) > 1 ? this.#ids(projectId, row) : []);
   }
 
-  /** The first one, and those first seen after it. */
+  /**
+   * Returns the first id of the person, followed by the ids seen next, one more than `shownIdsMax`.
+   */
   #ids(projectId: string, row: Row): { id: string; uuid: string }[] {
     const sql = `${membersOfPerson} SELECT distinct_id, uuid FROM ids
       ORDER BY distinct_id <> ?3, first_ms, first_rank, distinct_id LIMIT ?4`;
@@ -248,7 +251,7 @@ export class SqliteQueries extends ReadingSide {
   }
 
   /**
-   * Opens and closes the file per call: a frequent reader must not keep it open, or it could never
+   * Opens and closes the file for one call. If a frequent reader kept the file open, it could never
    * be replaced.
    */
   #once<Answer>(work: () => Answer): Versioned<Answer> {
@@ -269,7 +272,7 @@ export class SqliteQueries extends ReadingSide {
   }
 }
 
-/** `rows`: one more than the limit, if there are more. */
+/** Returns a page. `rows` has one more row than the limit if more rows exist. */
 function pageOf<Result>(
   rows: Iterable<Value[]>,
   { limit, bytesMax }: Pick<Page, "limit" | "bytesMax">,

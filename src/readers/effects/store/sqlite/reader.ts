@@ -1,5 +1,5 @@
-// The reader for SQLite. Also for a process without the writer, such as a command: it opens the
-// file read-only, so it neither takes the writer's lock nor waits for it.
+// Implements the reader for SQLite. It opens the file read-only and neither takes the writer's lock
+// nor waits for it, so a process without the writer can also use it, such as a command.
 
 import type { IncidentRow, OutboxRow, Position, RejectedRow, SpikeRow } from "../../types.ts";
 import type { DumpKind } from "../dump.ts";
@@ -34,13 +34,16 @@ export class SqliteReader implements EffectsReader {
   readonly #file: string;
   readonly #thread: ThreadLink<SqliteQueries>;
 
-  /** Opens the file at the first query; that query rejects if the file does not exist. */
+  /**
+   * Creates the reader, which opens the file at the first query. If the file does not exist, that
+   * query rejects.
+   */
   constructor({ file }: { readonly file: string }) {
     this.#file = file;
     this.#thread = new ThreadLink({ role: "reader", file });
   }
 
-  /** Ends the thread, which otherwise keeps the process alive. */
+  /** Ends the thread, which otherwise prevents the process from exiting. */
   close(): Promise<void> {
     return this.#thread.close();
   }
@@ -146,7 +149,7 @@ export class SqliteReader implements EffectsReader {
       for (;;) {
         const items = await batch;
         if (items.length === 0) return;
-        // The thread reads on while these lines are processed.
+        // The thread reads the next batch while these lines are processed.
         batch = next(thread);
         batch.catch(() => undefined);
         yield* items;

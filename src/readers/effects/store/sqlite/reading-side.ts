@@ -1,5 +1,5 @@
-// The common part of the read-only sides: the file is opened at the first query, and each answer is
-// of one moment.
+// Implements the common part of the classes that read in threads. The file is opened at the first
+// query, and each answer is of one moment.
 
 import { Database, type Statement } from "./database.ts";
 
@@ -8,7 +8,10 @@ export class ReadingSide {
   readonly #cacheKiB: number | undefined;
   #database: Database | undefined;
 
-  /** `database`: an open one whose transaction it reads in. */
+  /**
+   * Reads within the transaction of `database` if it is given; otherwise opens the file at the
+   * first query.
+   */
   constructor(file: string, cacheKiB?: number, database?: Database) {
     this.file = file;
     this.#cacheKiB = cacheKiB;
@@ -20,13 +23,13 @@ export class ReadingSide {
     this.#database = undefined;
   }
 
-  /** Runs `work` in a transaction. */
+  /** Runs `work` in a read transaction. */
   protected read<Result>(work: () => Result): Result {
     this.#database ??= Database.forReading(this.file, this.#cacheKiB);
     return this.#database.transaction("read", work);
   }
 
-  /** Call it within `read`. */
+  /** Returns a cached statement. Must be called within `read`. */
   protected prepared(sql: string): Statement {
     return this.#database!.prepared(sql);
   }

@@ -1,5 +1,5 @@
-// Replaces a database by a rebuilt one, so that at any moment one of both has the name, completely.
-// The caller must hold the writer's lock on that name.
+// Replaces a database with a rebuilt one. At any moment, one of the two complete databases has the
+// name. The caller must hold the writer's lock on that name.
 
 import {
   closeSync,
@@ -30,21 +30,24 @@ interface Replacing {
 }
 
 const files = ["", "-wal", "-shm"] as const;
-/** Time within which occasional readers, such as a sink that queries people, are done. */
+/** Maximum milliseconds to wait for occasional readers, such as a sink that queries people. */
 const readersMsMax = 3_000;
 const retryMs = 20;
 const busy = 5;
 
-/** `keepLock`: the caller holds the lock. */
+/**
+ * Removes the files of a database. `keepLock` retains the lock's file, for a caller that holds the
+ * lock.
+ */
 export function removeDatabase(file: string, { keepLock = false } = {}): void {
   for (const end of files) rmSync(`${file}${end}`, { force: true });
   if (!keepLock) rmSync(`${file}.writer-lock`, { force: true });
 }
 
 /**
- * Creates an empty file for the new database, with owner and mode of the one it will replace: the
- * process that creates it may be root, and the one that opens it later is not. Throws a StoreError
- * if this user may not do so.
+ * Creates an empty file for the new database, with the owner and the mode of the database that it
+ * will replace, because the process may run as root and the later writer may not. Throws a
+ * StoreError if this user may not set the owner.
  */
 export function createReplacement({ file, rebuilt }: Replacing): void {
   removeDatabase(rebuilt);
@@ -57,8 +60,8 @@ export function createReplacement({ file, rebuilt }: Replacing): void {
     } finally {
       closeSync(descriptor);
     }
-    // If the lock's file did not exist, the process that builds the new database created it.
-    // Opening and closing it again would release the lock.
+    // If the lock's file did not exist, this process has created it. Opening and closing it again
+    // would release the lock.
     const lock = `${file}.writer-lock`;
     mustBeSingle(lock);
     if (isOfAnother(lstatSync(lock), { uid, gid })) lchownSync(lock, uid, gid);
@@ -78,13 +81,14 @@ function isOfAnother(file: Owner, { uid, gid }: Owner): boolean {
 }
 
 /**
- * Both files are in one folder. Returns the new name of the old one, which was unused before.
- * Throws a StoreError while a process reads one of them.
+ * Replaces the database and returns the new, previously unused name of the old one. Both files must
+ * be in the same folder. Throws a StoreError while another process reads one of them.
  */
 export function replaceDatabase({ file, rebuilt }: Replacing): string {
   for (const one of [rebuilt, file]) intoOneFile(one);
   const backup = backUp(file);
-  // Synced before the rename: a log that reappeared would be taken for the new database's.
+  // The removal of the old log must be durable before the rename: if the log reappeared, it would
+  // be read as that of the new database.
   syncFolder(file);
   renameSync(rebuilt, file);
   syncFolder(file);
@@ -93,15 +97,15 @@ export function replaceDatabase({ file, rebuilt }: Replacing): string {
 }
 
 /**
- * Writes the log into the file and removes it: otherwise the next database of that name would read
- * it.
+ * Writes the log into the file and removes the log. Otherwise the next database with this name
+ * would read it.
  */
 function intoOneFile(file: string): void {
   if (!existsSync(file)) throw new StoreError(`open ${file}: the file no longer exists`);
   faults(`write to ${file}`, () => {
     const database = new DatabaseSync(file);
     try {
-      // Takes the exclusive lock; the next writer switches back to WAL.
+      // Takes the exclusive lock. The next writer switches back to WAL.
       retryWhileRead(() => database.exec("PRAGMA journal_mode = DELETE"));
     } finally {
       database.close();
@@ -111,7 +115,10 @@ function intoOneFile(file: string): void {
     throw new StoreError(`write to ${file}: its log still exists: end the processes that read it`);
 }
 
-/** Retries, because SQLite does not wait for readers here. */
+/**
+ * Runs `work`, and retries while the database is busy, because SQLite does not wait for readers
+ * here.
+ */
 function retryWhileRead(work: () => void): void {
   const sinceMonotonicMs = performance.now();
   for (;;) {
@@ -126,14 +133,14 @@ function retryWhileRead(work: () => void): void {
   }
 }
 
-/** Gives the database a second name, or copies it to that name. */
+/** Links or copies the database to a backup name, which is returned. */
 function backUp(file: string): string {
   const backup = backupName(file);
   try {
     linkSync(file, backup);
   } catch {
-    // A file system without links: copies to a temporary name first, so that a complete copy has
-    // the name.
+    // If the file system has no links, copies to a temporary name first, so that only a complete
+    // copy has the backup's name.
     const part = `${file}.before-rebuild.part`;
     rmSync(part, { force: true });
     copyFileSync(file, part, constants.COPYFILE_EXCL);
@@ -143,9 +150,9 @@ function backUp(file: string): string {
 }
 
 /**
- * The first unused name: an earlier backup may be the only data about events that have left the
- * streams. A name that already links to the database is left from a process that ended before the
- * replacement.
+ * Returns the first unused name for a backup. Earlier backups are retained, because they may be the
+ * only data about events that are no longer in the streams. A name that links to the database
+ * itself was left by a process that ended before the replacement, and is used again.
  */
 function backupName(file: string): string {
   const inode = statSync(file).ino;

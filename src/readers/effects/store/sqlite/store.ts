@@ -1,6 +1,7 @@
-// The store for SQLite: one file, no server. Converts rows to flat arrays and back here, and leaves
-// the database to three threads: one writes, one looks up the rows that the next batch needs, and
-// one answers readers. So applying seldom waits for a commit, and HTTP never does.
+// Implements the store for SQLite: one file, no server. Converts rows to flat arrays and back, and
+// uses the database in three threads: one writes, one looks up the rows that the next batch needs,
+// and one answers readers. So applying events seldom waits for a commit, and HTTP requests never
+// do.
 
 import type {
   ActiveIdsRow,
@@ -30,7 +31,10 @@ import { SqliteReader } from "./reader.ts";
 import { ThreadLink } from "./thread-link.ts";
 import type { SqliteWriter } from "./writer.ts";
 
-/** Number of rows of a kind handed over in one turn: some milliseconds. */
+/**
+ * Maximum number of rows of one kind in a piece of a commit, whose conversion takes some
+ * milliseconds.
+ */
 const pieceRowsMax = 1_000;
 
 type RowLookups = Pick<SqliteLookups, "members" | "groups" | "groupTypes">;
@@ -39,14 +43,14 @@ export class SqliteStore implements EffectsStore {
   readonly reader: SqliteReader;
   readonly #thread: ThreadLink<SqliteWriter>;
   readonly #lookups: ThreadLink<SqliteLookups>;
-  /** The unfinished commit of which parts are written. */
+  /** Number of the unfinished commit whose first parts are written. */
   #begun: number | undefined;
-  /** Fulfilled once all requested parts of a commit are written, or rolled back. */
+  /** Fulfilled when all requested parts of a commit are written or rolled back. */
   #partsWritten: Promise<unknown> = Promise.resolve();
-  /** The stored trails; undefined: unknown. */
+  /** The stored trails by stream; undefined if unknown. */
   #trails: Map<string, Position["trail"]> | undefined;
 
-  /** `file`: a path. Its folder must exist. */
+  /** Creates the store. `file` is a path whose folder must exist. */
   constructor({ file }: { readonly file: string }) {
     this.#thread = new ThreadLink({ role: "writer", file });
     this.#lookups = new ThreadLink({ role: "lookups", file });
@@ -120,14 +124,14 @@ export class SqliteStore implements EffectsStore {
   async #write(commit: Commit): Promise<void> {
     if (this.#trails === undefined) await this.positions();
     const before = this.#trails ?? new Map<string, Position["trail"]>();
-    // If the commit fails with an unknown outcome, they are read again.
+    // If the commit fails with an unknown outcome, the trails are read again.
     this.#trails = undefined;
     const { number, isPart = false } = commit;
     let isFirst = this.#begun !== number;
     this.#begun = undefined;
     let written: Promise<void> | undefined;
     for (const piece of piecesOf(commit, pieceRowsMax)) {
-      // Prepares the next piece while the thread writes the previous one.
+      // Converts the next piece while the thread writes the previous one.
       const rows = flatCommit(piece, before);
       await written;
       written = this.#thread.call("commit", rows, { isFirst, isLast: piece.isPart !== true });
@@ -140,9 +144,10 @@ export class SqliteStore implements EffectsStore {
   }
 
   /**
-   * The thread for look-ups. While a commit is written in parts, it is the writer's thread, because
-   * only that one sees the parts, and the caller no longer has their rows in memory. Waits for
-   * running parts: between two pieces, rows may point to others that are not written yet.
+   * Returns the thread for look-ups. While a commit is written in parts, this is the writer's
+   * thread, because only its connection sees the parts, and the caller no longer has their rows in
+   * memory. Waits for running parts first: between two pieces, rows may point to rows that are not
+   * written yet.
    */
   async #rows(): Promise<ThreadLink<RowLookups>> {
     await this.#partsWritten;

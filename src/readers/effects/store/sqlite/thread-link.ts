@@ -1,5 +1,5 @@
-// The main thread's end of a database thread: calls are sent as messages and return promises, in
-// order. Known errors keep their class.
+// Sends calls from the main thread to a database thread as messages, and returns promises. Calls
+// run in order. Known errors retain their class.
 
 import { Worker } from "node:worker_threads";
 import { StoreError, TooLargeError } from "../../../../platform/base/store-error.ts";
@@ -27,17 +27,17 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
-/** The names of an object's methods. */
+/** The names of the methods of an object type. */
 type MethodOf<Side> = {
   [Name in keyof Side]: Side[Name] extends (...args: never[]) => unknown ? Name : never;
 }[keyof Side] &
   string;
 type Method<Side, Name extends keyof Side> = Extract<Side[Name], (...args: never[]) => unknown>;
 
-/** Tests run the TypeScript source; a build is JavaScript. */
+/** The file that the thread runs. Tests run the TypeScript source; a build runs JavaScript. */
 const threadFile = import.meta.url.endsWith(".ts") ? "./thread.ts" : "./thread.js";
 
-/** `Side`: the class whose methods run in the thread. */
+/** The link to a thread. `Side` is the class whose methods run in the thread. */
 export class ThreadLink<Side> {
   readonly #data: ThreadData;
   readonly #pending = new Map<number, Pending>();
@@ -48,7 +48,10 @@ export class ThreadLink<Side> {
     this.#data = data;
   }
 
-  /** Starts the thread at the first call, and again at the next call after it has failed. */
+  /**
+   * Calls a method in the thread. Starts the thread at the first call, and again at the next call
+   * after the thread has failed.
+   */
   call<Name extends MethodOf<Side>>(
     method: Name,
     ...args: Parameters<Method<Side, Name>>
@@ -61,7 +64,10 @@ export class ThreadLink<Side> {
     return promise;
   }
 
-  /** Lets the thread finish the requested calls, close its connection, and end. */
+  /**
+   * Waits until the thread has finished the requested calls and closed its connection, then ends
+   * it.
+   */
   async close(): Promise<void> {
     const worker = this.#worker;
     if (worker === undefined) return;
@@ -76,7 +82,7 @@ export class ThreadLink<Side> {
   #start(): Worker {
     const worker = new Worker(new URL(threadFile, import.meta.url), {
       workerData: this.#data,
-      // node:sqlite warns at each start that it is experimental; the release of Node is pinned.
+      // node:sqlite reports at each start that it is experimental. The release of Node is pinned.
       execArgv: ["--disable-warning=ExperimentalWarning"],
       name: `effects-${this.#data.role}`,
     });
@@ -90,7 +96,8 @@ export class ThreadLink<Side> {
     worker.on("error", (error) => {
       fault = error;
     });
-    // Only after it has ended: until then it may hold the writer's lock.
+    // The calls are rejected only after the thread has ended: until then it may hold the writer's
+    // lock.
     worker.on("exit", (code) => {
       if (this.#worker === worker) this.#worker = undefined;
       const { role, file } = this.#data;

@@ -1,5 +1,5 @@
-// The code of a database thread: creates the requested side and answers calls in order. The other
-// end is thread-link.ts.
+// Runs in a database thread: creates the object for the thread's role, and answers calls in order.
+// thread-link.ts sends the calls.
 
 import { parentPort, workerData } from "node:worker_threads";
 import { SqliteLongRead } from "./long-read.ts";

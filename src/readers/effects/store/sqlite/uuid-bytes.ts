@@ -1,9 +1,9 @@
-// Uuids as SQLite stores them, which has no type for them: 16 bytes.
+// Converts uuids to and from the 16 bytes that are stored in SQLite, which has no type for uuids.
 
 import { Buffer } from "node:buffer";
 import type { Table, Value } from "../../../../platform/base/table.ts";
 
-/** The stored form of a uuid. Any other text becomes bytes that no row has. */
+/** Returns the stored form of a uuid. Converts any other text to bytes that no row has. */
 export function uuidBytes(uuid: string): Uint8Array {
   return Buffer.from(uuid.replaceAll("-", ""), "hex");
 }
@@ -14,7 +14,10 @@ export function uuidText(bytes: Uint8Array): string {
   return `${a}-${b}-${c}-${d}-${hex.slice(20)}`;
 }
 
-/** Converts the uuids in a row of the table to text. Changes the row in place. */
+/**
+ * Returns a function that converts the uuids in a row of the table to text and changes the row in
+ * place.
+ */
 export function uuidTextsOf({ columns, types }: Table): (row: Value[]) => Value[] {
   const isUuid = columns.map((column) => types[column]?.type === "uuid");
   const indices = [...isUuid.keys()].filter((index) => isUuid[index]);

@@ -1,5 +1,5 @@
-// Limits a database to one writer, with an SQLite lock on an empty file next to it. The lock
-// belongs to the name of the database, whichever file has that name.
+// Limits a database to one writer, with an SQLite lock on an empty file next to the database. The
+// lock belongs to the database's name, not to the file that currently has the name.
 
 import { DatabaseSync } from "node:sqlite";
 import { type FileLock, takeFileLock } from "../../../../platform/base/file-lock.ts";
@@ -11,8 +11,8 @@ import { isAbsent } from "./file-access.ts";
 const busy = 5;
 
 /**
- * Throws a StoreError, without waiting, when another process has it. The kernel releases it when
- * the process ends, however it ends.
+ * Takes the writer's lock. If another process holds the lock, throws a StoreError without waiting.
+ * When the process ends for any reason, the kernel releases the lock.
  */
 export function takeWriterLock(file: string): FileLock {
   return faults(`open ${file}`, () => {
@@ -26,7 +26,10 @@ export function takeWriterLock(file: string): FileLock {
   });
 }
 
-/** Takes no lock: a writer may start meanwhile. Throws a StoreError if the state is unknown. */
+/**
+ * Returns whether a writer holds the lock. Takes no lock, so a writer may start meanwhile. Throws a
+ * StoreError if the state is unknown.
+ */
 export function isWriterLocked(file: string): boolean {
   const name = `${file}.writer-lock`;
   if (isAbsent(name)) return false;

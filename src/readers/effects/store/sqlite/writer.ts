@@ -1,6 +1,6 @@
-// The writer's side of the database, in its thread: takes the lock, writes commits, and reads what
-// must be as new as the last commit. Everything it writes is in one transaction with the commit's
-// number.
+// Implements the writer's part of the database, in a separate thread: takes the lock, writes
+// commits, and reads data that must be as new as the last commit. All rows of a commit are in one
+// transaction with the commit's number.
 
 import type { FileLock } from "../../../../platform/base/file-lock.ts";
 import type { Table, Value } from "../../../../platform/base/table.ts";
@@ -21,7 +21,7 @@ import {
 } from "./statements.ts";
 import { takeWriterLock } from "./writer-lock.ts";
 
-/** Several rows per call, because a call takes about as long as a row. */
+/** Number of rows per call, because a call takes about as long as a row. */
 const rowsACall = 16;
 
 export class SqliteWriter {
@@ -33,7 +33,10 @@ export class SqliteWriter {
     this.#file = file;
   }
 
-  /** Other methods open too, for a thread that has replaced a failed one. */
+  /**
+   * Takes the lock and opens the database. The other methods do so too, in case a new thread has
+   * replaced a failed one.
+   */
   open(): void {
     this.#open();
   }
@@ -45,12 +48,17 @@ export class SqliteWriter {
     this.#lock = undefined;
   }
 
-  /** Whether the locked file still exists: otherwise another process may have locked a new one. */
+  /**
+   * Returns whether the locked file still exists. If it was removed, another process may have
+   * locked a new file.
+   */
   holdsLock(): boolean {
     return this.#lock?.isHeld() === true;
   }
 
-  /** Rolls back a commit of which only parts are written. */
+  /**
+   * Returns the number of the last commit. Rolls back a commit of which only parts are written.
+   */
   lastCommit(): number {
     const database = this.#open();
     database.undo();
@@ -83,7 +91,7 @@ export class SqliteWriter {
     });
   }
 
-  // These look up rows including the written parts of an unfinished commit.
+  // The next three methods look up rows, including the written parts of an unfinished commit.
   members(projectId: string, distinctIds: readonly string[]): Value[][] {
     return this.#lookups().members(projectId, distinctIds);
   }
@@ -166,7 +174,10 @@ export class SqliteWriter {
     if (persons !== 0) this.#prepared("UPDATE totals SET persons = persons + ?").run(persons);
   }
 
-  /** Returns how many were new. `replaces` is called before rows may be replaced. */
+  /**
+   * Inserts members, or resets those that exist, and returns the number of new ones. `replaces` is
+   * called for each row before it may replace an existing one.
+   */
   #insertMembers(
     table: Table,
     values: readonly Value[],
@@ -182,8 +193,8 @@ export class SqliteWriter {
       const rows = values.slice(at, at + width * count);
       const inserted = (count === 1 ? one : many).run(...rows);
       added += inserted;
-      // Some existed already. SQLite does not report which ones; a reset does not change the
-      // others.
+      // Some rows already existed. SQLite does not report which ones, but a reset does not change
+      // the rows that were just inserted.
       for (let from = 0; inserted < count && from < rows.length; from += width) {
         const row = rows.slice(from, from + width);
         replaces(row);
@@ -199,7 +210,7 @@ export class SqliteWriter {
     if (groups !== 0) this.#prepared("UPDATE totals SET groups = groups + ?").run(groups);
   }
 
-  /** Returns how many rows were new. */
+  /** Updates existing rows, inserts the others, and returns the number of inserted rows. */
   #put(table: Table, values: readonly Value[]): number {
     const update = this.#prepared(updateSql(table));
     const insert = this.#prepared(insertSql(table));
@@ -220,7 +231,8 @@ export class SqliteWriter {
       `INSERT INTO rejected_totals VALUES (?, ?)
        ON CONFLICT DO UPDATE SET total = total + excluded.total RETURNING total`,
     );
-    // By the existing rows: an operator may have deleted some, so the total is no measure.
+    // Counts the existing rows instead of using the total, because an operator may have deleted
+    // rows.
     const oldest = this.#prepared(
       `DELETE FROM rejected WHERE project_id = ?1 AND id <= (
          SELECT id FROM rejected WHERE project_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`,
