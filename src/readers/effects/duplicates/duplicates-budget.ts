@@ -1,17 +1,17 @@
-// The memory budget of duplicate detection across all streams. Each stream has a share that depends
-// only on its lane and the number of streams, not on what the others hold, so the duplicates of a
-// stream do not depend on how the streams were interleaved. A stream without room forgets its
-// oldest hashes.
+// Manages the memory budget of duplicate detection across all streams. The share of a stream
+// depends only on its lane and the number of streams, not on the memory that other streams use, so
+// the duplicates of a stream do not depend on how the streams were interleaved. A stream without
+// room drops its oldest hashes.
 
 import type { Lane } from "../../../platform/base/lane.ts";
 
 interface DuplicatesBudgetOptions {
   readonly bytesMax: number;
-  /** Streams that will be read, and have their shares from the start. */
+  /** The streams that will be read. Each has its share from the start. */
   readonly streams?: readonly { readonly lane: Lane }[];
 }
 
-/** An import repeats an event less often than clients do. */
+/** Shares of the lanes in the budget. An import repeats events less often than clients do. */
 const partOfLane: Readonly<Record<Lane, number>> = { live: 3 / 4, historical: 1 / 4 };
 
 export class DuplicatesBudget {
@@ -38,12 +38,12 @@ export class DuplicatesBudget {
     this.#streams[lane]--;
   }
 
-  /** Counts allocated bytes; negative: released bytes. */
+  /** Adds allocated bytes to the total. Released bytes are negative. */
   count(bytes: number): void {
     this.#bytes += bytes;
   }
 
-  /** Whether a stream of the lane that holds `ownBytes` may allocate `bytes` more. */
+  /** Returns whether a stream of the lane that has `ownBytes` may allocate `bytes` more. */
   hasRoom(lane: Lane, ownBytes: number, bytes: number): boolean {
     const streams = Math.max(1, this.#expected[lane], this.#streams[lane]);
     return ownBytes + bytes <= (this.#bytesMax * partOfLane[lane]) / streams;

@@ -1,7 +1,7 @@
-// Detects whether a stream has had an event (its uuid, name and distinct id) before, within a
-// window of 30 to 60 minutes. The state is two generations of hashes. Two stream sequences say
-// which lines each of them covers, so that reading the stream again from there restores it: it is
-// never saved.
+// Detects whether a stream already had an event (with the same uuid, name and distinct id) within a
+// window of 30 to 60 minutes. The state is two generations of hashes and is never stored. Two
+// stored sequences define the first line of each generation, so reading the stream again from there
+// restores the state.
 
 import type { Lane } from "../../../platform/base/lane.ts";
 import type { StoredLine } from "../lines/line.ts";
@@ -12,35 +12,38 @@ import { HashSet64 } from "./hash-set.ts";
 
 const generationMs = 30 * 60_000;
 
-/** Committed as part of the stream's position, in the transaction of the lines counted so far. */
+/**
+ * The stored part of the state: committed as part of the stream's position, in the transaction of
+ * the lines counted so far.
+ */
 type DuplicatesPosition = Pick<Position, "duplicatesFrom" | "watermarkMs">;
 
 interface Scalars extends DuplicatesPosition {
-  /** The watermark at the start of each generation. */
+  /** The watermark at the start of each generation, in milliseconds. */
   readonly sinceMs: readonly [previous: number, current: number];
 }
 
-/** What `discard` needs to undo a rotation. */
+/** A rotation of the generations that `discard` can undo. */
 interface Rotation {
-  /** Number of hashes in the journal at that time. */
+  /** Number of hashes in the journal at the rotation. */
   readonly journal: number;
   readonly retired: HashSet64;
 }
 
 /**
- * The duplicate detection of one stream, for one epoch. Call `add` for each line, and `endFrame`
- * after each frame.
+ * The duplicate detection of one stream in one epoch. The caller calls `add` for each line, and
+ * `endFrame` after each frame.
  *
- * At the start, if the stream has a position: pass the position to the constructor, read the frames
- * from `duplicatesFrom[0]` up to and including the position's `sequence` again, call `remember` for
- * each line, and then `restored`. Without a position, call nothing. A stream that was recreated or
- * lost its tail gets a new object.
+ * If the stream has a position at the start, the caller passes the position to the constructor,
+ * reads the frames again from `duplicatesFrom[0]` up to and including the position's `sequence`,
+ * calls `remember` for each line, and then `restored`. A stream that was recreated or lost its tail
+ * needs a new object.
  *
  * After a failed commit, `discard` removes everything since the last commit, so the stream need not
  * be read again. This takes 8 bytes per uncommitted line, and a third generation while the end of
- * the first is not committed.
+ * the first one is not committed.
  *
- * A generation ends with the frame in which the newest `recordMs` (the watermark, which never
+ * A generation ends with the frame in which the watermark (the newest `recordMs`, which never
  * decreases) enters another half hour of the clock, or in which the budget has no room. So
  * duplicates depend on the frames and the budget, never on how the frames are batched.
  */
@@ -52,7 +55,7 @@ export class Duplicates {
   /** The state at the end of the last frame. */
   #scalars: Scalars;
   #watermarkMs: number;
-  /** While restoring: the lines so far precede the current generation. */
+  /** Whether the lines restored so far precede the current generation. */
   #isBeforeCurrent: boolean;
 
   /** The hashes added since the last commit, two words each. */
@@ -78,23 +81,29 @@ export class Duplicates {
     this.#budget.count(this.#bytes());
   }
 
-  /** The newest `recordMs` so far, including this batch; 0: none. */
+  /** The newest `recordMs` so far, including the current batch; 0 if there was no line. */
   get watermarkMs(): number {
     return this.#watermarkMs;
   }
 
-  /** How far back a duplicate would be found now. For a gauge: approximate after a start. */
+  /**
+   * Period in milliseconds in which duplicates are detected now. Approximate after a start; only
+   * for a gauge.
+   */
   get coveredMs(): number {
     return this.#watermarkMs - this.#scalars.sinceMs[0];
   }
 
-  /** Call it for each readable line, in order. True: it is a duplicate. Allocates no objects. */
+  /**
+   * Adds a line and returns whether it is a duplicate. Called for each readable line, in order.
+   * Allocates no objects.
+   */
   add(line: StoredLine): boolean {
     const high = line.uuidHashHigh;
     const low = line.uuidHashLow;
     const ms = recordMs(line);
     if (ms > this.#watermarkMs) this.#watermarkMs = ms;
-    // A duplicate of a line in the previous generation is added to the current one too. So a
+    // A duplicate of a line in the previous generation is also added to the current one, so that a
     // generation has the hashes of all its lines, as if it were restored from the stream.
     if (!this.#addToCurrent(high, low)) return true;
     if (2 * this.#journalled === this.#journal.length) this.#growJournal();
@@ -104,7 +113,7 @@ export class Duplicates {
     return this.#previous.has(high, low);
   }
 
-  /** Call it after the last line of each frame, even of one without lines. */
+  /** Ends a frame. Called after the last line of each frame, even if the frame has no lines. */
   endFrame(sequence: number): void {
     const { duplicatesFrom, watermarkMs, sinceMs } = this.#scalars;
     const now = this.#watermarkMs;
@@ -124,7 +133,10 @@ export class Duplicates {
     }
   }
 
-  /** At the start, for the lines from `duplicatesFrom[0]` up to the position, instead of `add`. */
+  /**
+   * Restores a line, instead of `add`. Called at the start for the lines from `duplicatesFrom[0]`
+   * up to the position.
+   */
   remember(line: StoredLine): void {
     const { duplicatesFrom, sinceMs } = this.#scalars;
     if (this.#isBeforeCurrent && line.frame.sequence >= duplicatesFrom[1]) this.#beginCurrent();
@@ -133,15 +145,15 @@ export class Duplicates {
     this.#addToCurrent(line.uuidHashHigh, line.uuidHashLow);
   }
 
-  /** Call it after the last `remember`. */
+  /** Ends the restoration. Called after the last `remember`. */
   restored(): void {
     if (this.#isBeforeCurrent) this.#beginCurrent();
     this.#committed = this.#scalars;
   }
 
   /**
-   * Returns the state for the transaction of all lines so far. Only between frames; the next lines
-   * may follow.
+   * Returns the state to store in the transaction of all lines so far. Called only between frames.
+   * The next lines may be added before the commit is complete.
    */
   changes(): DuplicatesPosition {
     this.#inFlight = {
@@ -153,7 +165,7 @@ export class Duplicates {
     return { duplicatesFrom, watermarkMs };
   }
 
-  /** The result of the last `changes` is committed. */
+  /** Records that the result of the last `changes` is committed. */
   committed(): void {
     if (this.#inFlight === undefined) return;
     const { journal, rotations, scalars } = this.#inFlight;
@@ -167,7 +179,8 @@ export class Duplicates {
   }
 
   /**
-   * Forgets all lines since the last commit, including those in flight: they will be read again.
+   * Removes all lines since the last commit, including those of a running commit. They will be read
+   * again.
    */
   discard(): void {
     let end = this.#journalled;
@@ -186,7 +199,7 @@ export class Duplicates {
     this.#watermarkMs = this.#committed.watermarkMs;
   }
 
-  /** Returns the bytes to the budget. The object must not be used afterwards. */
+  /** Returns the memory to the budget. The object must not be used afterwards. */
   close(): void {
     this.#budget.count(-this.#bytes());
     this.#budget.removeStream(this.#lane);
@@ -216,7 +229,7 @@ export class Duplicates {
     this.#rotate();
   }
 
-  /** A line that is read again shows the latest time at which its generation began. */
+  /** Moves the start of a generation back to the time of a line that is read again. */
   #beganBy(ms: number): void {
     const [previous, current] = this.#scalars.sinceMs;
     const sinceMs = this.#isBeforeCurrent
@@ -236,7 +249,7 @@ export class Duplicates {
   }
 }
 
-/** The number of the half hour of the clock. */
+/** Returns the number of the half hour of the clock. */
 function generationOf(ms: number): number {
   return Math.floor(ms / generationMs);
 }

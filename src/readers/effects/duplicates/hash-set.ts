@@ -1,14 +1,14 @@
-// A set of 64-bit hashes, each passed as two words. Open addressing in one typed array, so that a
-// million hashes are one object for the garbage collector. Grows by doubling, never shrinks. The
-// slot of a hash depends on a random key of the process, so that no client can choose uuids that
-// share a slot.
+// Implements a set of 64-bit hashes, each of which is passed as two words. The set uses open
+// addressing in one typed array, so that a million hashes are one object for the garbage collector.
+// It grows by doubling and never shrinks. The slot of a hash depends on a random key of the
+// process, so that no client can choose uuids that share a slot.
 
 const slotsAtFirst = 256;
 const bytesPerSlot = 8;
 
-/** Accepts signed and unsigned words. */
+/** A set of hashes. Accepts signed and unsigned words. */
 export class HashSet64 {
-  /** Two words per slot. Both 0: the slot is free. */
+  /** The slots, two words each. A slot with two zeros is free. */
   #words = new Int32Array(2 * slotsAtFirst);
   #mask = slotsAtFirst - 1;
   #size = 0;
@@ -21,12 +21,12 @@ export class HashSet64 {
     return (this.#mask + 1) * bytesPerSlot;
   }
 
-  /** True shortly before `add` doubles the memory. */
+  /** Whether `add` will soon double the memory. */
   get isNearlyFull(): boolean {
     return this.#size * 8 > (this.#mask + 1) * 5;
   }
 
-  /** Adds the hash. False: it was there already. */
+  /** Adds the hash. Returns false if the set already contains it. */
   add(high: number, low: number): boolean {
     const word = wordOf(high, low);
     const slot = this.#slotOf(high | 0, word);
@@ -47,7 +47,7 @@ export class HashSet64 {
     if (!this.#isTaken(free)) return;
     this.#size--;
     const words = this.#words;
-    // Moves later entries up, unless that would put them before their first slot.
+    // Moves later entries up, unless they would then be before their first slot.
     for (let at = (free + 1) & this.#mask; this.#isTaken(at); at = (at + 1) & this.#mask) {
       const home = slotAtFirst(words[2 * at]!, words[2 * at + 1]!) & this.#mask;
       if (((at - home) & this.#mask) < ((at - free) & this.#mask)) continue;
@@ -59,7 +59,7 @@ export class HashSet64 {
     words[2 * free + 1] = 0;
   }
 
-  /** The slot of the hash, or the free slot for it. */
+  /** Returns the slot of the hash, or the free slot for it. */
   #slotOf(high: number, low: number): number {
     const words = this.#words;
     const mask = this.#mask;
@@ -89,7 +89,7 @@ export class HashSet64 {
   }
 }
 
-/** The low word, changed where the hash would look like a free slot. */
+/** Returns the low word of a hash. The hash 0 is changed, because it would be a free slot. */
 function wordOf(high: number, low: number): number {
   return (high | low) === 0 ? 1 : low | 0;
 }
@@ -98,7 +98,10 @@ const [keyOfHigh, factorOfHigh, keyOfLow, factorOfLow] = crypto.getRandomValues(
   new Int32Array(4),
 ) as unknown as [number, number, number, number];
 
-/** Mixes the high word separately first: sums of two products can collide for every key. */
+/**
+ * Returns the first slot of a hash. Mixes the high word separately first, because sums of two
+ * products can collide for every key.
+ */
 function slotAtFirst(high: number, low: number): number {
   let mixed = Math.imul(high ^ keyOfHigh, factorOfHigh | 1);
   mixed = Math.imul(mixed ^ (mixed >>> 15), 0x2c1b3c6d);

@@ -6,7 +6,7 @@ import { isLowerCaseUuid } from "../../../platform/base/forms.ts";
 import { problem, type ReadProblem } from "./problem.ts";
 
 /**
- * The parameters of a path, by name. Each function throws an Error whose text follows "<name>: ".
+ * The parsers of a path's parameters, by name. Each throws an Error whose text follows "<name>: ".
  */
 export type Readers = Readonly<Record<string, (text: string) => unknown>>;
 
@@ -47,13 +47,13 @@ export function someText(text: string): string {
 }
 
 export function cursor(text: string): string {
-  // No key of a row has U+0000, and PostgreSQL reports an error for it.
+  // No key of a row contains U+0000, and PostgreSQL reports an error for it.
   if (text === "" || text.length > cursorLengthMax || text.includes("\0"))
     throw new Error("must be the `next` of the previous page");
   return text;
 }
 
-/** Pages of persons are ordered by uuid. */
+/** Parses the cursor of a page of persons, which are ordered by uuid. */
 export function uuidCursor(text: string): string {
   if (!isLowerCaseUuid(text)) throw new Error("must be the `next` of the previous page");
   return text;
@@ -66,13 +66,15 @@ export function pageLimit(text: string): number {
   return number;
 }
 
-/** A day such as `2026-11-22`. */
+/** Parses a day such as `2026-11-22`. */
 export function day(text: string): string {
   if (!isDay(text)) throw new Error("must be a day such as 2026-11-22");
   return text;
 }
 
-/** Milliseconds since the epoch, for a day (its start in UTC) or a time with its zone. */
+/**
+ * Parses a day (its start in UTC) or a time with its zone. Returns milliseconds since the epoch.
+ */
 export function instantMs(text: string): number {
   const ms = instantMsOf(text);
   if (Number.isNaN(ms))
@@ -89,7 +91,7 @@ function known(readers: Readers): string {
   return `; there are ${names.join(", ")}`;
 }
 
-/** A name that was sent, shortened for the answer. */
+/** Returns the name of a sent parameter, shortened for the answer. */
 function shown(name: string): string {
   return name.length > 64 ? `${name.slice(0, 64)}…` : name;
 }

@@ -1,6 +1,6 @@
-// The closed table of errors of the effects' HTTP port, as problem details (RFC 9457). It is
-// separate from the gateway's table, which is about sent events. No other file of this folder
-// defines a code.
+// Defines the closed table of errors of the effects' HTTP port, as problem details (RFC 9457). The
+// gateway has a separate table of errors about sent events. No other file of this folder defines a
+// code.
 
 interface ProblemRow {
   readonly status: 400 | 403 | 404 | 405 | 503 | 504;

@@ -1,5 +1,5 @@
-// The paths below /projects/<project>: their parameters, their queries and their JSON. Each returns
-// the members of an object, to which the server adds `as_of`. Read only.
+// Implements the read-only paths below /projects/<project>: their parameters, queries and JSON.
+// Each route returns the members of an object, to which the server adds `as_of`.
 
 import { isLowerCaseUuid, isProjectId } from "../../../platform/base/forms.ts";
 import { storedIdText } from "../../../records/distinct-id.ts";
@@ -31,9 +31,9 @@ export type Members = string | ReadProblem;
 
 type Route = (asked: Asked, query: URLSearchParams) => Promise<Members>;
 
-/** Maximum size of the properties on one page; the page then ends early. */
+/** Maximum size of the properties on one page in characters. A larger page ends early. */
 const pageBytesMax = 4_194_304;
-/** Days are compared as text, so these are the first and the last one. */
+/** The first and the last day. Days are compared as text. */
 const everyDay = { from: "0000-01-01", to: "9999-12-31" } as const;
 
 const personParameters = { distinct_id: idText, after: uuidCursor, limit: pageLimit };
@@ -41,8 +41,7 @@ const groupParameters = { type: idText, key: idText, after: cursor, limit: pageL
 const usageParameters = { from: day, to: day };
 const spikeParameters = { from: instantMs, after: cursor, limit: pageLimit };
 
-/** Normalises an id, type or key as it is stored. Ids of any length are whatever length; U+0000 is
- * replaced. */
+/** Returns an id, type or key in its stored form. Accepts any length, and replaces U+0000. */
 function idText(text: string): string {
   return storedIdText(someText(text));
 }
@@ -57,7 +56,9 @@ const routes: Readonly<Record<string, Route>> = {
   spikes: taking(spikeParameters, spikes),
 };
 
-/** Returns the handler of a path without its query; undefined: there is no such path. */
+/**
+ * Returns the handler of a path, which excludes the query; undefined if the path does not exist.
+ */
 export function routeOf(
   path: string,
 ): ((reader: EffectsReader, query: URLSearchParams) => Promise<Members>) | undefined {

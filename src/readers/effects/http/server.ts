@@ -1,6 +1,6 @@
-// The HTTP port of the effects: people, groups, usage and spikes, with health and metrics. Read
-// only. Everything that a client can make it hold is limited: connections, waits, concurrent
-// answers, and the time for a slow client.
+// Implements the read-only HTTP port of the effects: people, groups, usage and spikes, with health
+// and metrics. Limits everything that clients can occupy: connections, waits, concurrent answers,
+// and the time to read an answer.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -24,22 +24,22 @@ import { type ProcessStatus, statusMembers } from "./status.ts";
 import { Waits, type Written, wantedFrom } from "./waits.ts";
 
 export interface EffectsHttpOptions {
-  /** The installation of this process. */
+  /** The identity of this process and its installation, for /livez. */
   readonly instance?: object;
   /** The address or host name to listen on. */
   readonly host: string;
-  /** Undefined until the database is open. */
+  /** Returns the reader; undefined until the database is open. */
   readonly reader: () => EffectsReader | undefined;
   readonly status: () => Promise<ProcessStatus>;
-  /** Waits for the writer. Default: this process has no writer. */
+  /** Waits for the writer of this process. Undefined if the process has no writer. */
   readonly written?: Written;
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   readonly log: Pick<Log, "warn">;
-  /** Maximum time of a wait for applied events. Default: 10 seconds. */
+  /** Maximum milliseconds of a wait for applied events. Default: 10,000. */
   readonly waitMsMax?: number;
-  /** Maximum time in which a client must read an answer. Default: 30 seconds. */
+  /** Maximum milliseconds in which a client must read an answer. Default: 30,000. */
   readonly answerMsMax?: number;
-  /** Maximum total size of unsent answers. Default: 64 MiB. */
+  /** Maximum total bytes of unsent answers. Default: 64 MiB. */
   readonly answerBytesMax?: number;
 }
 
@@ -50,13 +50,16 @@ interface Answer {
 }
 
 const connectionsMax = 128;
-/** Additional connections, so that health checks are answered when all others are in use. */
+/** Number of additional connections, which answer health checks if all others are in use. */
 const spareConnections = 16;
-/** Interval between two warnings while requests fail. */
+/** Minimum interval in milliseconds between two warnings about failed requests. */
 const sayAgainMs = 30_000;
 const waitsMax = 64;
 const readsAtOnceMax = 16;
-/** Answers up to this size are always sent: the number of requests limits them. */
+/**
+ * Size in bytes up to which answers are always sent. The number of requests limits their total
+ * size.
+ */
 const smallBytes = 16_384;
 const always = {
   "Cache-Control": "no-store",
@@ -75,8 +78,9 @@ export class EffectsHttp {
   readonly #spare = new WeakSet<Socket>();
   #connections = 0;
   /**
-   * Running requests. Each is aborted when its client disconnects or the port is closed. Signals
-   * derived from one signal of the port (AbortSignal.any) would be retained as long as the port.
+   * The running requests. A request is aborted when its client disconnects or the port is closed.
+   * Signals derived from one signal of the port (AbortSignal.any) would be retained until the port
+   * is closed.
    */
   readonly #requests = new Set<AbortController>();
   #isClosed = false;
@@ -117,7 +121,9 @@ export class EffectsHttp {
     return this.#waits.waiting;
   }
 
-  /** Returns the port, or an Error with the reason. */
+  /**
+   * Starts listening and returns the port number. Rejects with an Error that contains the reason.
+   */
   listen(port: number): Promise<number> {
     return this.#port.listen(this.#options.host, port);
   }
@@ -136,8 +142,8 @@ export class EffectsHttp {
       this.#requests.delete(gone);
       gone.abort(new Error("the client disconnected"));
     });
-    // Bodies are not read, so a connection with a body is closed after the answer; so is a spare
-    // one.
+    // Bodies are not read, so a connection with a body is closed after the answer. A spare
+    // connection is also closed.
     const { headers } = request;
     const hasBody =
       headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
@@ -165,8 +171,8 @@ export class EffectsHttp {
       const { metrics } = this.#options;
       return { status: 200, contentType: metrics.contentType, body: await metrics.text() };
     }
-    // DNS rebinding: a page of another site can map its host name to this address and then read the
-    // answers as its own.
+    // Prevents DNS rebinding: a page of another site can map its host name to this address and then
+    // read the answers as its own.
     if (isLoopback(host) && !isOwnHost(request.headers.host, host))
       return problemAnswer(problem("foreign_host", foreignHost(request)));
     return await this.#read(path, new URLSearchParams(queryText), signal);
@@ -188,7 +194,7 @@ export class EffectsHttp {
     query.delete("wait_for");
     return await this.#reads.run(async () => {
       signal.throwIfAborted();
-      // Queried first, so that the rows are at least as new as `as_of` states.
+      // The positions are queried first, so that the rows are at least as new as `as_of` states.
       const asOf = asOfJson(await reader.applied());
       const members = await route(reader, query);
       if (typeof members !== "string") return problemAnswer(members);
@@ -196,7 +202,10 @@ export class EffectsHttp {
     });
   }
 
-  /** Waits as the client requests. Undefined: everything it waits for is applied. */
+  /**
+   * Waits as the client requests. Returns undefined if everything that the client waits for is
+   * applied.
+   */
   async #waitFor(texts: readonly string[], signal: AbortSignal): Promise<ReadProblem | undefined> {
     if (texts.length === 0) return undefined;
     let wanted: ReturnType<typeof wantedFrom>;

@@ -1,5 +1,5 @@
-// The status of the effects process: its lag in each stream, and what it could not apply. Used by
-// /status and `penstock effects status`.
+// Creates the status of the effects process: its lag in each stream, and the events that it could
+// not apply. Used by /status and `penstock effects status`.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { EffectsReader, Totals } from "../store/port.ts";
@@ -8,9 +8,9 @@ import type { IncidentRow, RejectedRow } from "../types.ts";
 import { iso } from "./shapes.ts";
 
 export interface ProcessStatus {
-  /** The current activity, such as `applying`, or what the process waits for. */
+  /** The current activity, such as `applying`, or the event that the process waits for. */
   readonly state: string;
-  /** Why nothing is being applied; empty: no problem. */
+  /** The reasons why no events are applied. Empty if there is no problem. */
   readonly reasons: readonly string[];
   readonly streams: readonly StreamStatus[];
 }
@@ -23,12 +23,14 @@ interface StatusRows {
 
 const shownMax = 20;
 
-/** Clients that show the answer wait a second at most. */
+/**
+ * Maximum milliseconds to wait for NATS. Clients that display the answer wait a second at most.
+ */
 const askMsMax = 500;
 
 /**
- * The status with the lag that `ask` returns, as `penstock effects status` shows it. If NATS does
- * not answer in time, the streams keep the estimates of the process.
+ * Returns the status with the lag that `ask` returns, as `penstock effects status` displays it. If
+ * NATS does not respond in time, the streams retain the estimates of the process.
  */
 export async function withAskedLag(
   status: ProcessStatus,
@@ -39,7 +41,7 @@ export async function withAskedLag(
   return streams === undefined ? status : { ...status, streams };
 }
 
-/** The members of /status, without braces. */
+/** Returns the members of /status, without braces. */
 export async function statusMembers(
   { state, reasons, streams }: ProcessStatus,
   reader: EffectsReader,
@@ -48,7 +50,7 @@ export async function statusMembers(
   return JSON.stringify({ state, reasons, ...value }).slice(1, -1);
 }
 
-/** The rows of the database in a status, without the streams. */
+/** Returns the rows of the database in a status, without the streams. */
 export async function statusRows(reader: EffectsReader): Promise<StatusRows> {
   const [totals, incidents, rejected] = await Promise.all([
     reader.totals(),

@@ -1,25 +1,25 @@
-// Waits until streams are applied as far as a client requests, so that it reads its own writes. If
-// this process has a writer, the database is queried once the writer has committed that much;
-// otherwise it is polled, with one query for all waiting clients.
+// Waits until streams are applied up to the sequences that a client requests, so that the client
+// reads its own writes. If this process has a writer, the database is queried after the writer has
+// committed the sequences. Otherwise it is polled, with one query for all waiting clients.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { AppliedStream } from "../store/port.ts";
 
-/** Sequences by stream. */
+/** The sequences to wait for, by stream. */
 export type Wanted = ReadonlyMap<string, number>;
 
 /**
- * Fulfilled when the writer of this process has committed that much. Rejects when the writer ends,
- * or when the signal aborts. Undefined: there is no writer.
+ * A function that waits until the writer of this process has committed the sequences. Rejects when
+ * the writer ends or the signal aborts. Returns undefined if there is no writer.
  */
 export type Written = (wanted: Wanted, signal: AbortSignal) => Promise<unknown> | undefined;
 
 interface WaitsOptions {
   readonly applied: () => Promise<readonly AppliedStream[]>;
-  /** Waits for the writer. Default: this process has no writer. */
+  /** Waits for the writer of this process. Undefined if the process has no writer. */
   readonly written?: Written | undefined;
   readonly timeoutMs: number;
-  /** Maximum number of waits; each holds a connection. */
+  /** Maximum number of concurrent waits, each of which occupies a connection. */
   readonly waitsMax: number;
 }
 
@@ -51,7 +51,7 @@ export function wantedFrom(texts: readonly string[]): Wanted {
 export class Waits {
   readonly #options: WaitsOptions;
   readonly #waiting = new Set<Waiting>();
-  /** Waits for which the database is polled. */
+  /** The waits for which the database is polled. */
   readonly #asked = new Set<Waiting>();
   #isAsking = false;
 
@@ -63,7 +63,10 @@ export class Waits {
     return this.#waiting.size;
   }
 
-  /** Rejects when the database does not answer, or with the signal's reason when it aborts. */
+  /**
+   * Waits until the sequences are applied, or the timeout is over. Rejects if the first query of
+   * the database fails, or with the signal's reason when the signal aborts.
+   */
   async until(wanted: Wanted, signal: AbortSignal): Promise<WaitOutcome> {
     if (isReached(wanted, await this.#options.applied())) return "applied";
     if (this.#waiting.size >= this.#options.waitsMax) return "too many";
@@ -87,7 +90,10 @@ export class Waits {
     }
   }
 
-  /** If the writer ends, its position is unknown, so the database is polled, too. */
+  /**
+   * Waits for the writer, then polls the database. If the writer ends, its position is unknown, so
+   * the database is also polled.
+   */
   async #askOnceWritten(waiting: Waiting, signal: AbortSignal): Promise<void> {
     try {
       await (this.#options.written?.(waiting.wanted, signal) ?? delay(pollMs));
@@ -98,8 +104,8 @@ export class Waits {
   }
 
   /**
-   * Keeps polling an unreachable database, and one that was restored to a state before its
-   * writer's: each wait has a timeout of its own.
+   * Polls the database while clients wait, even if it is unreachable or was restored to an older
+   * state than its writer had: each wait has its own timeout.
    */
   async #ask(): Promise<void> {
     this.#isAsking = true;

@@ -1,16 +1,16 @@
-// A 64-bit hash that identifies an event in duplicate detection: over its project, the 128 bits of
-// its uuid, its name and its distinct id, so that two events with one uuid are different. Each
-// reader of frames draws a secret key, so that no client can choose a uuid that collides with
-// another event, in any project. It must not be stored. The addon computes the same hash for the
-// lines that it reads (text_hash.h).
+// Computes the 64-bit hash that identifies an event in duplicate detection. The hash covers the
+// project, the 128 bits of the uuid, the name and the distinct id, so that two events with the same
+// uuid are different. Each reader of frames has a random secret key, so that no client can choose a
+// uuid that collides with another event in any project. The hash must not be stored. The addon
+// computes the same hash for the lines that it reads (text_hash.h).
 
 import type { Buffer } from "node:buffer";
 import { halfSipHash64 } from "../../../platform/base/half-sip-hash.ts";
 import type { EventFacts, Span } from "../rules/event-facts.ts";
 
-/** Offsets of the eight words in a UUID's text, without the hyphens. */
+/** Offsets of the eight 4-character words in a UUID's text, without the hyphens. */
 const wordPlaces = [0, 4, 9, 14, 19, 24, 28, 32] as const;
-/** Turns letters into lower case; digits stay. */
+/** Bits that convert four letters to lower case and do not change digits. */
 const lowerCase = 0x2020_2020;
 
 export class EventHash {
@@ -21,12 +21,12 @@ export class EventHash {
   #words = new Uint32Array(64);
   readonly #hash = new Int32Array(2);
 
-  /** `key`: two random words. */
+  /** Creates a hash with the secret `key`: two random words. */
   constructor(key: Uint32Array) {
     this.#key = key;
   }
 
-  /** Signed 32-bit words. */
+  /** The high half of the hash, as a signed 32-bit word. */
   get high(): number {
     return this.#hash[0]!;
   }
@@ -35,7 +35,10 @@ export class EventHash {
     return this.#hash[1]!;
   }
 
-  /** The name and the distinct id are hashed as they are in the body, with their quotes. */
+  /**
+   * Computes the hash of an event. The name and the distinct id are hashed as they are in the body,
+   * including their quotes.
+   */
   set({ projectId, uuidView, uuidAt, body, event, id }: HashedFacts): void {
     if (projectId !== this.#projectId) this.#setProject(projectId);
     const most = wordPlaces.length + wordsOf(event) + wordsOf(id);
@@ -49,8 +52,8 @@ export class EventHash {
   }
 
   /**
-   * A project's key is the hash of its id under the reader's key, without which no project's key
-   * can be computed.
+   * Sets the key of a project: the hash of its id under the secret key, so that clients cannot
+   * compute it.
    */
   #setProject(projectId: string): void {
     let key = this.#projectKeys.get(projectId);
@@ -72,12 +75,15 @@ const projectKeysMax = 4_096;
 
 type HashedFacts = Pick<EventFacts, "projectId" | "uuidView" | "uuidAt" | "body" | "event" | "id">;
 
-/** Maximum number of words: four bytes each, the rest, and the length. */
+/**
+ * Returns the maximum number of words of a text: one for each four bytes, one for the rest, and one
+ * for the length.
+ */
 function wordsOf({ start, end }: Span): number {
   return ((end - start) >> 2) + 2;
 }
 
-/** Returns the number of words including those of the text. */
+/** Adds the words of a text. Returns the total number of words. */
 function addText(
   words: Uint32Array,
   from: number,

@@ -1,5 +1,5 @@
-// Reads the lines of a stored frame in order, and calls the visitor for each, readable or not.
-// Stores no line.
+// Reads the lines of a stored frame in order, and calls the visitor for each readable or unreadable
+// line. Retains no line.
 
 import { Buffer } from "node:buffer";
 import { createNativeScanner } from "../../../records/native.ts";
@@ -25,14 +25,17 @@ const noFrame: StoredFrame = {
   data: Buffer.alloc(0),
 };
 
-/** Each reader has its own hash key: hashes of events are comparable only within one reader. */
+/**
+ * Reads frames. Each reader has its own hash key, so hashes of events are comparable only within
+ * one reader.
+ */
 export class FrameLines {
   readonly #records: RecordReader;
   readonly #facts = new EventFacts();
   readonly #lineFacts = new LineFacts();
   readonly #line: ReusedLine;
 
-  /** `scanner`: used by this reader alone from now on. */
+  /** Creates a reader, which must be the only user of `scanner`. */
   constructor(scanner: Scanner = createNativeScanner(frameRows)) {
     this.#records = new RecordReader(scanner);
     this.#line = new ReusedLine({
@@ -46,9 +49,9 @@ export class FrameLines {
 
   /**
    * Calls the visitor for every line that is not blank, in order. Blank lines count in line
-   * numbers. Pauses as RecordReader does.
+   * numbers. Yields as RecordReader does.
    *
-   * @throws Error: the scanner has no memory.
+   * @throws Error if the scanner has not enough memory.
    */
   *read(frame: StoredFrame, visitor: LineVisitor): Generator<void, void> {
     this.#line.beginFrame(frame);

@@ -1,15 +1,16 @@
-// A 64-bit hash of a distinct id, for estimates of their number and for look-ups. It is the same in
-// every process, and the addon computes the same for an ASCII id (text_hash.h). Databases store
-// results of it, so it must never change. Clients that choose ids can make two of them collide.
+// Computes a 64-bit hash of a distinct id, for look-ups and for estimates of the number of ids. The
+// hash is the same in every process, and the addon computes the same hash for an ASCII id
+// (text_hash.h). Databases store values derived from the hash, so it must never change. Clients can
+// choose ids whose hashes collide.
 
 export class IdHash {
-  /** Signed 32-bit words. */
+  /** The high half of the hash, as a signed 32-bit word. */
   high = 0;
   low = 0;
 
   set(id: string): void {
-    // Two multiplications per character, then a finaliser: similar ids ("user 1", "user 2") must
-    // have unrelated hashes.
+    // Two multiplications per character, followed by a finaliser, so that similar ids ("user 1",
+    // "user 2") have unrelated hashes.
     let high = 0x9e3779b9;
     let low = 0x41c6ce57;
     for (let at = 0; at < id.length; at++) {
@@ -22,7 +23,7 @@ export class IdHash {
   }
 }
 
-/** The finaliser of MurmurHash3. */
+/** Applies the finaliser of MurmurHash3. */
 function mixed(word: number): number {
   let hash = word;
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);

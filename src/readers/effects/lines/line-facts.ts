@@ -1,5 +1,5 @@
-// Extracts from a record what the rules need. Fields that only a few lines need are filled on
-// request.
+// Extracts the facts that the rules need from a record. Fields that only a few lines need are
+// filled on request.
 
 import { Buffer } from "node:buffer";
 import { kindOfName } from "../../../records/event-name.ts";
@@ -18,8 +18,8 @@ import { isText } from "../rules/recent-texts.ts";
 import type { Rejection, UsageClass } from "../types.ts";
 
 /**
- * A `received_at` that is this much later than the storage of the frame is wrong: no clock is so
- * far ahead.
+ * Milliseconds after the storage of the frame from which `received_at` is wrong, because no
+ * gateway's clock is a day ahead.
  */
 const aheadMsMax = 86_400_000;
 
@@ -36,8 +36,8 @@ export class LineFacts {
   readonly #uuidView = new DataView(this.#uuid.buffer, this.#uuid.byteOffset, uuidBytes);
 
   /**
-   * Fills the fields that every line needs: all except the spans of `fillRest`. Returns why the
-   * record is invalid; then the fields are meaningless.
+   * Fills the fields that every line needs: all except those of `fillRest`. If the record is
+   * invalid, returns the reason; the fields are then meaningless.
    */
   fill(facts: EventFacts, record: RecordView, storedAtMs: number): Rejection | undefined {
     const fault = record.isWritten ? undefined : faultOf(record);
@@ -49,7 +49,7 @@ export class LineFacts {
     facts.personProfile = record.has(LineFlag.PersonProfile);
     facts.distinctId = record.has(LineFlag.PlainId) ? this.#ids.textOf(record) : idOf(record);
     if (facts.distinctId === "") return reject("invalid_field", "its distinct_id is blank");
-    // The time of receipt, or the time of storage if the record's own is not credible.
+    // If `received_at` is not credible, the storage time of the frame replaces it.
     const saidMs = record.ms(Line.ReceivedAt);
     const receivedAtMs = saidMs <= storedAtMs + aheadMsMax ? saidMs : storedAtMs;
     const timestampMs = record.ms(Line.Timestamp);
@@ -86,7 +86,10 @@ export class LineFacts {
   }
 }
 
-/** Why a record is invalid that is not exactly as the gateway writes it. */
+/**
+ * Returns the reason why a record is invalid; undefined if it is valid. Called only for records
+ * that are not exactly as the gateway writes them.
+ */
 function faultOf(record: RecordView): Rejection | undefined {
   const missing = needed.find(([, part]) => isNothing(record.type(part)));
   if (missing !== undefined) return reject("not_a_record", `it has no ${missing[0]}`);
@@ -138,7 +141,7 @@ function reject(reason: Rejection["reason"], detail: string): Rejection {
   return { reason, detail };
 }
 
-/** The first matching class counts. */
+/** Returns the first usage class that matches the event. */
 export function usageClassOf({ kind, personProfile, distinctId }: EventFacts): UsageClass {
   if (kind === Kind.GroupIdentify) return "group_identify";
   if (!personProfile || distinctId === cookielessId) return "anonymous";
@@ -147,20 +150,20 @@ export function usageClassOf({ kind, personProfile, distinctId }: EventFacts): U
   return kind === Kind.Survey ? "survey" : "identified";
 }
 
-/** Two strings per set: some megabytes of recent ids. */
+/** Number of sets of two recent ids each, which together take some megabytes. */
 const recentIdSets = 32_768;
-/** A longer id is created each time. */
+/** Maximum bytes of a cached id. */
 const recentIdBytesMax = 64;
 
 /**
- * Distinct ids as strings: a recent id is returned as the same string object, which takes no memory
- * and is not hashed again in a Map. Looked up by the addon's hash, and compared by bytes, because
- * ids can be made to collide.
+ * Converts distinct ids to strings. A recent id is returned as the same string object, which needs
+ * no memory and is not hashed again in a Map. Ids are looked up by the addon's hash and compared by
+ * bytes, because clients can choose ids whose hashes collide.
  */
 class RecentIds {
   readonly #texts = new Array<string>(2 * recentIdSets).fill("");
 
-  /** The distinct id of the record, which must be plain. */
+  /** Returns the distinct id of the record, which must be plain. */
   textOf(record: RecordView): string {
     const { body } = record;
     const start = record.startOf(Part.DistinctId) + 1;

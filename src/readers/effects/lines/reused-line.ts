@@ -1,5 +1,5 @@
-// One object that represents line after line. The effect of a line becomes a separate object only
-// on request.
+// Implements the line that is filled again for each record. The effect of a line becomes a separate
+// object only on request.
 
 import { Line, LineFlag } from "../../../records/lines.ts";
 import type { RecordView } from "../../../records/record-view.ts";
@@ -33,13 +33,13 @@ export class ReusedLine implements StoredLine {
   readonly #hash: EventHash;
   readonly #idHash = new IdHash();
   readonly #lineFacts: LineFacts;
-  /** The record whose other facts are not filled yet; undefined: all are filled. */
+  /** The record whose other facts are not filled yet; undefined if all are filled. */
   #unfilled: RecordView | undefined = undefined;
   #frameRank: string | undefined = undefined;
 
   constructor(options: {
     readonly frame: StoredFrame;
-    /** The facts of each line, filled before `set`. */
+    /** The facts of the current line, which `lineFacts` fills before `set`. */
     readonly facts: EventFacts;
     readonly lineFacts: LineFacts;
     readonly texts: PlainTexts;

@@ -1,15 +1,15 @@
-// A store that reports its commits to the metrics. Its behaviour is unchanged.
+// Wraps a store so that it reports its commits to the metrics. Its behaviour is unchanged.
 
 import type { EffectsStore } from "../store/port.ts";
 import type { Commit } from "../types.ts";
 
 interface CommitCounts {
-  /** A part of a commit is written, and not visible to readers yet. */
+  /** Counts a written part of a commit, which is not visible to readers yet. */
   part(commit: Commit, seconds: number): void;
-  /** A commit and its earlier parts are written. */
+  /** Counts a completed commit, including its earlier parts. */
   committed(commit: Commit, seconds: number): void;
   failed(): void;
-  /** The written parts were rolled back. */
+  /** Drops the counts of written parts that were rolled back. */
   undone(): void;
 }
 

@@ -1,5 +1,5 @@
-// All metrics of the effects process: name, type and meaning. The docs are generated from this
-// table. The default metrics of prom-client (process_*, nodejs_*) are added.
+// Defines all metrics of the effects process: name, type and meaning. The docs are generated from
+// this table. The default metrics of prom-client (process_*, nodejs_*) are added.
 
 import type { MetricRow } from "../../../platform/metrics/table.ts";
 

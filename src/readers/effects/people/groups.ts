@@ -1,5 +1,6 @@
-// Groups, their types, and which distinct ids were seen with them. Only a group identify creates a
-// group and its type; that an id was seen with a group is stored even if the group does not exist.
+// Holds groups, group types, and the distinct ids that were seen with each group. Only a group
+// identify creates a group and its type. If an id is seen with a group that does not exist, the
+// association is stored anyway.
 
 import type { GroupName } from "../store/port.ts";
 import type { EventEffect, GroupMemberRow, GroupRow } from "../types.ts";
@@ -43,18 +44,24 @@ export class Groups {
     return this.types.get(projectId, "") !== undefined;
   }
 
-  /** Takes a stored row, unless the row is in memory already, where it is newer. */
+  /**
+   * Adds a stored row to the cache. If the row is already cached, the cached one is newer and is
+   * retained.
+   */
   adopt(row: GroupRow): void {
     if (this.isHere(row.projectId, row)) return;
     this.groups.put(new Group(row, new PropertyBag(row.properties, row.propertyBytes)));
   }
 
-  /** Takes all group types of a project, unless they are in memory already. */
+  /** Adds all group types of a project to the cache, unless they are already cached. */
   adoptTypes(projectId: string, types: readonly string[]): void {
     if (!this.areTypesHere(projectId)) this.types.put(new GroupTypes(projectId, types));
   }
 
-  /** Creates or updates a group. False: the project has too many types for a new one. */
+  /**
+   * Creates or updates a group. Returns false if the group's type is new and the project already
+   * has the maximum number of types.
+   */
   write(effect: EventEffect, writes: GroupWrites, refused: Refused): boolean {
     const { projectId, stamp } = effect;
     const types = this.types.get(projectId, "");
@@ -84,8 +91,8 @@ export class Groups {
   }
 
   /**
-   * Records that the id was seen with the group. A row that is not in memory may be in the store,
-   * and older.
+   * Records that the id was seen with the group. If no row is cached, the store may have an older
+   * row, which it retains.
    */
   associate(effect: EventEffect, distinctId: string, group: { type: string; key: string }): void {
     const { projectId } = effect;
@@ -154,7 +161,7 @@ class Group implements CachedRow {
     return groupBytes + 4 * this.id.length + this.properties.weight;
   }
 
-  /** A copy of the current row. Counts as a write. */
+  /** Returns a copy of the current row. Counts as a write. */
   row(): GroupRow {
     this.version++;
     return {
@@ -170,7 +177,9 @@ class Group implements CachedRow {
   }
 }
 
-/** The group types of a project, and which of them are new since the last call of `takeAdded`. */
+/**
+ * The group types of a project, including those that are new since the last call of `takeAdded`.
+ */
 class GroupTypes implements CachedRow {
   readonly projectId: string;
   readonly id = "";
@@ -228,7 +237,7 @@ class Association implements CachedRow {
   }
 }
 
-// The separator is NUL, which no text of a stored line contains.
+// The separator is NUL, because no text of a stored line contains it.
 function groupId({ type, key }: Pick<GroupName, "type" | "key">): string {
   return `${type}\0${key}`;
 }

@@ -1,10 +1,13 @@
-// Limits how much of a project's properties belongs to people and groups with very many: each write
-// to one of them takes as long as all of its properties, so without a limit a few bytes of events
-// could delay all other projects for long.
+// Limits the total size of large properties per project. Each write to a person or group takes as
+// long as reading all its properties, so without a limit a few bytes of events could delay all
+// other projects considerably.
 
 import type { LargePropertiesRow } from "../types.ts";
 
-/** Above this size, writing to a person or group takes 0.5 ms or more. */
+/**
+ * Size in bytes above which the properties of a person or group are large: a write takes 0.5 ms or
+ * more.
+ */
 export const largeBytesMin = 65_536;
 
 export class LargeProperties {
@@ -12,7 +15,7 @@ export class LargeProperties {
   readonly #bytes = new Map<string, number>();
   readonly #changed = new Set<string>();
 
-  /** `bytesMax`: per project. */
+  /** Creates a limit of `bytesMax` bytes per project. */
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
   }
@@ -24,7 +27,9 @@ export class LargeProperties {
     for (const { projectId, bytes } of rows) this.#bytes.set(projectId, bytes);
   }
 
-  /** Whether properties of `from` bytes may become `to` bytes. Shrinking is always allowed. */
+  /**
+   * Returns whether properties of `from` bytes may become `to` bytes. Shrinking is always allowed.
+   */
   hasRoom(projectId: string, from: number, to: number): boolean {
     const more = counted(to) - counted(from);
     return more <= 0 || (this.#bytes.get(projectId) ?? 0) + more <= this.#bytesMax;

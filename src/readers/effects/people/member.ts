@@ -1,5 +1,5 @@
-// A distinct id and its person while effects are applied: rows that change in place, converted from
-// and to stored rows.
+// Represents distinct ids and persons while effects are applied: rows that change in place,
+// converted from and to stored rows.
 
 import type { MemberRow, PersonState, Stamp } from "../types.ts";
 import { personUuid } from "./person-uuid.ts";
@@ -16,7 +16,7 @@ export class Person {
   firstId: string;
   firstStamp: Stamp;
   firstUuid: string;
-  /** Undefined until a link names a main id. */
+  /** The main id of the newest link, with the link's stamp. Undefined if there was no link. */
   main: { readonly id: string; readonly stamp: Stamp } | undefined = undefined;
   known = false;
   lastSeenAtMs: number;
@@ -68,9 +68,9 @@ export class Member implements CachedRow {
   person: Person | undefined = undefined;
   isChanged = false;
   /**
-   * The range of times, from inclusive to exclusive, in which an event is known to change nothing,
-   * in whole seconds, which V8 stores inside the object. Later joins can only extend the range,
-   * even for a row that is merged into another, so it never needs an update.
+   * The range of event times that are known to change nothing: from `quietFromS` (inclusive) to
+   * `quietToS` (exclusive). In whole seconds, because V8 stores small integers inside the object.
+   * Later joins can only extend the range, also for a merged row, so it never needs an update.
    */
   quietFromS = 0;
   quietToS = 0;
@@ -86,13 +86,13 @@ export class Member implements CachedRow {
     return memberBytes + 2 * this.id.length + (this.person?.bytes ?? 0);
   }
 
-  /** Records the current range; `person` is the person of the id. */
+  /** Records the current quiet range. `person` is the person of the id. */
   noteQuiet(person: Person): void {
     this.quietFromS = Math.floor(this.first.timeMs / 1000) + 1;
     this.quietToS = (person.lastSeenAtMs + hourMs) / 1000;
   }
 
-  /** A copy of the current row. Counts as a write. */
+  /** Returns a copy of the current row. Counts as a write. */
   row(): MemberRow {
     if (this.person !== undefined) this.person.version++;
     return {
@@ -106,7 +106,7 @@ export class Member implements CachedRow {
   }
 }
 
-/** A new id: a person of its own. */
+/** Returns the row of a new id, which is a separate person. */
 export function newMember(projectId: string, id: string, first: Stamp): Member {
   const uuid = personUuid(projectId, id);
   const member = new Member({ projectId, id, uuid }, first);
@@ -130,7 +130,7 @@ export function memberFrom(row: MemberRow): Member {
   return member;
 }
 
-/** The start of the hour. */
+/** Returns the start of the hour of a time. */
 export function hourOf(timeMs: number): number {
   return Math.floor(timeMs / hourMs) * hourMs;
 }

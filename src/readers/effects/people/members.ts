@@ -1,6 +1,6 @@
-// The mapping of distinct ids to persons: union-find over rows, where a merged person's row points
-// to its survivor, so that a link costs the same however many ids move. Works only on rows in
-// memory; People loads them.
+// Maps distinct ids to persons. The mapping is a union-find over rows: a merged person's row points
+// to the surviving person, so the duration of a link does not depend on the number of ids. Works
+// only on rows in memory; People loads them.
 
 import type { StoredLine } from "../lines/line.ts";
 import { isIllegalId } from "../rules/illegal-ids.ts";
@@ -19,7 +19,7 @@ import type { Seen } from "./plain-ids.ts";
 import type { PropertiesDropped, PropertyRoom, Refused } from "./property-bag.ts";
 import { RowCache } from "./row-cache.ts";
 
-/** Number of members that are cached by a hash of their ids; a power of two. */
+/** Number of entries in the cache of members by the hash of their ids; a power of two. */
 const recentMembers = 65_536;
 
 interface MembersOptions {
@@ -30,11 +30,11 @@ interface MembersOptions {
   readonly propertiesMax: number;
   readonly large: LargeProperties;
   readonly dropped: PropertiesDropped;
-  /** Maximum number of pointers from an id to its person; more means a cycle. */
+  /** Maximum number of pointers from an id to its person. A longer chain means a cycle. */
   readonly depthMax: number;
 }
 
-/** The fields that `seen` needs; a StoredLine has them. */
+/** The fields of a StoredLine that `seen` needs. */
 export type SeenLine = Pick<StoredLine, "projectId" | "distinctId" | "idHashHigh" | "timeMs">;
 
 const newSide: LinkSide = { known: false, idsTotal: 1 };
@@ -42,10 +42,13 @@ const newSide: LinkSide = { known: false, idsTotal: 1 };
 export class Members {
   readonly rows: RowCache<Member>;
   readonly #options: MembersOptions;
-  /** Recently seen members by a hash of their ids: a third of the time of two Maps. */
+  /**
+   * Recently seen members by the hash of their ids. A look-up takes a third of the time of two
+   * Maps.
+   */
   readonly #recent: (Member | undefined)[];
   #recentGeneration = 0;
-  // The last id that was looked up and not found. The caller of `seen` asks for its row next, and a
+  // The last id that was looked up and not found. The caller of `seen` requests its row next, and a
   // failed look-up in large maps is slow.
   #absentProjectId = "";
   #absentId: string | undefined = undefined;
@@ -56,7 +59,9 @@ export class Members {
     this.rows = new RowCache(options.cacheBytesMax);
   }
 
-  /** Whether the id and its person are in memory, and an event at this time changes neither. */
+  /**
+   * Returns whether the id and its person are in memory, and an event at this time changes neither.
+   */
   seen({ projectId, distinctId: id, idHashHigh, timeMs }: SeenLine): boolean {
     const member = this.#recentOf(projectId, id, idHashHigh);
     if (member === undefined) {
@@ -86,7 +91,10 @@ export class Members {
     return member;
   }
 
-  /** The row to load so that the id and its person are in memory; undefined: they are. */
+  /**
+   * Returns the id of the row that must be loaded so that the id and its person are in memory;
+   * undefined if they are.
+   */
   missing(projectId: string, id: string): string | undefined {
     if (id === this.#absentId && projectId === this.#absentProjectId) return id;
     let at = id;
@@ -99,7 +107,10 @@ export class Members {
     throw new Error(lost(projectId, id));
   }
 
-  /** Takes a stored row, unless the row is in memory already, where it is newer. */
+  /**
+   * Adds a stored row to the cache. If the row is already cached, the cached one is newer and is
+   * retained.
+   */
   adopt(row: MemberRow): void {
     if (this.rows.get(row.projectId, row.distinctId) !== undefined) return;
     this.#put(memberFrom(row));
@@ -113,7 +124,10 @@ export class Members {
     return member;
   }
 
-  /** Records that the id was seen: first at `stamp`, last at `lastMs`. Creates a missing person. */
+  /**
+   * Records that the id was seen: first at `stamp`, last at `lastMs`. Creates the person if it does
+   * not exist.
+   */
   touch(projectId: string, id: string, seen: Seen): Member {
     const { stamp, lastMs } = seen;
     const member = this.rows.get(projectId, id);
@@ -138,7 +152,7 @@ export class Members {
     return member;
   }
 
-  /** Writes properties of the id's person; the id must have been seen. */
+  /** Writes properties of the id's person. The id must have been touched before. */
   write(member: Member, writes: PropertyWrites, by: { stamp: Stamp; refused: Refused }): void {
     const root = this.#personRow(member);
     const { properties } = root.person;
@@ -150,8 +164,8 @@ export class Members {
   }
 
   /**
-   * Merges the persons of two ids unless a rule forbids it. A refused link does not change the id
-   * that is not the event's own. Names of properties without room are added to `refused`.
+   * Merges the persons of two ids unless a rule forbids it. A refused link does not change the
+   * other id. Adds the names of properties without room to `refused`.
    */
   link(effect: EventEffect, link: NonNullable<EventEffect["link"]>, refused: Refused): LinkOutcome {
     const { projectId, stamp } = effect;
@@ -204,8 +218,8 @@ export class Members {
   }
 
   /**
-   * The person with more ids survives, or `to` if both have as many, so that chains of pointers
-   * stay short.
+   * Merges two persons and returns the surviving row. The person with more ids survives, so that
+   * chains of pointers stay short. With equal numbers, `to` survives.
    */
   #merge(from: PersonRow, to: PersonRow, refused: Refused): PersonRow {
     const survives = to.person.idsTotal >= from.person.idsTotal;
@@ -239,7 +253,10 @@ export class Members {
     return { projectId, large, bytesMax, countMax, refused };
   }
 
-  /** The row with the person of this id. Makes the rows on the way point to it directly. */
+  /**
+   * Returns the row with the person of the id. Changes the rows between them to point to it
+   * directly.
+   */
   #personRow(member: Member): PersonRow {
     if (isPersonRow(member)) return member;
     const root = this.#root(member);
@@ -271,7 +288,7 @@ export class Members {
   }
 }
 
-/** A cycle means that another program has changed rows. */
+/** Returns the error text for a cycle, which only another program can have created. */
 function lost(projectId: string, id: string): string {
   return `find the person of the distinct id ${JSON.stringify(id)} of project ${projectId}: its row in members points in a cycle, so another program has changed it: rebuild the database with \`penstock effects rebuild\``;
 }
@@ -306,16 +323,16 @@ function joinProperties(theirs: Person, ours: Person, room: PropertyRoom): void 
   ours.properties = large;
 }
 
-/** One of two persons to merge; an id without a row counts as a person with one id. */
+/** One of two persons to merge. An id without a row counts as a person with one id. */
 interface LinkSide {
   readonly known: boolean;
   readonly idsTotal: number;
 }
 
 /**
- * The outcome of a link between two persons with legal ids. The target of an identify counts as
- * known already. The order of the checks is part of the contract: the first matching reason is
- * returned.
+ * Returns the outcome of a link between two persons with legal ids. The target of an identify
+ * already counts as known. The order of the checks is part of the contract: the first matching
+ * reason is returned.
  */
 function outcomeOfTwo(
   kind: LinkKind,

@@ -1,16 +1,16 @@
-// The limits of people and groups, and their defaults.
+// Defines the limits of people and groups, and their defaults.
 
 export interface PeopleOptions {
-  /** Approximate maximum size of rows in memory, in addition to those of the current batches. */
+  /** Approximate maximum bytes of cached rows, in addition to the rows of the current batches. */
   readonly cacheBytesMax?: number;
-  /** Maximum number of distinct ids of a person; a link that exceeds it is refused. */
+  /** Maximum number of distinct ids per person. A link that would exceed it is refused. */
   readonly idsMax?: number;
-  /** Maximum size of the names and values of a person or group. */
+  /** Maximum bytes of the names and values of a person or group. */
   readonly propertyBytesMax?: number;
   /** Maximum number of properties of a person or group. */
   readonly propertiesMax?: number;
   /**
-   * Maximum total size, per project, of the properties of people and groups with more than 64 KiB
+   * Maximum total bytes per project of the properties of people and groups with more than 64 KiB
    * each.
    */
   readonly largeBytesMax?: number;

@@ -1,6 +1,7 @@
-// People and groups in memory, and how a batch of events changes them: queue or touch unseen lines,
-// load missing rows, apply, return the changed rows for a commit. Rows of a running commit stay in
-// memory, so the next batch need not wait. Uses no clock and does not read the store itself.
+// Holds people and groups in memory and applies batches of events: queues effects or touches ids,
+// reports missing rows, applies the queue, and returns the changed rows for a commit. Rows of a
+// running commit stay in memory, so the next batch need not wait. Uses no clock and does not read
+// the store itself.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { SparseWarning } from "../../../platform/base/retry.ts";
@@ -26,12 +27,12 @@ import { PlainIds, partsOf, type Seen } from "./plain-ids.ts";
 import { type BagName, noRoom, type PropertiesDropped, Refused } from "./property-bag.ts";
 import { type Missing, Wanted } from "./wanted.ts";
 
-/** The fields of a plain line; a StoredLine has them. Only its texts are stored. */
+/** The fields of a StoredLine that plain lines need. Only the texts are retained. */
 type PlainLine = Pick<StoredLine, "frame" | "line" | "projectId" | "distinctId" | "timeMs">;
 
-/** The stored rows among those that were missing. */
+/** The rows of the store, among those that were missing. */
 export interface Loaded {
-  /** The requested rows, and all on the way from each to its person. */
+  /** The requested rows, and all rows between each and its person. */
   readonly members: readonly MemberRow[];
   readonly groups: readonly GroupRow[];
   readonly groupTypes: Commit["groupTypes"];
@@ -43,11 +44,11 @@ export type PeopleChanges = Pick<
 >;
 
 const detailLengthMax = 200;
-/** Interval at which the log names a row of each table whose properties were dropped. */
+/** Minimum interval in milliseconds between log lines about dropped properties, per table. */
 const droppedEveryMs = 1_000;
 const droppedWords =
   "properties dropped: the row was changed by hand, and its properties do not match its property_state; restore the row from a backup, or run `penstock effects rebuild`";
-// Approximate size of a link or rejection; their texts are short.
+// Approximate bytes of a link or rejection, whose texts are short.
 const linkBytes = 1_000;
 const rejectedBytes = 1_000;
 
@@ -58,13 +59,13 @@ export class People {
   readonly #groupTypesMax: number;
   readonly #wanted = new Wanted();
   readonly #plainIds = new PlainIds();
-  /** Effects and unreadable lines, in the order of the lines. */
+  /** The queued effects and rejections of unreadable lines, in the order of the lines. */
   #queue: (EventEffect | RejectedRow)[] = [];
-  /** How many of them are applied. */
+  /** Number of queued entries that are already applied. */
   #applied = 0;
   #links: LinkRow[] = [];
   #rejected: RejectedRow[] = [];
-  // The ranks of a frame's lines have a common prefix.
+  // The common prefix of the ranks of the frame's lines.
   #frame: StoredLine["frame"] | undefined = undefined;
   #frameRank = "";
 
@@ -84,7 +85,7 @@ export class People {
     this.#groups = new Groups({ cacheBytesMax: cacheBytesMax / 4, typesMax, ...rest });
   }
 
-  /** Approximate size of the rows in memory. */
+  /** Approximate bytes of the rows in memory. */
   get cacheBytes(): number {
     const { groups, types, associations } = this.#groups;
     return this.#members.rows.bytes + groups.bytes + types.bytes + associations.bytes;
@@ -98,7 +99,7 @@ export class People {
     return changed + this.#links.length + this.#rejected.length;
   }
 
-  /** Their approximate size in memory. */
+  /** Approximate bytes of the rows that `changes` would return. */
   get changedBytes(): number {
     const { groups, associations } = this.#groups;
     const rows = [this.#members.rows, groups, associations];
@@ -106,14 +107,14 @@ export class People {
     return changed + linkBytes * this.#links.length + rejectedBytes * this.#rejected.length;
   }
 
-  /** Whether a plain line changes nothing, so that it can be skipped. */
+  /** Returns whether a plain line changes nothing and can be skipped. */
   seen(line: SeenLine): boolean {
     return this.#members.seen(line);
   }
 
   /**
-   * Handles a plain line that was not seen. It may overtake queued effects, because its times are
-   * joins.
+   * Touches the id of a plain line for which `seen` returned false. The line may be applied before
+   * earlier queued effects, because its times are joins.
    */
   touch(line: PlainLine): void {
     const { projectId, distinctId, timeMs } = line;
@@ -155,14 +156,14 @@ export class People {
     this.#queue.push(row);
   }
 
-  /** Number of queued effects, and of rows or ids that plain lines need. */
+  /** Number of queued effects, plus the number of rows or ids that plain lines need. */
   get queued(): number {
     return this.#queue.length + Math.max(this.#wanted.memberRows, this.#plainIds.size);
   }
 
   /**
-   * Removes everything queued and returns it as parts that need few rows. Calling a part queues it
-   * again. For a batch whose rows are too large together.
+   * Empties the queue and returns its entries as parts that need few rows. Calling a part queues
+   * its entries again. Used for a batch whose rows are too large together.
    */
   takeParts(): (() => void)[] {
     const parts: (() => void)[] = [];
@@ -185,13 +186,17 @@ export class People {
     return parts;
   }
 
-  /** What `adopt` needs before `apply`; undefined: nothing. */
+  /**
+   * Returns the rows that must be loaded and passed to `adopt` before `apply`; undefined if there
+   * are none.
+   */
   missing(): Missing | undefined {
     return this.#wanted.missing();
   }
 
   /**
-   * Takes the stored rows of everything missing. A row that is not among them is not in the store.
+   * Adds the stored rows of everything missing. A missing row that `loaded` does not contain is not
+   * in the store.
    */
   adopt(loaded: Loaded): void {
     for (const row of loaded.members) this.#members.adopt(row);
@@ -204,9 +209,9 @@ export class People {
   }
 
   /**
-   * Applies what was queued, in order, or the next `effectsMax` effects of it; nothing may be
-   * queued in between. Returns whether that was all. Throws if a needed row was not adopted: then
-   * everything must be discarded.
+   * Applies the queue in order, or the next `effectsMax` entries of it. Returns whether all are
+   * applied; until then, nothing may be queued. Throws if a needed row was not adopted; everything
+   * must then be discarded.
    */
   apply(effectsMax = Number.POSITIVE_INFINITY): boolean {
     for (const [projectId, ids] of this.#plainIds.all())
@@ -229,9 +234,9 @@ export class People {
   }
 
   /**
-   * The rows that changed since the last call, each once, as copies that later batches do not
-   * change. They stay in memory until `committed` was called for them. Yields now and then;
-   * meanwhile nothing may be applied.
+   * Returns the rows that changed since the last call, each once, as copies that later batches do
+   * not change. The rows stay in memory until `committed` is called for them. The generator yields
+   * regularly; meanwhile nothing may be applied.
    */
   *changes(): Generator<void, PeopleChanges> {
     const { groups, types, associations } = this.#groups;
@@ -250,13 +255,16 @@ export class People {
     return changes;
   }
 
-  /** The oldest uncommitted result of `changes` is in the store. */
+  /** Records that the oldest uncommitted result of `changes` is in the store. */
   committed(): void {
     this.#members.rows.committed();
     this.#groups.committed();
   }
 
-  /** Starts from the store again: after a failed commit, memory is ahead of it. */
+  /**
+   * Drops all rows in memory and starts from the store. Needed after a failed commit, because
+   * memory is then ahead of the store.
+   */
   begin(largeProperties: readonly LargePropertiesRow[]): void {
     this.#large.begin(largeProperties);
     this.#members.rows.clear();

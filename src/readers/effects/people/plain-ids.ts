@@ -1,9 +1,9 @@
-// Distinct ids of plain lines that wait for their rows, each with its first and last time. All
-// plain lines of an id become one touch.
+// Collects the distinct ids of plain lines that wait for their rows, each with its first and last
+// time. All plain lines of an id become one touch.
 
 import type { Stamp } from "../types.ts";
 
-/** First at `stamp`, last at `lastMs`. */
+/** The first stamp and the last time at which an id was seen. */
 export interface Seen {
   stamp: Stamp;
   lastMs: number;
@@ -19,7 +19,7 @@ export class PlainIds {
     return this.#projects.get(projectId)?.get(id);
   }
 
-  /** Adds an id that does not wait yet. */
+  /** Adds an id that is not in the collection yet. */
   add(projectId: string, id: string, seen: Seen): void {
     let ids = this.#projects.get(projectId);
     if (ids === undefined) {
@@ -40,7 +40,7 @@ export class PlainIds {
   }
 }
 
-/** Small enough that a part needs no more than 32 rows. */
+/** Number of entries per part, small enough that a part needs at most 32 rows. */
 const partLength = 16;
 
 export function partsOf<T>(all: readonly T[]): T[][] {

@@ -1,6 +1,7 @@
-// The properties of a person or group while effects are applied: joined key by key, so that the
-// order of writes does not matter as long as all of them fit. Stored as the text of the columns,
-// which takes a fraction of the memory of objects, and parsed at the first write.
+// Holds the properties of a person or group while effects are applied. Writes are joined key by
+// key, so their order does not matter as long as all of them fit. The properties are held as the
+// text of the columns, which takes a fraction of the memory of objects, and parsed at the first
+// write.
 
 import { nameBytes } from "../property-name.ts";
 import { compareStamps } from "../stamp.ts";
@@ -15,16 +16,16 @@ import type { LargeProperties } from "./large-properties.ts";
 import { fromColumns, noColumns, toColumns } from "./property-columns.ts";
 
 /**
- * The size that a property counts in addition to its name and value, about that of its stamps, so
- * that a million one-letter names are not free.
+ * Size in bytes that a property counts in addition to its name and value: about the size of its
+ * stamps, so that a million one-letter names also count.
  */
 const stampBytes = 160;
-/** Approximate additional size of a parsed property in V8. */
+/** Approximate additional bytes of a parsed property in V8. */
 const objectBytes = 200;
-/** Shorter texts are not checked for their size in memory. */
+/** Number of characters up to which a text is not checked for characters beyond Latin 1. */
 const longText = 16_384;
 
-/** Names without room. */
+/** The properties that were refused for lack of room: their number, and the name of the first. */
 export class Refused {
   count = 0;
   first = "";
@@ -35,22 +36,24 @@ export class Refused {
   }
 }
 
-/** The text about them. */
+/** Returns the text of the rejection of refused properties. */
 export function noRoom({ count, first }: Refused, where: string): string {
   const others = count === 1 ? "" : ` and ${count - 1} more`;
   return `no room in the ${where} for ${first}${others}`;
 }
 
-/** Called with the row of a table whose stored properties were inconsistent. */
+/**
+ * A callback that receives the table and key of a row whose stored properties were inconsistent.
+ */
 export type PropertiesDropped = (
   table: "members" | "groups",
   row: Readonly<Record<string, string>>,
 ) => void;
 
-/** The reason for names without room, and what the bag belongs to. */
+/** The rejection reason of a full bag, and the bag's owner in the rejection's text. */
 export type BagName = readonly [full: RejectedReason, where: string];
 
-/** The limits of one bag, and of all large ones of its project. */
+/** The limits of one bag and of all large bags of its project. */
 export interface PropertyRoom {
   readonly projectId: string;
   readonly large: LargeProperties;
@@ -61,19 +64,22 @@ export interface PropertyRoom {
 }
 
 export class PropertyBag {
-  /** The stored form; undefined: there were writes since. */
+  /** The stored form; undefined if it is out of date. */
   #columns: PropertyColumns | undefined;
-  /** The parsed form; undefined: not parsed since `columns` was called. */
+  /** The parsed form; undefined if the columns are not parsed. */
   #properties: Map<string, PropertyState> | undefined = undefined;
   #bytes: number;
 
-  /** `bytes`: what an earlier object of the same properties returned. */
+  /**
+   * Creates a bag from stored columns. `bytes` is the size that an earlier bag of the same
+   * properties returned.
+   */
   constructor(columns: PropertyColumns = noColumns, bytes = 0) {
     this.#columns = columns;
     this.#bytes = bytes;
   }
 
-  /** The stored size of all names and values, plus the fixed size of each property. */
+  /** Stored bytes of all names and values, plus the fixed size of each property. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -83,8 +89,8 @@ export class PropertyBag {
   }
 
   /**
-   * Returns whether the stored columns are consistent. If not, the bag becomes empty, and the
-   * project's size of large bags is reduced. Call it before any other method.
+   * Returns whether the stored columns are consistent. If not, empties the bag and reduces the
+   * project's size of large bags. Must be called before any other method.
    */
   isWhole({ projectId, large }: Pick<PropertyRoom, "projectId" | "large">): boolean {
     this.#properties ??= fromColumns(this.#columns ?? noColumns);
@@ -96,7 +102,7 @@ export class PropertyBag {
     return false;
   }
 
-  /** Approximate size in memory. */
+  /** Approximate bytes in memory. */
   get weight(): number {
     const columns = this.#columns;
     const text = columns === undefined ? 0 : weightOf(columns.json) + columns.state.length;
@@ -104,7 +110,7 @@ export class PropertyBag {
     return properties === undefined ? text : text + this.#bytes + properties.size * objectBytes;
   }
 
-  /** The current columns. */
+  /** Returns the current columns, and drops the parsed form. */
   columns(): PropertyColumns {
     this.#columns ??= toColumns(this.#read());
     this.#properties = undefined;
@@ -112,8 +118,8 @@ export class PropertyBag {
   }
 
   /**
-   * Applies the writes of one event. Returns whether anything changed; names without room are
-   * refused.
+   * Applies the writes of one event. Returns whether anything changed. Refuses properties without
+   * room.
    */
   write(writes: PropertyWrites, stamp: Stamp, room: PropertyRoom): boolean {
     const properties = this.#read();
@@ -134,8 +140,8 @@ export class PropertyBag {
   }
 
   /**
-   * Takes over everything in `other`, which should be the smaller one and must not be used
-   * afterwards.
+   * Joins the properties of `other` into this bag. `other` should be the smaller bag and must not
+   * be used afterwards.
    */
   join(other: PropertyBag, room: PropertyRoom): void {
     const properties = this.#read();
@@ -156,7 +162,9 @@ export class PropertyBag {
     }
   }
 
-  /** Whether both fit together. If not, the result depends on the order of the names. */
+  /**
+   * Returns whether both bags fit together. If not, the result depends on the order of the names.
+   */
   #fits(other: PropertyBag, { projectId, large, bytesMax, countMax }: PropertyRoom): boolean {
     const bytes = this.#bytes + other.#bytes;
     const isFew = this.size + other.size <= countMax && bytes <= bytesMax;
@@ -199,12 +207,18 @@ export class PropertyBag {
   }
 }
 
-/** In the order of the columns: a bag that was stored in between has no other order. */
+/**
+ * Returns the properties in the order of the columns, because a bag that was stored in between has
+ * no other order.
+ */
 function sorted(properties: Map<string, PropertyState>): [string, PropertyState][] {
   return [...properties].sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** V8 takes two bytes per character if a text has a character beyond Latin 1. */
+/**
+ * Returns the approximate bytes of a text in memory. V8 takes two bytes per character if the text
+ * has a character beyond Latin 1.
+ */
 function weightOf(text: string): number {
   const isLong = text.length > longText;
   return isLong && Buffer.byteLength(text) > text.length ? 2 * text.length : text.length;
@@ -217,7 +231,10 @@ function valueBytes({ write, once }: PropertyState): number {
   return bytes;
 }
 
-/** Within one event an `$unset` wins over a `$set`, in either order. */
+/**
+ * Returns whether a write replaces an older one. Within one event, an `$unset` replaces a `$set` in
+ * either order.
+ */
 function replaces(
   write: NonNullable<PropertyState["write"]>,
   old: NonNullable<PropertyState["write"]>,

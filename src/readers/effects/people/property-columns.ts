@@ -1,29 +1,32 @@
-// Properties as two columns, the same for every store: `json` for people and queries, `state` for
-// the stamps and what `json` does not show. A value is stored once, as the text that was sent: both
-// columns must be returned unchanged (in PostgreSQL `json`, not `jsonb`).
+// Converts properties to and from two columns, which are the same in every store: `json` has the
+// values for queries, `state` the stamps and the hidden values. A value is stored once, as the text
+// that was sent, so stores must return both columns unchanged (in PostgreSQL `json`, not `jsonb`).
 
 import { nameToken } from "../property-name.ts";
 import { compareStamps } from "../stamp.ts";
 import type { Properties, PropertyColumns, PropertyState, Stamp } from "../types.ts";
 
-/** The parsed text of `state`: four flat arrays. An index is that of a stamp, or -1 for none. */
+/**
+ * The parsed text of `state`: four flat arrays. An index refers to a stamp; -1 means that there is
+ * no stamp.
+ */
 type State = [
-  // Two each: time, rank.
+  // Two entries per stamp: time and rank.
   stamps: (number | string)[],
-  // Four for each name in `json`, in its order: the length of the name as JSON (negative after an
-  // `$unset`), the length of its value, the indices of its newest write and of its oldest
-  // `$set_once`.
+  // Four entries for each name in `json`, in the same order: the length of the name as JSON
+  // (negative after an `$unset`), the length of the value, the index of the newest write, and the
+  // index of the oldest `$set_once`.
   shown: number[],
-  // In the same order: the values of `$set_once` that are hidden by the `$set` shown in `json`.
+  // The values of `$set_once` that are hidden by a `$set` in `json`, in the same order.
   hidden: string[],
-  // Four for each name that is not in `json`: the name, the indices of its `$unset` and of its
-  // oldest `$set_once`, and the value of the latter, or "".
+  // Four entries for each name that is not in `json`: the name, the index of the `$unset`, the
+  // index of the oldest `$set_once`, and the value of the `$set_once` or "".
   unshown: (number | string)[],
 ];
 
 export const noColumns: PropertyColumns = { json: "{}", state: "" };
 
-/** The visible value of a property, as JSON text; undefined: it is unset. */
+/** Returns the visible value of a property as JSON text; undefined if the property is unset. */
 export function shownJson(property: PropertyState): string | undefined {
   const { write, once } = property;
   if (write === undefined) return once?.json;
@@ -32,7 +35,7 @@ export function shownJson(property: PropertyState): string | undefined {
   return undefined;
 }
 
-/** Names are sorted by code unit. */
+/** Converts properties to columns. Names are sorted by code unit. */
 export function toColumns(properties: Properties): PropertyColumns {
   if (properties.size === 0) return noColumns;
   const stamps = new StampTable();
@@ -58,7 +61,10 @@ export function toColumns(properties: Properties): PropertyColumns {
   return { json: json === "" ? "{}" : `${json}}`, state: JSON.stringify(state) };
 }
 
-/** The reverse. Undefined if the columns are inconsistent: one was changed by hand. */
+/**
+ * Converts columns to properties. Returns undefined if the columns are inconsistent, because one
+ * was changed manually.
+ */
 export function fromColumns(columns: PropertyColumns): Map<string, PropertyState> | undefined {
   try {
     return readColumns(columns);
@@ -111,16 +117,19 @@ function readColumns(columns: PropertyColumns): Map<string, PropertyState> | und
   return properties;
 }
 
-// Most people's properties were written by few events; up to this number a linear search is
-// fastest.
+// Number of stamps up to which a linear search is fastest. The properties of most people were
+// written by few events.
 const stampsLookedAt = 16;
 
 class StampTable {
   readonly flat: (number | string)[] = [];
-  /** Created only if there are many. */
+  /** Indices of the stamps by rank. Undefined while there are few stamps. */
   #indices: Map<string, number> | undefined = undefined;
 
-  /** A rank identifies one line, so it has one time. */
+  /**
+   * Returns the index of a stamp, which is added if it is new. Compares ranks only: a rank
+   * identifies one line, which has one time.
+   */
   indexOf({ timeMs, rank }: Stamp): number {
     const { flat } = this;
     if (this.#indices !== undefined) {

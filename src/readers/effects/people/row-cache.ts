@@ -1,27 +1,30 @@
-// A cache of rows, by project and id, within a memory limit. Two generations: rows that were not
-// used while the younger one filled are dropped, in one step and without a list of uses. Changed
-// rows stay until their commit is in the store, because the store has older ones.
+// Caches rows by project and id within a memory limit. The cache has two generations: rows that
+// were not used while the younger generation filled are dropped together, without a list of uses.
+// Changed rows stay until their commit is in the store, because the store has older rows.
 
-/** A row knows its own size. There is one object per row; its fields may change. */
+/** A row with its size. There is one object per row, and its fields may change. */
 export interface CachedRow {
   readonly projectId: string;
   readonly id: string;
   readonly bytes: number;
-  /** Set by the cache: the row has changed since `writeChanged`. */
+  /** Whether the row has changed since the last `writeChanged`. Set by the cache. */
   isChanged: boolean;
 }
 
 type Generation<Row> = Map<string, Map<string, Row>>;
 
-// A Map holds 2^24 entries at most.
+// Maximum number of rows per generation. A Map can hold 2^24 entries.
 const rowsMax = 8_000_000;
 
-/** Writing pauses after a number of rows that has none of these bits. */
+/** Bit mask of the number of written rows: `writeChanged` yields when all these bits are 0. */
 const pauseMask = 63;
 
 export class RowCache<Row extends CachedRow> {
   readonly #bytesMax: number;
-  /** Changes when cached rows were dropped, or will be dropped unless they are used. */
+  /**
+   * Counter that is incremented whenever cached rows are dropped, or will be dropped unless they
+   * are used.
+   */
   generation = 0;
   #young: Generation<Row> = new Map();
   #old: Generation<Row> = new Map();
@@ -30,19 +33,19 @@ export class RowCache<Row extends CachedRow> {
   #oldBytes = 0;
   #changed: Row[] = [];
   #changedBytes = 0;
-  // Changed rows of the running commits, the oldest commit first.
+  // The changed rows of the running commits, oldest commit first.
   #inFlight: Row[][] = [];
 
   constructor(bytesMax: number) {
     this.#bytesMax = bytesMax;
   }
 
-  /** Number of rows that changed since `writeChanged`. */
+  /** Number of rows that changed since the last `writeChanged`. */
   get changedRows(): number {
     return this.#changed.length;
   }
 
-  /** Size of the changed rows. */
+  /** Bytes of the changed rows. */
   get changedBytes(): number {
     return this.#changedBytes;
   }
@@ -72,7 +75,7 @@ export class RowCache<Row extends CachedRow> {
     this.#youngBytes += row.bytes;
   }
 
-  /** Updates the size of a row that was just looked up by `bytes`, which may be negative. */
+  /** Adds `bytes`, which may be negative, to the size of a row that was just looked up. */
   grew(row: Row, bytes: number): void {
     this.#youngBytes += bytes;
     if (row.isChanged) this.#changedBytes += bytes;
@@ -86,8 +89,9 @@ export class RowCache<Row extends CachedRow> {
   }
 
   /**
-   * Returns what `write` makes of each row that changed since the last call. The rows stay until
-   * `committed` was called for them. Yields now and then; meanwhile nothing may change.
+   * Returns the results of `write` for all rows that changed since the last call. The rows stay in
+   * the cache until `committed` is called for them. The generator yields regularly; meanwhile no
+   * row may change.
    */
   *writeChanged<Written>(write: (row: Row) => Written): Generator<void, Written[]> {
     const rows = this.#changed;
@@ -105,13 +109,14 @@ export class RowCache<Row extends CachedRow> {
     return all;
   }
 
-  /** The oldest running commit is in the store. */
+  /** Records that the oldest running commit is in the store. */
   committed(): void {
     this.#inFlight.shift();
   }
 
   /**
-   * Drops rows above the limit. Only between batches: a batch needs the rows that it has looked up.
+   * Drops rows above the limit. Called only between batches, because a batch needs the rows that it
+   * has looked up.
    */
   trim(): void {
     if (this.#youngBytes < this.#bytesMax / 2 && this.#youngRows < rowsMax) return;

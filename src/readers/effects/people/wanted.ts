@@ -1,13 +1,13 @@
-// Collects what a batch needs from the store before it can be applied: each row, group and
-// project's group types once.
+// Collects the rows that a batch needs from the store before it can be applied: each row, each
+// group, and the group types of each project once.
 
 import type { GroupName } from "../store/port.ts";
 
-/** What to load, by project; each row once. */
+/** The rows to load, each once. */
 export interface Missing {
   readonly members: ReadonlyMap<string, readonly string[]>;
   readonly groups: readonly GroupName[];
-  /** Projects whose group types are all loaded. */
+  /** Ids of the projects whose group types are all loaded. */
   readonly groupTypes: readonly string[];
 }
 
@@ -38,7 +38,7 @@ export class Wanted {
     this.#groups.set(`${name.projectId}\0${name.type}\0${name.key}`, name);
   }
 
-  /** Returns everything that must be loaded; undefined: nothing. */
+  /** Returns everything that must be loaded; undefined if nothing is missing. */
   missing(): Missing | undefined {
     if (this.#members.size === 0 && this.#groups.size === 0 && this.typesOf.size === 0)
       return undefined;

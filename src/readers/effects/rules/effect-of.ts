@@ -1,6 +1,6 @@
-// The rules that turn an event's fields into writes, a link, a group and memberships. Reads the
-// facts of a line, and builds the one object that represents the event's effect. Does not use the
-// database: whether a link is allowed is decided later. Never throws because of an event's content.
+// Converts an event's fields to writes, a link, a group and memberships: reads the facts of a line,
+// and builds the object that represents the event's effect. Does not use the database, so it does
+// not decide whether a link is allowed. Never throws because of an event's content.
 
 import { Buffer } from "node:buffer";
 import { isNothing } from "../../../records/item-view.ts";
@@ -14,14 +14,16 @@ import { cookielessId } from "./illegal-ids.ts";
 import type { PlainTexts } from "./plain-texts.ts";
 import { PropertyWritesReader } from "./property-writes.ts";
 
-/** Maximum number of groups of one event: each is a row to write, which delays other projects. */
+/**
+ * Maximum number of groups per event. Each group is a row to write, which delays other projects.
+ */
 const eventGroupsMax = 5;
 /**
- * Maximum total size of the ids of a link, group or membership: an entry of a PostgreSQL index
+ * Maximum total bytes of the ids of a link, group or membership. An entry of a PostgreSQL index
  * holds 2,704 bytes.
  */
 const rowIdsBytesMax = 2_400;
-/** Length of the longest name in `propertyNames`, without escapes. */
+/** Maximum length of the names in `propertyNames`, without escapes. */
 const nameBytesMax = 17;
 
 const DOLLAR = 0x24;
@@ -33,14 +35,15 @@ const noBytes = Buffer.alloc(0);
 const absent = new Span();
 const noGroups: EventEffect["memberOf"] = [];
 
-/** Whether the event makes a person for a distinct id without one. */
+/** Returns whether the event creates a person for a distinct id that has no person. */
 export function makesPerson({ kind, personProfile, distinctId }: EventFacts): boolean {
   return personProfile && kind !== Kind.GroupIdentify && distinctId !== cookielessId;
 }
 
 /**
- * Whether the event certainly does nothing except perhaps make a person. If `hasWrites` is false,
- * it is known to have neither groups nor person fields, and the facts need not be filled for them.
+ * Returns whether the event has no effect except perhaps creating or touching a person. If
+ * `hasWrites` is false, the event has neither groups nor person fields, and the facts about them
+ * need not be filled.
  */
 export function isPlainEvent(facts: EventFacts, hasWrites: boolean): boolean {
   if (facts.kind === Kind.GroupIdentify) return false;
@@ -73,7 +76,7 @@ const propertyNames = [
   "$group_set",
   "$group_unset",
 ] as const;
-/** Properties with a meaning, by name. */
+/** The properties with a meaning, by name. */
 type NamedProperties = Readonly<Record<(typeof propertyNames)[number], Span>>;
 
 export class EffectRules {
@@ -90,7 +93,7 @@ export class EffectRules {
     this.#writes = new PropertyWritesReader(texts);
   }
 
-  /** `rank`: the rank of the place. */
+  /** Returns the effect of an event. `rank` is the rank of the place. */
   effectOf(facts: EventFacts, place: LinePlace, rank: string): EventEffect {
     const writes = this.#writes;
     writes.begin();
@@ -120,7 +123,7 @@ export class EffectRules {
     };
   }
 
-  /** Finds the properties with a meaning; the last one of each name counts. */
+  /** Returns the properties with a meaning. If a name occurs repeatedly, the last value counts. */
   #readNamed(body: Buffer, properties: Span): NamedProperties {
     for (const span of this.#spanByName.values()) span.type = TokenType.Absent;
     if (properties.type !== TokenType.Object) return this.#named;
@@ -223,7 +226,7 @@ export class EffectRules {
     return [...found].map(([type, key]) => ({ type, key }));
   }
 
-  /** Whether a row with these ids can be stored; if not, the field is rejected. */
+  /** Returns whether a row with these ids can be stored. If not, rejects the field. */
   #fits(field: string, ids: readonly string[]): boolean {
     let bytes = 0;
     for (const id of ids) bytes += Buffer.byteLength(id);
@@ -233,21 +236,24 @@ export class EffectRules {
     return false;
   }
 
-  /** The text of a value that is an id, normalised like a distinct id; "" if it is blank. */
+  /** Returns the text of an id value, normalised like a distinct id; "" if it is blank. */
   #textOf(body: Buffer, { start, end, type }: Span): string {
     if (isNothing(type) || type === TokenType.EmptyString) return "";
     const plain =
       type === TokenType.Object || type === TokenType.Array
         ? this.#texts.valueOf(body, start, end)
         : undefined;
-    // A value that is too deep to be normalised is read as it was sent.
+    // A value that is nested too deeply to be normalised is read as it was sent.
     if (plain === undefined) return idText(body, start, end, type);
     const bytes = Buffer.from(plain);
     return idText(bytes, 0, bytes.length, type);
   }
 }
 
-/** Whether a name without escapes may be one of `propertyNames`, by its first bytes. */
+/**
+ * Returns whether a name without escapes may be in `propertyNames`, by its first bytes and its
+ * length.
+ */
 function mayBeNamed(body: Buffer, start: number, length: number): boolean {
   if (body[start] !== DOLLAR) return body[start] === LETTER_A && length === aliasLength;
   return length <= nameBytesMax && (body[start + 1] === LETTER_A || body[start + 1] === LETTER_G);

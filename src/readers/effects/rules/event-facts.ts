@@ -1,11 +1,14 @@
-// The facts of a stored line that the rules need. Filled again for each line, whichever way the
-// line is read. Spans refer to the body, which is valid JSON.
+// Defines the facts of a stored line that the rules need. One object is filled again for each line.
+// Spans refer to the body, which is valid JSON.
 
 import { Buffer } from "node:buffer";
 import { TokenType } from "../../../records/table.ts";
 import { Kind } from "../../../records/verdict.ts";
 
-/** One JSON value: body[start, end). If the type is Absent, the offsets are meaningless. */
+/**
+ * The position of a JSON value: body[start, end). If the type is Absent, the offsets are
+ * meaningless.
+ */
 export class Span {
   start = 0;
   end = 0;
@@ -15,9 +18,12 @@ export class Span {
 /** Events with a special meaning in addition to their kind. */
 export const SpecialEvent = {
   None: 0,
-  /** `$merge_dangerously` */
+  /** The event `$merge_dangerously`. */
   Merge: 1,
-  /** `$exception` and `$$heatmap`, which SDKs send automatically: they set and link nothing. */
+  /**
+   * The events `$exception` and `$$heatmap`, which SDKs send automatically. They write no
+   * properties and link no ids.
+   */
   Automatic: 2,
 } as const;
 export type SpecialEvent = (typeof SpecialEvent)[keyof typeof SpecialEvent];
@@ -34,7 +40,7 @@ export function specialEventOf(name: string): SpecialEvent {
 export class EventFacts {
   body: Buffer = Buffer.alloc(0);
   projectId = "";
-  /** Contains the 36 characters of the uuid, in any case, from `uuidAt` on. */
+  /** The bytes that contain the 36 characters of the uuid, in any case, from `uuidAt`. */
   uuidBody: Buffer = Buffer.alloc(0);
   uuidView: DataView = new DataView(new ArrayBuffer(0));
   uuidAt = 0;
@@ -43,13 +49,13 @@ export class EventFacts {
   personProfile = true;
   distinctId = "";
   /**
-   * The name and the distinct id. For a line exactly as the gateway writes it, the addon has hashed
-   * them.
+   * The name of the event. `event` and `id` are hashed for duplicate detection, except for lines
+   * exactly as the gateway writes them, which the addon has already hashed.
    */
   readonly event = new Span();
   readonly id = new Span();
   receivedAtMs = Number.NaN;
-  /** The event's time, but never later than `receivedAtMs`. */
+  /** The event's time, limited to `receivedAtMs`. */
   timeMs = Number.NaN;
   readonly properties = new Span();
   readonly set = new Span();

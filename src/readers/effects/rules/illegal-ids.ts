@@ -1,13 +1,16 @@
-// Ids that programs send in place of a missing id. Each may be a person, but none is merged with
-// another: all users of a broken program would become one person. The list has PostHog's ids, and
-// what other languages and libraries write for "no value".
+// Detects ids that programs send in place of a missing id. Each may be a person but is never merged
+// with another person, because all users of a broken program would become one person. The list
+// contains PostHog's ids and the texts that other languages and libraries write for "no value".
 
-/** posthog-js sends this id for visitors for whom it may not store one. It is not a person's id. */
+/**
+ * The id that posthog-js sends for visitors for whom it must not store an id. It never identifies a
+ * person.
+ */
 export const cookielessId = "$posthog_cookieless";
 
 const zeros = "00000000-0000-0000-0000-000000000000";
 
-/** In lower case, without surrounding white space and quotes. */
+/** The illegal ids in lower case, without surrounding white space and quotes. */
 const illegalIds: ReadonlySet<string> = new Set([
   ...["anonymous", "guest", "distinctid", "distinct_id", "id", "not_authenticated", "email"],
   ...["undefined", "true", "false", "null", "none", "nil", "nan", "n/a", "0", "-0", "0.0", "-1"],
@@ -23,7 +26,7 @@ const illegalIds: ReadonlySet<string> = new Set([
 const quotes = new Set(['"', "'", "`"]);
 
 /**
- * Whether the id is never merged with another. An id with U+0000 or U+FFFD is illegal too: U+FFFD
+ * Returns whether the id must not be merged. An id with U+0000 or U+FFFD is also illegal: U+FFFD
  * replaces damaged bytes, so two different damaged ids may have become the same text.
  */
 export function isIllegalId(id: string): boolean {

@@ -1,6 +1,6 @@
 // Reads an event's property writes: the members of objects such as `$set`, and the names in lists
 // such as `$unset`. A key that cannot be applied is rejected individually; the others are applied.
-// Names may be any text, including `__proto__`: no name becomes a property of a JavaScript object.
+// Names can be any text, including `__proto__`: no name becomes a property of a JavaScript object.
 
 import { Buffer } from "node:buffer";
 import { JsonMembers, ValueOddity } from "../../../records/json-members.ts";
@@ -10,17 +10,15 @@ import type { PropertyText, RejectedReason, Rejection } from "../types.ts";
 import type { Span } from "./event-facts.ts";
 import type { PlainTexts } from "./plain-texts.ts";
 
-/** In UTF-8. */
+/** Maximum length of a property name in bytes of UTF-8. */
 export const nameBytesMax = 400;
-/** Maximum total size of the names and values that one event writes. */
+/** Maximum total bytes of the names and values that one event writes. */
 const eventPropertyBytesMax = 524_288;
-/**
- * Maximum number of members of `$set` and the like in one event: as many as one person may have.
- */
+/** Maximum number of members of all property fields of one event: the maximum for a person. */
 const eventPropertiesMax = 1_000;
-/** Up to this number names are compared in a list; more are indexed. */
+/** Number of names up to which names are compared in a list. More names are indexed. */
 const comparedNamesMax = 16;
-/** Number of characters of a name that a rejection quotes. */
+/** Maximum number of characters of a name that a rejection quotes. */
 const quotedLengthMax = 100;
 
 const noBytes = Buffer.alloc(0);
@@ -32,7 +30,7 @@ interface FieldRejection extends Rejection {
   more: number;
 }
 
-/** A field that may be in two places; `top` wins if both have a key. */
+/** A field that an event can have in two places. If both have a key, `top` wins. */
 interface TwoPlaces {
   readonly field: string;
   readonly top: Span;
@@ -40,21 +38,21 @@ interface TwoPlaces {
 }
 
 /**
- * One object for all events: call `begin`, then read the fields in the order in which they get
- * room.
+ * Reads the property writes of all events with one object. For each event, the caller calls
+ * `begin`, reads the fields in the order in which they get room, and calls `end`.
  */
 export class PropertyWritesReader {
   readonly #texts: PlainTexts;
   readonly #members = new JsonMembers(noBytes);
-  /** The rejections of each field of the event. */
+  /** The first rejection of each field of the event, and the number of further ones. */
   readonly #rejected = new Map<string, FieldRejection>();
-  /** Total size of all names and values that were read, an upper bound of what is stored. */
+  /** Total bytes of all names and values that were read: an upper bound of the stored size. */
   #bytesRead = 0;
-  /** Number of members read of all fields of the event. */
+  /** Number of members that were read, in all fields of the event. */
   #membersRead = 0;
-  /** The fields read while there was room for any value. */
+  /** The fields that were read while there was room for all their values. */
   #kept: (readonly PropertyText[])[] = [];
-  /** Set when there is no longer room for any value. */
+  /** Remaining bytes for values. Undefined until the event exceeds its maximum size. */
   #bytesLeft: number | undefined = undefined;
   #found: PropertyText[] = [];
   #places: Map<string, number> | undefined = undefined;
@@ -72,14 +70,14 @@ export class PropertyWritesReader {
     this.#bytesLeft = undefined;
   }
 
-  /** Stores the first rejection of each field, and counts the others. */
+  /** Stores the first rejection of each field, and counts further ones. */
   reject(field: string, reason: RejectedReason, detail: string): void {
     const before = this.#rejected.get(field);
     if (before === undefined) this.#rejected.set(field, { reason, detail, more: 0 });
     else before.more++;
   }
 
-  /** The rejections since `begin`: at most one per field, however many values it has. */
+  /** Returns the rejections since `begin`, at most one per field. */
   end(): readonly Rejection[] {
     if (this.#rejected.size === 0) return noRejections;
     return Array.from(this.#rejected, ([field, { reason, detail, more }]) => {
@@ -88,7 +86,7 @@ export class PropertyWritesReader {
     });
   }
 
-  /** The members of the objects in both places. */
+  /** Returns the members of the objects in both places. */
   membersOf(body: Buffer, { field, top, nested }: TwoPlaces): readonly PropertyText[] {
     const hasTop = this.#hasMembers(top, field);
     const hasNested = this.#hasMembers(nested, field) && !(hasTop && isSame(body, top, nested));
@@ -102,7 +100,8 @@ export class PropertyWritesReader {
   }
 
   /**
-   * The names in the lists in both places: arrays of names, or objects whose keys are the names.
+   * Returns the names in the lists in both places. A list is an array of names, or an object whose
+   * keys are the names.
    */
   namesOf(body: Buffer, { field, top, nested }: TwoPlaces): readonly string[] {
     const hasTop = this.#hasNames(top, field);
@@ -227,7 +226,10 @@ export class PropertyWritesReader {
       this.#places = new Map(this.#found.map(([each], index) => [each, index]));
   }
 
-  /** The last value of the name is invalid, so earlier ones do not count either. */
+  /**
+   * Records that the last value of the name is invalid. Earlier values of the name do not count
+   * either.
+   */
   #addFault(name: string, reason: RejectedReason): void {
     const place = this.#placeOf(name);
     if (place >= 0) this.#found[place] = [name, ""];
@@ -264,7 +266,7 @@ export class PropertyWritesReader {
   }
 }
 
-/** The size that a property takes in its event, person or group. */
+/** Returns the bytes that a property takes in its event, person or group. */
 function propertyBytesOf([name, json]: PropertyText): number {
   return nameBytes(name) + Buffer.byteLength(json);
 }

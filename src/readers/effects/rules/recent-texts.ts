@@ -1,20 +1,20 @@
-// Creates strings from bytes, and returns a recent short one as the same string object: that takes
-// no memory and a third of the time, and Map look-ups with it are faster.
+// Creates strings from bytes, and returns a recent short text as the same string object. A cached
+// text needs no memory and takes a third of the time, and Map look-ups with it are faster.
 
 import type { Buffer } from "node:buffer";
 
-/** A longer text is created each time. */
+/** Maximum bytes of a cached text. */
 const cachedBytesMax = 48;
 
 export class RecentTexts {
   readonly #texts: string[];
 
-  /** `count`: number of cached strings, a power of two. */
+  /** Creates a cache of `count` strings, a power of two. */
   constructor(count: number) {
     this.#texts = new Array<string>(count).fill("");
   }
 
-  /** The UTF-8 bytes body[start, end) as text. */
+  /** Returns the UTF-8 bytes body[start, end) as text. */
   textOf(body: Buffer, start: number, end: number): string {
     const length = end - start;
     if (length > cachedBytesMax) return body.toString("utf8", start, end);
@@ -35,7 +35,7 @@ export class RecentTexts {
   }
 }
 
-/** Whether the text equals the one of this length at `start`. */
+/** Returns whether the text equals the Latin 1 bytes of this length at `start`. */
 export function isText(text: string, body: Buffer, start: number, length: number): boolean {
   if (text.length !== length) return false;
   for (let index = 0; index < length; index++)

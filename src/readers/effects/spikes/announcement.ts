@@ -1,11 +1,11 @@
-// The message that is published when a spike begins or ends. Builds the text only.
+// Creates the message that is published when a spike begins or ends.
 
 import type { OutboxRow, SpikeRow } from "../types.ts";
 
 /** The published JSON. Names are those of the HTTP interface; times are ISO 8601, UTC. */
 export interface SpikeNews {
   readonly project: string;
-  /** `project`, or the hot distinct id. */
+  /** The word `project`, or the distinct id that has the spike. */
   readonly subject: string;
   readonly change: "began" | "ended";
   readonly started_at: string;
@@ -17,8 +17,8 @@ export interface SpikeNews {
 }
 
 /**
- * Published on `<prefix>.spike.<project>`. The message id is the same each time the spike is found,
- * so that it is announced once.
+ * Returns the message, which is published on `<prefix>.spike.<project>`. The message id is the same
+ * whenever the spike is detected, so that the spike is announced once.
  */
 export function spikeAnnouncement(
   prefix: string,

@@ -1,38 +1,43 @@
-// The number of a project's events in each of the last 60 minutes and 168 hours, and the usual
-// minute derived from them. Minutes of a spike are added cut off at the threshold. Decides nothing.
+// Records the number of a project's events in each of the last 60 minutes and 168 hours, and
+// computes the usual number of events per minute. The counts of a spike's minutes are limited to
+// the threshold. Does not decide whether there is a spike.
 
 const minutesMax = 60;
 const hoursBack = 168;
-/** One more for the current hour. */
+/** Maximum number of hours: the previous ones and the current hour. */
 const hoursMax = hoursBack + 1;
-/** The lowest threshold: a minute with at most this many events need not be checked. */
+/** Minimum threshold. A minute with at most this number of events need not be checked. */
 export const thresholdMin = 500;
 
-/** A usual minute, and the most events a minute may have without being above it. */
+/** The usual number of events per minute, and the maximum number that is not a spike. */
 export interface Limits {
   readonly baseline: number;
   readonly threshold: number;
 }
 
-/** Runs of zeros are one negative number; everything older than the last number is zero. */
+/**
+ * The stored form of a history. A run of zeros is one negative number. Everything older than the
+ * last number is zero.
+ */
 interface HistoryNumbers {
   readonly since: number;
   readonly next: number;
-  /** From `next - 1` back. */
+  /** Counts of the minutes, from `next - 1` backwards. */
   readonly minutes: readonly number[];
-  /** From the hour of `next` back. */
+  /** Counts of the hours, from the hour of `next` backwards. */
   readonly hours: readonly number[];
 }
 
 /**
- * Minutes and hours are numbered since the epoch. Plain arrays without trailing zeros: most
- * projects have few entries, and there may be many projects.
+ * The history of a project. Minutes and hours are numbered since the epoch. The counts are plain
+ * arrays without trailing zeros, because most projects have few entries and there may be a large
+ * number of projects.
  */
 export class History {
-  /** The first minute with data. */
+  /** Number of the first minute with data. */
   readonly since: number;
   #next: number;
-  /** From `next - 1` back, and from the hour of `next` back; missing entries are 0. */
+  /** Counts of the minutes, from `next - 1` backwards. Missing entries are 0. */
   #minutes: number[] = [];
   #hours: number[] = [];
 
@@ -49,19 +54,19 @@ export class History {
     return history;
   }
 
-  /** The first minute that was not added yet. */
+  /** Number of the first minute that is not added yet. */
   get next(): number {
     return this.#next;
   }
 
-  /** Adds the next minute with that many events. */
+  /** Adds the next minute with its number of events. */
   add(count: number): void {
     this.#hours[0] = (this.#hours[0] ?? 0) + count;
     this.skipTo(this.#next + 1);
     this.#minutes[0] = count;
   }
 
-  /** All minutes before that one had no events. */
+  /** Adds all minutes before the given one without events. */
   skipTo(minute: number): void {
     if (minute <= this.#next) return;
     moveBack(this.#minutes, minute - this.#next, minutesMax);
@@ -69,7 +74,7 @@ export class History {
     this.#next = minute;
   }
 
-  /** Adds events of a minute that was added already: only the hours still change. */
+  /** Adds events of a minute that is already added. Only the hours change. */
   addLate(minute: number, count: number): void {
     const back = hourOf(this.#next) - hourOf(minute);
     if (hourOf(minute) < hourOf(this.since) || back > hoursBack) return;
@@ -78,13 +83,14 @@ export class History {
   }
 
   /**
-   * The limits for the next minute. With a day of whole hours, the baseline is the mean of the same
-   * hour on the seven previous days (the same weekday has weight 3, the others 1, the adjacent
-   * hours half of that); otherwise it is the mean of all minutes so far. Undefined before there are
-   * 60 of them.
+   * Returns the limits for the next minute; undefined if there are fewer than 60 minutes.
    *
-   * The threshold is max(500, baseline × m), where m is 5 times the coefficient of variation of the
-   * last 60 minutes, limited to 3 to 6: unsteady projects get a higher threshold.
+   * With a day of whole hours, the baseline is the weighted mean of the same hour on the seven
+   * previous days. The same weekday has weight 3, the other days 1, and adjacent hours half of the
+   * day's weight. Otherwise the baseline is the mean of all minutes so far.
+   *
+   * The threshold is max(500, baseline × m). The multiple m is 5 times the coefficient of variation
+   * of the last 60 minutes, limited to 3 to 6, so unsteady projects get a higher threshold.
    */
   limits(): Limits | undefined {
     const elapsed = this.#next - this.since;
@@ -106,7 +112,7 @@ export class History {
     return { since, next: this.#next, minutes: packed(this.#minutes), hours: packed(this.#hours) };
   }
 
-  /** The weighted mean of an hour's events. */
+  /** Returns the weighted mean of an hour's events. */
   #sameHours(firstWholeHour: number): number {
     const hour = hourOf(this.#next);
     let [sum, weights] = [0, 0];
@@ -135,7 +141,7 @@ function hourOf(minute: number): number {
   return Math.floor(minute / 60);
 }
 
-/** Inserts `by` zeros before the counts, and keeps at most `kept` of them. */
+/** Inserts `by` zeros before the counts, and retains at most `kept` counts. */
 function moveBack(counts: number[], by: number, kept: number): void {
   if (by >= kept) counts.length = 0;
   if (counts.length === 0) return;

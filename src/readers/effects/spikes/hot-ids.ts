@@ -1,10 +1,13 @@
-// Finds the distinct ids with most of a minute's events, by Space-Saving with 64 counters
-// (Metwally, Agrawal, El Abbadi 2005): 64 ids are remembered, however many there are.
+// Finds the distinct ids with most of a minute's events, with Space-Saving (Metwally, Agrawal, El
+// Abbadi 2005). Its 64 counters store 64 ids, regardless of the number of ids.
 
 import { IdHash } from "../lines/id-hash.ts";
 
 const countersMax = 64;
-/** A power of two, large enough compared with the counters that most look-ups need one step. */
+/**
+ * Number of places in the hash table. A power of two, large enough compared with the counters that
+ * most look-ups need one step.
+ */
 const places = 256;
 const noSlot = 255;
 const idHash = new IdHash();
@@ -12,11 +15,11 @@ const idHash = new IdHash();
 /** A counter: an id, its count, and the maximum overestimate of the count. */
 export type HotIdCounter = readonly [id: string, count: number, error: number];
 
-/** The result depends on the order of the ids only. */
+/** The counters of one minute. The result depends only on the order of the ids. */
 export class HotIds {
   /**
-   * Open addressing by the hash of an id. In a burst nearly every event replaces one id by another,
-   * which is several times slower with a Map.
+   * The hash table, with open addressing by the hash of an id. In a burst, nearly every event
+   * replaces one id with another, which is several times slower with a Map.
    */
   readonly #slots = new Uint8Array(places).fill(noSlot);
   readonly #ids: string[] = [];
@@ -24,7 +27,7 @@ export class HotIds {
   readonly #hashes: number[] = [];
   readonly #counts: number[] = [];
   readonly #errors: number[] = [];
-  /** The least count at the last search, and how many slots are certainly above it. */
+  /** The least count at the last search. All slots before `#passed` have greater counts. */
   #least = 0;
   #passed = 0;
 
@@ -37,7 +40,7 @@ export class HotIds {
     }
   }
 
-  /** `hash`: the high word of the id's hash. */
+  /** Counts an event of the id. `hash` is the high word of the id's hash. */
   add(id: string, hash: number): void {
     const place = this.#placeOf(id, hash);
     const slot = this.#slots[place]!;
@@ -58,7 +61,7 @@ export class HotIds {
     }
   }
 
-  /** The ids that certainly have more events than that, with their minimum counts. */
+  /** Returns the ids that certainly have more than `events` events, with their minimum counts. */
   over(events: number): Map<string, number> {
     const found = new Map<string, number>();
     for (const [id, count, error] of this.counters())
@@ -66,7 +69,7 @@ export class HotIds {
     return found;
   }
 
-  /** The state for a constructor call that continues. */
+  /** Returns the counters, from which the constructor can continue. */
   counters(): HotIdCounter[] {
     return this.#ids.map((id, slot) => [id, this.#counts[slot]!, this.#errors[slot]!]);
   }
@@ -77,7 +80,7 @@ export class HotIds {
     this.#hashes.push(hash);
   }
 
-  /** The place of the id's slot, or the free place for it. */
+  /** Returns the place of the id's slot, or the free place for it. */
   #placeOf(id: string, hash: number): number {
     for (let place = hash & (places - 1); ; place = (place + 1) & (places - 1)) {
       const slot = this.#slots[place]!;
@@ -85,7 +88,7 @@ export class HotIds {
     }
   }
 
-  /** Moves later entries up, unless that would put them before their first place. */
+  /** Frees a place. Moves later entries up, unless they would then be before their first place. */
   #free(place: number): void {
     const slots = this.#slots;
     let free = place;
@@ -98,7 +101,10 @@ export class HotIds {
     slots[free] = noSlot;
   }
 
-  /** The first slot with the least count. Counts only grow, so each slot is passed once. */
+  /**
+   * Returns the first slot with the least count. Counts only grow, so each slot is passed once per
+   * least count.
+   */
   #leastSlot(): number {
     for (;;) {
       for (; this.#passed < countersMax; this.#passed++)

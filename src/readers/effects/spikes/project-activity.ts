@@ -1,6 +1,6 @@
-// The state of spike detection for one project, and how it judges a minute. Depends only on the
-// minutes that it is given and reads no clock. Its stored text does not depend on how lines were
-// batched.
+// Implements spike detection for one project: its state, and the judgement of a minute. Depends
+// only on the minutes that it receives and reads no clock. The stored text does not depend on how
+// lines were batched.
 
 import type { SpikeRow } from "../types.ts";
 import { History, type Limits, thresholdMin } from "./history.ts";
@@ -17,8 +17,8 @@ export const projectSubject = "project";
 const idMark = "id:";
 
 /**
- * The subject of a hot distinct id: the id itself. An id that is `project` or begins with `id:`
- * gets the prefix `id:`, so that subjects are unambiguous.
+ * Returns the subject of a hot distinct id: the id itself. An id that is `project` or begins with
+ * `id:` gets the prefix `id:`, so that subjects are unambiguous.
  */
 export function hotIdSubject(id: string): string {
   return id === projectSubject || id.startsWith(idMark) ? `${idMark}${id}` : id;
@@ -30,11 +30,14 @@ type OnSpike = (row: SpikeRow, change: SpikeChange) => void;
 interface OpenMinute {
   readonly minute: number;
   count: number;
-  /** Created at the project's 501st event of the minute. */
+  /** The counters of the minute's ids. Created at the project's 501st event of the minute. */
   hot: HotIds | undefined;
 }
 
-/** Minutes since the epoch; `events` excludes those of the `quiet` minutes at its end. */
+/**
+ * A spike of the whole project. `start` is in minutes since the epoch. `events` excludes the events
+ * of the `quiet` minutes at the end.
+ */
 interface Spike {
   readonly start: number;
   readonly baseline: number;
@@ -51,19 +54,23 @@ interface HotSpike {
   readonly events: number;
 }
 
-/** `onSpike` is called for each spike that begins, goes on or ends, in the order of minutes. */
+/**
+ * The activity of a project. `onSpike` is called for each spike that begins, continues or ends, in
+ * the order of the minutes.
+ */
 export class ProjectActivity {
   readonly projectId: string;
-  /** The partition in which it was seen last. */
+  /** The partition of the project's last event. */
   partition = 0;
-  /** The last batch that changed it; set by the owner. */
+  /** Number of the last batch that changed the project. Set by the owner. */
   batch = 0;
   #history: History | undefined;
-  /** The history as JSON, without its brackets; undefined: it has changed. */
+  /** The history as JSON without brackets; undefined if it is out of date. */
   #historyText: string | undefined;
   #open: OpenMinute[] = [];
   /**
-   * Events of the last minute, if it was above its threshold and may begin a spike; otherwise 0.
+   * Number of events of the last minute, if it was above its threshold and may begin a spike;
+   * otherwise 0.
    */
   #lastAbove = 0;
   #noSpikeBefore = 0;
@@ -77,7 +84,9 @@ export class ProjectActivity {
     this.#onSpike = onSpike;
   }
 
-  /** Throws for a text of another version. */
+  /**
+   * Returns the activity from its stored text. Throws an Error if the text has a different version.
+   */
   static from(projectId: string, text: string, onSpike: OnSpike): ProjectActivity {
     const [version, partition, lastAbove, noSpikeBefore, spike, hotSpikes, open, ...history] =
       JSON.parse(text) as [
@@ -116,15 +125,15 @@ export class ProjectActivity {
   }
 
   /**
-   * Whether the end of a minute can change something without an event: a spike, or a possible start
-   * of one.
+   * Whether the end of a minute can change the state without an event, because of a spike or a
+   * possible start of one.
    */
   get isInMotion(): boolean {
     if (this.#spike !== undefined || this.#lastAbove > 0 || this.#hotSpikes.size > 0) return true;
     return this.#open.some(({ count }) => count > thresholdMin);
   }
 
-  /** Judges the minutes before `closed`. Call it before each event. */
+  /** Judges the minutes before `closed`. Called before each event. */
   close(closed: number): void {
     const history = this.#historyFrom(closed);
     if (history.next >= closed) return;
@@ -135,8 +144,8 @@ export class ProjectActivity {
   }
 
   /**
-   * Counts an event of that minute. An event of a closed minute is added to its hour only.
-   * `idHash`: the high word of the id's hash.
+   * Counts an event of the minute. An event of a closed minute is only added to its hour. `idHash`
+   * is the high word of the id's hash.
    */
   count(minute: number, distinctId: string, idHash: number): void {
     const history = this.#historyFrom(minute);
@@ -152,7 +161,10 @@ export class ProjectActivity {
     open.hot.add(distinctId, idHash);
   }
 
-  /** Judges minutes before `closed`, while it is in motion. Returns whether there were any. */
+  /**
+   * Judges minutes before `closed` while the project is in motion. Returns whether any minute was
+   * judged.
+   */
   moveTo(closed: number): boolean {
     const history = this.#historyFrom(closed);
     const { next } = history;
@@ -275,12 +287,12 @@ function historyText(history: History | undefined): string {
   return JSON.stringify([since, next, minutes, hours]).slice(1, -1);
 }
 
-/** The index of the hot spikes in the stored text; the open minutes follow. */
+/** Index of the hot spikes in the stored text. The open minutes follow them. */
 const hotSpikesAt = 5;
 
 type Named = readonly [id: string, ...rest: unknown[]];
 
-/** Removes distinct ids from the stored text of a ProjectActivity. */
+/** Returns the stored text of a ProjectActivity without the given distinct ids. */
 export function activityWithout(text: string, ids: ReadonlySet<string>): string {
   const parts = JSON.parse(text) as unknown[];
   const others = (some: readonly Named[]) => some.filter(([id]) => !ids.has(id));

@@ -10,12 +10,15 @@ import { spikeAnnouncement } from "./announcement.ts";
 import { ProjectActivity, type SpikeChange } from "./project-activity.ts";
 
 const minuteMs = 60_000;
-/** Maximum difference of gateways' clocks, and reordering of their frames, without late events. */
+/**
+ * Maximum milliseconds by which gateways' clocks may differ and frames may be reordered without
+ * late events.
+ */
 const graceMs = 10_000;
-/** The row of activity that names the projects in motion. It is not a valid project id. */
+/** Key of the activity row that lists the projects in motion. Not a valid project id. */
 const motionRow = manyProjects;
 
-/** The watermark of a partition passed the end of a minute. */
+/** A change of the closed minutes: the watermark of a partition has passed the end of a minute. */
 interface MinutesClosed {
   readonly partition: number;
   readonly closed: number;
@@ -32,48 +35,55 @@ interface WaitingLine extends MinutesClosed {
 type Changes = Pick<Commit, "spikes" | "activity" | "outbox">;
 
 /**
- * Call `count` for each line of either lane. At the end of a batch, while `missing` names rows,
- * read them with `EffectsStore.activity` and `adopt` them; then call `apply`, then `changes`. The
- * next batch may be counted while the changes are being committed; call `committed` or `discard`
- * before the next `changes`.
+ * Detects the spikes of all projects. The caller calls `count` for each line of either lane. At the
+ * end of a batch, while `missing` returns rows, it reads them with `EffectsStore.activity` and
+ * passes them to `adopt`; then it calls `apply` and `changes`. The next batch may be counted while
+ * the changes are being committed. The caller must call `committed` or `discard` before the next
+ * `changes`.
  *
- * A minute is judged at the line that moves the watermark of its project's stream 10 seconds past
- * its end, wherever batches end; the stream is that of the project's previous line. So a spike of a
- * silent project ends when lines of other projects in the same partition, including duplicates,
- * move the watermark on; without any line it stays open. If a gateway's clock is ahead, by less
- * than `recordMs` tolerates, it moves the watermark with it: meanwhile the events of other gateways
- * are late, and are added to the hours only.
+ * A minute is judged at the line that moves the watermark of the project's stream 10 seconds past
+ * the end of the minute, regardless of where batches end. The project's stream is that of its
+ * previous line. So a spike of a silent project ends when lines of other projects in the same
+ * partition, including duplicates, move the watermark. Without any line, the spike stays open.
+ *
+ * If a gateway's clock is ahead by less than `recordMs` tolerates, it also moves the watermark.
+ * Meanwhile the events of other gateways are late and are only added to the hours.
  */
 export class Spikes {
   readonly #prefix: string;
   readonly #projectsMax: number;
   readonly #projects = new Map<string, ProjectActivity>();
-  /** Projects whose minutes are judged without an event of theirs; never evicted. */
+  /**
+   * The projects whose minutes are judged even without their own events. They are never evicted.
+   */
   readonly #inMotion = new Map<string, ProjectActivity>();
   #hasMotionChanged = false;
   #isMotionLoaded = false;
-  /** For each partition of the live lane: all minutes before this one are closed. */
+  /** The first minute that is not closed, by partition of the live lane. */
   readonly #closed: number[] = [];
   #last: ProjectActivity | undefined;
   #touched: ProjectActivity[] = [];
   #batch = 1;
 
-  /** Projects to load, and the lines that wait for them, in order. */
+  /** Ids of the projects to load. `#waiting` has the lines that wait for them, in order. */
   #wanted = new Set<string>();
   #waiting: (WaitingLine | MinutesClosed)[] = [];
 
   #spikes = new Map<string, SpikeRow>();
   #outbox: OutboxRow[] = [];
 
-  /** `projectsMax`: number of projects kept in memory in addition to those of a batch. */
+  /**
+   * Creates the detection. `projectsMax` is the number of projects that are retained in memory, in
+   * addition to those of a batch.
+   */
   constructor(options: { readonly prefix: string; readonly projectsMax?: number }) {
     this.#prefix = options.prefix;
     this.#projectsMax = options.projectsMax ?? 10_000;
   }
 
   /**
-   * `watermarkMs`: the newest `recordMs` of the line's stream so far, this line included. Allocates
-   * objects only for lines of projects that are not in memory.
+   * Counts a line. `watermarkMs` is the newest `recordMs` of the line's stream, including this
+   * line. Allocates objects only for lines of projects that are not in memory.
    */
   count(line: StoredLine, isDuplicate: boolean, watermarkMs: number): void {
     if (line.frame.lane !== "live") return;
@@ -96,12 +106,12 @@ export class Spikes {
     this.#last.count(minute, id, idHash);
   }
 
-  /** The rows to read next: project ids, and `motionRow`. */
+  /** Returns the keys of the rows to read next: project ids and `motionRow`. */
   missing(): readonly string[] {
     return this.#isMotionLoaded ? [...this.#wanted] : [...this.#wanted, motionRow];
   }
 
-  /** Takes the stored rows of everything that `missing` named. */
+  /** Adds the stored rows of all keys that `missing` returned. */
   adopt(rows: readonly ActivityRow[]): void {
     const wanted = this.#wanted;
     this.#wanted = new Set();
@@ -120,7 +130,10 @@ export class Spikes {
     this.#isMotionLoaded = true;
   }
 
-  /** Call it after the last `adopt`. Throws while `missing` names any rows. */
+  /**
+   * Applies the waiting lines. Called after the last `adopt`. Throws if `missing` still returns
+   * rows.
+   */
   apply(): void {
     if (this.missing().length > 0) throw new Error("apply spikes: their projects are not all read");
     for (const waiting of this.#waiting) {
@@ -144,17 +157,17 @@ export class Spikes {
     return changes;
   }
 
-  /** The result of the last `changes` is committed. */
+  /** Records that the result of the last `changes` is committed. */
   committed(): void {
     for (const [projectId, { batch, isInMotion }] of this.#projects) {
       if (this.#projects.size <= this.#projectsMax) return;
-      // Projects of the current batch stay; 0: loaded for it.
+      // Projects of the current batch are retained; 0 means that the project was loaded for it.
       if (batch === this.#batch || batch === 0 || isInMotion) continue;
       this.#projects.delete(projectId);
     }
   }
 
-  /** Forgets everything uncommitted: those lines will be read again. */
+  /** Removes everything in memory. Uncommitted lines will be read again. */
   discard(): void {
     this.#projects.clear();
     this.#inMotion.clear();
@@ -176,12 +189,12 @@ export class Spikes {
 
   #closeMinutes(minutes: MinutesClosed): void {
     this.#closed[minutes.partition] = minutes.closed;
-    // Projects that are not loaded yet are judged in the order of the lines.
+    // Projects that are not loaded yet are judged later, in the order of the lines.
     if (!this.#isMotionLoaded || this.#waiting.length > 0) this.#waiting.push(minutes);
     this.#judge(minutes);
   }
 
-  /** Judges minutes of the projects in motion; earlier judgements do not change. */
+  /** Judges the closed minutes of the projects in motion. Earlier judgements do not change. */
   #judge({ partition, closed }: MinutesClosed): void {
     for (const activity of this.#touched) this.#follow(activity);
     for (const activity of this.#inMotion.values()) {

@@ -1,5 +1,5 @@
-// The lag of the database: queries NATS for the state of each stream, and compares it with what is
-// applied. For commands, which run with or without the process.
+// Computes the lag of the database: queries NATS for the state of each stream, and compares it with
+// the applied position. For commands, which run with or without the process.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../../platform/nats/api.ts";
@@ -16,25 +16,28 @@ import type { Position } from "../types.ts";
 
 export interface StreamStatus extends StreamName {
   readonly epoch: number;
-  /** The last applied frame; 0: none. */
+  /** Sequence of the last applied frame; 0 if no frame was applied. */
   readonly sequence: number;
-  /** The last frame of the stream; undefined: unknown. */
+  /** Sequence of the last frame of the stream; undefined if unknown. */
   readonly lastSequence: number | undefined;
-  /** How long the oldest frame that is not applied has been stored; 0: all are applied. */
+  /**
+   * Seconds since the oldest unapplied frame was stored; 0 if all are applied, undefined if
+   * unknown.
+   */
   readonly lagSeconds: number | undefined;
 }
 
-/** The lag of one stream; undefined fields: unknown. */
+/** The lag of one stream. Unknown fields are undefined. */
 interface Lag {
   readonly messages: number | undefined;
   readonly seconds: number | undefined;
 }
 
-/** The lag of several streams together. */
+/** The total lag of several streams. */
 interface TotalLag {
-  /** The sum of all streams; unknown lags count as 0. */
+  /** Sum of the unapplied messages of all streams. Unknown lags count as 0. */
   readonly messages: number;
-  /** How long the oldest of these messages has been stored; 0: all are applied. */
+  /** Seconds since the oldest unapplied message was stored; 0 if all are applied. */
   readonly seconds: number;
   /** Whether the lag of every stream is known. */
   readonly isKnown: boolean;
@@ -42,7 +45,7 @@ interface TotalLag {
 
 const questionMs = 2_000;
 
-/** The lag of a stream in messages; undefined: unknown. */
+/** Returns the lag of a stream in messages; undefined if unknown. */
 export function lagMessages({ sequence, lastSequence }: StreamStatus): number | undefined {
   return lastSequence === undefined ? undefined : Math.max(0, lastSequence - sequence);
 }
@@ -61,12 +64,15 @@ export function lagOf(streams: readonly StreamStatus[]): TotalLag {
   );
 }
 
-/** How long something has been stored, if the clocks agree; never below 0. */
+/** Returns the seconds since a storage time, at least 0. Correct only if the clocks agree. */
 export function lagSecondsSince(storedAtMs: number, nowMs: number): number {
   return Math.max(0, nowMs - storedAtMs) / 1_000;
 }
 
-/** The existing streams, and those that were applied. Rejects when NATS does not answer. */
+/**
+ * Returns the status of all existing streams and of all applied ones. Rejects if NATS does not
+ * respond.
+ */
 export async function streamStatuses(
   connection: NatsConnection,
   { prefix, applied, nowMs }: { prefix: string; applied: readonly Position[]; nowMs: number },
@@ -93,8 +99,8 @@ export async function streamStatuses(
 }
 
 /**
- * The position in the stream that exists now. In a recreated stream or an older copy, the sequence
- * of the database is meaningless: this is where the writer will continue.
+ * Returns the position in the stream that exists now. In a recreated stream or an older copy, the
+ * sequence of the database is meaningless, so this is the position where the writer will continue.
  */
 async function positionIn(
   asked: AskedStream,
@@ -109,7 +115,7 @@ async function positionIn(
   return isOther ? { epoch: next.epoch, sequence: next.sequence } : { epoch, sequence };
 }
 
-/** The status of a stream without querying NATS. */
+/** Returns the status of a stream without querying NATS. */
 export function withoutLag({
   stream,
   lane,

@@ -1,4 +1,4 @@
-// The texts about a stream that are specific to the effects.
+// Defines the texts about a stream that are specific to the effects.
 
 import type { ReaderWords } from "../../stream/resume.ts";
 

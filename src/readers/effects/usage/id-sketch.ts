@@ -1,26 +1,30 @@
-// Estimates the number of different ids, by HyperLogLog: 2,048 registers, so the error is about 2.3
-// %. A sketch of few ids is a short list of registers, because most projects have few. Two sketches
-// join to that of all ids of both, in any order and any number of times.
+// Estimates the number of different ids with HyperLogLog. With 2,048 registers, the error is about
+// 2.3 %. A sketch of few ids is a short list of registers, because most projects have few. Joining
+// two sketches results in the sketch of all ids of both, in any order and any number of times.
 
 const registers = 2048;
 const registerBits = 11;
-/** The bits of the hash that do not choose the register. */
+/** Number of hash bits from which the value of a register is computed. */
 const rankBits = 32;
-/** Maximum number of registers in a list; more become 2,048 bytes. */
+/** Maximum number of registers in a list. A larger sketch is stored as 2,048 bytes. */
 const listedMax = 256;
 const bytesPerListed = 3;
 
 /**
- * The stored bytes are 2,048 registers; or, if at most 256 of them are not 0, these in ascending
- * order, three bytes each: the register's number, high byte first, and its value.
+ * A sketch of distinct ids. If at most 256 registers are not 0, they are stored in ascending order,
+ * three bytes each: the register's number, high byte first, and its value. Otherwise all 2,048
+ * registers are stored, one byte each.
  */
 export class IdSketch {
-  /** All registers, once there are too many for the list. */
+  /** All registers, if there are too many for the list. */
   #dense: Uint8Array | undefined;
-  /** Number times 64, plus value, in ascending order. */
+  /**
+   * The registers that are not 0, in ascending order: the number of the register times 64, plus its
+   * value.
+   */
   #listed: number[] = [];
 
-  /** Throws a RangeError for bytes that are not a sketch. */
+  /** Returns a stored sketch. Throws a RangeError for bytes that are not a sketch. */
   static from(bytes: Uint8Array): IdSketch {
     const sketch = new IdSketch();
     if (bytes.length === registers) {
@@ -34,12 +38,12 @@ export class IdSketch {
     return sketch;
   }
 
-  /** Adds the id of that hash, see IdHash. Returns whether that changed the sketch. */
+  /** Adds the id with this hash (see IdHash). Returns whether the sketch has changed. */
   add(high: number, low: number): boolean {
     return this.#raise(high >>> (32 - registerBits), Math.clz32(low) + 1);
   }
 
-  /** Returns whether that changed this sketch. */
+  /** Joins another sketch into this one. Returns whether this sketch has changed. */
   join(other: IdSketch): boolean {
     let hasChanged = false;
     if (other.#dense === undefined) {
@@ -63,9 +67,9 @@ export class IdSketch {
   }
 
   /**
-   * The number of different ids, by the estimator of Ertl (2017, "New cardinality estimation
-   * algorithms for HyperLogLog sketches"), which needs no tables and has no jump between small and
-   * large numbers.
+   * Returns the estimated number of different ids. The estimator of Ertl (2017, "New cardinality
+   * estimation algorithms for HyperLogLog sketches") needs no tables and has no discontinuity
+   * between small and large numbers.
    */
   estimate(): number {
     const withValue = new Array<number>(rankBits + 2).fill(0);

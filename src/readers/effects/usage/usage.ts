@@ -1,4 +1,4 @@
-// Counts usage for billing: events and duplicates per project, day, lane and class; and estimates
+// Counts usage for billing: events and duplicates per project, day, lane and class. Also estimates
 // the number of active distinct ids per day. Uses no clock: a day is the UTC day of `received_at`.
 
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
@@ -9,54 +9,67 @@ import type { EffectsStore } from "../store/port.ts";
 import type { ActiveIdsRow, Commit, UsageClass, UsageDelta } from "../types.ts";
 import { IdSketch } from "./id-sketch.ts";
 
-/** Events and duplicates of one lane, then of the other. */
+/**
+ * Number of counts per class: events and duplicates of the live lane, then of the historical lane.
+ */
 const countsOfClass = 4;
-/** The index at which a class's counts begin. */
+/** Index at which the counts of each class begin. */
 const classAt = Object.fromEntries(
   usageClasses.map((usageClass, index) => [usageClass, countsOfClass * index]),
 ) as Readonly<Record<UsageClass, number>>;
 
 interface ProjectDay {
   readonly projectId: string;
-  /** Days since the epoch. */
+  /** The UTC day, in days since the epoch. */
   readonly day: number;
   readonly dayText: string;
-  /** The counts of the current batch. A plain array, because there may be very many. */
+  /**
+   * The counts of the current batch. A plain array, because there may be a large number of days.
+   */
   readonly counts: number[];
-  /** While `isLoaded` is false, only the ids of the current batch. Undefined: there were none. */
+  /**
+   * The sketch of active ids; undefined if there were none. While `isLoaded` is false, it has only
+   * the ids of the current batch.
+   */
   sketch: IdSketch | undefined;
   isLoaded: boolean;
-  /** The sketch has ids that neither the store nor a commit in flight has. */
+  /** Whether the sketch has ids that neither the store nor a running commit has. */
   isChanged: boolean;
-  /** The last batch that counted something here. */
+  /** Number of the last batch that counted an event of this project and day. */
   batch: number;
 }
 
 type Day = Parameters<EffectsStore["activeIds"]>[0][number];
 
 /**
- * Call `count` for each line; at the end of a batch, load the days of `missing` and `adopt` them,
- * then call `apply` and `changes`. The next batch may be counted while the changes are being
- * committed; call `committed` or `discard` before the next `changes`.
+ * Counts the usage of all projects. The caller calls `count` for each line. At the end of a batch,
+ * it loads the days of `missing`, passes them to `adopt`, and then calls `apply` and `changes`. The
+ * next batch may be counted while the changes are being committed. The caller must call `committed`
+ * or `discard` before the next `changes`.
  */
 export class Usage {
   readonly #daysMax: number;
   readonly #projects = new Map<string, Map<number, ProjectDay>>();
   #daysTotal = 0;
-  /** The days in which the current batch has counted. */
+  /** The project days in which the current batch has counted events. */
   #touched: ProjectDay[] = [];
-  /** The day of the last line. */
+  /** The project day of the last line. */
   #last: ProjectDay | undefined;
   #batch = 1;
-  /** The last day that was formatted. */
+  /** The last formatted day, with its text. */
   #today = { day: 0, text: "1970-01-01" };
 
-  /** `daysMax`: number of project days kept in memory in addition to those of a batch. */
+  /**
+   * Creates empty counts. `daysMax` is the number of project days that are retained in memory, in
+   * addition to those of a batch.
+   */
   constructor(options: { readonly daysMax?: number } = {}) {
     this.#daysMax = options.daysMax ?? 10_000;
   }
 
-  /** Allocates an object only for the first line of a project and day in a batch. */
+  /**
+   * Counts a line. Allocates an object only for the first line of a project and day in a batch.
+   */
   count(line: StoredLine, isDuplicate: boolean): void {
     const day = Math.floor(line.receivedAtMs / dayMs);
     let found = this.#last;
@@ -70,14 +83,14 @@ export class Usage {
     if (found.sketch.add(line.idHashHigh, line.idHashLow)) found.isChanged = true;
   }
 
-  /** The days to read with `EffectsStore.activeIds` and pass to `adopt`. */
+  /** Returns the days to read with `EffectsStore.activeIds` and pass to `adopt`. */
   missing(): readonly Day[] {
     return this.#touched
       .filter((one) => one.sketch !== undefined && !one.isLoaded)
       .map(({ projectId, dayText }) => ({ projectId, day: dayText }));
   }
 
-  /** Takes the stored rows of all days that `missing` named. */
+  /** Adds the stored rows of all days that `missing` returned. */
   adopt(rows: readonly ActiveIdsRow[]): void {
     for (const row of rows) {
       const found = this.#projects.get(row.projectId)?.get(Date.parse(row.day) / dayMs);
@@ -89,7 +102,7 @@ export class Usage {
     }
   }
 
-  /** Call it after `adopt`: a day without a stored row is new. */
+  /** Completes the batch. Called after `adopt`: a day without a stored row is new. */
   apply(): void {
     for (const one of this.#touched) if (one.sketch !== undefined) one.isLoaded = true;
   }
@@ -113,12 +126,12 @@ export class Usage {
     return { usage, activeIds };
   }
 
-  /** The result of the last `changes` is committed. */
+  /** Records that the result of the last `changes` is committed. */
   committed(): void {
     for (const [projectId, days] of this.#projects) {
       if (this.#daysTotal <= this.#daysMax) return;
       for (const [day, { batch }] of days) {
-        // Days of the current batch stay.
+        // Days of the current batch are retained.
         if (batch === this.#batch) continue;
         days.delete(day);
         this.#daysTotal--;
@@ -127,7 +140,7 @@ export class Usage {
     }
   }
 
-  /** Forgets everything uncommitted: those lines will be read again. */
+  /** Removes all counts. Uncommitted lines will be read again. */
   discard(): void {
     this.#projects.clear();
     this.#daysTotal = 0;
