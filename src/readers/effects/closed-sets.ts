@@ -1,7 +1,7 @@
 // The closed sets of words that the effects write into tables, metrics and answers. types.ts
 // derives a type from each set.
 
-/** The classes in which events are counted, in the order in which commands show them. */
+/** The classes in which events are counted, in the order in which commands display them. */
 export const usageClasses = [
   "identified",
   "anonymous",

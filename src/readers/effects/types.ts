@@ -49,7 +49,7 @@ export type RejectedReason = (typeof rejectedReasons)[number];
 
 export interface Rejection {
   readonly reason: RejectedReason;
-  /** The rejected value and its position in the event, as a sentence of at most 200 characters. */
+  /** Description of the rejected part of the event, for the operator; at most 200 characters. */
   readonly detail: string;
 }
 

@@ -1,5 +1,5 @@
 // Implements the read-only paths below /projects/<project>: their parameters, queries and JSON.
-// Each route returns the members of an object, to which the server adds `as_of`.
+// Each route returns the members of an object. The server adds `as_of`.
 
 import { isLowerCaseUuid, isProjectId } from "../../../platform/base/forms.ts";
 import { storedIdText } from "../../../records/distinct-id.ts";

@@ -128,7 +128,7 @@ export class EffectsHttp {
     return this.#port.listen(this.#options.host, port);
   }
 
-  /** Stops listening, ends all waits and drops all connections. */
+  /** Stops listening, aborts all waits and closes all connections. */
   close(): Promise<void> {
     this.#isClosed = true;
     for (const request of this.#requests) request.abort(new Error("the process is closing"));

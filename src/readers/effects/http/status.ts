@@ -8,7 +8,7 @@ import type { IncidentRow, RejectedRow } from "../types.ts";
 import { iso } from "./shapes.ts";
 
 export interface ProcessStatus {
-  /** The current activity, such as `applying`, or the event that the process waits for. */
+  /** The current activity, such as `applying`, or the condition that the process waits for. */
   readonly state: string;
   /** The reasons why no events are applied. Empty if there is no problem. */
   readonly reasons: readonly string[];

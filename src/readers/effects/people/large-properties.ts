@@ -20,7 +20,7 @@ export class LargeProperties {
     this.#bytesMax = bytesMax;
   }
 
-  /** Starts from the rows of the store. */
+  /** Replaces all sizes with the rows of the store. */
   begin(rows: readonly LargePropertiesRow[]): void {
     this.#bytes.clear();
     this.#changed.clear();

@@ -8,7 +8,7 @@ import type { CachedRow } from "./row-cache.ts";
 
 export const hourMs = 3_600_000;
 
-// Approximate size of the objects of a row and a person in V8, without their texts.
+// Approximate bytes of the objects of a row and a person in V8, without their texts.
 const memberBytes = 300;
 const personBytes = 250;
 

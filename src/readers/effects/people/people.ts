@@ -136,7 +136,7 @@ export class People {
     if (compareStamps(stamp, seen.stamp) < 0) seen.stamp = stamp;
   }
 
-  /** Queues the effect of a line that is not plain. */
+  /** Queues the effect of a line that is not plain, and requests the rows that it needs. */
   add(effect: EventEffect): void {
     this.#queue.push(effect);
     const { projectId, distinctId, link, group } = effect;

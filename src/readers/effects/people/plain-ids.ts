@@ -12,7 +12,7 @@ export interface Seen {
 export class PlainIds {
   readonly #projects = new Map<string, Map<string, Seen>>();
 
-  /** Number of waiting ids. */
+  /** Number of ids that wait for their rows. */
   size = 0;
 
   get(projectId: string, id: string): Seen | undefined {

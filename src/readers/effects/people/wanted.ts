@@ -22,7 +22,7 @@ export class Wanted {
     return this.#memberRows;
   }
 
-  /** Adds the row of a distinct id. */
+  /** Requests the row of a distinct id. */
   member(projectId: string, row: string): void {
     let rows = this.#members.get(projectId);
     if (rows === undefined) {

@@ -15,7 +15,7 @@ export class Span {
   type: TokenType = TokenType.Absent;
 }
 
-/** Events with a special meaning in addition to their kind. */
+/** The events with a special meaning in addition to their kind. */
 export const SpecialEvent = {
   None: 0,
   /** The event `$merge_dangerously`. */

@@ -65,7 +65,12 @@ export interface EffectsStore {
    * fewer ids.
    */
   members(projectId: string, distinctIds: readonly string[]): Promise<readonly MemberRow[]>;
+  /**
+   * Returns the rows of the groups that exist. Reads during a commit, and limits the properties, as
+   * `members` does.
+   */
   groups(names: readonly GroupName[]): Promise<readonly GroupRow[]>;
+  /** Returns the group types of the projects. Reads during a commit as `members` does. */
   groupTypes(
     projectIds: readonly string[],
   ): Promise<readonly { projectId: string; type: string }[]>;

@@ -7,7 +7,7 @@ import type { Position } from "../types.ts";
 type Trail = Position["trail"];
 
 interface TrailChanges {
-  /** Sequences of the removed entries. */
+  /** Sequences of the removed trail entries. */
   readonly removed: readonly number[];
   readonly added: Trail;
 }

@@ -77,7 +77,7 @@ const changedBytesDefault = 64 * 1_048_576;
  * Maximum number of effects that wait for their rows to be loaded. Also applies within a frame.
  */
 const queuedMax = 2_000;
-/** Number of effects that are applied between two checks of the time. */
+/** Number of effects that are applied between two checks whether to yield to the event loop. */
 const effectsATurn = 100;
 
 export class Applier implements LineVisitor {
@@ -92,7 +92,7 @@ export class Applier implements LineVisitor {
   #incidents: IncidentRow[] = [];
   /** Keys of the incidents of the store and of this run, so that an incident is reported once. */
   #reported = new Set<string>();
-  /** The stream whose lines are being visited. */
+  /** The stream whose lines are currently read. */
   #stream: StreamInMemory | undefined;
   #isReread = false;
   #isStreamReplaced = false;
@@ -151,7 +151,7 @@ export class Applier implements LineVisitor {
     return this.#isStreamReplaced;
   }
 
-  /** Memory held between commits, for gauges. */
+  /** Memory that is in use between commits, for gauges. */
   get memory(): Memory {
     const { people, budget } = this.#options;
     const covered = [...this.#streams.values()].map(({ coveredMs }) => coveredMs);
@@ -410,7 +410,7 @@ const projectsAtOnce = 4;
  * caller must then request fewer.
  */
 export async function loadRows(store: RowStore, missing: Missing): Promise<Loaded> {
-  // Awaited together, so that no rejection is left unhandled when several fail.
+  // The look-ups are awaited together, so that no rejection is unhandled if several fail.
   const [members, groups, groupTypes] = await Promise.all([
     loadMembers(store, missing.members),
     missing.groups.length === 0 ? [] : store.groups(missing.groups),

@@ -44,7 +44,7 @@ export interface EffectsWriterOptions {
   /** The open store. The caller closes it. */
   readonly store: EffectsStore;
   readonly log: Log;
-  /** Maximum number of bytes of frames in memory. */
+  /** Maximum bytes of frames in memory. */
   readonly bytesMax?: number;
   /** Maximum number of events applied per second. Default: unlimited. */
   readonly eventsPerSecondMax?: number;

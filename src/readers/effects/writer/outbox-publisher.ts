@@ -121,7 +121,7 @@ export class OutboxPublisher {
     this.#dropWarning.warn(fields, "the oldest messages of the outbox were dropped unpublished");
   }
 
-  /** Publishes new rows, and all rows of subjects whose pause is over. */
+  /** Publishes new rows, and all rows of subjects whose retry is due. */
   async #publishAll(): Promise<void> {
     const { store } = this.#options;
     const nowMonotonicMs = performance.now();

@@ -49,7 +49,7 @@ export interface RebuildOptions {
   readonly applied: Applied;
   /** The new database, open and empty. */
   readonly into: EffectsStore;
-  /** Whether to build without the messages that the streams no longer have. */
+  /** Whether to build the database although the streams lack messages. */
   readonly acceptMissing?: boolean;
   readonly bytesMax?: number;
   readonly batchEventsMax?: number;
@@ -68,14 +68,14 @@ export interface RebuildOptions {
 
 export interface Rebuilt {
   readonly messages: number;
-  /** Number of messages that had been applied and that the streams no longer have. */
+  /** Number of applied messages that the streams no longer have. */
   readonly missing: number;
 }
 
 const questionMs = 5_000;
 const framesBytesDefault = 8 * 1_048_576;
 const stillMsDefault = 120_000;
-/** Interval at which a stream that delivers nothing is checked for its end. */
+/** Interval in milliseconds at which the end of a silent stream is checked. */
 const endCheckMs = 250;
 /** Maximum number of incidents that are copied from the old database, newest first. */
 const incidentsMax = 100_000;
@@ -407,7 +407,7 @@ function goneWithEpochs({ stream }: Position, incidents: readonly IncidentRow[])
 }
 
 /**
- * Returns the number of messages that an erasure has replaced, among the deleted ones and those
+ * Returns the number of messages that an erasure has removed, among the deleted ones and those
  * before `first`. A message whose replacement was also removed is not counted.
  */
 async function countReplaced(

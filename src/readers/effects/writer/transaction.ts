@@ -45,7 +45,7 @@ function newNumber(): number {
   return randomInt(1, numberEnd);
 }
 
-/** Whether a transaction is being written, in one piece or several. */
+/** The state of the current transaction, which is written in one or several parts. */
 export class OpenTransaction {
   #end: PromiseWithResolvers<void> | undefined;
 

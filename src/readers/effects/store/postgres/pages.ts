@@ -22,8 +22,8 @@ const firstRows = 16;
 /**
  * Yields rows after the key `after`, in the order of their keys, up to one more than the limit.
  * Each query reads at most twice as many rows as the previous one, because a few large rows fill
- * the page. If the rows exceed `bytesMax` characters, only the first row after that is read.
- * `cutPage` decides where the page ends.
+ * the page. If the rows exceed `bytesMax` characters, the server returns only the first row after
+ * that. `cutPage` decides where the page ends.
  */
 export async function* pageRows(
   client: ClientBase,

@@ -112,7 +112,7 @@ export const sqlite: Dialect = {
   },
   /** Not stored, but computed whenever a row is written, which takes 3 µs. */
   computed: (name, of) => `${name} TEXT AS (${of})`,
-  /** `2026-11-22T10:00:00.000Z` */
+  /** Returns the expression of a time such as `2026-11-22T10:00:00.000Z`. */
   time: (ms) => {
     const rest = `((${ms} % 1000) + 1000) % 1000`;
     const seconds = `strftime('%Y-%m-%dT%H:%M:%S', (${ms} - ${rest}) / 1000, 'unixepoch')`;

@@ -158,7 +158,7 @@ export const groupMembers = table(
   { first_seen_at_ms: oldest },
 );
 
-/** The total size of all large properties of a project. */
+/** Total bytes of all large properties, by project. */
 export const largeProperties = table("large_properties", { project_id: text }, { bytes: integer });
 
 export const usage = table(

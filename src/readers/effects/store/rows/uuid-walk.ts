@@ -7,7 +7,7 @@ import type { ProjectIds } from "../port.ts";
 
 interface Step {
   readonly projectId: string;
-  /** The uuid of the row to read. */
+  /** Uuid of the row to read. */
   readonly uuid: string;
   /** Index of the requested id. */
   readonly at: number;

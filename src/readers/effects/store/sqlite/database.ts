@@ -133,7 +133,7 @@ export class Database {
     });
   }
 
-  /** Rolls back the parts of a transaction that will not be completed. */
+  /** Rolls back the written parts of a transaction that will not be completed. */
   undo(): void {
     // SQLite may already have rolled back the transaction after an error.
     if (this.#db.isTransaction) this.#db.exec("ROLLBACK");

@@ -1,5 +1,5 @@
-// Removes persons from the file, with or without a running writer. Deleted data is overwritten. If
-// there are no readers at the moment, the log is written into the file and truncated.
+// Removes persons from the file, with or without a running writer. Overwrites the deleted data. If
+// there are no readers at the moment, also writes the log into the file and truncates the log.
 
 import { setTimeout as delay } from "node:timers/promises";
 import {
