@@ -117,7 +117,7 @@ async function groupOrGroups(
   { type, key, after, limit }: Values<typeof groupParameters>,
 ): Promise<Members> {
   if (type === undefined)
-    return badParameter("type", "is needed; /group-types lists those of the project");
+    return badParameter("type", "is required; /group-types lists the types of the project");
   if (key === undefined)
     return pageMembers(await reader.groups(projectId, type, pageOf({ after, limit })), groupJson);
   if (after !== undefined || limit !== undefined) return onlyOfLists(after, "key");
@@ -165,7 +165,7 @@ function pageOf({ after, limit = pageLimitDefault }: AskedPage): Page {
 function onlyOfLists(after: string | undefined, instead: string): ReadProblem {
   return badParameter(
     after === undefined ? "limit" : "after",
-    `is of the list: not with ${instead}`,
+    `cannot be combined with ${instead}`,
   );
 }
 

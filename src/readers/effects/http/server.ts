@@ -24,14 +24,14 @@ import { type ProcessStatus, statusMembers } from "./status.ts";
 import { Waits, type Written, wantedFrom } from "./waits.ts";
 
 export interface EffectsHttpOptions {
-  /** The identity of this process and its installation, for /livez. */
+  /** The installation of this process, which /livez returns. */
   readonly instance?: object;
   /** The address or host name to listen on. */
   readonly host: string;
   /** Returns the reader; undefined until the database is open. */
   readonly reader: () => EffectsReader | undefined;
   readonly status: () => Promise<ProcessStatus>;
-  /** Waits for the writer of this process. Undefined if the process has no writer. */
+  /** The wait for the writer of this process. Undefined if the process has no writer. */
   readonly written?: Written;
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   readonly log: Pick<Log, "warn">;

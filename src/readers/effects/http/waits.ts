@@ -16,7 +16,7 @@ export type Written = (wanted: Wanted, signal: AbortSignal) => Promise<unknown> 
 
 interface WaitsOptions {
   readonly applied: () => Promise<readonly AppliedStream[]>;
-  /** Waits for the writer of this process. Undefined if the process has no writer. */
+  /** The wait for the writer of this process. Undefined if the process has no writer. */
   readonly written?: Written | undefined;
   readonly timeoutMs: number;
   /** Maximum number of concurrent waits, each of which occupies a connection. */
