@@ -1,5 +1,5 @@
-// Checks the options of `consume` before anything starts. Programs without types can pass anything,
-// and a misspelt option would otherwise be ignored.
+// Checks the options of `consume` before anything starts. A program without types can pass any
+// value, and without the check a misspelt option would be ignored.
 
 import { isProjectId } from "../../platform/base/forms.ts";
 import { lanes as allLanes } from "../../platform/nats/names.ts";
@@ -25,10 +25,10 @@ const namesOfDeduplication: Readonly<Record<keyof DeduplicationOptions, true>> =
   windowMs: true,
 };
 
-/** The longest delay that a Node timer accepts. */
+/** Maximum delay in ms that a Node timer accepts. */
 const waitMsMax = 2_147_483_647;
 
-/** Throws a ConsumeError that names the invalid option. */
+/** Returns the given options. Throws a ConsumeError that names the first invalid option. */
 export function checkedOptions(options: ConsumeOptions): ConsumeOptions {
   checkNames(options, names, "unknown option ");
   const { durable, nats, prefix = "penstock", projects, lanes } = options;

@@ -1,6 +1,6 @@
 // The entry point of the npm package. Delivers every frame of all streams at least once, each
-// stream in order, until the program stops it. Reconnects for ever, finds streams that are created
-// later, and reports everything that may have cost events.
+// stream in order, until the program stops the reader. Reconnects for ever, finds streams that are
+// created later, and reports every possible loss of events.
 
 import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
@@ -36,8 +36,9 @@ const stopMs = 30_000;
 const stopLookMs = 20;
 
 /**
- * Reads the events. Throws if an option is invalid. The iteration rejects with a ConsumeError if
- * only other options or another version can help, and with any error that `onNotice` throws.
+ * Returns a reader of the stored events. Throws a ConsumeError if an option is invalid. The
+ * iteration rejects with a ConsumeError if only other options or another version of Penstock can
+ * help. The iteration also rejects with any error that `onNotice` throws.
  */
 export function consume(options: ConsumeOptions): EventConsumer {
   return new Consumption(options);
@@ -90,7 +91,7 @@ class Consumption implements EventConsumer {
     }
   }
 
-  /** The program has left its loop. Frames that it has not acknowledged stay unacknowledged. */
+  /** Called when the program leaves its loop. Unacknowledged frames stay unacknowledged. */
   async return(): Promise<IteratorResult<Frame, undefined>> {
     await this.stop({ timeoutMs: 0 });
     return { done: true, value: undefined };
@@ -114,7 +115,7 @@ class Consumption implements EventConsumer {
     await this.#isClosed;
   }
 
-  /** Returns the next frame that has an event; streams take turns. */
+  /** Returns the next frame that has an event. Streams are served in rotation. */
   #take(): Frame | undefined {
     const readers = [...this.#readers.values()];
     for (let nth = 0; nth < readers.length; nth++) {
@@ -189,7 +190,10 @@ class Consumption implements EventConsumer {
     }
   }
 
-  /** Waits for a function of the program, which may take any time. Undefined: the reading ended. */
+  /**
+   * Waits for a function of the program, which may take any time. Returns undefined if the reader
+   * is stopped first.
+   */
   async #unlessEnded<Given>(ask: () => Given | Promise<Given>): Promise<Given | undefined> {
     const { signal } = this.#ended;
     let end = (): void => {};
@@ -208,7 +212,7 @@ class Consumption implements EventConsumer {
     for (const reader of this.#readers.values()) reader.reportWorking();
   }
 
-  /** Rejects when the connection is lost; never fulfilled before. */
+  /** Looks for new streams and checks the known ones until the reader is stopped. */
   async #lookForEver(connection: NatsConnection): Promise<void> {
     const { signal } = this.#ended;
     const manager = await managerOf(connection, { timeoutMs: questionMs });
@@ -249,7 +253,7 @@ class Consumption implements EventConsumer {
     });
   }
 
-  /** Skips a notice that equals the previous one of its kind. */
+  /** Reports a notice unless its text equals that of the previous notice passed to this method. */
   #notifyOnce(notice: Notice): void {
     const words = noticeText(notice);
     if (words === this.#said) return;
@@ -261,7 +265,7 @@ class Consumption implements EventConsumer {
     const { onNotice = printNotice } = this.#options;
     try {
       const result: unknown = onNotice(notice);
-      // An async function is allowed, too. Unhandled, its rejection would end the whole process.
+      // An async function is allowed too. If its rejection were not handled, the process would end.
       if (result instanceof Promise) result.catch((error: unknown) => this.#fail(error));
     } catch (error) {
       this.#fail(error);
@@ -285,7 +289,7 @@ function printNotice(notice: Notice): void {
 }
 
 /**
- * Closes the connection. Drains it first if the server is there, so that the last acknowledgements
+ * Closes the connection. Flushes it first if the server answers, so that the last acknowledgements
  * arrive.
  */
 async function leave(connection: NatsConnection | undefined): Promise<void> {
@@ -295,7 +299,7 @@ async function leave(connection: NatsConnection | undefined): Promise<void> {
   await connection.close();
 }
 
-/** The text of a notice, for a program without `onNotice`. */
+/** Returns the text of a notice, for a program without `onNotice`. */
 function noticeText(notice: Notice): string {
   switch (notice.type) {
     case "connected":

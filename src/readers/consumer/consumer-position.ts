@@ -1,5 +1,5 @@
-// How far one stream was read, and whether it and its consumer are still the same. Recreates a lost
-// consumer without skipping messages, and reports that.
+// Holds how far one stream was read, and detects that the stream or its consumer was recreated.
+// Recreates a lost consumer without skipping messages, and reports the change.
 
 import type { ConsumerInfo, JetStreamManager, JsMsg } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -25,7 +25,7 @@ import {
 import type { HeldFrames } from "./held-frames.ts";
 import type { Notice } from "./types.ts";
 
-/** A connection, and the clients that use it. */
+/** A connection and the JetStream client that uses it. */
 export interface Link {
   readonly connection: NatsConnection;
   readonly manager: JetStreamManager;
@@ -36,7 +36,7 @@ interface ConsumerPositionOptions extends DurableOptions {
   readonly notify: (notice: Notice) => void;
 }
 
-/** The stream or its consumer has changed. The next `open` finds out how, and reports it. */
+/** The stream or its consumer has changed. The next `open` determines the change and reports it. */
 export class ChangedError extends Error {}
 
 interface Gap {
@@ -45,8 +45,8 @@ interface Gap {
 }
 
 /**
- * Maximum number of separate gaps; more are merged into one. A gap states the most that may have
- * left the stream.
+ * Maximum number of separate gaps. If there are more, all are merged into one, because a notice
+ * states the largest possible range of lost messages.
  */
 const gapsMax = 1_000;
 
@@ -56,11 +56,11 @@ export class ConsumerPosition {
   #position: StreamPosition | undefined;
   #trail: TrailEntry[] = [];
   #consumerCreated = "";
-  /** The sequence up to which the consumer was last seen to have everything acknowledged. */
+  /** The sequence up to which all messages were acknowledged when the consumer was last queried. */
   #floor = 0;
   #isMissing = false;
   #erasures: { readonly manager: JetStreamManager; readonly all: StreamErasures } | undefined;
-  /** Sequences that were not received since the last check. */
+  /** Ranges of sequences that were not received since the last check. */
   #gaps: Gap[] = [];
 
   constructor(options: ConsumerPositionOptions) {
@@ -68,7 +68,7 @@ export class ConsumerPosition {
     this.#stream = options.name.stream;
   }
 
-  /** The last sequence that was read, or up to which there is nothing to read. */
+  /** The sequence up to which the stream was read, or has nothing to read. */
   get sequence(): number {
     return this.#position?.sequence ?? 0;
   }
@@ -82,7 +82,7 @@ export class ConsumerPosition {
     this.#moveTo(seq);
   }
 
-  /** Whether the message replaces an erased one that the consumer has acknowledged. */
+  /** Whether the message replaces an erased message that the consumer has acknowledged. */
   hasRead({ headers }: JsMsg): boolean {
     const origin = { stream: this.#stream, created: this.#position?.created ?? "" };
     if (rewrittenSequence(headers, origin) === undefined) return false;
@@ -90,7 +90,9 @@ export class ConsumerPosition {
     return hasReadOriginal(headers, { durable, created: this.#consumerCreated });
   }
 
-  /** Finds or creates the consumer so that no message is skipped. Rejects if it must be retried. */
+  /**
+   * Finds or creates the consumer so that no message is skipped. If it rejects, the caller retries.
+   */
   async open(link: Link, hand: HeldFrames): Promise<void> {
     const { manager, connection } = link;
     const state = await this.#state(manager);
@@ -114,12 +116,15 @@ export class ConsumerPosition {
     hand.expect(info.num_ack_pending - hand.upTo(sent), sent);
   }
 
-  /** Throws if the consumer is not the one that was opened. */
+  /** Throws if `info` is not that of the consumer that was opened. */
   check(info: ConsumerInfo | undefined): void {
     if (info?.created !== this.#consumerCreated) throw new ChangedError("the consumer is gone");
   }
 
-  /** Rejects if the stream or the consumer is gone. */
+  /**
+   * Queries the stream and the consumer, and reports lost messages. Rejects with a ChangedError if
+   * the stream or the consumer was deleted or recreated.
+   */
   async look(manager: JetStreamManager, hand: HeldFrames): Promise<void> {
     const before = this.#position;
     const state = await this.#state(manager);
@@ -130,8 +135,8 @@ export class ConsumerPosition {
     this.#floor = Math.max(this.#floor, info.ack_floor.stream_seq);
     hand.forgetAcked(this.#floor);
     this.#notifyExpired(state.firstSequence);
-    // Everything that the stream had at that moment has arrived, or belongs to projects that are
-    // not read.
+    // All messages that the stream had when its state was queried have arrived, or belong to
+    // projects that are not read.
     if (info.num_pending === 0 && info.num_ack_pending <= hand.size && hand.isComplete)
       this.#moveTo(Math.max(this.sequence, state.lastSequence));
   }
@@ -148,8 +153,8 @@ export class ConsumerPosition {
   }
 
   /**
-   * Messages that an erasure removed from the stream's beginning are not missing: their remaining
-   * events arrive later.
+   * Returns the erasures in the stream. Messages that an erasure removed from the start of the
+   * stream are not lost, because their remaining events arrive later in other messages.
    */
   #erasuresBy(manager: JetStreamManager): StreamErasures {
     if (this.#erasures?.manager !== manager)
@@ -237,7 +242,10 @@ export class ConsumerPosition {
     else this.#gaps.push({ from, to });
   }
 
-  /** Deleted single messages leave gaps too, but not at the beginning of the stream. */
+  /**
+   * Reports gaps before the first sequence of the stream as expired messages. Later gaps are single
+   * deleted messages and are not reported.
+   */
   #notifyExpired(firstSequence: number): void {
     const gone = this.#gaps.filter(({ from }) => from < firstSequence);
     this.#gaps = [];

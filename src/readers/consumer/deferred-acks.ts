@@ -1,23 +1,26 @@
-// Defers the acknowledgement of a frame whose duplicates were skipped until the frames that
-// delivered those events are acknowledged too. Otherwise the only stored copy of an event could be
-// acknowledged while its processing may still be lost.
+// Defers the acknowledgement of a frame that skipped duplicates until the frames that delivered the
+// original events are acknowledged too. Otherwise, the only stored copy of an event could be
+// acknowledged before the event is processed.
 
 interface OpenFrame {
   readonly id: number;
-  /** Sends the acknowledgement; undefined: the program has not acknowledged the frame yet. */
+  /** Sends the acknowledgement. Undefined until the program acknowledges the frame. */
   send: (() => void) | undefined;
-  /** Frames that delivered the events skipped here, and that the program has not acknowledged. */
+  /**
+   * Frames that delivered the events skipped in this frame and that the program has not
+   * acknowledged.
+   */
   readonly waitsFor: Set<OpenFrame>;
   readonly awaitedBy: Set<OpenFrame>;
 }
 
 export class DeferredAcks {
-  /** Frames that were delivered and are not yet acknowledged to the server. */
+  /** Delivered frames whose acknowledgement has not been sent. */
   readonly #open = new Map<number, OpenFrame>();
 
   /**
-   * Records that the frame is delivered, perhaps again, without events that `others` have
-   * delivered.
+   * Records that a frame is delivered, for the first time or again, without the events that the
+   * frames `others` have delivered.
    */
   deliver(id: number, others: Iterable<number>): void {
     const frame = this.#open.get(id) ?? newFrame(id);
@@ -31,7 +34,10 @@ export class DeferredAcks {
     }
   }
 
-  /** Records that the program has acknowledged the frame. `send` is called once, now or later. */
+  /**
+   * Records that the program has acknowledged the frame. Calls `send` once: now, or when the frames
+   * that this one waits for are acknowledged.
+   */
   acknowledge(id: number, send: () => void): void {
     const frame = this.#open.get(id);
     if (frame === undefined) {
@@ -43,7 +49,7 @@ export class DeferredAcks {
     const waiting = [...frame.awaitedBy];
     for (const one of waiting) {
       one.waitsFor.delete(frame);
-      // The frame may have skipped the events itself when it was delivered again.
+      // The acknowledged frame may have skipped those events itself when it was delivered again.
       for (const behind of frame.waitsFor) link(one, behind);
     }
     frame.awaitedBy.clear();
@@ -58,12 +64,12 @@ export class DeferredAcks {
     unlink(frame);
   }
 
-  /** The program has acknowledged the frame, and the server has not received that yet. */
+  /** Whether the program has acknowledged the frame and the acknowledgement has not been sent. */
   isDeferred(id: number): boolean {
     return this.#open.get(id)?.send !== undefined;
   }
 
-  /** Another frame waits for this one to be acknowledged. */
+  /** Whether the acknowledgement of another frame waits for this frame. */
   isAwaited(id: number): boolean {
     return (this.#open.get(id)?.awaitedBy.size ?? 0) > 0;
   }
@@ -79,7 +85,10 @@ function newFrame(id: number): OpenFrame {
   return { id, send: undefined, waitsFor: new Set(), awaitedBy: new Set() };
 }
 
-/** Two frames may each have skipped events of the other; no frame waits for itself. */
+/**
+ * Makes `frame` wait for `other`. Ignores a frame that would wait for itself, which happens if two
+ * frames have each skipped events of the other.
+ */
 function link(frame: OpenFrame, other: OpenFrame): void {
   if (frame === other) return;
   frame.waitsFor.add(other);

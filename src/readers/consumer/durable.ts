@@ -1,5 +1,5 @@
-// The durable consumer of one stream: created, found, and compared with the options. Messages that
-// it sent to a previous reader are requested back, so that they arrive at once and in order.
+// Creates, finds and checks the durable consumer of one stream. Requests the messages that the
+// consumer sent to a previous reader again, so that they arrive at once and in order.
 
 import {
   AckPolicy,
@@ -24,10 +24,13 @@ export interface DurableOptions {
 export const acks = { ack: "+ACK", nak: "-NAK", working: "+WPI" } as const;
 export type Ack = (typeof acks)[keyof typeof acks];
 
-/** Maximum number of messages that are requested back. The others arrive after their ack wait. */
+/**
+ * Maximum number of messages that are requested again. If there are more, they arrive after their
+ * ack wait.
+ */
 const askedBackMax = 20_000;
 
-/** Reads the state of the consumer; undefined: it does not exist. */
+/** Returns the state of the consumer; undefined if the consumer does not exist. */
 export async function durableInfo(
   manager: JetStreamManager,
   stream: string,
@@ -59,13 +62,17 @@ export async function makeDurable(
   });
 }
 
-/** The last tokens of the subjects that may have events of these projects; empty: all subjects. */
+/**
+ * Returns the last tokens of the subjects that may have events of the projects; an empty array
+ * selects all subjects.
+ */
 function subjectsOf(projects: readonly string[] | undefined): string[] {
   return projects === undefined ? [] : [...projects, manyProjects];
 }
 
 /**
- * Throws if the existing consumer reads something else. Updates the settings that may be changed.
+ * Throws a ConsumeError if the existing consumer does not read what the options select. Updates the
+ * settings that may change.
  */
 export async function matchDurable(
   manager: JetStreamManager,
@@ -100,9 +107,10 @@ export async function matchDurable(
 }
 
 /**
- * Returns the setting by which an existing consumer would silently lose frames. Other settings only
- * make it slower, or their effect is reported: a consumer that the server removes after a while or
- * on a restart is recreated, and its creator chose where reading starts.
+ * Returns a description of a setting with which the existing consumer would silently lose frames;
+ * undefined if there is no such setting. All other settings only slow the consumer down, or their
+ * effect is reported. For example, a consumer that the server removes after a while or on a restart
+ * is recreated.
  */
 function lossBy({ max_deliver, headers_only }: ConsumerInfo["config"]): string | undefined {
   if ((max_deliver ?? -1) > 0)
@@ -119,13 +127,13 @@ interface Sent {
   readonly stream: string;
   readonly durable: string;
   readonly sequence: number;
-  /** How many messages the consumer had sent, including this one. */
+  /** Number of messages that the consumer had sent, including this message. */
   readonly deliverySequence: number;
 }
 
 /**
- * The subject that acknowledges a message over any connection. The server ignores the tokens that
- * are filled with placeholders.
+ * Returns the subject that acknowledges a message over any connection. The server ignores the
+ * tokens that are filled with placeholders.
  */
 export function answerSubject({ stream, durable, sequence, deliverySequence }: Sent): string {
   return `$JS.ACK.${stream}.${durable}.1.${sequence}.${deliverySequence}.0.0`;
@@ -136,7 +144,8 @@ interface AskBackOptions {
   readonly stream: string;
   readonly info: ConsumerInfo;
   /**
-   * Returns the answer for a message that the consumer has sent and still counts as unacknowledged.
+   * Returns the answer for a message that the consumer has sent and that the server still counts as
+   * unacknowledged.
    */
   readonly answer: (sequence: number) => Ack;
 }

@@ -5,32 +5,31 @@ import { hash } from "node:crypto";
 import type { StoredEvent } from "./types.ts";
 import type { UuidWindow } from "./uuid-window.ts";
 
-/** The lines of a frame that are not events, for one reason. */
+/** Lines of a frame that are not events for the same reason. */
 interface UnreadableLines {
-  /** Number of the first line, counted from 1. */
+  /** Number of the first such line, counted from 1. */
   readonly line: number;
-  /** Number of lines. */
   lines: number;
   readonly reason: string;
-  /** The text of the first line. */
+  /** Text of the first such line. */
   readonly text: string;
 }
 
 interface FrameEvents {
   readonly events: StoredEvent[];
   readonly lines: string[];
-  /** One entry for each reason. */
+  /** Lines that are not events, one entry for each reason. */
   readonly unreadable: UnreadableLines[];
   duplicates: number;
-  /** The frames that have delivered the duplicates. */
+  /** Ids of the frames that delivered the original events of the duplicates. */
   readonly duplicatesOf: Set<number>;
 }
 
 interface FrameEventsOptions {
-  /** The projects whose events are included; undefined: all. */
+  /** Projects whose events are included; undefined for all projects. */
   readonly projects: ReadonlySet<string> | undefined;
   readonly window: UuidWindow;
-  /** The unique id of the frame. */
+  /** Id of the frame, unique in this process. */
   readonly frame: number;
   /** Whether to include events that other frames have delivered. */
   readonly isWhole: boolean;
@@ -57,7 +56,7 @@ export function frameEvents(data: Uint8Array, options: FrameEventsOptions): Fram
     const event = value as StoredEvent;
     const { project_id: projectId, uuid, event: name, distinct_id: distinctId } = event;
     if (projects !== undefined && !projects.has(projectId)) continue;
-    // A fixed size: the window stores the key, and a name may be as long as an event.
+    // A hash has a fixed size. The window stores the key, and a name may be as long as an event.
     const key = hash("sha256", JSON.stringify([projectId, uuid, name, distinctId]), "base64");
     const other = isWhole ? undefined : window.duplicateOf(key, frame);
     if (other !== undefined) found.duplicatesOf.add(other);
@@ -88,8 +87,8 @@ function parsed(text: string): unknown {
 }
 
 /**
- * Returns a text from a fixed set, because the parser's message quotes the line. Undefined: it is
- * an event.
+ * Returns the reason why the parsed line is not an event; undefined if it is an event. The reasons
+ * are from a fixed set, because the message of the JSON parser quotes the line.
  */
 function faultOf(value: unknown): string | undefined {
   if (value instanceof SyntaxError) return "not JSON";

@@ -1,34 +1,37 @@
-// The frames of one stream that were received and are not acknowledged, delivered or not.
-// Acknowledged frames are remembered until the server reports that it knows.
+// Holds the received, unacknowledged frames of one stream, delivered or not. Remembers acknowledged
+// frames until the server reports that it has the acknowledgement.
 
 import type { JsMsg } from "@nats-io/jetstream";
 import { leastOf } from "../../platform/base/extremes.ts";
 
 export interface HeldFrame {
-  /** Unique among the frames of this process. */
+  /** Id of the frame, unique in this process. */
   readonly id: number;
   readonly sequence: number;
-  /** How many times the stream had been truncated when the frame was received. */
+  /**
+   * Number of times that the stream had been truncated or recreated when the frame was received.
+   */
   readonly generation: number;
-  /** The message as the server sent it last. */
+  /** The message as the server last sent it. */
   message: JsMsg;
   /**
-   * When the frame was delivered, or last reported as being worked on. Undefined: it waits for
-   * delivery, or the program has acknowledged it.
+   * Monotonic time in ms when the frame was delivered or last reported as being worked on.
+   * Undefined while the frame waits for delivery and after the program has acknowledged it.
    */
   outSinceMs: number | undefined;
   deliveries: number;
   /**
-   * The stream no longer has this message under its sequence, so it cannot be acknowledged there.
+   * Whether the stream no longer has the message under its sequence, so that the frame cannot be
+   * acknowledged on the server.
    */
   isOrphan: boolean;
-  /** The frame is delivered with the events that other frames have delivered. */
+  /** Whether the frame is delivered with the events that other frames have delivered. */
   isWhole: boolean;
 }
 
 let lastId = 0;
 
-/** Frames received before a truncation or a new stream come first. */
+/** Compares two frames. Frames received before the stream was truncated or recreated come first. */
 export function byPosition(a: HeldFrame, b: HeldFrame): number {
   return a.generation - b.generation || a.sequence - b.sequence;
 }
@@ -37,11 +40,14 @@ export class HeldFrames {
   readonly #held = new Map<number, HeldFrame>();
   readonly #acked = new Set<number>();
   /**
-   * Unacknowledged frames that the stream no longer has. They are delivered again after a nak, and
-   * the server does not know them.
+   * Unacknowledged frames that the stream no longer has. They are delivered again after a nak,
+   * although the server no longer has them.
    */
   readonly #orphans = new Set<HeldFrame>();
-  /** While messages up to this sequence are missing, no later one is delivered. */
+  /**
+   * Number of messages up to `#missingUpTo` that have not arrived. Until all have arrived, no later
+   * message is delivered.
+   */
   #missing = 0;
   #missingUpTo = 0;
   #generation = 0;
@@ -55,7 +61,7 @@ export class HeldFrames {
     return [...this.#held.values()];
   }
 
-  /** All frames, orphans included, in the order in which they were stored. */
+  /** All frames, including orphans, in the order in which they were stored. */
   get allInOrder(): HeldFrame[] {
     return [...this.#orphans, ...this.all].sort(byPosition);
   }
@@ -64,12 +70,12 @@ export class HeldFrames {
     return this.#missing <= 0;
   }
 
-  /** Number of frames up to that sequence. */
+  /** Returns the number of frames up to the sequence. */
   upTo(sequence: number): number {
     return this.all.filter((held) => held.sequence <= sequence).length;
   }
 
-  /** The lowest unacknowledged sequence; undefined: all received messages are acknowledged. */
+  /** The lowest unacknowledged sequence; undefined if all received messages are acknowledged. */
   get lowest(): number | undefined {
     return this.size === 0 ? undefined : leastOf(this.#held.keys());
   }
@@ -82,7 +88,7 @@ export class HeldFrames {
     return this.#acked.has(sequence);
   }
 
-  /** The server has sent `count` messages up to that sequence that are not held here. */
+  /** Sets how many messages up to the sequence the server has sent that are not held here. */
   expect(count: number, upTo: number): void {
     this.#missing = count;
     this.#missingUpTo = upTo;
@@ -99,7 +105,10 @@ export class HeldFrames {
     return held;
   }
 
-  /** Records an acknowledgement. False: there was one before, or the stream lost the frame. */
+  /**
+   * Records an acknowledgement. Returns false if the frame was acknowledged before or the stream
+   * has lost it.
+   */
   ack(held: HeldFrame): boolean {
     this.#orphans.delete(held);
     if (this.#held.get(held.sequence) !== held) return false;
@@ -109,7 +118,9 @@ export class HeldFrames {
     return true;
   }
 
-  /** The stream's messages after that sequence differ from the received ones. */
+  /**
+   * Makes the frames after the sequence orphans, because the stream no longer has their messages.
+   */
   cutBack(sequence: number): void {
     this.expect(0, 0);
     this.#generation++;
@@ -123,7 +134,9 @@ export class HeldFrames {
     for (const one of this.#acked) if (one > sequence) this.#acked.delete(one);
   }
 
-  /** The server knows that everything up to that sequence is acknowledged. */
+  /**
+   * Forgets acknowledged frames up to the sequence, because the server has their acknowledgements.
+   */
   forgetAcked(upTo: number): void {
     for (const sequence of this.#acked) if (sequence <= upTo) this.#acked.delete(sequence);
   }

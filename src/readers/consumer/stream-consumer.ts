@@ -1,6 +1,6 @@
-// Reads one stream through its durable consumer, in order, across changes of the connection, the
-// server, the consumer and the stream. Each time before it continues, it checks whether the stream
-// is still the same one, and reports a change.
+// Reads one stream in order through its durable consumer, across changes of the connection, the
+// server, the consumer and the stream. After each interruption, it checks whether the stream is
+// still the same one before it continues, and reports a change.
 
 import {
   type ConsumerMessages,
@@ -21,10 +21,10 @@ import type { Notice } from "./types.ts";
 interface StreamConsumerOptions extends DurableOptions {
   readonly name: StreamName;
   readonly processingTimeoutMs: number;
-  /** Number of bytes that the stream may hold in memory now. */
+  /** Returns the maximum number of bytes that the stream may hold in memory now. */
   readonly bytesMax: () => number;
   readonly deferred: DeferredAcks;
-  /** Whether the program waits for a frame of any stream. */
+  /** Returns whether the program waits for a frame of any stream. */
   readonly isAwaited: () => boolean;
   readonly notify: (notice: Notice) => void;
   readonly fail: (error: unknown) => void;
@@ -32,12 +32,12 @@ interface StreamConsumerOptions extends DurableOptions {
   readonly onReady: () => void;
 }
 
-/** A frame that was taken, and what is known about it. */
+/** A frame that was taken for delivery, with its answers. */
 export interface TakenFrame {
   readonly held: HeldFrame;
   /**
-   * An erasure rewrote the frame without a person's events, and the original was acknowledged
-   * before.
+   * Whether the frame replaces an acknowledged frame from which an erasure removed the events of a
+   * person.
    */
   readonly isRepeat: boolean;
   readonly ack: () => void;
@@ -62,9 +62,9 @@ export class StreamConsumer {
   readonly #position: ConsumerPosition;
   #link: Link | undefined;
   readonly #hand = new HeldFrames();
-  /** In the order of `byPosition`. */
+  /** Frames that wait for delivery, in the order of `byPosition`. */
   #ready: HeldFrame[] = [];
-  /** Ends the current reading. */
+  /** Ends the current read with the error. */
   #interrupt: (error: Error) => void = () => {};
   #wake: () => void = () => {};
   #frameBytes = frameBytesLikely;
@@ -77,7 +77,7 @@ export class StreamConsumer {
     this.#position = new ConsumerPosition(options);
   }
 
-  /** Number of delivered frames whose acknowledgement would reach the server. */
+  /** Number of delivered frames whose acknowledgement by the program would reach the server. */
   get out(): number {
     const { deferred } = this.#options;
     const counts = ({ id, isOrphan }: HeldFrame) => !isOrphan || deferred.isAwaited(id);
@@ -110,8 +110,8 @@ export class StreamConsumer {
   take(): TakenFrame | undefined {
     const held = this.#ready.shift();
     if (held === undefined) return undefined;
-    // A program may collect frames before it acknowledges any. Then this requests even a single
-    // one.
+    // A program may collect frames before it acknowledges any, so the last ready frame triggers a
+    // request even if there is room for only one more.
     if (this.#ready.length === 0) this.#wake();
     held.outSinceMs = performance.now();
     held.deliveries++;
@@ -126,7 +126,10 @@ export class StreamConsumer {
     };
   }
 
-  /** Call this regularly: the stream and the consumer may change without a message. */
+  /**
+   * Checks timeouts, the stream and the consumer. Must be called regularly, because the stream and
+   * the consumer may change without a message.
+   */
   async look(): Promise<void> {
     const link = this.#link;
     if (link === undefined) return;
@@ -139,17 +142,17 @@ export class StreamConsumer {
     }
   }
 
-  /** The connection is lost: ends everything that waits for it. */
+  /** Ends everything that waits for the connection, because it is lost. */
   interrupt(): void {
     this.#interrupt(new ChangedError("the connection is lost"));
   }
 
-  /** Tells the server that the held messages are being worked on. */
+  /** Reports to the server that the held messages are being worked on. */
   reportWorking(): void {
     for (const { message } of this.#hand.all) this.#answer(message, acks.working);
   }
 
-  /** Delivered frames can still be acknowledged. */
+  /** Ends the reading. Delivered frames can still be acknowledged. */
   close(): void {
     this.#ended.abort();
     this.#ready = [];
@@ -164,7 +167,7 @@ export class StreamConsumer {
     this.#position.check(await consumer.info(true));
     const reading = new AbortController();
     const { signal } = reading;
-    // One variable for all fetches: listeners on a promise or signal that lives as long as the
+    // One variable serves all fetches. Listeners on a promise or signal that lives as long as the
     // connection would accumulate.
     let messages: ConsumerMessages | undefined;
     this.#interrupt = (error) => {
@@ -191,15 +194,13 @@ export class StreamConsumer {
     }
   }
 
-  /**
-   * Number of messages to request, at least one; waits until there is room. 0: the reading ends.
-   */
+  /** Waits until there is room. Returns the number of messages to request; 0 if the read ends. */
   async #room(signal: AbortSignal): Promise<number> {
     const { maxAckPending } = this.#options;
     while (!signal.aborted) {
       const count = this.#free();
-      // Each request costs a round trip, so it waits for room for several, unless no frame is
-      // ready.
+      // Each request takes a round trip. If frames are ready, the reader waits until there is room
+      // for several messages.
       if (count >= maxAckPending / 4 || (count > 0 && this.#ready.length === 0)) return count;
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
@@ -208,7 +209,9 @@ export class StreamConsumer {
     return 0;
   }
 
-  /** Number of further messages for which there is room; below one: none. */
+  /**
+   * Returns the number of further messages for which there is room. A value below 1 means no room.
+   */
   #free(): number {
     const { maxAckPending, bytesMax } = this.#options;
     const hand = this.#hand;
@@ -243,7 +246,7 @@ export class StreamConsumer {
     this.#options.onReady();
   }
 
-  /** Delivers, in order, everything that arrived while earlier messages were missing. */
+  /** Queues, in order, all frames that arrived while earlier messages were missing. */
   #open(): void {
     this.#hand.expect(0, 0);
     const known = new Set(this.#ready);
@@ -258,7 +261,10 @@ export class StreamConsumer {
     this.#options.onReady();
   }
 
-  /** A message that the server had sent may have left the stream, so it may never arrive. */
+  /**
+   * Stops waiting for missing messages once the server no longer has them: a message that the
+   * server had sent may have left the stream.
+   */
   async #awaitMissing(link: Link, signal: AbortSignal): Promise<void> {
     const hand = this.#hand;
     while (!hand.isComplete && !signal.aborted) {
@@ -272,7 +278,8 @@ export class StreamConsumer {
 
   #ack(held: HeldFrame): void {
     if (held.outSinceMs === undefined) this.#ready = this.#ready.filter((one) => one !== held);
-    // Set now, although the acknowledgement may be deferred: the program is done with the frame.
+    // The timeout ends now, even if the acknowledgement is deferred, because the program is done
+    // with the frame.
     held.outSinceMs = undefined;
     this.#options.deferred.acknowledge(held.id, () => this.#acknowledge(held));
     this.#wake();
@@ -284,7 +291,7 @@ export class StreamConsumer {
     this.#wake();
   }
 
-  /** Makes all delivered, unacknowledged frames from this one on wait for delivery again. */
+  /** Queues all delivered, unacknowledged frames from this one on for another delivery. */
   #rewind(from: HeldFrame): void {
     if (this.#ended.signal.aborted) return;
     const isBehind = (one: HeldFrame) => one.outSinceMs !== undefined && byPosition(one, from) >= 0;
@@ -294,15 +301,16 @@ export class StreamConsumer {
   }
 
   /**
-   * If frames with deferred acknowledgements take all room, a program that collects more frames
-   * before it acknowledges any would wait for itself. Delivers those frames again, with the events
-   * that were skipped.
+   * Delivers frames with deferred acknowledgements again, with the events that were skipped, if
+   * they take up all room and the program waits for a frame. Otherwise, a program that collects
+   * several frames before it acknowledges any would wait for ever.
    */
   #deliverDeferred(): void {
     const { deferred, isAwaited } = this.#options;
     const isFull = this.#ready.length === 0 && this.#free() < 1;
     const isStarved = isFull && isAwaited() && !this.#ended.signal.aborted;
-    // Only at the second check: the program may finish its work in a moment.
+    // Redelivers only at the second consecutive check, because the program may be about to finish
+    // its work.
     if (isStarved && this.#wasStarved) {
       const held = this.#hand.all.filter(({ id }) => deferred.isDeferred(id));
       for (const one of held) {
@@ -331,7 +339,7 @@ export class StreamConsumer {
       const subject = answerSubject({ stream, durable, sequence, deliverySequence });
       this.#link?.connection.publish(subject, answer);
     } catch {
-      // The connection is lost. The next one sends it again.
+      // The connection is lost. The answer is sent again over the next connection.
     }
   }
 

@@ -5,63 +5,64 @@ import type { Lane } from "../../platform/base/lane.ts";
 
 export interface ConsumeOptions {
   /**
-   * The connection options, as for `connect` of @nats-io/transport-node. A function is called
-   * before every connection, so that a changed address or token takes effect.
+   * Connection options as for `connect` of @nats-io/transport-node, or a function that returns
+   * them. The function is called before every connection attempt, so that a changed address or
+   * token takes effect.
    */
   readonly nats: ConnectionOptions | (() => ConnectionOptions | Promise<ConnectionOptions>);
   /**
-   * The name of the durable consumers, under which each stream stores the position of this reader.
+   * Name of the durable consumers. Each stream stores the position of this reader under this name.
    */
   readonly durable: string;
-  /** The first part of the stream and subject names; `penstock` by default. */
+  /** First part of the stream and subject names; `penstock` by default. */
   readonly prefix?: string | undefined;
-  /** The projects to read; all by default. */
+  /** Ids of the projects to read; all projects by default. */
   readonly projects?: readonly string[] | undefined;
-  /** The lanes to read; both by default. */
+  /** Lanes to read; both by default. */
   readonly lanes?: readonly Lane[] | undefined;
-  /** Maximum number of unacknowledged frames of a stream; 64 by default. */
+  /** Maximum number of unacknowledged frames of each stream; 64 by default. */
   readonly maxAckPending?: number | undefined;
   /**
    * Approximate maximum number of bytes of frames in memory; 64 MiB by default. Each stream may
-   * always have one frame.
+   * hold one frame even if the frame exceeds its part of the limit.
    */
   readonly maxBytes?: number | undefined;
   /**
-   * Maximum time in ms after which JetStream redelivers the frames of a program that has died;
-   * 30,000 by default.
+   * Time in ms after which JetStream redelivers the unacknowledged frames of a program that has
+   * died; 30,000 by default.
    */
   readonly ackWaitMs?: number | undefined;
   /**
-   * Time in ms after which a frame that is neither acknowledged nor reported as being worked on is
-   * delivered again; 300,000 by default.
+   * Time in ms after which a frame is delivered again if the program has neither acknowledged it
+   * nor called `working`; 300,000 by default.
    */
   readonly processingTimeoutMs?: number | undefined;
   /**
-   * Deduplication by `uuid`, `event` and `distinct_id`: events that were delivered within the
-   * window are skipped.
+   * Limits of deduplication. An event is skipped if an event with the same project, `uuid`, `event`
+   * and `distinct_id` was delivered within the window.
    */
   readonly deduplication?: DeduplicationOptions | undefined;
   /**
-   * Receives everything that a reader should know. An error that it throws ends the iteration.
-   * Default: `console.warn`.
+   * Receives all notices. If the function throws or its promise rejects, the iteration ends with
+   * that error. By default, every notice except `connected` is passed to `console.warn`.
    */
   readonly onNotice?: ((notice: Notice) => void) | undefined;
 }
 
 export interface DeduplicationOptions {
-  /** Maximum number of uuids that are remembered; 200,000 by default; 0: none. */
+  /** Maximum number of remembered events; 200,000 by default; 0 turns deduplication off. */
   readonly maxUuids?: number | undefined;
-  /** How long uuids are remembered, in ms; 600,000 by default. */
+  /** Time in ms for which an event is remembered; 600,000 by default. */
   readonly windowMs?: number | undefined;
 }
 
-/** A record: an event as Penstock stores it. */
+/** An event as Penstock stores it. */
 export interface StoredEvent {
   readonly uuid: string;
   readonly project_id: string;
   readonly event: string;
   readonly distinct_id: string;
-  /** UTC, milliseconds. */
+  /** Time of the event in UTC, as RFC 3339 with milliseconds. */
   readonly timestamp: string;
   readonly timestamp_sent?: string;
   readonly received_at: string;
@@ -70,13 +71,16 @@ export interface StoredEvent {
   readonly kind: EventKind;
   readonly person_profile: boolean;
   readonly historical: boolean;
-  /** A number that does not fit a double has its digits only in the line. */
+  /**
+   * The properties, parsed by `JSON.parse`. If a number does not fit a double, its exact digits are
+   * only in `Frame.lines`.
+   */
   readonly properties: Readonly<Record<string, unknown>>;
   readonly $set?: Readonly<Record<string, unknown>>;
   readonly $set_once?: Readonly<Record<string, unknown>>;
   readonly $unset?: readonly string[];
   /**
-   * Values that were sent but not stored, by name: `timestamp`, `uuid`, `offset`, `sent_at`,
+   * Values that were sent but not stored, by field name: `timestamp`, `uuid`, `offset`, `sent_at`,
    * `distinct_id`, `$set`, `$set_once`, `$unset`, `$groups`, `$group_set` and `$group_unset`.
    */
   readonly replaced?: Readonly<Record<string, unknown>>;
@@ -97,64 +101,71 @@ export interface Frame {
   readonly stream: string;
   readonly lane: Lane;
   readonly partition: number;
-  /** The sequence of the message in the stream. */
+  /** Sequence of the message in the stream. */
   readonly sequence: number;
   readonly storedAt: Date;
-  /** The events of the selected projects, without duplicates; at least one. */
+  /** Events of the selected projects, without duplicates; at least one. */
   readonly events: readonly StoredEvent[];
-  /** The stored JSON text of each event, by the same index. */
+  /** Stored JSON texts of the events, in the order of `events`. */
   readonly lines: readonly string[];
-  /** Number of events skipped because they had been delivered before. */
+  /** Number of events that were skipped because they had been delivered before. */
   readonly duplicates: number;
-  /** The frame was, or may have been, delivered before. */
+  /** Whether the frame may have been delivered before. */
   readonly redelivered: boolean;
   /**
-   * Marks all its events as done: the frame is not delivered again. If it skipped events of a frame
-   * that is still being worked on, JetStream receives the acknowledgement only with that frame's.
-   * Until then, a program that asks for more frames than it may hold can get this one again.
+   * Acknowledges all events of the frame, so that it is not delivered again. If the frame skipped
+   * duplicates of events in an unacknowledged frame, the acknowledgement is sent only when that
+   * other frame is acknowledged too. If the program has no room for further frames before then,
+   * this frame can be delivered again, with the skipped events.
    */
   ack(): void;
   /** Delivers this frame and all later unacknowledged frames of its stream again, in order. */
   nak(): void;
-  /** Reports that work continues: `processingTimeoutMs` starts again. */
+  /** Reports that work on the frame continues, and restarts `processingTimeoutMs`. */
   working(): void;
 }
 
 export interface EventConsumer extends AsyncIterableIterator<Frame> {
   /**
-   * Delivers no further frame. Delivered frames can still be acknowledged for up to `timeoutMs`;
-   * then the connection is closed, and the promise is fulfilled. The next reader gets the frames
-   * without an acknowledgement.
+   * Stops the delivery of frames. Waits for up to `timeoutMs` (30,000 by default) until all
+   * delivered frames are acknowledged, and then closes the connection. Unacknowledged frames are
+   * delivered to the next reader.
    */
   stop(options?: { readonly timeoutMs?: number }): Promise<void>;
 }
 
-/** `sequence`, `from` and `to` are sequences of the stream. */
+/**
+ * A change or an error that a reader reports. `sequence`, `lastRead`, `from` and `to` are sequences
+ * of the stream.
+ */
 export type Notice =
   | { readonly type: "connected"; readonly server: string }
-  /** Connecting is retried for ever. */
+  /** The connection was lost or could not be opened. The reader retries for ever. */
   | { readonly type: "disconnected"; readonly reason: string }
-  /** The stream had no consumer of this name: reading starts at its first message. */
+  /** The stream had no consumer of this name. Reading starts at the first message of the stream. */
   | { readonly type: "consumer_created"; readonly stream: string; readonly sequence: number }
-  /** The consumer was deleted; reading continues at `sequence`. */
+  /** The consumer was deleted and recreated. Reading continues at `sequence`. */
   | { readonly type: "consumer_recreated"; readonly stream: string; readonly sequence: number }
-  /** The stream does not exist. The reader waits for it. */
+  /** The stream does not exist. The reader waits for the stream. */
   | { readonly type: "stream_missing"; readonly stream: string }
-  /** The name now belongs to another stream; it is read from `sequence` on. */
+  /** The stream was deleted and recreated. Reading of the new stream starts at `sequence`. */
   | {
       readonly type: "stream_recreated";
       readonly stream: string;
       readonly lastRead: number;
       readonly sequence: number;
     }
-  /** The stream has lost messages that were read. Its new messages are read from `from` on. */
+  /** The stream has lost messages that were read. Reading of its new messages starts at `from`. */
   | {
       readonly type: "stream_truncated";
       readonly stream: string;
       readonly lastRead: number;
       readonly from: number;
     }
-  /** Messages left the stream before they were read: at most this range, of all projects. */
+  /**
+   * Messages left the stream before they were read. The range is the largest possible one, and
+   * includes messages of projects that are not read.
+   */
   | {
       readonly type: "messages_expired";
       readonly stream: string;
@@ -162,24 +173,27 @@ export type Notice =
       readonly to: number;
     }
   /**
-   * Lines of a frame that are not events, for one reason. They are skipped; the events of the frame
-   * are delivered.
+   * Lines of a frame are not events, all for the same reason. The reader skips them and delivers
+   * the events of the frame.
    */
   | {
       readonly type: "unreadable_line";
       readonly stream: string;
       readonly sequence: number;
-      /** Number of the first line, counted from 1. */
+      /** Number of the first such line, counted from 1. */
       readonly line: number;
-      /** Number of lines of the frame that are not events for this reason. */
+      /** Number of such lines in the frame. */
       readonly lines: number;
       readonly reason: string;
-      /** The text of the first line. */
+      /** Text of the first such line. */
       readonly text: string;
     }
-  /** A frame was not acknowledged in time and is delivered again. */
+  /** A frame was not acknowledged within `processingTimeoutMs` and is delivered again. */
   | { readonly type: "processing_timed_out"; readonly stream: string; readonly sequence: number }
-  /** Another error prevents reading; it is retried. */
+  /**
+   * Another error prevents reading. The reader retries. `stream` is undefined if the error concerns
+   * all streams.
+   */
   | { readonly type: "trouble"; readonly stream: string | undefined; readonly reason: string };
 
 export type NoticeType = Notice["type"];

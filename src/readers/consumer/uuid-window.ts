@@ -1,6 +1,6 @@
 // Remembers which events were delivered, by a key of project, uuid, name and distinct id, in a
-// window that is bounded in number and time. A frame that is delivered again finds its own events
-// and delivers them again.
+// window that is bounded in number and time. If a frame is delivered again, its own events are not
+// duplicates.
 
 interface UuidWindowOptions {
   readonly maxUuids: number;
@@ -15,9 +15,12 @@ interface Noted {
 
 export class UuidWindow {
   readonly #options: UuidWindowOptions;
-  /** The frame that delivered each event. */
+  /** Id of the frame that delivered each event, by the key of the event. */
   readonly #frames = new Map<string, number>();
-  /** In insertion order: finding the oldest entry of a Map costs more with every deletion. */
+  /**
+   * Keys in insertion order. A Map alone is not enough, because finding its oldest entry becomes
+   * slower with every deletion.
+   */
   #order: Noted[] = [];
   #oldest = 0;
 
@@ -30,8 +33,8 @@ export class UuidWindow {
   }
 
   /**
-   * Records the event. Returns the other frame that delivered it within the window. Stores `key`,
-   * which must be short.
+   * Records the event. Returns the id of another frame that delivered the event within the window;
+   * undefined if there is none. The window stores `key`, so the key must be short.
    */
   duplicateOf(key: string, frame: number): number | undefined {
     const { maxUuids, windowMs, monotonicMs } = this.#options;

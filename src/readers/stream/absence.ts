@@ -1,5 +1,6 @@
-// Decides what to do if NATS reports that a stream does not exist. A stream that was read to its
-// end was removed on purpose, and the reader waits for it. Otherwise an operator has to decide.
+// Decides what a reader does if NATS reports that a stream does not exist. If the stream was read
+// to its end, it was removed on purpose, and the reader waits for it. Otherwise, an operator must
+// decide.
 
 import type { Log } from "../../platform/base/log.ts";
 import type { StreamName } from "./stored-stream.ts";
@@ -13,7 +14,8 @@ interface Waiting {
 export class GoneError extends Error {}
 
 /**
- * After this many consecutive misses the stream counts as removed; recreating it takes less time.
+ * Number of consecutive misses after which the stream counts as removed. Recreating a stream takes
+ * less time.
  */
 const missesMax = 2;
 
@@ -28,7 +30,8 @@ export class Absence {
 
   /**
    * Returns the error to throw after a request found no stream: a GoneError if the reader should
-   * wait for it. `lastSequence` is the last known sequence of the stream; below 0: unknown.
+   * wait for the stream. `lastSequence` is the last known sequence of the stream; below 0 if
+   * unknown. `readTo` is the sequence up to which the stream was read.
    */
   fault(lastSequence: number, readTo: number): Error {
     const unread = lastSequence - readTo;
@@ -40,7 +43,7 @@ export class Absence {
     return new (isGone ? GoneError : Error)("the stream does not exist");
   }
 
-  /** Fulfilled by `end`. */
+  /** Logs that the stream was removed, and waits until `end` is called. */
   async wait({ log, name: { stream } }: Waiting): Promise<void> {
     log.warn({ stream }, "stream removed: all of its messages were read");
     this.#isBack = Promise.withResolvers();
@@ -48,7 +51,7 @@ export class Absence {
     this.#isBack = undefined;
   }
 
-  /** The stream exists, or the reader is closed. */
+  /** Ends the wait, because the stream exists or the reader is closed. */
   end(): void {
     this.#misses = 0;
     this.#isBack?.resolve();

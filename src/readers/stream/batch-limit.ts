@@ -1,6 +1,6 @@
-// The maximum number of events of a transaction. If one takes the database too long or fails
-// repeatedly, the limit is halved, because the same batch would be retried for ever. After some
-// successes it is doubled.
+// Adapts the maximum number of events of a transaction. If a transaction takes the database too
+// long or fails repeatedly, the limit is halved, because the same batch would be retried for ever.
+// After 16 successes, the limit is doubled.
 
 import { TooSlowError } from "../../platform/base/store-error.ts";
 
@@ -26,8 +26,8 @@ export class BatchLimit {
   }
 
   /**
-   * Runs the write of about `events` events. If it takes too long, rejects with a TooSlowError that
-   * states the new limit; `what` is the noun for the next transactions.
+   * Runs the write of about `events` events. If the write takes too long, rejects with a
+   * TooSlowError that states the new limit. `what` is the noun for the next transactions.
    */
   async within<Result>(
     events: number,
@@ -53,7 +53,7 @@ export class BatchLimit {
     this.#succeeded = 0;
   }
 
-  /** Records that the session failed. It counts only if a transaction was begun. */
+  /** Records that the session failed. The failure counts only if a transaction was begun. */
   failed(): void {
     if (this.#tried > 0 && ++this.#failed >= failuresMin) this.#tooSlow(this.#tried);
     this.#tried = 0;

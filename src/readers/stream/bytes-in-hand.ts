@@ -1,17 +1,17 @@
-// Limits the bytes of all frames that were read and not yet released. Streams share the budget: a
-// stream that holds much leaves room for the others, and each may always have one frame, so that no
-// stream waits for another.
+// Limits the bytes of all frames that were read and not yet released. All streams share the budget.
+// A stream may use at most half of it, and each stream may always have one frame, so that no stream
+// waits for another.
 
 export interface Share {
-  /** Number of bytes that the stream may request now; 0: none. */
+  /** Returns the number of bytes that the stream may request now; 0 if there is no room. */
   room(): number;
-  /** Number of average messages that fit into that many bytes; at least one. */
+  /** Returns the number of average messages that fit into `bytes`; at least 1. */
   messagesIn(bytes: number): number;
-  /** A frame has arrived. */
+  /** Counts the bytes of a frame that has arrived. */
   add(bytes: number): void;
-  /** A frame was processed or dropped. */
+  /** Releases the bytes of a frame that was processed or dropped. */
   release(bytes: number): void;
-  /** The stream is no longer read. Its frames must still be released. */
+  /** Removes the stream from the budget. Frames of the stream must still be released. */
   leave(): void;
 }
 
@@ -20,9 +20,7 @@ interface Member extends Share {
   readonly ask: () => void;
 }
 
-/**
- * The assumed size of a frame before any was received: the size to which the gateway fills frames.
- */
+/** Assumed bytes of a frame before any was received: the size to which the gateway fills frames. */
 const frameBytesLikely = 524_288;
 
 export class BytesInHand {
@@ -38,7 +36,7 @@ export class BytesInHand {
     return this.#used;
   }
 
-  /** `ask` is called whenever there is room again. */
+  /** Adds a stream to the budget. Calls `ask` whenever there may be room again. */
   join(ask: () => void): Share {
     let frameBytes = frameBytesLikely;
     const member: Member = {

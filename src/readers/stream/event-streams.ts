@@ -1,6 +1,6 @@
 // Reads all streams of both lanes and all partitions concurrently, each from its own position.
-// Looks for new streams every few seconds. Takes live events before historical ones, but always
-// some of both.
+// Looks for new streams every 3 s. Takes live events before historical ones, but always some of
+// both.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -16,25 +16,25 @@ import { type StreamItem, StreamReader } from "./stream-reader.ts";
 
 interface EventStreamsOptions {
   readonly connection: NatsConnection;
-  /** The first part of the stream names. */
+  /** First part of the stream names. */
   readonly prefix: string;
-  /** How far each stream was read, by its name. */
+  /** Position of each stream, by the name of the stream. */
   readonly positions: ReadonlyMap<string, ReadPosition>;
   /** Maximum number of bytes of unreleased frames. */
   readonly bytesMax: number;
-  /** Continues after messages that have left a stream unread. */
+  /** Whether to continue after messages that have left a stream unread. */
   readonly acceptExpired: boolean;
-  /** The lanes to read. Default: both. */
+  /** Lanes to read; both by default. */
   readonly lanes?: readonly Lane[] | undefined;
-  /** The reader's name in the names of its consumers. */
+  /** Name of the reader, used in the names of its consumers. */
   readonly reader: ReaderName;
-  /** The texts about the program that reads. */
+  /** Texts about the program that reads. */
   readonly words: ReaderWords;
   readonly log: Pick<Log, "info" | "warn">;
 }
 
 export interface ReadPosition extends StreamPosition {
-  /** Messages from this sequence on are read again, to remember them. Default: none. */
+  /** Sequence from which messages are read again to be remembered; by default, no message is. */
   readonly rememberFrom?: number;
 }
 
@@ -42,7 +42,7 @@ const questionMs = 2_000;
 const lookAgainMs = 3_000;
 const firstLookAgainMs = 250;
 const sayAgainMs = 30_000;
-/** The part of a batch that is reserved for the historical lane. */
+/** Part of a batch that is reserved for the historical lane. */
 const historicalPart = 1 / 4;
 
 export class EventStreams {
@@ -60,12 +60,12 @@ export class EventStreams {
     void this.#lookForEver();
   }
 
-  /** The readers of streams that exist or still have items to take. */
+  /** Readers of the streams that exist or still have items to take. */
   get readers(): readonly StreamReader[] {
     return [...this.#readers.values()].filter(({ isGone, isReady }) => isReady || !isGone);
   }
 
-  /** Why no stream is read; undefined: the streams have been listed. */
+  /** Reason why no stream is read; undefined if the streams have been listed. */
   get fault(): string | undefined {
     return this.#fault;
   }
@@ -78,19 +78,19 @@ export class EventStreams {
     return this.readers.some(({ isReady }) => isReady);
   }
 
-  /** A stream has more messages waiting than memory has room for. */
+  /** Whether a stream has more unread messages than fit into memory. */
   get isFarBehind(): boolean {
     return this.readers.some(({ isFarBehind }) => isFarBehind);
   }
 
-  /** Fulfilled when there is something to take, or the streams are closed. */
+  /** Waits until there is an item to take or the streams are closed. */
   async ready(): Promise<void> {
     while (!this.isReady && !this.#ended.signal.aborted) await this.#woken.promise;
   }
 
   /**
-   * Returns the next items, stream by stream, up to about that many events and bytes. Each lane
-   * that has items gets a part.
+   * Returns the next items of all streams, up to about `eventsMax` events and `bytesMax` bytes.
+   * Each lane that has items gets a part of the batch.
    */
   take(eventsMax: number, bytesMax: number): StreamItem[] {
     const ready = this.readers.filter(({ isReady }) => isReady);
@@ -103,7 +103,10 @@ export class EventStreams {
     return [...first.items, ...rest.items];
   }
 
-  /** The connection was or must be dropped: every stream is checked before it is read on. */
+  /**
+   * Makes every reader check its stream before it continues, because the connection was lost or
+   * must be closed.
+   */
   interrupt(): void {
     for (const reader of this.#readers.values()) reader.interrupt();
   }

@@ -1,4 +1,4 @@
-// Turns a message into a frame item, as the stream's reader delivers it.
+// Converts a message of a stream to a frame item.
 
 import type { MsgHdrs } from "@nats-io/nats-core";
 import type { RewrittenFrame } from "../../platform/nats/erased-messages.ts";
@@ -12,23 +12,26 @@ import { messageIdOf, type StreamName } from "./stored-stream.ts";
 export interface FrameItem {
   readonly kind: "frame";
   readonly frame: StoredFrame;
-  /** Number of events, as the message's header states it. */
+  /**
+   * Number of events according to the message's header. If the header is missing or implausible, an
+   * estimate by size.
+   */
   readonly events: number;
-  /** The frame was read before, and is delivered only to be remembered. */
+  /** Whether the frame was read before and is delivered only to be remembered. */
   readonly isReread: boolean;
-  /** Releases the frame's bytes. */
+  /** Releases the frame's bytes to the budget. */
   release(): void;
 }
 
 export interface FrameOrigin {
   readonly name: StreamName;
   readonly epoch: number;
-  /** When the stream was created, as the server reports it. */
+  /** Time when the stream was created, as the server reports it. */
   readonly created: string;
   readonly isReread: boolean;
 }
 
-/** The parts of a message that a frame needs. */
+/** Parts of a message that a frame needs. */
 type MessageParts = Pick<PulledMessage, "sequence" | "storedAtMs" | "share"> & {
   readonly message: {
     readonly subject: string;
@@ -40,8 +43,9 @@ type MessageParts = Pick<PulledMessage, "sequence" | "storedAtMs" | "share"> & {
 const eventBytesLikely = 300;
 
 /**
- * The frame of a message, under its own number. A message that replaces an erased one is delivered
- * at the number of the erased one (`rewrittenItem`), so it has no lines here.
+ * Returns the frame of a message, under the message's own sequence. If the message replaces an
+ * erased one, its lines are delivered by `rewrittenItem` under the sequence of the erased message,
+ * and this frame has no lines.
  */
 export function frameItem(pulled: PulledMessage, origin: FrameOrigin): FrameItem {
   const { stream } = origin.name;
@@ -54,7 +58,10 @@ export function frameItem(pulled: PulledMessage, origin: FrameOrigin): FrameItem
   return { ...item, events: 0, release: () => pulled.share.release(data.length) };
 }
 
-/** The frame that replaces an erased message, under the number and time of that message. */
+/**
+ * Returns the frame that replaces an erased message, under the sequence and time of the erased
+ * message.
+ */
 export function rewrittenItem(
   { sequence, storedAtMs, message }: RewrittenFrame,
   share: Share,
@@ -65,7 +72,7 @@ export function rewrittenItem(
   return itemOf({ message: { subject, data, headers }, sequence, storedAtMs, share }, origin);
 }
 
-/** The same item; `released` is called too when it is released. */
+/** Returns a copy of the item whose release also calls `released`. */
 export function releasing(item: FrameItem, released: () => void): FrameItem {
   const release = (): void => {
     released();
@@ -92,7 +99,7 @@ function itemOf(
     data,
   };
   const said = Number(headers?.get(eventsHeader));
-  // Another publisher may send any number; an event has more than one byte.
+  // Another publisher may send any number. An event has at least one byte.
   const isLikely = Number.isInteger(said) && said >= 1 && said <= bytes;
   const events = isLikely ? said : Math.ceil(bytes / eventBytesLikely);
   return { kind: "frame", frame, events, isReread, release: () => share.release(bytes) };

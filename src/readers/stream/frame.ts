@@ -1,28 +1,28 @@
-// A frame as it is in its stream: its data, when it was stored, and which schema this version can
-// read.
+// The stored form of a frame: its data, its times, and the schema that this version can read.
 
 import type { Lane } from "../../platform/base/lane.ts";
 import { schemaHeader, schemaKnown } from "../../platform/nats/names.ts";
 
-/** A stored message of a stream. */
+/** A message as the stream stores it. */
 export interface StoredFrame {
   readonly stream: string;
   readonly lane: Lane;
   readonly partition: number;
   readonly epoch: number;
   readonly sequence: number;
-  /**
-   * The project named by the subject; undefined if the frame may have lines of several projects.
-   */
+  /** Project named by the subject; undefined if the frame may have lines of several projects. */
   readonly projectId: string | undefined;
   readonly messageId: string;
-  /** When the stream stored it. */
+  /** Time in ms when the stream stored the message. */
   readonly storedAtMs: number;
-  /** NDJSON. */
+  /** Lines of the frame, as NDJSON. */
   readonly data: Uint8Array;
 }
 
-/** Makes the header of an unknown publisher a text that every database accepts. */
+/**
+ * Returns a header of an unknown publisher as a text that every database accepts: without NUL and
+ * lone surrogates.
+ */
 export function storedText(header: string): string {
   return header.replaceAll("\0", "\ufffd").toWellFormed();
 }
@@ -32,9 +32,9 @@ interface Headers {
 }
 
 /**
- * Returns the schema of a message that this version cannot read, and what to do, for a sentence
- * with "it has". Undefined: this version can read it. A message without the header is not from the
- * gateway: its lines are checked and rejected.
+ * Returns the end of a sentence after "it has" if this version cannot read the message: the schema,
+ * and what to do. Undefined if this version can read the message. A message without the header is
+ * not from the gateway; its lines are checked, and invalid ones are rejected.
  */
 export function unknownSchema(headers: Headers | undefined): string | undefined {
   const found = headers?.get(schemaHeader) ?? "";
@@ -42,18 +42,18 @@ export function unknownSchema(headers: Headers | undefined): string | undefined 
   return `the schema "${storedText(found.slice(0, 40))}", but this version reads only ${schemaKnown}: use a newer Penstock`;
 }
 
-// The server states in two formats when a message was stored. Both are parsed to the same
+// The server reports the time when a message was stored in two formats. Both are parsed to the same
 // millisecond, because this time identifies a message without an id. A double cannot hold
 // nanoseconds since 1970, and rounding could give the next millisecond.
 
 const nanosDigits = 6;
 
-/** `nanos`: digits, as in the subject that acknowledges a message. */
+/** Returns the milliseconds of `nanos`: digits, as in the subject that acknowledges a message. */
 export function msOfNanos(nanos: string): number {
   return Number(nanos.slice(0, -nanosDigits));
 }
 
-/** `time`: RFC 3339 with up to nine fractional digits. */
+/** Returns the milliseconds of `time`: RFC 3339 with up to nine fractional digits. */
 export function msOfTime(time: string): number {
   return Date.parse(time.replace(/(\.\d{3})\d+/, "$1"));
 }

@@ -1,6 +1,6 @@
 // The kinds of incidents that readers report. They are stored in tables and used as metric labels.
 
-/** Changes of a stream that its reader did not cause. */
+/** Kinds of changes of a stream that its reader did not cause. */
 export const incidentKinds = [
   "stream_made_anew",
   "tail_lost",

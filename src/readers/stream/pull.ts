@@ -1,7 +1,8 @@
-// Reads a stream's messages in order through an ephemeral consumer, with no more messages ahead
-// than there is room for. The consumer lives in the server's memory and does not survive a restart
-// of the server or the removal of the stream. So while it answers, the stream is the one that was
-// checked. Anything else ends the pull with an error; the caller then checks the stream again.
+// Reads a stream's messages in order through an ephemeral consumer, and requests only messages for
+// which there is room. The consumer is stored in the server's memory, so it does not survive a
+// restart of the server or the removal of the stream. While the consumer answers, the stream is
+// therefore the one that was checked. Any other answer ends the pull with an error, and the caller
+// then checks the stream again.
 
 import { AckPolicy, DeliverPolicy, type JetStreamManager, ReplayPolicy } from "@nats-io/jetstream";
 import { type Msg, type NatsConnection, nuid, type Subscription } from "@nats-io/nats-core";
@@ -9,7 +10,9 @@ import { nanosPerMs } from "../../platform/nats/api.ts";
 import type { BytesInHand, Share } from "./bytes-in-hand.ts";
 import { msOfNanos } from "./frame.ts";
 
-/** Part of the consumer's name, so that an operator sees which reader it belongs to. */
+/**
+ * Name of the reader in the names of its consumers, so that an operator can identify the reader.
+ */
 export type ReaderName = "effects" | "sink";
 
 interface PullOptions {
@@ -17,7 +20,7 @@ interface PullOptions {
   readonly manager: JetStreamManager;
   readonly reader: ReaderName;
   readonly stream: string;
-  /** The sequence of the first message to read. */
+  /** Sequence of the first message to read. */
   readonly from: number;
   readonly bytes: BytesInHand;
 }
@@ -26,15 +29,15 @@ export interface PulledMessage {
   readonly message: Msg;
   readonly sequence: number;
   readonly storedAtMs: number;
-  /** The budget to which the owner of the message releases its bytes. */
+  /** Budget to which the owner of the message releases its bytes. */
   readonly share: Share;
 }
 
 const heartbeatMs = 2_500;
-/** The consumer counts as gone if it sends nothing for this long. */
+/** Time in ms without a message or heartbeat after which the consumer counts as lost. */
 const silenceMsMax = 2.5 * heartbeatMs;
 const requestMs = 30_000;
-/** The server removes a consumer that has had no request for this long. */
+/** Time in ms without a request after which the server removes the consumer. */
 const inactiveMs = 120_000;
 const messagesAheadMax = 512;
 /** Maximum number of bytes that the server counts for a message in addition to its data. */
@@ -79,7 +82,10 @@ export class Pull {
     this.#watch = setInterval(() => this.#checkSilence(), heartbeatMs).unref();
   }
 
-  /** Creates the consumer. Rejects if the stream does not exist or NATS does not answer. */
+  /**
+   * Creates the consumer and returns its pull. Rejects if the stream does not exist or NATS does
+   * not answer.
+   */
   static async open(options: PullOptions): Promise<Pull> {
     const { consumers } = options.manager;
     const name = `penstock_${options.reader}_${nuid.next()}`;
@@ -96,18 +102,18 @@ export class Pull {
     return new Pull(options, name);
   }
 
-  /** The last sequence that the stream had when its latest message arrived. */
+  /** The last sequence of the stream when its latest message arrived. */
   get lastSequence(): number {
     return this.#lastSequence;
   }
 
-  /** More messages wait in the stream than memory has room for. */
+  /** Whether the stream has more unread messages than fit into memory. */
   get isFarBehind(): boolean {
     const { bytes } = this.#options;
     return this.#error === undefined && this.#pending > this.#share.messagesIn(bytes.max);
   }
 
-  /** Returns the next messages, at least one. Rejects once the pull has failed or is closed. */
+  /** Returns the next messages, at least one. Rejects if the pull has failed or is closed. */
   async next(): Promise<PulledMessage[]> {
     while (this.#queue.length === 0) {
       if (this.#error !== undefined) throw this.#error;
@@ -121,12 +127,12 @@ export class Pull {
     return taken;
   }
 
-  /** Ends the pull. Asks the server to remove the consumer, if the connection allows it. */
+  /** Ends the pull. Asks the server to remove the consumer unless the connection is closed. */
   close(): void {
     this.#fail(new Error("the reading was ended"));
   }
 
-  /** Also called whenever there is room again. */
+  /** Requests more messages if there is room. Also called whenever there is room again. */
   #ask(): void {
     if (this.#error !== undefined || this.#asked * 2 > this.#batch) return;
     const { connection, stream } = this.#options;
@@ -164,7 +170,7 @@ export class Pull {
       return;
     }
     const tokens = (message.reply ?? "").split(".");
-    // Newer servers add domain and account; the tokens after them are the same.
+    // Newer servers add a domain and an account. The tokens after them are the same.
     const end = tokens.length === 9 ? 9 : 11;
     const [sequence, delivered, , pending] = tokens.slice(end - 4, end).map(Number);
     if (this.#error !== undefined || sequence === undefined || Number.isNaN(sequence)) return;
@@ -174,7 +180,7 @@ export class Pull {
     }
     if (this.#asked > 0) this.#asked--;
     this.#pending = pending ?? 0;
-    // Deleted messages are not counted, so the estimate may be slightly low.
+    // The number of pending messages excludes deleted ones, so the estimate may be slightly low.
     this.#lastSequence = sequence + this.#pending;
     this.#share.add(message.data.length);
     const storedAtMs = msOfNanos(tokens[end - 2] ?? "");
@@ -191,7 +197,7 @@ export class Pull {
     if (code === timedOut || code === noMessages) {
       this.#answered(left);
     } else if (code === conflict && /max_?bytes/i.test(description)) {
-      // The request had room left, so the next message is larger than the server's byte limit.
+      // If the request delivered no message, the next message exceeds the byte limit.
       if (left === this.#batch) this.#isSized = false;
       this.#answered(left);
     } else if (code === conflict && /batch completed/i.test(description)) {

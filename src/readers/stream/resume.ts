@@ -1,17 +1,17 @@
-// Decides where the reading of a stream continues, and reports what happened to the stream
-// meanwhile. A stream may be recreated, replaced by an older copy, or lose messages before they
-// were read; each of these is an incident. Only the message ids in the trail identify what was
-// read, because sequences are reused and a server's clock may be slow. If the trail does not decide
-// it, the reader stops.
+// Decides where the reading of a stream continues, and reports how the stream changed in the
+// meantime. A stream may be recreated, replaced by an older copy, or lose messages before they were
+// read. Each of these changes is an incident. Only the message ids in the trail identify the
+// messages that were read, because sequences are reused and a server's clock may be slow. If the
+// trail does not decide, the reader stops.
 
 import { msOfTime } from "./frame.ts";
 import type { IncidentKind } from "./incidents.ts";
 import type { AskedStream, StreamState } from "./stored-stream.ts";
 import { messagesIn, reportedTo, type Trail, trailReportedTo } from "./trail.ts";
 
-/** How far a stream was read. */
+/** The position up to which a stream was read. */
 export interface StreamPosition {
-  /** Incremented whenever the stream's sequences get a new meaning. */
+  /** Number that is incremented whenever the stream's sequences get a new meaning. */
   readonly epoch: number;
   readonly created: string;
   readonly sequence: number;
@@ -19,7 +19,7 @@ export interface StreamPosition {
   readonly trail: Trail;
 }
 
-/** Becomes a row of the table of incidents. */
+/** A row of the table of incidents. */
 export interface Incident {
   readonly kind: IncidentKind;
   readonly epoch: number;
@@ -31,14 +31,14 @@ export interface Incident {
 export interface Resume {
   readonly position: StreamPosition;
   readonly incidents: readonly Incident[];
-  /** Why the stream is not read on; undefined: it is. */
+  /** Reason why reading stops; undefined if it continues. */
   readonly fault: string | undefined;
 }
 
 /**
- * Compares the messages that were read with those that the stream has under their sequences. `at`
- * is the index in the trail of the newest message that is still the same; -1: all differ.
- * Undefined: the stream has none of them, so they cannot be compared.
+ * Result of comparing the trail with the messages that the stream has under the same sequences.
+ * `at` is the index in the trail of the newest message that is still the same; -1 if all differ.
+ * `at` is undefined if the stream has no message under these sequences.
  */
 interface Comparison {
   readonly at: number | undefined;
@@ -46,51 +46,68 @@ interface Comparison {
   readonly newest: number;
 }
 
-/** How many messages of a stream may have been read, if it shares none with the trail. */
+/**
+ * Estimate of the messages that may have been read, for a stream that has no message of the trail.
+ */
 interface Uncertainty {
-  /** Messages that the stream has. */
+  /** Number of messages in the stream that may have been read. */
   readonly held: number;
-  /** Messages that have left the stream. */
+  /** Number of messages that have left the stream. */
   readonly gone: number;
   /**
-   * All messages of the stream were stored after the last one that was read, if the servers' clocks
-   * are right.
+   * Whether all messages of the stream were stored after the last message that was read, if the
+   * servers' clocks are right.
    */
   readonly isNewer: boolean;
   /**
-   * The stream was created before the last message that was read was stored. A NATS has one stream
-   * per name, so the messages were read from another NATS, or an older copy was restored.
+   * Whether the stream was created before the last message that was read was stored. A NATS has one
+   * stream per name. So the messages were read from another NATS, or the stream was replaced by an
+   * older copy.
    */
   readonly predatesTrail: boolean;
-  /** The last message of the stream that was stored before the last one that was read; 0: none. */
+  /**
+   * Sequence of the last message of the stream that was stored before the last message that was
+   * read; 0 if there is no such message.
+   */
   readonly olderTo: number;
 }
 
-/** The texts about the program that reads, for incidents and reasons. */
+/** Texts about the program that reads, for incidents and faults. */
 export interface ReaderWords {
-  /** The command that continues reading. */
+  /** Clause that names the command with which reading continues. */
   readonly action: string;
-  /** What remains of messages that were read and are no longer in the stream. */
+  /**
+   * Clause that states what is retained of messages that were read and are no longer in the stream.
+   */
   readonly stays: string;
   /**
-   * States how messages that may have been read before are counted. Those up to `olderTo` are as
-   * old as the messages that were read; 0: none.
+   * Returns a clause that states how messages that may have been read before are counted. Messages
+   * up to the sequence `olderTo` are as old as the messages that were read; 0 if there are no such
+   * messages.
    */
   readonly reread: (olderTo: number) => string;
 }
 
 interface ResumeOptions {
-  /** Continues after messages that left the stream unread, or that may have been read. */
+  /** Whether to continue after messages that left the stream unread or that may have been read. */
   readonly acceptExpired: boolean;
-  /** The first erased message before the stream's first one that has a replacement. */
+  /**
+   * Sequence of the first erased message before the stream's first message that has a replacement.
+   */
   readonly replacementsFrom?: number;
-  /** The texts. Default: empty, for a caller that always continues and shows none. */
+  /**
+   * Texts about the program; empty by default, for a caller that always continues and shows no
+   * text.
+   */
   readonly words?: ReaderWords | undefined;
 }
 
 const noWords: ReaderWords = { action: "", stays: "", reread: () => "" };
 
-/** Rejects when NATS does not answer. Without a position, the stream was never read. */
+/**
+ * Returns where to continue, and the incidents. Rejects if NATS does not answer. If `position` is
+ * undefined, the stream was never read.
+ */
 export async function resume(
   position: StreamPosition | undefined,
   stream: AskedStream,
@@ -111,18 +128,18 @@ export async function resume(
 
 interface Facts extends ResumeOptions {
   readonly comparison: Comparison;
-  /** Used if the stream has none of the messages in the trail. */
+  /** Used only if the stream has no message of the trail. */
   readonly uncertainty: Uncertainty;
 }
 
-/** The rules alone, without requests to NATS. */
+/** Applies the rules, without requests to NATS. */
 function decide(position: StreamPosition, state: StreamState, facts: Facts): Resume {
   const { comparison, uncertainty, words = noWords } = facts;
   const trail = messagesIn(position.trail);
   const at = comparison.at ?? -1;
   const isAnother = position.created !== state.created && at < 0;
   const isUncertain = at < 0 && uncertainty.held + uncertainty.gone > 0;
-  // Such a stream is read in full, so that a wrong clock skips nothing.
+  // A stream that predates the trail is read in full, so that a wrong clock skips nothing.
   const predatesTrail = isAnother && uncertainty.predatesTrail;
   if (isAnother && !predatesTrail && (trail.length === 0 || uncertainty.isNewer || !isUncertain)) {
     const epoch = position.epoch + 1;
@@ -183,7 +200,10 @@ function begin(
   return { position, incidents: messages > 0 ? [...before, ...late] : before, fault: undefined };
 }
 
-/** Continuing too far ahead would silently skip messages, so an operator has to decide. */
+/**
+ * Stops the reading, or continues if `acceptExpired` is set. Continuing too far ahead would
+ * silently skip messages, so an operator must decide.
+ */
 function uncertain(
   position: StreamPosition,
   state: StreamState,
@@ -206,9 +226,9 @@ function uncertain(
   const again = reread(olderTo);
   const fault = `${what}: ${action} from message ${firstSequence}; ${again}`;
   const incident = {
-    // A later start, in another process too, finds in the `copy_accepted` of its epoch up to which
-    // sequence messages are counted already. A `place_unknown` must not be taken for that: no
-    // position has its epoch yet, and another stream may get it.
+    // A later start, also in another process, reads from the `copy_accepted` incident of its epoch
+    // the sequence up to which messages are already counted. A `place_unknown` incident must not
+    // have this effect: no position has its epoch yet, and another stream may get the epoch.
     ...({ kind: acceptExpired ? "copy_accepted" : "place_unknown", epoch } as const),
     messages: held + gone,
     sequence: acceptExpired ? Math.max(sequence, olderTo) : sequence,
@@ -221,7 +241,7 @@ function uncertain(
   };
 }
 
-/** Whether the stream no longer has messages that were read under their sequences. */
+/** Whether messages that were read are no longer in the stream under their sequences. */
 function lostFrom(
   position: StreamPosition,
   state: StreamState,
@@ -259,15 +279,19 @@ function checkExpired(
 }
 
 /**
- * Finds the newest message of the trail that the stream still has. An older copy differs from some
- * message on, so a binary search finds it; deleted messages in between are no evidence.
+ * Finds the newest message of the trail that the stream still has. An older copy differs in all
+ * messages after some point, so a binary search finds it. Deleted messages in between are not
+ * compared.
  */
 async function compare(
   trail: Trail,
   stream: AskedStream,
   { firstSequence, lastSequence }: StreamState,
 ): Promise<Comparison> {
-  /** The nearest message in the trail that can be compared, above `floor` and at most at `from`. */
+  /**
+   * Returns the nearest message of the trail that can be compared, searching down from the index
+   * `from` and staying above `floor`.
+   */
   const look = async (from: number, floor: number): Promise<Look | undefined> => {
     for (let at = from; at > floor && trail[at]!.sequence >= firstSequence; at--) {
       const message = await stream.message(trail[at]!.sequence);
@@ -301,12 +325,13 @@ const noUncertainty: Uncertainty = {
   predatesTrail: false,
   olderTo: 0,
 };
-/** Maximum difference between the clocks that date a stream and a message. */
+/** Maximum difference in ms between the clocks that date a stream and a message. */
 const clockSkewMsMax = 60_000;
 
 /**
- * A copy without any message of the trail diverged before the trail begins, and its messages under
- * the trail's sequences are known to be different ones.
+ * Estimates which messages may have been read, for a stream that has no message of the trail. Such
+ * a copy diverged before the trail begins, so its messages under the trail's sequences are known to
+ * be different ones.
  */
 async function uncertaintyOf(
   trail: Trail,
@@ -327,7 +352,10 @@ async function uncertaintyOf(
   };
 }
 
-/** The last message in the range that was stored by `ms`; 0: none. */
+/**
+ * Returns the sequence of the last message in the range that was stored by `ms`; 0 if there is no
+ * such message.
+ */
 async function olderTo(
   ms: number,
   stream: AskedStream,

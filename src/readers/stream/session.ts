@@ -1,7 +1,7 @@
-// The main loop of effects and sinks: opens the target, reads on from the target's positions, and
-// writes batch after batch. One batch is built while earlier ones are being written. After any
-// failure the session ends, everything in memory is dropped, and after a pause the next session
-// starts from what the target has. JetStream is the journal.
+// The main loop of effects and sinks: opens the target, continues reading at the target's
+// positions, and writes one batch after another. A batch is built while earlier batches are being
+// written. After any failure, the session ends and everything in memory is dropped. After a pause,
+// the next session starts from the state of the target. JetStream is the journal.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -14,44 +14,46 @@ import type { ReaderWords } from "./resume.ts";
 import type { StreamReader } from "./stream-reader.ts";
 
 interface SessionTarget {
-  /** Starts from the state of the target. Returns how far each stream was read, by its name. */
+  /**
+   * Loads the state of the target. Returns the position of each stream, by the name of the stream.
+   */
   open(): Promise<ReadonlyMap<string, ReadPosition>>;
   /** Called when the target is open and the streams are being read. */
   opened(streams: EventStreams): void;
   /**
-   * Builds the next batch and hands its write to the session. The positions are committed with the
-   * batch. False: the session ends, and the next one starts at once.
+   * Builds the next batch and passes its write to `Session.write`. The positions are committed with
+   * the batch. Returns false to end the session; the next one then starts at once.
    */
   batch(streams: EventStreams): Promise<boolean>;
   /**
-   * Called when the session has failed and no write is running. Returns the pause in ms; undefined:
-   * the default, which grows until a batch is written. Rejects if no other session may start.
+   * Called when the session has failed and no write is running. Returns the pause in ms; undefined
+   * for the default, which doubles until a batch is written. Rejects if no other session may start.
    */
   failed(error: Error): Promise<number | undefined>;
 }
 
 interface SessionOptions {
   readonly connection: NatsConnection;
-  /** The first part of the stream names. */
+  /** First part of the stream names. */
   readonly prefix: string;
   readonly target: SessionTarget;
-  /** Receives each written batch and each failed session. */
+  /** Adapted to the result of each batch and to each failed session. */
   readonly limit: BatchLimit;
-  /** Maximum bytes of frames in hand. */
+  /** Maximum number of bytes of unreleased frames. */
   readonly bytesMax: number;
-  /** Continues after messages that have left a stream unread. */
+  /** Whether to continue after messages that have left a stream unread. */
   readonly acceptExpired: boolean;
-  /** The lanes to read. Default: both. */
+  /** Lanes to read; both by default. */
   readonly lanes?: readonly Lane[] | undefined;
   readonly reader: ReaderName;
   readonly words: ReaderWords;
   readonly log: Log;
-  /** Maximum pause between two sessions. */
+  /** Maximum pause in ms between two sessions. */
   readonly pauseMsMax: number;
 }
 
 const pauseMsMin = 100;
-/** How long closing waits for the target. */
+/** Maximum time in ms for which `close` waits by default. */
 const closeMsMax = 10_000;
 const foreverMs = 2 ** 31 - 1;
 
@@ -60,7 +62,7 @@ export class Session {
   readonly #ended = new AbortController();
   #running: Promise<void> | undefined;
   #streams: EventStreams | undefined;
-  /** Running writes, and a failed one; oldest first. */
+  /** Running writes and a failed one, oldest first. */
   #writes: Promise<void>[] = [];
   #commits = 0;
 
@@ -68,7 +70,7 @@ export class Session {
     this.#options = options;
   }
 
-  /** Aborts when closing begins. */
+  /** Signal that aborts when closing begins. */
   get signal(): AbortSignal {
     return this.#ended.signal;
   }
@@ -91,7 +93,10 @@ export class Session {
     return this.#streams?.bytesInHand ?? 0;
   }
 
-  /** Why nothing is being read or written, `own` first; empty: no problem. */
+  /**
+   * Returns the reasons why nothing is being read or written, `own` first; empty if there is no
+   * problem.
+   */
   reasons(own: string | undefined): string[] {
     const whole = own ?? this.#streams?.fault;
     const faults = this.readers.flatMap(({ name, fault }) =>
@@ -100,7 +105,7 @@ export class Session {
     return whole === undefined ? faults : [whole, ...faults];
   }
 
-  /** Runs until `close`. Rejects if the target allows no other session. */
+  /** Runs sessions until `close` is called. Rejects if the target allows no other session. */
   run(): Promise<void> {
     void this.#followConnection();
     this.#running = this.#runSessions();
@@ -108,9 +113,9 @@ export class Session {
   }
 
   /**
-   * Ends after the current batches are written. Frames that were only read are read again at the
-   * next start. Also waits for `alongside`. Gives up on a target that does not answer after 10 s,
-   * or when `until` aborts.
+   * Ends the session after the current batches are written, and waits for `alongside` too. Waits
+   * until `until` aborts at most, or 10 s if `until` is undefined. Frames that were read and not
+   * written are read again at the next start.
    */
   async close({ alongside, until }: CloseOptions = {}): Promise<void> {
     this.#ended.abort();
@@ -122,7 +127,7 @@ export class Session {
     over.abort();
   }
 
-  /** Hands over the write of a batch. A failed write ends the session. */
+  /** Tracks the write of a batch. If the write fails, the session ends. */
   write(write: Promise<void>): void {
     const writes = this.#writes;
     writes.push(write);
@@ -136,12 +141,12 @@ export class Session {
     );
   }
 
-  /** Fulfilled when fewer than `writesMax` writes are running. Rejects when one has failed. */
+  /** Waits until fewer than `writesMax` writes are running. Rejects if a write has failed. */
   async room(writesMax: number): Promise<void> {
     while (this.#writes.length >= writesMax) await this.#writes[0];
   }
 
-  /** Rejects when a running write does; never fulfilled. */
+  /** Rejects when a running write fails; is never fulfilled. */
   failed(): Promise<never> {
     return Promise.all(this.#writes).then(() => new Promise<never>(() => {}));
   }
@@ -180,7 +185,7 @@ export class Session {
     } finally {
       streams.close();
       await Promise.allSettled(this.#writes);
-      // A failed write is the cause of the other errors, so it is reported first.
+      // A failed write is the cause of the other errors, so its error is thrown instead.
       await Promise.all(this.#writes);
     }
   }

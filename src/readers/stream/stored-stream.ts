@@ -1,5 +1,4 @@
-// Queries JetStream about one stream: its state, and the message of a sequence. Read only, one
-// message at a time.
+// Queries the state of a stream and single messages from JetStream. Read only.
 
 import type { JetStreamManager, MsgRequest, StoredMsg } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -14,13 +13,13 @@ export interface StreamName {
 }
 
 export interface StreamState {
-  /** When the stream was created, as the server reports it. */
+  /** Time when the stream was created, as the server reports it. */
   readonly created: string;
-  /** The sequence of its first message; without messages, the next sequence. */
+  /** Sequence of the first message; if the stream has no messages, the next sequence. */
   readonly firstSequence: number;
-  /** The last sequence that it assigned; 0: none. */
+  /** Last sequence that the stream assigned; 0 if it has assigned no sequence. */
   readonly lastSequence: number;
-  /** The sequence of the first message that the stream ever had. */
+  /** Sequence of the first message that the stream ever had. */
   readonly beginsAt: number;
 }
 
@@ -30,17 +29,19 @@ export interface StoredMessage {
   readonly storedAtMs: number;
 }
 
-/** The queries that the checks of a stream need. Each method rejects when NATS does not answer. */
+/** Queries for the checks of a stream. Each method rejects if NATS does not answer. */
 export interface AskedStream {
-  /** The state of the stream; undefined: it does not exist. */
+  /** Returns the state of the stream; undefined if the stream does not exist. */
   state(): Promise<StreamState | undefined>;
-  /** The message of that sequence; undefined: the stream does not have it. */
+  /** Returns the message with the sequence; undefined if the stream does not have it. */
   message(sequence: number): Promise<StoredMessage | undefined>;
-  /** The first message with this sequence or a greater one. */
+  /** Returns the first message with this sequence or a greater one. */
   messageFrom(sequence: number): Promise<StoredMessage | undefined>;
 }
 
-/** The identity of a message: its message id, or else the time when it was stored. */
+/**
+ * Returns the identity of a message: its message id; without an id, the time when it was stored.
+ */
 export function messageIdOf(header: string | undefined, storedAtMs: number): string {
   return header === undefined || header === "" ? `@${storedAtMs}` : storedText(header);
 }
@@ -76,12 +77,14 @@ function toStoredMessage({ seq, header, timestamp }: StoredMsg): StoredMessage {
   };
 }
 
-/** Maximum number of deleted sequences that the server is asked to list, about ten bytes each. */
+/**
+ * Maximum number of deleted sequences that the server is asked to list. Each takes about ten bytes.
+ */
 const deletedNamedMax = 1_000_000;
 
 /**
- * The deleted sequences between the first and the last message, in order. Empty if there are too
- * many to list.
+ * Returns the deleted sequences between the first and the last message, in order; empty if there
+ * are more than 1,000,000.
  */
 export async function deletedSequences(
   manager: JetStreamManager,
@@ -97,7 +100,7 @@ interface NextBySubject {
   readonly next_by_subj?: string;
 }
 
-/** The existing streams of both lanes and all partitions, live first. */
+/** Returns the existing streams of both lanes and all partitions, live first. */
 export async function findStreams(
   manager: JetStreamManager,
   prefix: string,

@@ -1,5 +1,5 @@
-// A reader's view of the erasures in a stream: the stream's state, with erased messages not counted
-// as lost, and the frames that replace erased messages.
+// Reads the erasures in a stream: the state of the stream in which erased messages do not count as
+// lost, and the frames that replace erased messages.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { ErasedMessages, type RewrittenFrame } from "../../platform/nats/erased-messages.ts";
@@ -9,16 +9,17 @@ import { reportedTo } from "./trail.ts";
 
 interface ErasedMessage {
   readonly sequence: number;
-  /** The frame that replaces the message, if there is one. */
+  /** Frame that replaces the message; undefined if the message has no replacement in the stream. */
   readonly frame: RewrittenFrame | undefined;
-  /** The replacement has left the stream. */
+  /** Whether the message had a replacement that has left the stream. */
   readonly isMissed: boolean;
 }
 
 interface StateFrom extends StreamState {
   /**
-   * The first erased message, before the stream's first one, whose replacement is still in the
-   * stream. Replacements are stored later than the message. Without one, `firstSequence`.
+   * Sequence of the first erased message, before the stream's first message, whose replacement is
+   * still in the stream, because replacements are stored later. `firstSequence` if there is no such
+   * message.
    */
   readonly replacementsFrom: number;
 }
@@ -26,7 +27,7 @@ interface StateFrom extends StreamState {
 interface Range {
   readonly from: number;
   readonly to: number;
-  /** When the stream was created, as the server reports it. */
+  /** Time when the stream was created, as the server reports it. */
   readonly created: string;
 }
 
@@ -43,10 +44,10 @@ export class StreamErasures {
   }
 
   /**
-   * The state of the stream. Messages from `due` on that an erasure removed from the stream's
-   * beginning do not count as lost: reading may start there, and finds the replacements. Losses
-   * already reported to the reader at `position` do not count either. Undefined: the stream does not
-   * exist.
+   * Returns the state of the stream; undefined if the stream does not exist. Messages from `due` on
+   * that an erasure removed from the start of the stream do not count as lost: reading may start at
+   * `due`, and finds the replacements. Losses that were already reported to the reader at
+   * `position` do not count either.
    */
   async stateFrom(due: number, position?: StreamPosition): Promise<StateFrom | undefined> {
     const state = await this.#asked.state();
@@ -63,7 +64,7 @@ export class StreamErasures {
     return { ...state, firstSequence, replacementsFrom };
   }
 
-  /** The erased messages in the range, both ends included, in order. */
+  /** Yields the erased messages in the range, both ends included, in order. */
   async *between({ from, to, created }: Range): AsyncGenerator<ErasedMessage> {
     if (from > to) return;
     const erased = await this.learned(from, created);
@@ -74,7 +75,7 @@ export class StreamErasures {
     }
   }
 
-  /** All erasures known now, from `due` on. */
+  /** Returns all erasures from `due` on that are known now. */
   async learned(due: number, created: string): Promise<ErasedMessages> {
     if (this.#erased?.created !== created)
       this.#erased = new ErasedMessages(this.#manager, { stream: this.#stream, created });

@@ -1,6 +1,6 @@
-// Reads one stream for ever, from its position, in order, each message once. Before each start it
-// checks whether the stream is still the same one. It starts again when a message is missing, the
-// server stops sending or the consumer is gone.
+// Reads one stream for ever, in order from its position, each message once. Before each start, it
+// checks whether the stream is still the same one. It starts again if a message is missing, the
+// server stops sending or the consumer is lost.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -32,21 +32,21 @@ interface StreamReaderOptions {
   readonly connection: NatsConnection;
   readonly manager: JetStreamManager;
   readonly name: StreamName;
-  /** How far it was read; undefined: never. */
+  /** Position up to which the stream was read; undefined if it was never read. */
   readonly position: StreamPosition | undefined;
-  /** Messages from this sequence on that were read before are read again, to remember them. */
+  /** Sequence from which messages that were read before are read again to be remembered. */
   readonly rememberFrom: number | undefined;
   readonly bytes: BytesInHand;
   readonly acceptExpired: boolean;
-  /** The reader's name in the names of its consumers. */
+  /** Name of the reader, used in the names of its consumers. */
   readonly reader: ReaderName;
   readonly words: ReaderWords;
   readonly log: Pick<Log, "info" | "warn">;
-  /** Called when there is something to take. */
+  /** Called when there is an item to take. */
   readonly onReady: () => void;
 }
 
-/** A new position; the items after it come after this position. */
+/** A new position. The items after this one come after the position. */
 export interface PositionItem {
   readonly kind: "position";
   readonly name: StreamName;
@@ -64,7 +64,7 @@ const sayAgainMs = 30_000;
 const positionKeys = ["epoch", "created", "sequence"] as const;
 const lostText = "replacements of erased messages are gone: their events are not read";
 
-/** The stream cannot be read on until an operator intervenes. */
+/** The stream cannot be read until an operator intervenes. */
 class StoppedError extends Error {}
 
 export class StreamReader {
@@ -74,11 +74,14 @@ export class StreamReader {
   readonly #ended = new AbortController();
   readonly #warning: SparseWarning;
   #position: StreamPosition | undefined;
-  /** The next message to read again; those up to the position follow. */
+  /**
+   * Sequence of the next message to read again. All messages from it to the position are read
+   * again.
+   */
   #rereadFrom: number;
   #trail: TrailEntry[] = [];
   #ready: StreamItem[] = [];
-  /** Number of frames that were delivered or are ready, and are not released. */
+  /** Number of unreleased frames, delivered or ready. */
   #inHand = 0;
   #pull: Pull | undefined;
   readonly #erasures: StreamErasures;
@@ -100,24 +103,29 @@ export class StreamReader {
     void this.#run();
   }
 
-  /** Why the stream is not read at the moment; undefined: it is read. */
+  /** Reason why the stream is not being read; undefined if it is. */
   get fault(): string | undefined {
     return this.isGone ? undefined : this.#fault;
   }
 
-  /** The last sequence of the stream; undefined while NATS does not report it. */
+  /** Last sequence of the stream; undefined while NATS does not report it. */
   get lastSequence(): number | undefined {
     return this.#isKnown ? this.#lastSequence : undefined;
   }
 
-  /** When the oldest new message that was not taken yet was stored; undefined: no such message. */
+  /**
+   * Time in ms when the oldest ready new message was stored; undefined if no new message is ready.
+   */
   get readyStoredAtMs(): number | undefined {
     for (const item of this.#ready)
       if (item.kind === "frame" && !item.isReread) return item.frame.storedAtMs;
     return undefined;
   }
 
-  /** The stream was read to its end and removed. It is not queried until `learn` finds it again. */
+  /**
+   * Whether the stream was read to its end and removed. Such a stream is not queried until `learn`
+   * is called.
+   */
   get isGone(): boolean {
     return this.#absence.isWaiting;
   }
@@ -126,12 +134,12 @@ export class StreamReader {
     return this.#ready.length > 0;
   }
 
-  /** The stream has more messages waiting than memory has room for. */
+  /** Whether the stream has more unread messages than fit into memory. */
   get isFarBehind(): boolean {
     return this.#pull?.isFarBehind === true;
   }
 
-  /** Returns the next items within the limits, and always at least one if there is any. */
+  /** Returns the next items within the limits. Returns at least one item if any is ready. */
   take(eventsMax: number, bytesMax: number): StreamItem[] {
     let [count, events, bytes] = [0, 0, 0];
     for (const item of this.#ready) {
@@ -143,14 +151,14 @@ export class StreamReader {
     return this.#ready.splice(0, count);
   }
 
-  /** Receives the stream's state from another query. */
+  /** Updates the stream's state from the result of another query. */
   learn({ lastSequence }: StreamState): void {
     this.#lastSequence = Math.max(this.#lastSequence, lastSequence);
     this.#isKnown = true;
     this.#absence.end();
   }
 
-  /** The connection was lost: all checks are invalid. */
+  /** Ends the current read, because the connection was lost and earlier checks are invalid. */
   interrupt(): void {
     this.#breaks++;
     this.#isKnown = false;
@@ -191,7 +199,7 @@ export class StreamReader {
       this.#warning.warn(fields, "stream read failed; retrying");
   }
 
-  /** Reads until something fails; never fulfilled. */
+  /** Reads until an error occurs. Never fulfilled. */
   async #read(): Promise<never> {
     const breaks = this.#breaks;
     const state = await this.#check();
@@ -217,7 +225,7 @@ export class StreamReader {
   }
 
   /**
-   * Decides where to continue, and pushes a position item unless it is right after the last
+   * Decides where to continue. Pushes a position item unless reading continues right after the last
    * message.
    */
   async #check(): Promise<StreamState> {
@@ -269,9 +277,10 @@ export class StreamReader {
   }
 
   /**
-   * Handles a gap. Deleted messages are normal. Replacements of erased messages are read in their
-   * place. If the stream still has a skipped message, this throws and the stream is read again; the
-   * check finds messages that left it unread.
+   * Checks the messages that are missing before the given one. Replacements of erased messages are
+   * read under the sequences of the erased ones. Deleted messages are logged. Throws if the stream
+   * still has a skipped message or its first messages have expired, so that the stream is read
+   * again after a check.
    */
   async #checkGap(due: number, { sequence, share }: PulledMessage): Promise<void> {
     const state = await this.#erasures.stateFrom(due, this.#position);
@@ -284,7 +293,7 @@ export class StreamReader {
     this.#options.log.info(gap, "messages were deleted from the stream before they were read");
   }
 
-  /** Reads the replacements of erased messages; returns how many messages were erased. */
+  /** Reads the replacements of erased messages. Returns the number of erased messages. */
   async #fill(from: number, to: number, { share, isReread }: Filling): Promise<number> {
     const { created } = this.#position!;
     let [erased, missed] = [0, 0];
@@ -292,8 +301,8 @@ export class StreamReader {
       erased++;
       missed += Number(isMissed);
       if (frame === undefined) continue;
-      // If no frame is unreleased, only later messages of the pull use the budget, so this frame
-      // does not wait for them.
+      // If every frame is released, only later messages of the pull use the budget. Waiting for
+      // their release would never end.
       while (share.room() === 0 && this.#inHand > 0 && !this.#ended.signal.aborted) {
         this.#options.onReady();
         await pauseUntilAborted(pauseMsMin, this.#ended.signal);
@@ -316,7 +325,10 @@ export class StreamReader {
     throw new StoppedError(detail);
   }
 
-  /** Messages missing here are before the position, so they are not reported. */
+  /**
+   * Adds a message that was read before. Missing messages before it are not reported, because they
+   * are before the position.
+   */
   async #addReread(pulled: PulledMessage): Promise<void> {
     const { sequence, share } = pulled;
     if (sequence > this.#rereadFrom)
@@ -348,7 +360,7 @@ export class StreamReader {
   }
 
   #push(item: PositionItem): void {
-    // The trail grows here, and the receiver keeps the item.
+    // The trail is changed in place later, and the receiver keeps the item.
     const trail = item.position.trail.slice(-trailLength);
     this.#ready.push({ ...item, position: { ...item.position, trail } });
     this.#options.onReady();

@@ -1,26 +1,33 @@
-// The most recent messages that were read of a stream, which identify an older copy of it. If
-// reading started before the stream's first message, because erased messages have replacements
-// there, the trail also ends with an entry without an id: losses up to its sequence were reported,
-// and no later start, in another process too, reports them again.
+// The most recent messages that were read from a stream. They identify an older copy of it. If
+// reading started before the stream's first message because erased messages have replacements, the
+// trail ends with an entry without an id. Losses up to the sequence of this entry were reported,
+// and no later start reports them again, even in another process.
 
-/** Identifies a frame that was read. */
+/** A frame that was read. */
 export interface TrailEntry {
   readonly sequence: number;
-  /** Its `Nats-Msg-Id`; "": not a message, but the sequence up to which losses were reported. */
+  /**
+   * `Nats-Msg-Id` of the frame. If empty, the entry is not a message: losses up to its sequence
+   * were reported.
+   */
   readonly messageId: string;
-  /** When the stream stored it, by the server's clock; `received_at` is by a gateway's clock. */
+  /**
+   * Time in ms when the stream stored the frame, by the server's clock. `received_at` is by a
+   * gateway's clock.
+   */
   readonly storedAtMs: number;
 }
 
-/** In the order of their sequences. */
+/** Entries in the order of their sequences. */
 export type Trail = readonly TrailEntry[];
 
-/** Number of messages that are remembered. */
+/** Minimum number of messages that are remembered. */
 export const trailLength = 1_000;
 
 /**
- * Adds a message that was read; may return the same array. A replacement before the stream's first
- * message cannot be compared with any stored message, so it is not added.
+ * Returns the trail with a message that was read. May change and return the given array. A
+ * replacement before the stream's first message is not added, because it cannot be compared with
+ * any stored message.
  */
 export function trailWith(trail: TrailEntry[], { sequence, messageId, storedAtMs }: TrailEntry) {
   if (sequence <= (trail.at(-1)?.sequence ?? 0)) return trail;
@@ -28,18 +35,20 @@ export function trailWith(trail: TrailEntry[], { sequence, messageId, storedAtMs
   return trail.length > 2 * trailLength ? trail.slice(-trailLength) : trail;
 }
 
-/** The trail of a position, with losses reported up to `sequence`. */
+/** Returns the trail after losses up to `sequence` were reported. */
 export function trailReportedTo(trail: Trail, sequence: number): Trail {
   return [...trail, { sequence, messageId: "", storedAtMs: trail.at(-1)?.storedAtMs ?? 0 }];
 }
 
-/** The sequence up to which losses after the position were reported; 0: none. */
+/**
+ * Returns the sequence up to which losses after the position were reported; 0 if no losses were.
+ */
 export function reportedTo(position: { readonly sequence: number; readonly trail: Trail }): number {
   const last = position.trail.at(-1);
   return last?.messageId === "" && last.sequence > position.sequence ? last.sequence : 0;
 }
 
-/** The entries that are messages. */
+/** Returns the entries that are messages. */
 export function messagesIn(trail: Trail): Trail {
   return trail.filter(({ messageId }) => messageId !== "");
 }
