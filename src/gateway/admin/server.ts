@@ -1,5 +1,5 @@
 // The admin port: metrics and health for scrapers and supervisors, and the live page, which is
-// passed as an argument. It is not on the hot path, so it is plain node:http. Except on the live
+// passed as an argument. The port is not on the hot path, so it uses node:http. Except on the live
 // page, it shows no client data.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
@@ -7,40 +7,43 @@ import { HttpPort } from "../../platform/base/http-port.ts";
 import type { Log } from "../../platform/base/log.ts";
 import type { PortName } from "../../platform/base/port-fault.ts";
 
-/** How long the result of a readiness check is reused. */
+/** Milliseconds for which the result of a readiness check is reused. */
 const READINESS_CACHED_MS = 500;
 /**
- * Maximum connections of scrapers, probes and viewers of the live page. More would take descriptors
- * from the public port.
+ * Maximum connections of scrapers, probes and viewers of the live page. More connections would take
+ * descriptors from the public port.
  */
 const CONNECTIONS_MAX = 128;
-/** A readiness check that takes longer is itself a reason for not being ready. */
+/**
+ * Maximum duration in milliseconds of a readiness check. A longer check is itself a reason for not
+ * being ready.
+ */
 const READINESS_TIMEOUT_MS = 1_500;
 
 interface AdminServerOptions {
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   /**
    * Returns the reasons why events cannot be stored now; an empty list means ready. With several
-   * workers, also the number of ready ones.
+   * workers, also returns the number of ready ones.
    */
   readonly readiness: () => Promise<readonly string[] | WorkersReadiness>;
   /**
-   * Returns problems that do not prevent the storing of events, for example that there is no
-   * project.
+   * Returns problems that do not prevent the storing of events, for example a registry without
+   * projects.
    */
   readonly warnings?: () => Promise<readonly string[]>;
   /**
-   * Answers requests for other paths of this port, with any method. Returns whether it has
-   * answered.
+   * Answers requests for other paths of this port, with any method. Returns whether it has answered
+   * the request.
    */
   readonly live?: (request: IncomingMessage, response: ServerResponse) => boolean;
-  /** The installation of this process. */
+  /** Data that identifies the installation of this process, shown by /livez. */
   readonly instance?: object;
-  /** The port for events; undefined until it is known. */
+  /** Returns the port for events; undefined until the port is known. */
   readonly publicPort?: () => number | undefined;
   readonly log: Pick<Log, "error">;
   readonly monotonicMs: () => number;
-  /** The setting that names the port. Default: the gateway's. */
+  /** The setting that names the port. Default: `ADMIN_PORT`. */
   readonly portName?: PortName;
 }
 
@@ -77,14 +80,14 @@ export class AdminServer {
     });
   }
 
-  /** Returns the port. Rejects with an Error that has the reason. */
+  /** Starts to listen and returns the port. Rejects with an Error that has the reason. */
   listen(host: string, port: number): Promise<number> {
     return this.#port.listen(host, port);
   }
 
   /**
-   * Must be called when readiness has changed. Results of checks that ended or began before this
-   * call are no longer used.
+   * Discards the cached readiness. Must be called when readiness has changed: results of checks
+   * that ended or began before this call are not used any more.
    */
   readinessChanged(): void {
     this.#readiness = new ReadinessCheck(this.#options);
@@ -152,8 +155,8 @@ function nothingHere(publicPort: number | undefined): string {
 }
 
 /**
- * One ready worker is enough, because the kernel sends no connections to workers that do not
- * listen.
+ * Returns the readiness of several workers. One ready worker is enough, because the kernel sends no
+ * connections to workers that do not listen.
  */
 function ofWorkers({ ready, workers, reasons }: WorkersReadiness, warnings: object): Answer {
   const found = { workers, workers_ready: ready, reasons, ...warnings };
@@ -169,20 +172,23 @@ function json(status: 200 | 503, value: object): Answer {
 type Found = readonly string[] | WorkersReadiness;
 
 /**
- * Runs one check at a time and shares its result for a while, so that many probes cost as much as
- * one.
+ * Runs one check at a time and shares its result for a while, so that many probes take no more time
+ * than one.
  */
 class ReadinessCheck {
   readonly #options: AdminServerOptions;
   #checked: Promise<Found> | undefined;
-  /** When `#checked` expires. While its check runs it does not. */
+  /**
+   * Time when `#checked` expires, in milliseconds of the monotonic clock. `#checked` does not
+   * expire while its check runs.
+   */
   #staleMonotonicMs = 0;
 
   constructor(options: AdminServerOptions) {
     this.#options = options;
   }
 
-  /** Never rejects. */
+  /** Returns the shared result. Never rejects. */
   found(): Promise<Found> {
     const { monotonicMs } = this.#options;
     if (this.#checked === undefined || monotonicMs() > this.#staleMonotonicMs) {

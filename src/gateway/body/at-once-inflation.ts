@@ -1,6 +1,6 @@
-// Inflates small bodies on the event loop, if the turn has time for it: in the addon or, if that
-// fails, with node:zlib, which also reports what is wrong with a body. Limits the bytes that all
-// bodies inflate to in a turn.
+// Inflates small bodies on the event loop, if its current iteration has time for them. Uses the
+// addon or, if that fails, node:zlib, which also reports the error. Limits the bytes that all
+// bodies inflate to per iteration.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import type { TurnBudget } from "../../platform/base/turn-budget.ts";
@@ -11,7 +11,7 @@ import { type QuickInflater, QuickInflation } from "./quick-inflation.ts";
 interface AtOnceInflationOptions {
   readonly inflatedBytesMax: number;
   readonly monotonicMs: () => number;
-  /** In bytes of output, as counted by `workOf`. */
+  /** Budget per event loop iteration in bytes of output, as counted by `workOf`. */
   readonly budget: TurnBudget;
   readonly inflater: QuickInflater | undefined;
 }
@@ -27,8 +27,8 @@ export class AtOnceInflation {
   }
 
   /**
-   * Returns the inflated body, in memory that is valid until the next call, or what is wrong with
-   * it; undefined if this is more work than the turn has time for.
+   * Returns the inflated body, in memory that is valid until the next call, or its problem. Returns
+   * undefined if the event loop iteration has no time for the body.
    */
   inflate(coding: Coding, bytes: Buffer): Buffer | Problem | undefined {
     return this.#quickly(coding, bytes) ?? this.#usually(coding, bytes);
@@ -41,7 +41,7 @@ export class AtOnceInflation {
     const result = this.#quick.inflated(coding, bytes);
     const ms = monotonicMs() - startedMs;
     const done = { bytesRead: bytes.length, bytesWritten: result?.length ?? 0 };
-    // A body that fails here counts by the time alone: its bytes count below.
+    // A body that fails here counts by the time alone: its bytes are counted below.
     budget.spend(workOf({ ...(result === undefined ? nothing : done), ms }));
     return result;
   }
@@ -56,7 +56,7 @@ export class AtOnceInflation {
       budget.spend(workOf({ ...nothing, ms }));
       return undefined;
     }
-    // A failed inflation may have written as much as is tried at once.
+    // A failed inflation may have written up to the maximum size on the event loop.
     const bytesWritten = Buffer.isBuffer(result) ? result.length : atOnceInflatedBytesMax;
     budget.spend(workOf({ bytesRead: bytes.length, bytesWritten, ms }));
     return result;

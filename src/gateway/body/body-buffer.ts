@@ -1,7 +1,7 @@
 // The bytes of one body that arrives in several pieces. Grows with the arrived bytes, never by a
-// header alone. Small bodies grow by copying. A large one continues in another block, and is joined
-// when it is complete, over several turns of the event loop, because copying 64 MiB takes a tenth
-// of a second.
+// header alone. A small body grows by copying. A large body continues in another block, and is
+// joined when it is complete, over several event loop iterations, because copying 64 MiB takes a
+// tenth of a second.
 
 import type { BodyMemory } from "./body-memory.ts";
 
@@ -9,29 +9,30 @@ const GROWTH_ON_HINT = 4;
 const GROWTH_WITHOUT_HINT = 2;
 const CAPACITY_MIN = 16_384;
 /**
- * A body up to this length grows by copying, which takes a millisecond or two. A longer one
- * continues in another block.
+ * Maximum length in bytes of a body that grows by copying, which takes a millisecond or two. A
+ * longer body continues in another block.
  */
 const COPIED_BYTES_MAX = 4_194_304;
 /**
- * A body of this length grows to 16 times its length if its hint is as large: one growth is enough,
- * or nearly, for a body of the default cap. Of the 16 MiB that are reserved for 1 MiB received, no
- * page is used before it is written.
+ * Minimum length in bytes of a large body, which grows by `GROWTH_ON_HINT_LARGE` if its hint is as
+ * large. About one growth is then enough for a body of the default maximum size. Reserved memory
+ * uses no page before it is written.
  */
 const LARGE_BYTES = 1_048_576;
 const GROWTH_ON_HINT_LARGE = 16;
-/** If a block is full, the body continues in another one of at most this size. */
+/** Maximum bytes of the block in which a body continues when its current block is full. */
 const NEXT_BLOCK_BYTES_MAX = 33_554_432;
 /**
- * Number of bytes copied per turn of the event loop when a body is joined: with the page faults,
- * that takes some 2 ms.
+ * Number of bytes copied per event loop iteration when a body is joined, which takes some 2 ms
+ * including the page faults.
  */
 const copiedBytesPerTurn = 4_194_304;
 
 /**
- * Returns the capacity to allocate when `needed` bytes have arrived. With a hint (a Content-Length,
- * a gzip trailer) that is the hint, but at most 4 times the arrived bytes, 16 times for a large
- * body, so that a false hint reserves little. Without a hint it is twice the arrived bytes.
+ * Returns the capacity to allocate when `needed` bytes have arrived. Without a hint (a
+ * Content-Length, a gzip trailer) the capacity is twice the arrived bytes. With a hint the capacity
+ * is the hint, but at most 4 times the arrived bytes, or 16 times for a large body, so that a false
+ * hint reserves little.
  */
 export function capacityFor(needed: number, hint: number | undefined): number {
   const growth = needed < LARGE_BYTES ? GROWTH_ON_HINT : GROWTH_ON_HINT_LARGE;
@@ -62,7 +63,7 @@ export class BodyBuffer {
     return buffer;
   }
 
-  /** Cuts the body to its first bytes. */
+  /** Removes all bytes of the body from `length` on. */
   shorten(length: number): void {
     this.length = Math.min(this.length, length);
     while (this.length < this.#fullBytes) {
@@ -76,13 +77,14 @@ export class BodyBuffer {
     return this.#fullBytes + (this.#block === undefined ? 0 : this.#block.length);
   }
 
-  /** If the body is in several pieces, `join` must be called before `bytes`. */
+  /** Whether the body is in one piece. If not, `join` must be called before `bytes`. */
   get isInOnePiece(): boolean {
     return this.#full.length === 0;
   }
 
   /**
-   * Copies the bytes: the only copy of a small body on its way to the scanner, except for growth.
+   * Copies the bytes to the end of the body. Unless a small body grows, its bytes are copied only
+   * here on their way to the scanner.
    */
   append(bytes: Uint8Array): void {
     const needed = this.length + bytes.length;
@@ -91,15 +93,15 @@ export class BodyBuffer {
     this.length = needed;
   }
 
-  /** Returns the body in this buffer's own memory, which must not be read after `free`. */
+  /** Returns the body in the buffer's own memory, which must not be read after `free`. */
   bytes(): Buffer {
     if (!this.isInOnePiece) throw new Error("Read a body: it is in several pieces");
     return this.#block?.subarray(0, this.length) ?? Buffer.alloc(0);
   }
 
   /**
-   * Joins the body into one piece, if it is in several. No other method may be called before the
-   * promise is fulfilled.
+   * Joins a body in several pieces into one piece. No other method may be called before the promise
+   * is fulfilled.
    */
   async join(nextTurn: () => Promise<void>): Promise<void> {
     if (this.isInOnePiece) return;
@@ -111,8 +113,8 @@ export class BodyBuffer {
         await nextTurn();
       }
       at += block.length;
-      // Each full block is released once it is copied: many bodies may be joined at a time, and
-      // none should be in memory twice for long.
+      // Each full block is released once it is copied. Many bodies may be joined at a time, and no
+      // body should be in memory twice for long.
       if (this.#full[0] === block) this.#memory.give(this.#full.shift()!);
     }
     this.#memory.give(this.#block!);
@@ -120,7 +122,7 @@ export class BodyBuffer {
     this.#block = whole;
   }
 
-  /** Releases the memory. Nothing may still be reading it. */
+  /** Releases the memory, which must not be read any more. */
   free(): void {
     for (const block of this.#full) this.#memory.give(block);
     if (this.#block !== undefined) this.#memory.give(this.#block);
@@ -130,7 +132,7 @@ export class BodyBuffer {
     this.length = 0;
   }
 
-  /** Makes room for `needed` bytes in total, and writes `bytes`, which are the new ones. */
+  /** Increases the capacity to `needed` bytes in total, and appends `bytes`. */
   #grow(needed: number, bytes: Uint8Array): void {
     const old = this.#block;
     if (old === undefined || (this.length <= COPIED_BYTES_MAX && this.isInOnePiece)) {

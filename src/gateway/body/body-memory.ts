@@ -2,10 +2,16 @@
 
 import { MemoryPool } from "../../platform/base/memory-pool.ts";
 
-/** Enough for two bodies of the default cap, which is 20 MiB. */
+/**
+ * Maximum bytes of unused memory that is retained: enough for two bodies of the default maximum
+ * size, which is 20 MiB.
+ */
 const keptBytesMax = 44_040_192;
 const idleMs = 10_000;
-/** A block is not used for a body that needs less than a quarter of it. */
+/**
+ * Maximum ratio of a block's size to the bytes that a body needs; a larger block is not used for
+ * the body.
+ */
 const wasteFactor = 4;
 
 export class BodyMemory {
@@ -15,12 +21,12 @@ export class BodyMemory {
     return this.#pool.keptBytes;
   }
 
-  /** Returns memory for at least `bytes` of a body. It is not cleared. */
+  /** Returns memory for at least `bytes` of a body. The memory is not cleared. */
   take(bytes: number): Buffer {
     return this.#pool.take(bytes);
   }
 
-  /** Releases a body's memory. No other code may refer to it any more. */
+  /** Releases a body's memory, which no other code may reference any more. */
   give(memory: Buffer): void {
     this.#pool.give(memory);
   }

@@ -61,8 +61,8 @@ export function invalidEncoding(coding: Coding | Compression, error: string): Pr
 }
 
 /**
- * States the announced length or, if there was none, how many bytes had arrived when they became
- * too many.
+ * Returns a problem that states the announced length. If the length was not announced, it states
+ * the number of bytes that had arrived when the limit was exceeded.
  */
 export function bodyTooLarge(
   { bytesDeclared, bytesArrived }: { bytesDeclared: number; bytesArrived: number },

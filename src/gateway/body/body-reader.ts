@@ -1,8 +1,8 @@
 // Reads bodies and passes them, whole and inflated, to the intake. A request that already failed
-// (too long, no room, wrong path) is read to its end as well, and discarded: with an earlier
-// answer, its client would see a reset instead of the answer. Chunks are in uWS's memory, valid
-// during the callback only: a body that arrives in one piece is passed on in that memory, the
-// pieces of a longer one are copied once. request-body.ts shows the states of a body.
+// (too long, no room, wrong path) is also read to its end, and discarded: after an earlier answer,
+// its client would see a reset instead of the answer. Chunks are in uWS's memory, which is valid
+// during the callback only. A body that arrives in one piece is passed on in that memory; the
+// pieces of a longer body are copied once. request-body.ts shows the states of a body.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -30,32 +30,29 @@ import { BodyState, type RequestBody } from "./request-body.ts";
 import { keepSlowOpen, slowCheckMs } from "./slow-bodies.ts";
 import { Unpacker } from "./unpacking.ts";
 
-/** uWS's receive buffer: no chunk is longer. */
+/** Size in bytes of uWS's receive buffer, which is the maximum length of a chunk. */
 const CHUNK_BYTES_MAX = 524_288;
-/**
- * From this size on, a piece counts as large: reading a smaller one is no more work than its
- * callback.
- */
+/** Minimum bytes of a large piece. The callback of a smaller piece takes as long as its reading. */
 const LARGE_PIECE_BYTES_MIN = 8_192;
-/** Beyond this multiple of the cap, an oversized body is not read to its end. */
+/** Multiple of the maximum body size up to which an oversized body is read to its end. */
 const DISCARD_FACTOR = 2;
 /**
- * A body that arrives in pieces is searched for its key when it reaches each of these lengths, not
- * with every piece, which may be one byte.
+ * Lengths in bytes at which a body that arrives in pieces is searched for its key. A search with
+ * every piece would take too long, because a piece may be one byte.
  */
 const peekMarks = [1, peekedBytesMin, 1_024, 4_096];
 const peekedBytesMax = peekMarks.at(-1)!;
 const noBytes = Buffer.alloc(0);
 /**
- * A body may arrive in `PIECES_FREE` pieces of any size, plus one for every `PIECE_BYTES_MIN`
- * bytes. Each chunk of a chunked body is a piece, and takes the library a microsecond even if it is
- * tiny: a read of 512 KiB has 87,000 chunks of one byte.
+ * Number of pieces that a body may have, whatever their size. One more is allowed for every
+ * `PIECE_BYTES_MIN` bytes. Each chunk of a chunked body is a piece. uWS takes a microsecond for a
+ * chunk even if it is tiny, and a read of 512 KiB can have 87,000 chunks of one byte.
  */
 const PIECES_FREE = 1_024;
 const PIECE_BYTES_MIN = 32;
 /**
- * Making room searches all bodies for those to evict. So room is made for several small pieces at
- * once, not for each piece again.
+ * Minimum bytes for which room is made at a time. The search for bodies to evict goes through all
+ * bodies, so it is not repeated for each small piece.
  */
 const roomMadeAtOnceBytes = 4_096;
 
@@ -93,7 +90,7 @@ export class BodyReader {
     });
   }
 
-  /** Processes a piece of the body. `piece` is valid during the call. */
+  /** Processes a piece of the body. `piece` is valid during the call only. */
   chunk(exchange: HttpExchange, piece: ArrayBuffer, isLast: boolean): void {
     const { body } = exchange;
     const bytes = piece.byteLength;
@@ -137,8 +134,8 @@ export class BodyReader {
   }
 
   /**
-   * Evicts other bodies, so that the budget has at least `bytes` more for this one. If the bodies
-   * that may be evicted hold less than that, evicts none and returns false.
+   * Evicts other bodies, so that the budget has at least `bytes` more for this body. If the bodies
+   * that may be evicted hold less than `bytes`, evicts no body and returns false.
    */
   makeRoom(body: RequestBody, bytes: number): boolean {
     const { growing, monotonicMs } = this.#options;
@@ -156,14 +153,17 @@ export class BodyReader {
       : undefined;
   }
 
-  /** Makes room in the budget for the piece, or returns why it cannot be held. */
+  /** Makes room in the budget for the piece. Returns the problem if the piece cannot be held. */
   #problemOfPiece(body: RequestBody, bytes: number): Problem | undefined {
     const { bodyBytesMax } = this.#options;
     if (body.bytesArrived > bodyBytesMax) return bodyTooLarge(body, bodyBytesMax);
     return this.#hold(body, bytes) ? undefined : noRoom;
   }
 
-  /** Takes bytes of the budget for the body. If the budget is full, other bodies are evicted. */
+  /**
+   * Reserves bytes of the budget for the body. If the budget is full, evicts other bodies. Returns
+   * false if there is no room.
+   */
   #hold(body: RequestBody, bytes: number): boolean {
     if (body.tryHold(bytes)) return true;
     const lacking = body.lacking(bytes);
@@ -187,7 +187,7 @@ export class BodyReader {
     if (bytesBefore === 0) this.#watchSlow(body);
   }
 
-  /** Peeks for the key if the body has reached another of the `peekMarks`. */
+  /** Searches the body for its key if its length has reached another of the `peekMarks`. */
   #peekWhenDue(body: RequestBody, buffer: BodyBuffer): void {
     const { bytesPeeked } = body;
     const isDue = peekMarks.some((mark) => bytesPeeked < mark && mark <= buffer.length);
@@ -197,11 +197,12 @@ export class BodyReader {
       body.bytesPeeked = bytes.length;
       body.peek(bytes, false);
     } else if (this.#unpacker.isBusy) {
-      // A piece of a later turn triggers the peek. Until then the body counts as one without a key.
+      // A piece in a later event loop iteration triggers the peek. Until then the body counts as
+      // one without a key.
       if (body.hint === undefined) body.peek(noBytes, false);
     } else {
-      // A compressed body is not peeked into again beyond `peekedFarBytes`, because a peek inflates
-      // no more of it than that.
+      // A compressed body is not searched again beyond `peekedFarBytes`, because a peek does not
+      // inflate more of the body.
       const isCompressed = body.contentEncoding !== "" || looksGzipped(bytes);
       body.bytesPeeked =
         isCompressed && bytes.length >= peekedFarBytes ? peekedBytesMax : bytes.length;
@@ -233,7 +234,7 @@ export class BodyReader {
       body.verdict = bodyTooLarge(body, bodyBytesMax);
     }
     if (!isLast && body.bytesArrived <= DISCARD_FACTOR * bodyBytesMax) {
-      // Nothing of this body is stored, but it may arrive as slowly as one that is.
+      // The body is discarded, but it may arrive as slowly as a body that is stored.
       if (body.hasFixedAnswer) this.#watchSlow(body);
       return;
     }
@@ -244,12 +245,12 @@ export class BodyReader {
   }
 
   /**
-   * Processes the last piece. Passes the body on, now or once it is inflated; or returns what is
-   * wrong with it.
+   * Processes the last piece. Passes the body on, immediately or once it is inflated. Returns the
+   * problem if the body is invalid.
    */
   #takeLast(body: RequestBody, lastPiece: Buffer): Problem | undefined {
     if (body.queryData !== "") {
-      // The payload is in the query, whatever was sent as a body.
+      // The payload is in the query, so the body is ignored.
       body.bytesArrived += body.queryData.length;
       return this.#unpacker.unpackQuery(body);
     }
@@ -271,8 +272,8 @@ export class BodyReader {
   }
 
   /**
-   * Joins a large body over several turns, and continues with it unless its request is over by
-   * then.
+   * Joins a large body over several event loop iterations. Then calls `then`, unless the request is
+   * over.
    */
   #join(body: RequestBody, buffer: BodyBuffer, then: () => void): void {
     body.state = BodyState.Waiting;
@@ -293,7 +294,10 @@ export class BodyReader {
       .catch((error: unknown) => this.#intakeFailed(body, error));
   }
 
-  /** `bytes` are in the body's buffer, if it has one. */
+  /**
+   * Passes on a plain body and unpacks another one. Returns the problem if the body is invalid. If
+   * the body has a buffer, `bytes` are in it.
+   */
   #unpack(body: RequestBody, bytes: Buffer): Problem | undefined {
     const isPacked = !body.isPlain || !beginsAsJson(bytes[0]);
     if (isPacked && body.taker === undefined) return this.#unpacker.unpack(body, bytes);
@@ -308,11 +312,12 @@ export class BodyReader {
   }
 
   /**
-   * Passes on a body in memory that must not be read after this call: uWS's own, or that of an
-   * inflation at once.
+   * Passes on a body in memory that must not be read after this call: uWS's own memory, or that of
+   * an inflation on the event loop.
    */
   #handBorrowed(body: RequestBody, payload: Buffer): void {
-    // The peeks at the first pieces may have found no key: those of a compressed body show little.
+    // The peeks at the first pieces may have found no key, because those of a compressed body show
+    // little.
     if (body.hint !== undefined) body.peek(payload, true);
     const work = this.#hand(body, { memory: "borrowed", bytes: payload });
     if (work === undefined) body.release();
@@ -320,7 +325,8 @@ export class BodyReader {
   }
 
   /**
-   * Passes on a body in a buffer of its own, and frees the buffer when the intake is done with it.
+   * Passes on a body in its own buffer, and frees the buffer when the intake has processed the
+   * body.
    */
   #handOver(body: RequestBody, buffer: BodyBuffer): void {
     body.peek(buffer.bytes(), true);

@@ -1,5 +1,5 @@
-// The codings of bodies, by the names that clients use: in Content-Encoding, in a query, in a field
-// of a form. Also recognizes gzip by its magic bytes. Decodes nothing.
+// The codings of bodies, by the names that clients use in Content-Encoding, in a query, or in a
+// field of a form. Also recognizes gzip by its magic bytes. Decodes nothing.
 
 /** The codings of HTTP that the decompressors support. */
 export type Coding = "gzip" | "deflate" | "br" | "zstd";
@@ -8,7 +8,10 @@ export type Coding = "gzip" | "deflate" | "br" | "zstd";
  * form. `lz64` is lz-string's compressToBase64.
  */
 export type Compression = "gzip" | "lz64" | "base64";
-/** The supported values of Content-Encoding: PostHog's clients send compressions there, too. */
+/**
+ * The supported values of Content-Encoding: PostHog's clients send compressions in this header,
+ * too.
+ */
 export type BodyCoding = Coding | Compression | "identity";
 
 const compressions: Readonly<Record<string, Compression>> = {
@@ -29,8 +32,8 @@ const codings: Readonly<Record<string, BodyCoding>> = {
 };
 
 /**
- * Returns the compression named in a query, or in a field of a form; undefined for an unknown name,
- * which is ignored.
+ * Returns the compression named in a query or in a field of a form. Returns undefined for an
+ * unknown name, which is ignored.
  */
 export function compressionNamed(value: string): Compression | undefined {
   const name = value.trim().toLowerCase();
@@ -38,10 +41,10 @@ export function compressionNamed(value: string): Compression | undefined {
 }
 
 /**
- * Returns the known coding named in a Content-Encoding, `identity` for none; undefined if it names
- * more than one. Unknown names are ignored: clients send charsets and content types here, and the
- * bytes show whether the body can be read. Stacked codings are refused, because they multiply a
- * decompression bomb.
+ * Returns the known coding named in a Content-Encoding, or `identity` for no coding. Unknown names
+ * are ignored: clients send charsets and content types in this header, and the bytes show whether
+ * the body can be read. Returns undefined if the header names several codings: they are refused,
+ * because they multiply a decompression bomb.
  */
 export function codingOf(header: string): BodyCoding | undefined {
   if (header === "") return "identity";
@@ -68,16 +71,16 @@ function namesIn(header: string): string[] {
 }
 
 /**
- * Recognizes gzip by its magic bytes and its only compression method: no JSON text begins with
- * these bytes. RFC 1952.
+ * Returns whether the body begins with gzip's magic bytes and only compression method. No JSON text
+ * begins with these bytes. RFC 1952.
  */
 export function looksGzipped(body: Uint8Array): boolean {
   return body.length >= 3 && body[0] === 0x1f && body[1] === 0x8b && body[2] === 0x08;
 }
 
 /**
- * Returns whether the first two bytes are a zlib header (RFC 1950). `deflate` has one by RFC 9110,
- * but some clients send it without.
+ * Returns whether the first two bytes are a zlib header (RFC 1950). By RFC 9110 `deflate` has this
+ * header, but some clients omit it.
  */
 export function hasZlibHeader(body: Uint8Array): boolean {
   const method = body[0] ?? 0;

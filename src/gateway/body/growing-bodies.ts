@@ -1,27 +1,28 @@
-// Holds the bodies that still grow, as they arrive in pieces or inflate, and chooses which of them
-// are evicted if the budget is full. First those that are too slow. Then those without a project's
-// key, from the addresses that hold the most. Then the large ones that arrived last, so that the
-// first of many are completed. None is evicted if all of these hold less than is needed. Does not
-// know the budget.
+// Holds the bodies that still grow, as they arrive in pieces or inflate, and chooses the bodies
+// that are evicted if the budget is full. The first ones are those that are too slow. Next are
+// those without a project's key, from the addresses that hold the most. The last ones are the large
+// bodies that arrived last, so that the first of many are completed. If all of these hold less than
+// is needed, no body is evicted. Does not know the budget.
 
 /**
- * A body counts as slow if it has taken longer than one second, or five if it is large, plus the
- * time of its bytes at 256 KiB per second.
+ * Time in milliseconds, in addition to that of the body's bytes at `slowBytesPerSecond`, after
+ * which a body counts as slow. It is `smallSlowAfterMs` for a small body, `slowAfterMs` for a large
+ * one.
  */
 const smallSlowAfterMs = 1_000;
 const slowAfterMs = 5_000;
 const slowBytesPerSecond = 262_144;
 
 export interface GrowingBody {
-  /** Milliseconds of the monotonic clock. */
+  /** Time when the head arrived, in milliseconds of the monotonic clock. */
   readonly startedMs: number;
   readonly bytesArrived: number;
-  /** The bytes that the budget regains if the body is evicted. */
+  /** Number of bytes that the budget regains if the body is evicted. */
   readonly bytesHeld: number;
-  /** `answer`: the whole body has arrived. */
+  /** Progress of the request; `answer` if the whole body has arrived. */
   readonly phase: "head" | "body" | "answer";
   readonly isLarge: boolean;
-  /** The body contains the key of a project, or the check for keys is off. */
+  /** Whether the body contains the key of a project, or the check for keys is off. */
   readonly isKnown: boolean;
   readonly senderAddress: string;
 }
@@ -30,7 +31,7 @@ export class GrowingBodies<Body extends GrowingBody> {
   /** The bodies in the order in which they were found to arrive in pieces, or to be large. */
   readonly #bodies = new Set<Body>();
 
-  /** A body that is added again keeps its position. */
+  /** Adds a body. A body that is added again keeps its position. */
   add(body: Body): void {
     this.#bodies.add(body);
   }
@@ -48,9 +49,10 @@ export class GrowingBodies<Body extends GrowingBody> {
   }
 
   /**
-   * Returns the other bodies to evict, so that this one gets `bytesLacking`: those that are slow,
-   * if this one is not, or arrived before them; those without a key, if this one has one; and large
-   * ones that arrived later. None if all of these together hold less.
+   * Returns the other bodies to evict, so that this body gets `bytesLacking`. A slow body may be
+   * evicted if this body is not slow or arrived before it. A body without a key may be evicted if
+   * this body has a key. A large body may be evicted if it arrived later, unless it has a key and
+   * this body has no key. If all of these together hold less than `bytesLacking`, returns no body.
    */
   evictedFor(body: Body, bytesLacking: number, monotonicMs: number): readonly Body[] {
     const selfIsSlow = isSlow(body, monotonicMs);
@@ -70,8 +72,8 @@ export class GrowingBodies<Body extends GrowingBody> {
 }
 
 /**
- * Sorts the bodies by the bytes that their address holds in all of them, the fewest first. Bodies
- * whose addresses hold the same number stay in order of arrival.
+ * Sorts the bodies by the number of bytes that all bodies of their address hold, the smallest
+ * first. If the numbers are equal, the order of arrival stays.
  */
 function mostHeldLast<Body extends GrowingBody>(bodies: Body[]): Body[] {
   const heldBy = new Map<string, number>();
@@ -84,7 +86,10 @@ function mostHeldLast<Body extends GrowingBody>(bodies: Body[]): Body[] {
   );
 }
 
-/** Returns bodies from the end until they hold `bytes` together; none if all of them hold less. */
+/**
+ * Returns as many bodies from the end as hold `bytes` together. If all of them hold less, returns
+ * no body.
+ */
 function lastOf<Body extends GrowingBody>(bodies: readonly Body[], bytes: number): readonly Body[] {
   let held = 0;
   for (let count = 1; count <= bodies.length; count++) {

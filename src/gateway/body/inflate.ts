@@ -1,6 +1,6 @@
-// Decompresses small bodies at once, on the event loop, because the thread pool would cost more
-// than the work. The output is limited while it grows. Larger bodies, and those that turn out to
-// be, go to the pool: see pooled-inflation.ts.
+// Decompresses small bodies on the event loop, because the thread pool would take longer than the
+// work. The output is limited while it grows. Larger bodies, including those whose output exceeds
+// the limit, go to the pool: see pooled-inflation.ts.
 
 import zlib from "node:zlib";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -8,19 +8,21 @@ import { inflatedTooLarge, invalidEncoding } from "./body-problems.ts";
 import { type Coding, hasZlibHeader } from "./codings.ts";
 import { type Member, type MemberForm, Members, ZSTD_WINDOW_LOG_MAX } from "./members.ts";
 
-/** A body that is larger than this before decompression is not tried on the event loop. */
+/** Maximum bytes of a compressed body that is inflated on the event loop. */
 export const atOnceBytesMax = 65_536;
-/** Maximum size that a body is inflated to on the event loop. `WORK_PER_MS` states the cost. */
+/** Maximum bytes that a body is inflated to on the event loop. `WORK_PER_MS` states the time. */
 export const atOnceInflatedBytesMax = 262_144;
 
 /**
- * Brotli bodies with a larger window are not tried on the event loop. The decoder fills its window
- * before it returns a byte: 300 bytes with a window of 16 MiB take it 60 ms.
+ * Maximum base-2 logarithm of the window of a Brotli body that is inflated on the event loop. The
+ * decoder fills its window before it returns a byte: for 300 bytes with a window of 16 MiB this
+ * takes 60 ms.
  */
 const AT_ONCE_WINDOW_BITS_MAX = 18;
 
 /**
- * A body of more compressed parts is not tried on the event loop, because each needs a decoder.
+ * Maximum number of members of a body that is inflated on the event loop, because each member needs
+ * a decoder.
  */
 const AT_ONCE_MEMBERS_MAX = 8;
 
@@ -28,13 +30,13 @@ const GZIP_TRAILER_BYTES = 8;
 const CHUNK_BYTES_MIN = 16_384;
 
 /**
- * A byte read counts as `WORK_PER_BYTE_READ` bytes of output. If events compress only to more than
- * a quarter of their size, the bytes read determine the cost.
+ * Number of bytes of output that a byte read counts as. If events do not compress to less than a
+ * quarter of their size, the bytes read determine the time.
  */
 const WORK_PER_BYTE_READ = 4;
 /**
- * A millisecond counts as this many bytes of output: 256 KiB of events take three quarters of one.
- * Measured with gzip, on events that compress to a quarter: 0.7 to 0.9 ms.
+ * Number of bytes of output that a millisecond counts as: 256 KiB of events take 0.75 ms. Measured
+ * with gzip, on events that compress to a quarter: 0.7 to 0.9 ms.
  */
 export const WORK_PER_MS = 349_525;
 
@@ -45,9 +47,9 @@ interface Inflated {
 }
 
 /**
- * Returns the work of an inflation in bytes of output: more than it wrote, if it read much or took
- * long. 64 KiB of empty deflate blocks inflate to nothing, and take ten milliseconds if each block
- * has its own Huffman tables.
+ * Returns the work of an inflation in bytes of output. The work exceeds the written bytes if the
+ * inflation read much or took long. For example, 64 KiB of empty deflate blocks inflate to nothing,
+ * and take ten milliseconds if each block has its own Huffman tables.
  */
 export function workOf({ bytesRead, bytesWritten, ms }: Inflated): number {
   return Math.max(bytesWritten, bytesRead * WORK_PER_BYTE_READ, Math.ceil(ms * WORK_PER_MS));
@@ -56,23 +58,26 @@ export function workOf({ bytesRead, bytesWritten, ms }: Inflated): number {
 /** Maximum ratio of deflate. */
 const DEFLATE_RATIO_MAX = 1_032;
 /**
- * Up to this size a body may inflate at any ratio. Beyond it, at most at `DEFLATE_RATIO_MAX`.
- * Brotli, zstd and lz64 can reach a hundred times that ratio, so that 77 bytes keep a thread busy
- * for a second. Events that differ in their ids or times reach a ratio of 10 to 200, events that
- * are all equal 10,000 and more.
+ * Maximum bytes that a body may inflate to at any ratio. Above this size the ratio is limited to
+ * `DEFLATE_RATIO_MAX`. Brotli, zstd and lz64 can reach a hundred times that ratio: 77 bytes then
+ * keep a thread busy for a second. Events that differ in their ids or times reach a ratio of 10 to
+ * 200, equal events 10,000 and more.
  */
 const FREE_OF_RATIO_BYTES = 8_388_608;
-/** Maximum ratio of a body whose first bytes show no project: that of events that differ. */
+/**
+ * Maximum ratio of a body whose first bytes show no project, which events that differ do not
+ * exceed.
+ */
 const UNKNOWN_RATIO_MAX = 200;
 /**
- * A peek inflates only the first of the bytes sent. 384 are enough for a key before the events,
- * 1,000 for a key after a browser's own data.
+ * Number of compressed bytes that a peek inflates. `peekedBytesMin` (384) are enough for a key
+ * before the events, `peekedFarBytes` (1,000) for a key after a browser's own data.
  */
 export const peekedBytesMin = 384;
 export const peekedFarBytes = 1_000;
 /**
- * The numbers of bytes that a peek tries to inflate, in order. If events are nearly equal, the
- * first number inflates to too much: then fewer bytes are tried, which still contain the key.
+ * Numbers of compressed bytes that a peek tries to inflate, in order. If events are nearly equal,
+ * the first number inflates to too much. Then fewer bytes are tried, which still contain the key.
  */
 const peekedBytes = [peekedFarBytes, peekedBytesMin, 112];
 export const peekedInflatedBytesMax = 16_384;
@@ -83,8 +88,8 @@ interface BufferWithEngine {
 }
 
 /**
- * Inflates a body now. `compressed` is only read during the call. Returns undefined if this is too
- * much work for the event loop.
+ * Inflates a body on the event loop. Returns undefined if the event loop has no time for the body.
+ * `compressed` is only read during the call.
  */
 export function inflateAtOnce(
   coding: Coding,
@@ -97,8 +102,8 @@ export function inflateAtOnce(
   const hint = sizeHint(coding, compressed);
   const outputMax = Math.min(bytesMax, atOnceInflatedBytesMax);
   if (hint !== undefined && hint > outputMax && bytesMax > outputMax) return undefined;
-  // A chunk is a little larger than the size in the trailer, so that the output is one piece and
-  // need not be joined. If that size is wrong, the output is a few pieces.
+  // A chunk is a little larger than the size in the trailer, so that the output is one piece and is
+  // not joined. If that size is wrong, the output is a few pieces.
   const chunkSize = Math.max(Math.min(hint ?? 0, outputMax) + 64, CHUNK_BYTES_MIN);
   const members = new Members(coding, compressed);
   const parts: Buffer[] = [];
@@ -128,7 +133,7 @@ interface MemberOptions {
   readonly chunkSize: number;
 }
 
-/** Returns the inflated member, what is wrong with it, or `tooLarge`. */
+/** Returns the inflated member, its error, or `tooLarge`. */
 function inflateMember(
   { form, start, end }: Member,
   compressed: Uint8Array,
@@ -149,14 +154,15 @@ function inflateMember(
 }
 
 /**
- * Inflates the first bytes of a body for a peek: enough to show a key at the beginning of an SDK's
- * body. Returns no bytes for Brotli and zstd, or if the bytes are invalid or inflate to too much.
+ * Returns the first bytes of a body inflated for a peek: enough to show a key at the beginning of
+ * an SDK's body. Returns no bytes for Brotli and zstd, or if the bytes are invalid or inflate to
+ * too much.
  */
 export function inflateStart(coding: Coding, compressed: Uint8Array): Buffer {
   if (coding !== "gzip" && coding !== "deflate") return Buffer.alloc(0);
   const [finishFlush, chunkSize] = [zlib.constants.Z_SYNC_FLUSH, peekedInflatedBytesMax];
   for (const [number, bytes] of peekedBytes.entries()) {
-    // The next number, which is smaller, reads the whole body, too.
+    // The next number is smaller, and still covers the whole body.
     if (compressed.length <= (peekedBytes[number + 1] ?? 0)) continue;
     const start = compressed.subarray(0, bytes);
     try {
@@ -182,7 +188,10 @@ interface SyncOptions {
   readonly info: true;
 }
 
-/** With `info: true` Node returns buffer and engine; its declarations have only the buffer. */
+/**
+ * Inflates bytes with node:zlib. With `info: true` Node returns buffer and engine; its declarations
+ * have only the buffer.
+ */
 function inflateSync(
   form: Coding | MemberForm,
   bytes: Uint8Array,
@@ -221,7 +230,10 @@ export function brotliWindowBits(first: number): number {
   return low === 0 ? 17 : 8 + low;
 }
 
-/** Returns the size in a gzip trailer. It is a hint: it may be false, and counts modulo 2^32. */
+/**
+ * Returns the size in a gzip trailer, modulo 2^32; undefined for other codings. It is only a hint,
+ * because it may be false.
+ */
 export function sizeHint(coding: Coding, bytes: Uint8Array): number | undefined {
   if (coding !== "gzip" || bytes.length < GZIP_TRAILER_BYTES) return undefined;
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(
@@ -235,11 +247,11 @@ interface InflatedSize {
   /** Number of compressed bytes of the body. */
   readonly sent: number;
   readonly bytesMax: number;
-  /** The body contains the key of a project, or the check for keys is off. */
+  /** Whether the body contains the key of a project, or the check for keys is off. */
   readonly isKnown: boolean;
 }
 
-/** Returns the problem of a body that has inflated to more than is allowed; undefined for none. */
+/** Returns the problem of a body that has inflated to more than is allowed, if any. */
 export function inflatedProblem({
   length,
   sent,
@@ -256,7 +268,10 @@ export function inflatedProblem({
   };
 }
 
-/** Returns how much `sent` bytes may inflate to at most, with or without a project's key. */
+/**
+ * Returns the maximum number of bytes that `sent` bytes may inflate to, with or without a project's
+ * key.
+ */
 export function inflatedBytesAtMost(sent: number, bytesMax: number): number {
   return Math.min(bytesMax, Math.max(FREE_OF_RATIO_BYTES, DEFLATE_RATIO_MAX * sent));
 }

@@ -1,11 +1,11 @@
-// Decides which body is inflated next on the thread pool, a chunk at a time. Projects take turns,
-// and the shortest body of a project is next. Bodies without a project's key take turns by address,
-// and never use all of the pool or of the memory.
+// Chooses the body that is inflated next on the thread pool, one chunk at a time. Projects take
+// turns, and the shortest body of a project is next. Bodies without a project's key take turns by
+// address, and never use all of the pool or of the memory.
 
 import { FairQueue, type QueuedWork } from "../../platform/base/fair-queue.ts";
 
 export interface UnpackingWork extends QueuedWork {
-  /** The group is a project, not an address. May change while the work has a slot. */
+  /** Whether the group is a project, not an address. May change while the work has a slot. */
   readonly isKnown: boolean;
   /** Estimated bytes of work that are left. Changes while the work has a slot. */
   readonly bytesLeft: number;
@@ -16,17 +16,19 @@ export interface InflationWork extends UnpackingWork {
   readonly memoryBytes: number;
 }
 
-/** Two at a time are twice as fast as all at once. */
+/**
+ * Maximum number of concurrent inflations. Two at a time are twice as fast as all at the same time.
+ */
 const slots = 2;
 /**
- * A decoder has a window of up to 16 MiB, which only this limits. One project may have half of it,
- * and so may all works together that have no project's key.
+ * Maximum bytes of memory of all works, whose decoders have windows of up to 16 MiB. One project
+ * may use half of this memory. All works without a project's key together may also use half.
  */
 const memoryBytesMax = 100_663_296;
 
 export class InflationPool {
   readonly #queue: FairQueue<InflationWork>;
-  /** The started works, with the holder that their memory is charged to. */
+  /** The started works, each with the holder that its memory is charged to. */
   readonly #begun = new Map<InflationWork, string>();
   readonly #memoryOf = new Map<string, number>();
   #memoryBytes = 0;
@@ -44,12 +46,12 @@ export class InflationPool {
     this.#queue.add(work);
   }
 
-  /** Must be called with each step of a work. */
+  /** Charges the memory of a work; must be called with each of its steps. */
   began(work: InflationWork): void {
     if (!this.#begun.has(work)) this.#count(work, 1);
   }
 
-  /** Ends a step that is not the last. Does nothing for a work that has left. */
+  /** Ends a step that is not the last. Does nothing for a work that has been removed. */
   again(work: InflationWork): void {
     if (!this.#begun.has(work)) return;
     this.#count(work, -1);
@@ -57,7 +59,7 @@ export class InflationPool {
     this.#queue.again(work);
   }
 
-  /** Removes a work, in any state, that has nothing on the thread pool any more. */
+  /** Removes a work in any state. The thread pool must have no chunk of the work. */
   leave(work: InflationWork): void {
     if (this.#begun.has(work)) this.#count(work, -1);
     this.#queue.leave(work);
@@ -85,7 +87,10 @@ export class InflationPool {
   }
 }
 
-/** No project's group begins like this. */
+/**
+ * Returns the project that memory is charged to, or "?" for all works without a project's key. No
+ * project's group begins like this.
+ */
 function holderOf({ isKnown, group }: InflationWork): string {
   return isKnown ? group : "?";
 }

@@ -1,8 +1,8 @@
-// Decompresses the output of lz-string's compressToBase64, a piece per step, with a limit while it
-// grows. Every phrase of the dictionary is a part of the output: an earlier phrase and the
-// character after it. So a phrase is stored as two numbers, its start and its length, without text.
-// Characters are UTF-16 units, each written as UTF-8 by itself; surrogates are joined in a second
-// pass, if there are any.
+// Decompresses the output of lz-string's compressToBase64, one piece per step, with a limit while
+// the output grows. Every phrase of the dictionary is a part of the output: an earlier phrase and
+// the character after it. So a phrase is stored as two numbers, its start and its length, without
+// text. Characters are UTF-16 units, each written as UTF-8 by itself. If the output has surrogates,
+// a second pass joins them.
 
 import { Ascii } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -17,45 +17,51 @@ interface LzOptions {
   readonly bytesMax: number;
   readonly memory: BodyMemory;
   /**
-   * Whether the body contains the key of a project, or the check for keys is off. Called with every
-   * step.
+   * Returns whether the body contains the key of a project, or the check for keys is off. Called
+   * with every step.
    */
   isKnown(): boolean;
-  /** Requests room in the budget for more bytes; false stops the work. */
+  /** Reserves room in the budget for more bytes. If it returns false, the work ends. */
   hold(bytes: number): boolean;
 }
 
-/** Maximum bytes written, and codes read, per step. Either takes some tenths of a millisecond. */
+/**
+ * Maximum bytes written per step; `STEP_CODES` is the maximum number of codes read per step. Each
+ * of the two takes some tenths of a millisecond.
+ */
 const STEP_BYTES = 65_536;
 const STEP_CODES = 8_192;
 
 const FIRST_BYTES = 16_384;
 /**
- * Up to this size the output grows by copying. Beyond it, the output gets room for the maximum, of
- * which no page is used before it is written.
+ * Maximum bytes of output that grows by copying. Larger output gets room for the maximum; unused
+ * room takes no memory, because a page is not used before it is written.
  */
 const COPIED_BYTES_MAX = 4_194_304;
 /**
- * How far a step may write beyond the limit before it is checked: the longest phrase of a body of
- * the default limit has 45 kB.
+ * Number of bytes that a step may write beyond the limit before the limit is checked. The longest
+ * phrase of a body of the default limit has 45 kB.
  */
 const OVER_LIMIT_BYTES = STEP_BYTES + 65_536;
 const UNIT_BYTES_MAX = 3;
-/** From this length on, copyWithin is faster than copying byte by byte. */
+/** Minimum length of a copy for which copyWithin is faster than copying byte by byte. */
 const LONG_COPY_BYTES = 32;
 
 /**
- * `Byte` and `Unit` are followed by a new character, of 8 or of 16 bits. From `FirstPhrase` on, a
- * code is the number of a phrase.
+ * The special codes. `Byte` is followed by a new character of 8 bits, `Unit` by one of 16 bits.
+ * From `FirstPhrase` on, a code is the number of a phrase.
  */
 const Code = { Byte: 0, Unit: 1, End: 2, FirstPhrase: 3 } as const;
 /**
- * No body needs longer codes. With the six bits of another character, a code must fit an integer of
- * 31 bits.
+ * Maximum length in bits of a code, which no body exceeds. A code must fit an integer of 31 bits
+ * together with the six bits of another character.
  */
 const CODE_BITS_MAX = 24;
 
-/** A block of the dictionary has two thousand phrases, two numbers each. */
+/**
+ * Base-2 logarithm of the number of phrases in a block of the dictionary, with two numbers per
+ * phrase.
+ */
 const BLOCK_BITS = 11;
 const BLOCK_MASK = (1 << BLOCK_BITS) - 1;
 const BLOCK_BYTES = 8 << BLOCK_BITS;
@@ -93,14 +99,14 @@ export class LzDecoder implements StepDecoder {
   #codeBits = 2;
   /** Number of phrases until codes get one bit longer. */
   #room = 2;
-  /** The position of the last phrase in the output, and its length. */
+  /** Offset of the last phrase in the output. */
   #lastStart = 0;
   #lastBytes = 0;
   #isDecoded = false;
   #hasSurrogates = false;
   readonly #joined = { read: 0, written: 0 };
 
-  /** `text` must not change until there is a result. */
+  /** Creates a decoder. `text` must not change until there is a result. */
   constructor(text: Buffer, options: LzOptions) {
     this.#text = text;
     this.#options = options;
@@ -159,8 +165,8 @@ export class LzDecoder implements StepDecoder {
   }
 
   /**
-   * Reads a code, and writes its text. Each code except the first also adds a new phrase to the
-   * dictionary: the previous phrase, and the first character of this one.
+   * Reads a code, and writes its text. Each code except the first also adds a phrase to the
+   * dictionary: the previous phrase, and the first character of the current one.
    */
   #takeCode(): void {
     const code = this.#next(this.#codeBits);
@@ -190,7 +196,10 @@ export class LzDecoder implements StepDecoder {
     this.#lastBytes = this.#length - start;
   }
 
-  /** Writes a phrase of the dictionary again; false if there is none of that number. */
+  /**
+   * Writes a phrase of the dictionary again. Returns false if the dictionary has no phrase of that
+   * number.
+   */
   #repeat(code: number): boolean {
     const isNext = code === this.#phrases;
     if (code > this.#phrases || this.#lastBytes === 0) return false;
@@ -272,7 +281,7 @@ export class LzDecoder implements StepDecoder {
   }
 
   /**
-   * Handles the end code. It may be followed by at most a character whose bits are all 0, padding
+   * Handles the end code. It may be followed only by one character whose bits are all 0, padding
    * and a line break.
    */
   #end(): void {
@@ -287,7 +296,7 @@ export class LzDecoder implements StepDecoder {
   }
 }
 
-/** Returns the number of bytes of the character that begins with this byte. */
+/** Returns the number of bytes of the character that begins with the byte `first`. */
 function unitBytes(first: number): number {
   if (first < 0x80) return 1;
   return first < 0xe0 ? 2 : 3;

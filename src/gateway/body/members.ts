@@ -1,24 +1,28 @@
-// Finds the members of a compressed body: those of gzip (RFC 1952), the frames of Zstandard (RFC
-// 8878), the one stream of deflate or Brotli. Data after the last whole member is not read: clients
-// and proxies pad bodies with zeros, line feeds and more. Does not decode.
+// Finds the members of a compressed body: the members of gzip (RFC 1952), the frames of Zstandard
+// (RFC 8878), the single stream of deflate or Brotli. Data after the last whole member is not read:
+// clients and proxies pad bodies with zeros, line feeds and other bytes. Does not decode.
 
 import { crc32 } from "node:zlib";
 import { type Coding, hasZlibHeader, looksGzipped } from "./codings.ts";
 
-/** The input forms of node:zlib decoders. The members of gzip are read without their wrapping. */
+/**
+ * The input forms of node:zlib decoders. The members of gzip are decoded as `raw`, without their
+ * header and trailer.
+ */
 export type MemberForm = "raw" | "zlib" | "br" | "zstd";
 
 export interface Member {
   readonly form: MemberForm;
-  /** Where its data begins. */
+  /** Offset of the member's data. */
   readonly start: number;
-  /** Where its data ends, if that is known before it is decoded. */
+  /** Offset after the member's data; undefined if it is not known before the data is decoded. */
   readonly end: number | undefined;
 }
 
 /**
- * Each member needs a decoder, even an empty one. If members have up to 64 KiB before compression,
- * as in files compressed in blocks, the largest body has 1,600.
+ * Maximum number of members of a body, because each member needs a decoder, even an empty one. If
+ * members have up to 64 KiB before compression, as in files compressed in blocks, the largest body
+ * has 1,600 members.
  */
 export const membersMax = 2_048;
 
@@ -28,7 +32,7 @@ const gzipFlag = { headerSum: 2, extra: 4, name: 8, comment: 16, reserved: 0xe0 
 const endOfFile = "unexpected end of file";
 
 const zstdMagic = 0xfd2fb528;
-/** A frame to be skipped begins with one of the 16 numbers from this one on. */
+/** The first of the 16 numbers with which a skippable frame begins. */
 const skippableMagic = 0x184d2a50;
 const blockHeaderBytes = 3;
 const zstdChecksumBytes = 4;
@@ -38,18 +42,18 @@ const contentSizeBytes = [0, 2, 4, 8];
 const dictionaryIdBytes = [0, 1, 2, 4];
 
 /**
- * RFC 9659: over HTTP, a zstd window is at most 8 MiB. Without this limit a few bytes make the
- * decoder allocate 128 MiB.
+ * Base-2 logarithm of the largest window of zstd over HTTP, which is 8 MiB by RFC 9659. Without
+ * this limit a few bytes make the decoder allocate 128 MiB.
  */
 export const ZSTD_WINDOW_LOG_MAX = 23;
 const ZSTD_WINDOW_BYTES_MAX = 2 ** ZSTD_WINDOW_LOG_MAX;
 
 export class Members {
-  /** How many members `next` has returned. */
+  /** Number of members that `next` has returned. */
   count = 0;
   readonly #coding: Coding;
   readonly #bytes: Uint8Array;
-  /** Where the next member begins, if there is one. */
+  /** Offset of the next member, if the body has another one. */
   #at = 0;
   #start = 0;
   #sum = 0;
@@ -61,8 +65,9 @@ export class Members {
   }
 
   /**
-   * Returns the next member, the error in the first one, or undefined if there are no more. Must
-   * not be called again before `error` was called.
+   * Returns the next member, or undefined after the last one. Returns the error if the first member
+   * is invalid or there are too many members. Before the next call, `error` must be called for the
+   * member.
    */
   next(): Member | string | undefined {
     const member = this.#next();
@@ -75,7 +80,10 @@ export class Members {
     return member;
   }
 
-  /** Must be called with all of the member's inflated data, in order. */
+  /**
+   * Adds inflated data to the checks of the member. Must be called with all of the member's data,
+   * in order.
+   */
   inflated(bytes: Uint8Array): void {
     if (this.#coding !== "gzip") return;
     this.#sum = crc32(bytes, this.#sum);
@@ -83,8 +91,9 @@ export class Members {
   }
 
   /**
-   * Returns the error in the member that `next` has returned, if any, once its decoder has read
-   * `bytesRead` of it and found its end.
+   * Returns the error in the member that `next` has returned, if any. Must be called once the
+   * decoder has found the member's end; `bytesRead` is the number of bytes that the decoder has
+   * read of the member.
    */
   error(bytesRead: number): string | undefined {
     if (this.#coding !== "gzip") return undefined;
@@ -131,7 +140,7 @@ export class Members {
   }
 }
 
-/** Returns where the data of a gzip member begins, or the error in its header. */
+/** Returns the offset of the data of a gzip member, or the error in its header. */
 function gzipDataStart(bytes: Uint8Array): number | string {
   if (!looksGzipped(bytes)) {
     if (bytes.length >= 2 && (bytes[0] !== 0x1f || bytes[1] !== 0x8b))
@@ -164,8 +173,9 @@ interface ZstdFrame {
 }
 
 /**
- * Finds frames by their block headers alone, because Node 22 inflates a truncated frame, or the
- * first of two, without an error. Ends with an error if bytes are not a whole frame.
+ * Yields the frames of a zstd body, and an error if bytes are not a whole frame, after which it
+ * ends. Finds frames by their block headers alone, because Node 22 inflates a truncated frame, or
+ * the first of two frames, without an error.
  */
 function* zstdFrames(body: Uint8Array, from: number): Generator<ZstdFrame | string, void, void> {
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
@@ -203,8 +213,8 @@ function zstdFrameEnd(body: Uint8Array, start: number): number | string {
 }
 
 /**
- * Returns the largest window that a frame requests, limited to the maximum of a decoder. Returns
- * that maximum also for a single segment, and for too few bytes. RFC 8878, 3.1.1.1.2.
+ * Returns the largest window in bytes that a frame requests, limited to the maximum of a decoder.
+ * For a frame of a single segment, or for too few bytes, returns that maximum. RFC 8878, 3.1.1.1.2.
  */
 export function zstdWindowBytes(body: Uint8Array): number {
   let most = 0;

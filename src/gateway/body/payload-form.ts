@@ -1,7 +1,7 @@
-// Detects the form of a body by its first bytes and the request's names: the payload, or a form, a
-// text or a compressed body around it. The bytes have precedence over headers and content types:
-// JSON begins with a brace, gzip with its magic bytes. Decodes no more than a few bytes, and reads
-// a bounded part of a form, apart from the search for the end of `data`.
+// Detects the form of a body by its first bytes and the request's names: the payload itself, or a
+// form, a base64 text or a compressed body around it. The bytes have precedence over headers and
+// content types: JSON begins with a brace, gzip with its magic bytes. Decodes only a few bytes, and
+// reads a bounded part of a form, apart from the search for the end of `data`.
 
 import { Ascii, isJsonSpace } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -15,11 +15,11 @@ import {
   namesUnknownCoding,
 } from "./codings.ts";
 
-/** The layers that have already been removed from a body, as bits: each occurs once. */
+/** The layers that have been removed from a body, as bits. A body has each layer at most once. */
 export const Layer = {
   /**
-   * gzip, deflate, br, zstd or lz64. Only one of them is removed: two nested ones would multiply a
-   * decompression bomb.
+   * Compression by gzip, deflate, br, zstd or lz64. Only one compression is removed: two nested
+   * ones would multiply a decompression bomb.
    */
   Compressed: 1,
   Form: 2,
@@ -39,8 +39,8 @@ export function beginsAsJson(first: number | undefined): boolean {
 }
 
 /**
- * Returns the form of a body. `layers` are those already removed; `named` is the compression that
- * the request names, if any.
+ * Returns the form of a body. `layers` are the layers already removed; `named` is the compression
+ * that the request names, if any.
  */
 export function formOf(bytes: Buffer, layers: number, named: Compression | undefined): PayloadForm {
   const at = payloadStart(bytes);
@@ -55,7 +55,7 @@ export function formOf(bytes: Buffer, layers: number, named: Compression | undef
   return "unknown";
 }
 
-/** Returns where the payload begins, after a byte order mark and some white space. */
+/** Returns the offset of the payload, after a byte order mark and some white space. */
 function payloadStart(bytes: Buffer): number {
   let at = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
   const end = Math.min(bytes.length, SPACE_BYTES_MAX);
@@ -64,9 +64,9 @@ function payloadStart(bytes: Buffer): number {
 }
 
 /**
- * Checks whether the beginning decodes to JSON, perhaps after white space, or gzip. The alphabet
- * alone is not enough, since `true` and `1234` consist of it. The rest of the body is checked as it
- * is decoded.
+ * Returns whether the beginning decodes to gzip, or to JSON, possibly after white space. The
+ * alphabet alone is not enough, since `true` and `1234` consist of it. The rest of the body is
+ * checked as it is decoded.
  */
 function looksLikeBase64(bytes: Buffer, at: number): boolean {
   const text = bytes.toString("latin1", at, at + SAMPLE_BYTES);
@@ -76,15 +76,15 @@ function looksLikeBase64(bytes: Buffer, at: number): boolean {
 }
 
 export interface FormFields {
-  /** The value of `data` extends from here to `dataEnd`, percent-encoded. */
+  /** Offset of the value of `data`, which is percent-encoded and ends at `dataEnd`. */
   readonly dataStart: number;
   readonly dataEnd: number;
   readonly compression: Compression | undefined;
-  /** The form has a second field `data`, so the intended one is unknown. */
+  /** Whether the form has a second field `data`, so the intended one is unknown. */
   readonly hasDuplicateData: boolean;
 }
 
-/** Maximum bytes of the fields before `data` together, and maximum bytes searched after `data`. */
+/** Maximum bytes of all fields before `data`, and maximum bytes searched after `data`. */
 const OTHERS_BYTES_MAX = 4_096;
 const AMPERSAND = 0x26;
 const DATA = "data=";
@@ -138,8 +138,8 @@ interface Packed {
 }
 
 /**
- * Returns the compression that the query or a form names or, if they name none, the
- * Content-Encoding. There, only gzip, lz64 and base64 count.
+ * Returns the compression that the query or a form names. If they name no compression, returns the
+ * one that Content-Encoding names if it is gzip, lz64 or base64.
  */
 export function compressionOf(body: Packed): Compression | undefined {
   if (body.compression !== undefined || body.contentEncoding === "") return body.compression;

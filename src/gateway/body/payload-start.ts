@@ -1,5 +1,5 @@
-// Unpacks the first bytes of a packed body, to peek at them before the body is complete or its turn
-// has come: some kilobytes at most. Data that cannot be unpacked without more of the body stays
+// Unpacks the first bytes of a packed body, at most some kilobytes, to peek at them before the body
+// is complete or is unpacked. Data that cannot be unpacked without more of the body stays
 // unchanged.
 
 import { BodyMemory } from "./body-memory.ts";
@@ -10,7 +10,7 @@ import { formOf, Layer } from "./payload-form.ts";
 import { PercentDecoder, plainBase64 } from "./step-decoder.ts";
 
 const STEP_BYTES_MAX = 4_096;
-/** A payload may be in a form, in base64 and in a compression, each once. */
+/** Maximum number of layers around a payload: a form, base64 and a compression, each once. */
 const LAYERS_MAX = 3;
 
 export function startOfPayload(
@@ -49,15 +49,18 @@ export function startOfPayload(
   return start;
 }
 
-/** Decodes a copy, because the decoder overwrites its input, and the body is still needed. */
+/**
+ * Decodes a copy of the text, because the decoder overwrites its input, and the body is still
+ * needed.
+ */
 function base64Start(text: Buffer): Buffer {
   const copy = Buffer.from(text);
   return Buffer.from(copy.toString("latin1", 0, plainBase64(copy, 0, copy.length)), "base64");
 }
 
 /**
- * The blocks of all peeks, one of each size. A pool per peek would keep its blocks until it is
- * idle, outside every limit: 33 MB of requests without a key took 2 GB.
+ * The memory of all peeks, with one block of each size. A pool per peek would retain its blocks
+ * until it is idle, outside every limit: 33 MB of requests without a key used 2 GB.
  */
 const peekMemory = new BodyMemory();
 

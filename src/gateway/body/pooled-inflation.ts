@@ -1,7 +1,7 @@
-// Decompresses one body on the thread pool, a chunk of output per step, so that other bodies can
-// run between two steps. The output is limited while it grows, more strictly while the body has
-// shown no key of a project. A body inflated here may reach the intake after one that arrived
-// later, from another connection.
+// Decompresses one body on the thread pool, one chunk of output per step, so that other bodies can
+// run between two steps. The output is limited while it grows. The limit is lower while the body
+// has shown no key of a project. A body inflated here may reach the intake after a body that
+// arrived later on another connection.
 
 import zlib from "node:zlib";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -16,27 +16,34 @@ const OUTPUT_CHUNK_BYTES = 262_144;
 const DEFLATE_WINDOW_BYTES = 32_768;
 
 type Decoder = zlib.Inflate | zlib.InflateRaw | zlib.BrotliDecompress | zlib.ZstdDecompress;
-/** Every decoder of Node has `reset`; its declarations omit it for some. */
+/**
+ * A decoder with `reset`. All decoders of Node have `reset`, but its declarations omit the method
+ * for some.
+ */
 type ResettableDecoder = Decoder & zlib.ZlibReset;
 
 interface InflationSink {
   /**
-   * Whether the body contains the key of a project, or the check for keys is off. Called with every
-   * chunk.
+   * Returns whether the body contains the key of a project, or the check for keys is off. Called
+   * with every chunk.
    */
   isKnown(): boolean;
-  /** Receives the first bytes of the inflated body. They are valid during the call. */
+  /** Receives the first bytes of the inflated body, which are valid during the call only. */
   begun(bytes: Buffer): void;
   /**
-   * Requests room in the budget for bytes just inflated; false stops the work with `overloaded`.
+   * Reserves room in the budget for the bytes just inflated. If it returns false, the work ends
+   * with `overloaded`.
    */
   hold(bytes: number): boolean;
   /**
-   * Called once, cancelled or not, before `done`. From then on the pool does not read the
-   * compressed body, and the caller owns its memory again.
+   * Reports that the pool no longer reads the compressed body, so the caller owns its memory again.
+   * Called once before `done`, and also after a cancellation.
    */
   left(): void;
-  /** Called once, unless the inflation is cancelled. The caller owns the buffer. */
+  /**
+   * Receives the result, whose buffer the caller owns. Called once, unless the inflation is
+   * cancelled.
+   */
   done(result: BodyBuffer | Problem): void;
 }
 
@@ -56,20 +63,20 @@ export class PooledInflation {
   readonly #inflated: BodyBuffer;
   readonly #bytesExpected: number;
   readonly #members: Members;
-  /** The member to begin with the next step; undefined before the first. */
+  /** The member that the next step begins; undefined before the first member. */
   #next: Member | string | undefined;
-  /** The length inflated before the current member. */
+  /** Number of bytes inflated before the current member. */
   #lengthBefore = 0;
   #stream: Decoder | undefined;
   #yielded: () => void = () => {};
   /**
-   * resting ◄─► working ─► over: while the inflation is working, a chunk is on the pool and cannot
-   * be cancelled. An inflation that is cancelled while resting is over at once.
+   * State of the inflation: resting ◄─► working ─► over. While it is working, a chunk is on the
+   * pool and cannot be cancelled. If it is cancelled while resting, it is over immediately.
    */
   #state: "resting" | "working" | "over" = "resting";
   #isCancelled = false;
 
-  /** `compressed` must not change until `left`. */
+  /** Creates an inflation. `compressed` must not change until `left` is called. */
   constructor(coding: Coding, compressed: Buffer, { bytesMax, memory, sink }: InflationOptions) {
     this.#coding = coding;
     this.#compressed = compressed;
@@ -83,8 +90,8 @@ export class PooledInflation {
   }
 
   /**
-   * The size that the body claims or, if that is more, its compressed size, minus the inflated
-   * length. A body that has exceeded that size is assumed to be half done.
+   * Estimated bytes of work that are left: the greater of the claimed size and the compressed size,
+   * minus the inflated length. A body that has exceeded that size is assumed to be half done.
    */
   get bytesLeft(): number {
     const { length } = this.#inflated;
@@ -92,7 +99,8 @@ export class PooledInflation {
   }
 
   /**
-   * Inflates a chunk, and calls `yielded` if there is more. Must not be called again before that.
+   * Inflates a chunk, and calls `yielded` if there is more data. Must not be called again before
+   * `yielded` is called.
    */
   step(yielded: () => void): void {
     if (this.#state !== "resting") return;
@@ -103,8 +111,8 @@ export class PooledInflation {
   }
 
   /**
-   * Cancels the inflation. Waits for a chunk in work, so that no more chunks are on the pool than
-   * have a turn.
+   * Cancels the inflation. Waits for a chunk that is on the pool, so that the pool never has more
+   * chunks than the queue has slots.
    */
   cancel(): void {
     if (this.#state === "over" || this.#isCancelled) return;
@@ -128,7 +136,10 @@ export class PooledInflation {
     stream.end(this.#compressed.subarray(member.start, member.end));
   }
 
-  /** An error in a member after the first is not an error of the body: such bytes are padding. */
+  /**
+   * Continues with the next member or finishes. An error in a member after the first one is not an
+   * error of the body: such bytes are padding.
+   */
   #memberEnded(stream: Decoder, error: string | undefined): void {
     if (this.#stream !== stream) return;
     if (this.#isCancelled) {
@@ -151,7 +162,10 @@ export class PooledInflation {
     this.#yielded();
   }
 
-  /** Nothing is in work on the pool now: reading this chunk begins the next one. */
+  /**
+   * Handles output that is ready. No chunk is on the pool at this point; reading the output begins
+   * the next chunk.
+   */
   #readable(stream: Decoder): void {
     if (this.#state !== "working" || this.#stream !== stream) return;
     if (this.#isCancelled) this.#finish();
@@ -163,7 +177,7 @@ export class PooledInflation {
     }
   }
 
-  /** Takes the available output, and makes the pool begin the next chunk, if there is one. */
+  /** Reads the available output, which makes the pool begin the next chunk, if any. */
   #takeChunks(stream: Decoder): void {
     // The limits are checked before the chunk is read, because reading begins the next one.
     const problem = this.#problemOf(stream.readableLength);
@@ -177,8 +191,8 @@ export class PooledInflation {
     this.#inflated.append(chunk);
     this.#members.inflated(chunk);
     if (isFirst) this.#sink.begun(chunk);
-    // No other code uses the memory of a full chunk, so it is freed here. Left to the garbage
-    // collector, the chunks of some bodies of a mebibyte would trigger it ten times a second.
+    // No other code uses the memory of a full chunk, so it is freed here. Otherwise the chunks of
+    // some bodies of a mebibyte would trigger the garbage collector ten times a second.
     const { buffer } = chunk;
     if (
       chunk.length === OUTPUT_CHUNK_BYTES &&
@@ -203,7 +217,7 @@ export class PooledInflation {
     return noRoomToInflate;
   }
 
-  /** Called between two chunks only, when nothing is in work on the pool. */
+  /** Ends the inflation. Must be called between two chunks, when no chunk is on the pool. */
   #finish(result?: BodyBuffer | Problem): void {
     if (this.#state === "over") return;
     this.#state = "over";
@@ -216,8 +230,8 @@ export class PooledInflation {
   /**
    * Ends the stream, and frees its decoder's window. Node frees a zstd window only together with
    * the stream's object, when the garbage collector reaches it, and does not report its size to the
-   * collector: 180 bodies with windows of 8 MiB took 970 MB. A reset replaces the decoder by a new
-   * one without a window. It throws once an error has closed the stream, or while the pool still
+   * collector: 180 bodies with windows of 8 MiB used 970 MB. A reset replaces the decoder by a new
+   * one without a window. The reset throws if an error has closed the stream, or if the pool still
    * writes the last piece. Then an allocation of the window's size, which is never written to,
    * informs the collector.
    */

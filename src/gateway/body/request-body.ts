@@ -18,27 +18,31 @@ import type { Compression } from "./codings.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
 
 export const BodyState = {
-  /** Nothing of it has arrived. */
+  /** No byte of the body has arrived. */
   Head: "head",
-  /** Some of it has arrived, and is in `buffer` unless it is discarded. */
+  /** Some bytes of the body have arrived. They are in `buffer` unless the body is discarded. */
   Arriving: "arriving",
   /**
-   * All of it has arrived. It is in `buffer` or, if that is undefined, in memory that is valid only
-   * during the current call of the body reader: uWS's own, or that of an inflation at once.
+   * The whole body has arrived. It is in `buffer`. If `buffer` is undefined, it is in memory that
+   * is valid only during the current call of the body reader: uWS's own memory, or that of an
+   * inflation on the event loop.
    */
   Whole: "whole",
   /**
-   * It is joined, or its next layer is unpacked, over several turns of the event loop. Its memory
-   * belongs to that work if `buffer` is undefined.
+   * The body is joined, or its next layer is unpacked, over several event loop iterations. If
+   * `buffer` is undefined, the memory of the body belongs to that work.
    */
   Waiting: "waiting",
-  /** The intake has it, and will answer. Until then the intake alone owns its memory. */
+  /**
+   * The intake has the body, and will answer. Until then the intake alone owns the body's memory.
+   */
   Taken: "taken",
 } as const;
 export type BodyState = (typeof BodyState)[keyof typeof BodyState];
 
 /**
- * The progress of a request for outside observers: no byte of the body has arrived, some, or all.
+ * The progress of a request for outside observers: `head` if no byte of the body has arrived,
+ * `body` if some have, `answer` if all have.
  */
 export type RequestPhase = "head" | "body" | "answer";
 
@@ -50,10 +54,13 @@ const phaseOf: Readonly<Record<BodyState, RequestPhase>> = {
   taken: "answer",
 };
 
-/** The request of a body: the intake gets both. */
+/** The request of a body. The intake receives both. */
 interface BodyRequest extends Exchange {
   readonly label: string;
-  /** Answered, or abandoned by its client: later results must be ignored. */
+  /**
+   * Whether the request is answered or its client has disconnected. If so, later results must be
+   * ignored.
+   */
   readonly isOver: boolean;
   /** Restarts uWS's timeout of ten seconds. */
   keepOpen(): void;
@@ -63,11 +70,11 @@ interface RequestBodyOptions {
   readonly request: BodyRequest;
   readonly admission: Admission;
   readonly growing: GrowingBodies<RequestBody>;
-  /** Peeks at a body for its project and its lane. Without this function no body has a hint. */
+  /** Finds the project and lane at a body's first bytes; undefined for no hints. */
   readonly peek: Peek | undefined;
-  /** When the head arrived, in milliseconds of the monotonic clock. */
+  /** Time when the head arrived, in milliseconds of the monotonic clock. */
   readonly startedMs: number;
-  /** Content-Length, or -1 for none. */
+  /** Content-Length in bytes, or -1 if absent. */
   readonly bytesDeclared: number;
   /** Content-Encoding as sent, "" for none. */
   readonly contentEncoding: string;
@@ -83,35 +90,38 @@ export class RequestBody {
   state: BodyState = BodyState.Head;
   /**
    * The answer that is sent once the body has arrived: a problem, or the fixed answer of a path
-   * that discards bodies.
+   * that discards bodies. Undefined if the body is processed.
    */
   verdict: Problem | FixedAnswer | undefined = undefined;
   bytesArrived = 0;
   /** Number of pieces that have arrived. */
   pieces = 0;
-  /** Number of chunks that arrived after the answer was known, or the client had disconnected. */
+  /** Number of chunks that arrived after the answer was known or the client had disconnected. */
   chunksSkipped = 0;
   /** Bytes of the admission budget that this body holds. */
   bytesHeld = 0;
   buffer: BodyBuffer | undefined = undefined;
   /** The coding that is still to be unpacked, as named by Content-Encoding. */
   contentEncoding: string;
-  /** The compression that the query names or, if it names none, the form. */
+  /**
+   * The compression that the query names. If the query names no compression, the one that the form
+   * names.
+   */
   compression: Compression | undefined = undefined;
-  /** The removed layers, as bits: see payload-form.ts. */
+  /** The layers that have been removed, as bits of `Layer`. */
   layers = 0;
   /** A payload in the query, as sent; "" for none. */
   queryData = "";
-  /** Stops the work on a body that is waiting. */
+  /** Stops the work on a body in state `waiting`; undefined in other states. */
   cancelWork: (() => void) | undefined = undefined;
   hint: BodyHint | undefined = undefined;
-  /** Receives the body unchanged instead of the intake, because it contains no events. */
+  /** Receives the body unchanged instead of the intake; set if the body contains no events. */
   taker: Intake | undefined = undefined;
   /** Converts the body to events before the intake takes it. */
   conversion: Conversion | undefined = undefined;
-  /** How much of the body had arrived at the last peek for its key. */
+  /** Number of bytes that had arrived at the last peek for the body's key. */
   bytesPeeked = 0;
-  /** How much of the body had arrived at the last check for slowness. */
+  /** Number of bytes that had arrived at the last check for slowness. */
   bytesChecked = 0;
   /** Number of consecutive checks that found no new bytes. */
   idleChecks = 0;
@@ -134,19 +144,19 @@ export class RequestBody {
     return phaseOf[this.state];
   }
 
-  /** Neither headers nor query state that the body is packed. */
+  /** Whether neither headers nor query state that the body is packed. */
   get isPlain(): boolean {
     return this.contentEncoding === "" && this.compression === undefined;
   }
 
-  /** The request gets a fixed answer other than a problem, for any body. */
+  /** Whether the request gets a fixed answer other than a problem, whatever the body contains. */
   get hasFixedAnswer(): boolean {
     return this.verdict !== undefined && !("code" in this.verdict);
   }
 
   /**
-   * The body contains the key of a project, or the check for keys is off. A body with a fixed
-   * answer counts as one without a key.
+   * Whether the body contains the key of a project, or the check for keys is off. False for a body
+   * with a fixed answer.
    */
   get isKnown(): boolean {
     return !this.hasFixedAnswer && (this.hint === undefined || this.hint.projectId !== undefined);
@@ -156,12 +166,18 @@ export class RequestBody {
     return this.hint?.projectId !== undefined;
   }
 
-  /** The body is large by the bytes that it holds or, if that is more, announces. */
+  /**
+   * Whether the body is large. Its size is the greater of the bytes that it holds and those that it
+   * announces.
+   */
   get isLarge(): boolean {
     return this.#admission.isLarge(this.#bytesWith(0));
   }
 
-  /** Takes bytes of the budget for a body that grows or is repaired, or returns false. */
+  /**
+   * Reserves bytes of the budget for a body that grows or is repaired. Returns false if the budget
+   * has no room for them.
+   */
   tryHold(bytes: number): boolean {
     const requestBytes = this.#bytesWith(bytes);
     const isGrowing = this.state !== BodyState.Taken;
@@ -171,14 +187,14 @@ export class RequestBody {
     return true;
   }
 
-  /** How many bytes the budget lacks for `tryHold` to return true. */
+  /** Returns the number of bytes that the budget lacks for `tryHold` to return true. */
   lacking(bytes: number): number {
     return this.#admission.lacking(bytes, this.#bytesWith(bytes));
   }
 
   /**
-   * Peeks at the part of the body that has arrived or was inflated, unless an earlier peek has
-   * found everything.
+   * Searches the part of the body that has arrived or was inflated for its key and lane. Does
+   * nothing if an earlier call has found both.
    */
   peek(bytes: Buffer, isWhole: boolean): void {
     const { hint } = this;
@@ -198,8 +214,8 @@ export class RequestBody {
   }
 
   /**
-   * Gives the room of this body to another one. The request is answered with `overloaded`, at once
-   * or at the body's end.
+   * Releases the budget of this body for another one. The request is answered with `overloaded`,
+   * immediately or at the body's end.
    */
   evict(): void {
     if (this.phase === "answer") this.request.answerProblem(noRoom);
@@ -211,8 +227,8 @@ export class RequestBody {
   }
 
   /**
-   * Called when the body is whole and unpacked: the intake owns it now, and it is not evicted any
-   * more.
+   * Passes the ownership of the body to the intake, when the body is whole and unpacked. After that
+   * the body cannot be evicted.
    */
   handOver(): void {
     this.state = BodyState.Taken;
@@ -223,13 +239,13 @@ export class RequestBody {
     this.#growing.delete(this);
   }
 
-  /** Frees the memory of the body, whose layer has been unpacked or is no longer needed. */
+  /** Frees the memory of the body, after its layer has been unpacked or is no longer needed. */
   freeBuffer(): void {
     this.buffer?.free();
     this.buffer = undefined;
   }
 
-  /** Releases the budget's bytes that the body holds, and its memory. */
+  /** Releases the bytes of the budget that the body holds, and its memory. */
   release(): void {
     this.stopGrowing();
     if (this.bytesHeld > 0) this.#admission.release(this.bytesHeld);
@@ -237,7 +253,7 @@ export class RequestBody {
     this.freeBuffer();
   }
 
-  /** Stops the work on a body that is waiting, because its request has its answer. */
+  /** Stops the work on a body in state `waiting`, after its request is over. */
   stopWork(): void {
     const { cancelWork } = this;
     this.cancelWork = undefined;

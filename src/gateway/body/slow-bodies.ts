@@ -1,19 +1,20 @@
-// Lets small, slow bodies through, for example from a phone on a bad link. uWS ends a connection
-// that receives less than 160 KiB of a body in a timeout of ten seconds, which in fact takes 8 to
-// 12. Pausing and resuming the connection restarts that timeout. So Penstock has its own lower
-// minimum, for a bounded number of bodies, with one timer for all. Below that minimum, and for
-// large bodies, uWS's timeout applies.
+// Keeps small, slow bodies open, for example from a phone on a bad link. uWS ends a connection that
+// receives less than 160 KiB of a body within its timeout of ten seconds, which in fact takes 8 to
+// 12. Pausing and resuming the connection restarts the timeout. Penstock applies a lower minimum of
+// its own to a bounded number of bodies, with one timer for all. Below that minimum, and for large
+// bodies, uWS's timeout applies.
 
 /**
- * Interval of the checks: at most half of uWS's ten seconds, which are 8 at least, so that a body
- * that makes progress is kept open in time.
+ * Interval of the checks in milliseconds: at most half of uWS's timeout, which takes 8 seconds or
+ * more, so that a body that makes progress is kept open in time.
  */
 export const slowCheckMs = 4_000;
 /** Minimum average of a body in bytes per second: 256 KiB in less than five minutes. */
 const bytesPerSecondMin = 1_000;
 /**
- * At the second consecutive check without a new byte, uWS's timeout is not restarted: it continues
- * from the previous check. So a body survives a pause of 12 seconds.
+ * Maximum number of consecutive checks without a new byte after which uWS's timeout is restarted.
+ * At the next such check the timeout continues from the previous one. So a body survives a pause of
+ * 12 seconds.
  */
 const idleChecksMax = 1;
 /**
@@ -22,20 +23,20 @@ const idleChecksMax = 1;
  */
 export const slowBodiesMax = 1_024;
 /**
- * If more bodies are slow than can be kept open, this number of each address has precedence over
- * its others, so that one address cannot use all places.
+ * Number of slow bodies of one address that have precedence over its other bodies. It applies if
+ * more bodies are slow than can be kept open, so that one address cannot use the whole limit.
  */
 const addressSlowBodiesMax = slowBodiesMax / 8;
 
 export interface SlowBody {
-  /** Milliseconds of the monotonic clock. */
+  /** Time when the head arrived, in milliseconds of the monotonic clock. */
   readonly startedMs: number;
   readonly bytesArrived: number;
   readonly phase: "head" | "body" | "answer";
   readonly isLarge: boolean;
   readonly isKnown: boolean;
   readonly senderAddress: string;
-  /** How many bytes had arrived at the last check. */
+  /** Number of bytes that had arrived at the last check. */
   bytesChecked: number;
   /** Number of consecutive checks that found no new bytes. */
   idleChecks: number;
@@ -44,8 +45,8 @@ export interface SlowBody {
 }
 
 /**
- * Keeps open the connections of small bodies that are slow, but not below the minimum. Called every
- * `slowCheckMs`.
+ * Keeps open the connections of small bodies that are slow, but not below the minimum. Must be
+ * called every `slowCheckMs`.
  */
 export function keepSlowOpen(bodies: Iterable<SlowBody>, monotonicMs: number): void {
   const slow: SlowBody[] = [];
@@ -67,8 +68,8 @@ export function keepSlowOpen(bodies: Iterable<SlowBody>, monotonicMs: number): v
 }
 
 /**
- * Sorts the bodies within their address's share before those beyond it. In both parts those with a
- * key are first; otherwise they stay in order of arrival.
+ * Sorts the bodies: first those within the share of their address, then the others. In both parts
+ * the bodies with a key are first; otherwise the order of arrival stays.
  */
 function inFairOrder(bodies: readonly SlowBody[]): SlowBody[] {
   const within: SlowBody[] = [];

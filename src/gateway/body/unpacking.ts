@@ -43,46 +43,56 @@ import { BodyState, type RequestBody } from "./request-body.ts";
 import { Base64Decoder, PercentDecoder, type StepDecoder } from "./step-decoder.ts";
 
 /**
- * Limit of what all bodies together inflate to on the event loop in one turn (`WORK_PER_MS` states
- * the cost). The other bodies go to the thread pool.
+ * Maximum bytes that all bodies together inflate to on the event loop per iteration (`WORK_PER_MS`
+ * states the time). The other bodies go to the thread pool.
  */
 const inflatedPerTurnMax = 1_048_576;
 /**
- * Limit of the decoding steps of the queue in one turn: a millisecond of work. The placing of small
- * decoded bodies counts as well.
+ * Maximum work of the queue's decoding steps per event loop iteration: one millisecond. The
+ * intake's work on small decoded bodies counts as well.
  */
 const decodedPerTurnMax = WORK_PER_MS;
-/** Minimum cost of a peek into a packed body, in bytes: the decoder's setup costs most. */
+/**
+ * Minimum work of a peek into a packed body, in bytes: the decoder's setup takes most of the time.
+ */
 const peekWork = 16_384;
 
 interface UnpackerOptions {
   readonly inflatedBytesMax: number;
   readonly memory: BodyMemory;
   readonly monotonicMs: () => number;
-  /** Without it all bodies are inflated by node:zlib. */
+  /** Inflates small bodies in the addon; undefined if node:zlib inflates all bodies. */
   readonly inflater?: QuickInflater | undefined;
-  /** Takes bytes of the budget for the body; false if there is no room. */
+  /**
+   * Reserves bytes of the budget for the body. Returns false if the budget has no room for them.
+   */
   hold(body: RequestBody, bytes: number): boolean;
   /**
-   * Joins a buffer into one piece, makes it the body's and calls `then`, unless the request is over
-   * by then.
+   * Joins a buffer into one piece. Then stores it in the body and calls `then`, unless the request
+   * is over.
    */
   join(body: RequestBody, buffer: BodyBuffer, then: () => void): void;
   /**
-   * Takes the payload, which is in the body's buffer or, if the body has none, in memory that is
-   * invalid when this returns.
+   * Receives the payload, which is in the body's buffer. If the body has no buffer, the payload is
+   * in memory that is invalid when this function returns.
    */
   handOn(body: RequestBody, payload: Buffer): void;
 }
 
-/** A step of the unpacking returns a problem; undefined if the body is passed on or queued. */
+/**
+ * The result of a step of the unpacking: a problem, or undefined if the body is passed on or
+ * queued.
+ */
 type Unpacked = Problem | undefined;
 
 export class Unpacker {
   readonly #options: UnpackerOptions;
   readonly #atOnce: AtOnceInflation;
   readonly #pool: InflationPool;
-  /** On the event loop bodies are unpacked one after the other. The budget counts their memory. */
+  /**
+   * The bodies that are unpacked on the event loop, one after the other. The budget counts their
+   * memory.
+   */
   readonly #inTurns: FairQueue<UnpackingWork>;
   readonly #atOnceBudget = new TurnBudget(inflatedPerTurnMax);
   readonly #inTurnsBudget = new TurnBudget(decodedPerTurnMax);
@@ -102,14 +112,17 @@ export class Unpacker {
     });
   }
 
-  /** This turn has used its share of unpacking at once: other work should wait if it can. */
+  /**
+   * Whether the current event loop iteration has used its budget of unpacking. If so, other work
+   * should wait if it can.
+   */
   get isBusy(): boolean {
     return this.#atOnceBudget.isSpent;
   }
 
   /**
-   * Unpacks a whole body, which is in the body's buffer if there is one, and passes it on; or
-   * returns what is wrong with it.
+   * Unpacks a whole body and passes it on. Returns the problem if the body is invalid. If the body
+   * has a buffer, `bytes` are in it.
    */
   unpack(body: RequestBody, bytes: Buffer): Unpacked {
     if (body.contentEncoding === "") return this.#peel(body, bytes);
@@ -125,16 +138,16 @@ export class Unpacker {
     return asRefused(body, problem);
   }
 
-  /** Unpacks the payload in the query, like `unpack` does for a body. */
+  /** Unpacks the payload in the query, as `unpack` does for a body. */
   unpackQuery(body: RequestBody): Unpacked {
     const data = Buffer.from(body.queryData, "latin1");
     body.layers |= Layer.Form;
-    // Content-Encoding applies to the body, which is ignored here.
+    // Content-Encoding applies to the body, which is ignored.
     body.contentEncoding = "";
     return this.#decode(body, new PercentDecoder(data, 0, data.length));
   }
 
-  /** Peeks for the key in the first bytes of a packed body, unpacked. */
+  /** Unpacks the first bytes of a packed body, and searches them for the body's key. */
   peekInto(body: RequestBody, bytes: Buffer): void {
     const { monotonicMs } = this.#options;
     const startedMs = monotonicMs();
@@ -148,7 +161,7 @@ export class Unpacker {
     body.peek(start, false);
   }
 
-  /** Removes one layer, if there is one, and continues with its content. */
+  /** Removes one layer, if the body has one, and continues with its content. */
   #peel(body: RequestBody, bytes: Buffer): Unpacked {
     if (bytes.length === 0) return emptyPayload;
     const form = formOf(bytes, body.layers, compressionOf(body));
@@ -185,7 +198,7 @@ export class Unpacker {
     if (result === undefined) return void this.#inflateInQueue(body, coding, bytes);
     if (!Buffer.isBuffer(result)) return result;
     if (result.length === 0) return emptyInflated;
-    // The peeks at the pieces of a body have not shown all of it.
+    // The peeks at the pieces of a body may have missed its key.
     if (body.hint !== undefined) body.peek(result, true);
     if (!this.#options.hold(body, result.length)) return noRoom;
     body.freeBuffer();
@@ -196,8 +209,8 @@ export class Unpacker {
     const { inflatedBytesMax, memory, hold } = this.#options;
     const compressed = ownBytes(body, bytes);
     if (!body.showsProject) this.peekInto(body, compressed);
-    // The pool may read this memory from here on, even if the request ends. So it belongs to the
-    // inflation until that has left the pool.
+    // From here on the pool may read this memory, even if the request ends. So the memory belongs
+    // to the inflation until the inflation has left the pool.
     const source = body.buffer;
     body.buffer = undefined;
     const inflation = new PooledInflation(coding, compressed, {
@@ -226,7 +239,10 @@ export class Unpacker {
     this.#pool.add(work);
   }
 
-  /** Does the first step now, if this turn has time for it; the rest waits in the queue. */
+  /**
+   * Runs the first step of the decoder, if the event loop iteration has time for it. Queues the
+   * rest.
+   */
   #decode(body: RequestBody, decoder: StepDecoder): Unpacked {
     const result = this.isBusy ? undefined : this.#stepAtOnce(decoder);
     return result === undefined
@@ -245,10 +261,11 @@ export class Unpacker {
         resume(body);
         refuseFor(body, this.#decoded(body, decoder, result));
       }
-      // The time includes the placing of the body, if the last step passed it on.
+      // The time includes the intake's work on the body, if the last step passed it on.
       const ms = monotonicMs() - startedMs;
       this.#inTurnsBudget.spend(workOf({ bytesRead: 0, bytesWritten: 0, ms }));
-      // Both calls begin the queue's next step: a turn has time for several small ones.
+      // Both calls begin the queue's next step: an event loop iteration has time for several small
+      // ones.
       if (result === undefined) setImmediate(() => this.#inTurns.again(work));
       else if (this.#inTurnsBudget.isSpent) setImmediate(() => this.#inTurns.leave(work));
       else this.#inTurns.leave(work);
@@ -285,7 +302,7 @@ export class Unpacker {
     return result;
   }
 
-  /** Continues with the next layer in its own buffer. The previous buffer is freed. */
+  /** Continues with the next layer, which is in `buffer`. Frees the previous buffer. */
   #continueWith(body: RequestBody, buffer: BodyBuffer): Unpacked {
     body.freeBuffer();
     if (buffer.length === 0) {
@@ -315,7 +332,7 @@ function peekAtBegun(body: RequestBody, decoder: StepDecoder): void {
   if (!body.showsProject) body.peek(decoder.begun(), false);
 }
 
-/** Returns the bytes in memory that the body owns, which may be kept and overwritten. */
+/** Returns the bytes in memory that the body owns, which may be retained and overwritten. */
 function ownBytes(body: RequestBody, bytes: Buffer): Buffer {
   return body.buffer === undefined ? Buffer.from(bytes) : bytes;
 }
@@ -335,7 +352,10 @@ function refuseFor(body: RequestBody, unpacked: Unpacked): void {
   if (problem !== undefined) body.request.answerProblem(problem);
 }
 
-/** If a body cannot be read and its Content-Encoding is unknown, that coding is the problem. */
+/**
+ * Returns the problem to answer with. If a body cannot be read and its Content-Encoding is unknown,
+ * the problem is the unknown coding.
+ */
 function asRefused(body: RequestBody, problem: Unpacked): Unpacked {
   return problem?.code === "invalid_encoding" && namesUnknownCoding(body.contentEncoding)
     ? unsupportedEncoding
@@ -343,7 +363,7 @@ function asRefused(body: RequestBody, problem: Unpacked): Unpacked {
 }
 
 /**
- * Creates work that waits for the turn of its project, or of its address if no project is known.
+ * Creates work that waits for the turn of its project, or of its address if the project is unknown.
  */
 function queued<Part extends { readonly bytesLeft: number; readonly memoryBytes?: number }>(
   body: RequestBody,

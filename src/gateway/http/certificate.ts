@@ -11,21 +11,23 @@ import type { CertificateFiles } from "./listener.ts";
 
 const checkEveryMs = 1_000;
 /**
- * Files without a usable pair are read again after this many checks, changed or not, because the
- * cause of the failure may be gone.
+ * Number of checks after which files without a usable pair are read again, changed or not, because
+ * the cause of the failure may have been removed.
  */
 const checksBetweenTries = 60;
 
-/** A handshake with a longer RSA key takes several times as long: with 4,096 bits, seven times. */
+/**
+ * Maximum length in bits of an RSA key without a warning. A handshake with a longer key takes
+ * several times as long: with 4,096 bits, seven times.
+ */
 const rsaBitsMax = 2_048;
 const signatures = 3;
-/** Approximate duration of a signature with an RSA key of 3,072 bits. */
+/** Approximate duration in milliseconds of a signature with an RSA key of 3,072 bits. */
 const unmeasuredMs = 2.5;
 
 /**
- * Returns the duration of a signature with the key in milliseconds, which dominates a handshake.
- * `unmeasuredMs` if the key cannot be read, possibly for a moment only: the code that uses the key
- * reports the error.
+ * Returns the duration in milliseconds of a signature with the key, which dominates a handshake. If
+ * the key cannot be read, returns `unmeasuredMs`: the code that uses the key reports the error.
  */
 export function signatureMs(keyFile: string): number {
   try {
@@ -58,11 +60,13 @@ interface Certificate {
   readonly text: string;
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
-  /** The length of its RSA key; undefined for another kind of key. */
+  /** The length in bits of the RSA key; undefined for another kind of key. */
   readonly rsaBits: number | undefined;
 }
 
-/** Watches the files of a pair that is already in use. Throws if they do not contain one. */
+/**
+ * Watches the files of a pair that is already in use. Throws if the files do not contain a pair.
+ */
 export async function watchCertificate(
   options: CertificateWatchOptions,
 ): Promise<CertificateWatch> {
@@ -71,15 +75,16 @@ export async function watchCertificate(
 }
 
 /**
- * The files are read again once they have changed and two consecutive checks found the same state,
- * so that a pair is not read while it is being written. Links are followed: Kubernetes renews
- * secrets by changing a link.
+ * Watches the files of a certificate. Reads the files again once they have changed and two
+ * consecutive checks found the same state, so that a pair is not read while it is being written.
+ * Follows links: Kubernetes renews secrets by changing a link.
  */
 export class CertificateWatch {
   readonly #options: CertificateWatchOptions;
   #inUse: Certificate;
-  /** The files' state at the last check, and their state when a usable pair was last read. */
+  /** State of the files at the last check. */
   #stateSeen: string;
+  /** State of the files when a usable pair was last read. */
   #stateSettled: string;
   #failure = "";
   #checksToNextTry = 0;
@@ -95,7 +100,7 @@ export class CertificateWatch {
     this.#warnIfUnfit();
   }
 
-  /** When the certificate in use expires, in seconds since the epoch. */
+  /** Returns the time when the certificate in use expires, in seconds since the epoch. */
   get expirySeconds(): number {
     return this.#inUse.notAfterMs / 1_000;
   }
@@ -163,7 +168,7 @@ export class CertificateWatch {
   }
 }
 
-/** Throws an Error that names the file and what is wrong with it. */
+/** Reads the certificate and checks its key. Throws an Error that names the file and the reason. */
 function readCertificate({ cert, key }: CertificateFiles): Certificate {
   certificateFile(cert);
   keyFile(key);

@@ -1,4 +1,4 @@
-// The paths that accept events, and the metrics label of each. They process bodies alike, with
+// The paths that accept events, and the metrics label of each. All paths process bodies alike, with
 // three exceptions: Exchange.isEngage, Exchange.v1 and `conversions`.
 
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -6,7 +6,10 @@ import type { ConversionKind } from "./conversion/conversion.ts";
 import type { Route } from "./port.ts";
 import type { SdkRouteLabel } from "./sdk-requests.ts";
 
-/** The path as a bounded label: `other` stands for every unknown path. */
+/**
+ * The label of a path in metrics; the set of values is bounded. `other` stands for every unknown
+ * path.
+ */
 export type RouteLabel = Route | SdkRouteLabel | "other";
 
 const labels = {
@@ -18,8 +21,8 @@ const labels = {
   "/engage": "engage",
   "/i/v1/analytics/events": "v1",
   "/i/v1/ai/events": "v1",
-  // Batches of events about language models. SDKs send them to separate paths, but they are events
-  // like others.
+  // Paths for events about language models. SDKs send these batches to separate paths, but the
+  // events are like others.
   "/i/v0/ai/batch": "batch",
   "/i/v0/ai": "batch",
   "/i/v0/ai/otel": "batch",
@@ -27,7 +30,8 @@ const labels = {
 } as const satisfies Record<string, Route>;
 
 /**
- * The paths whose bodies are in another form. Exporters append /v1/traces to the configured path.
+ * The paths whose bodies must be converted to events. Exporters append /v1/traces to the configured
+ * path.
  */
 const conversions: ReadonlyMap<string, ConversionKind> = new Map([
   ["/i/v0/ai", "multipart"],

@@ -16,18 +16,19 @@ import type { ReplyWriter } from "./reply.ts";
 
 export interface HttpMetrics {
   requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void;
-  /** Called once for an answer that is an error, in addition to requestFinished. */
+  /** Counts an answer that is an error; called once, in addition to requestFinished. */
   problemAnswered(code: ErrorCode): void;
   /**
-   * Called when a client disconnects before its answer; `phase` is the state of its request then.
+   * Counts a disconnect of a client before its answer; `phase` is the state of the request at that
+   * time.
    */
   requestAborted(phase: RequestPhase): void;
 }
 
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /** Returns milliseconds since the epoch. */
   wallMs(): number;
-  /** Milliseconds of a clock that never goes back. */
+  /** Returns milliseconds of a clock that never goes back. */
   monotonicMs(): number;
 }
 
@@ -43,16 +44,16 @@ export interface ExchangeShared {
   readonly chunkSenders: ChunkSenders;
   readonly long: LongAnswers;
   readonly peek: Peek | undefined;
-  /** Undefined without the connection addon. */
+  /** Tracks unread answers; undefined without the connection addon. */
   readonly unread?: UnreadAnswers | undefined;
   /**
-   * Requests whose head has arrived and that are not done. A request is done once it is answered
-   * or, if its client has disconnected, once the intake has no answer left to give.
+   * Number of requests whose head has arrived and that have not ended. A request ends once it is
+   * answered. If its client has disconnected, it ends once the intake cannot answer any more.
    */
   inflight: number;
   draining: boolean;
-  /** Limits how many requests are answered as they are read, in one turn of the event loop. */
+  /** Limits the number of requests that are answered as they are read, per event loop iteration. */
   readonly atOnce: TurnBudget;
-  /** Called while draining, when no request is in flight any more. */
+  /** Called during a drain when no request is in flight any more. */
   idle: () => void;
 }

@@ -21,28 +21,29 @@ import type { HttpResponse } from "./uws.ts";
 import { type Writing, writeFixed } from "./write-fixed.ts";
 
 /**
- * Maximum number of requests that are answered as they are read, per turn of the event loop. Later
- * answers are written once the turn has read all its data. One buffer can contain thousands of such
- * requests, and uWS continues through it while each is answered before the next.
+ * Maximum number of requests that are answered as they are read, per event loop iteration. Later
+ * answers are written once the iteration has read all its data. One buffer can contain thousands of
+ * such requests: uWS continues through the buffer while each request is answered before the next
+ * one.
  */
 export const ANSWERS_AT_ONCE_MAX = 128;
 
-/** A client that was told to close its connection has this long to do so. */
+/** Milliseconds after which the server closes a connection that its client should close. */
 const CLOSED_AFTER_MS = 1_000;
 
 const AnswerState = {
   /** The request has no answer yet. */
   Open: "open",
-  /** The answer is known, and is written in a later turn. */
+  /** The answer is known, and is written in a later event loop iteration. */
   Deferred: "deferred",
   /** A long answer is sent as its client reads it. */
   Writing: "writing",
   /**
-   * The client has left. The intake, or the turn to which the answer was deferred, will still
-   * answer; that answer is dropped.
+   * The client has disconnected. The intake, or the event loop iteration to which the answer was
+   * deferred, will still answer; that answer is dropped.
    */
   Gone: "gone",
-  /** The request is answered, or needs no answer any more. */
+  /** The request is answered, or no longer needs an answer. */
   Done: "done",
 } as const;
 type AnswerState = (typeof AnswerState)[keyof typeof AnswerState];
@@ -55,7 +56,7 @@ interface ExchangeHead {
   readonly origin: string;
   /** Content-Encoding as sent, "" for none. */
   readonly contentEncoding: string;
-  /** Content-Length, or -1 for none. */
+  /** Content-Length in bytes, or -1 if absent. */
   readonly bytesDeclared: number;
   readonly clientAddress: string;
   readonly senderAddress: string;
@@ -74,35 +75,35 @@ export class HttpExchange implements Exchange {
   lane: Lane | undefined = undefined;
   library = "";
   /**
-   * The User-Agent of this request, if its connection may be a proxy's, which forwards the requests
-   * of many clients. Else the client name derived from the User-Agent of the connection's first
-   * request.
+   * The User-Agent of this request, if its connection may belong to a proxy, which forwards the
+   * requests of many clients. Otherwise the client name derived from the User-Agent of the
+   * connection's first request.
    */
   userAgent = "";
   querySentAtMs = Number.NaN;
   v1: V1Request | undefined = undefined;
-  /** The request is a HEAD: its answer has no body. */
+  /** Whether the request is a HEAD: its answer has no body. */
   headOnly = false;
-  /** The client reads no answer to stored events (`beacon=1`): they are answered 204. */
+  /** Whether the client reads no answer to stored events (`beacon=1`): the answer is then 204. */
   answersNothing = false;
-  /** The connection ends with the answer. */
+  /** Whether the connection ends with the answer. */
   close = false;
   /**
-   * A proxy in front may treat the bytes after this request as part of it, while this server treats
-   * them as another request. So the connection ends with the answer, and the answer is written in a
-   * later turn: uWS ends a connection on which a request arrives before the previous one is
-   * answered, but continues reading if it is answered already.
+   * Whether a proxy in front may treat the bytes after this request as part of its body, while this
+   * server treats them as another request. If so, the connection ends with the answer, and the
+   * answer is written in a later event loop iteration. If a request arrives before the previous one
+   * is answered, uWS ends the connection; otherwise uWS continues reading.
    */
   hasUncertainEnd = false;
   /**
-   * The last piece of the body is being read. An answer that is written now precedes the reading of
-   * the data after this request.
+   * Whether the last piece of the body is being read. An answer written at this time precedes the
+   * reading of the data after this request.
    */
   isBeingRead = false;
   #state: AnswerState = AnswerState.Open;
   /**
-   * Undefined once the request is answered or its client has left: uWS throws if a response is
-   * touched after that.
+   * The response; undefined once the request is answered or its client has disconnected, because
+   * uWS throws if a response is touched after that.
    */
   #response: HttpResponse | undefined;
   /** Stops a long answer that is being written. */
@@ -134,12 +135,12 @@ export class HttpExchange implements Exchange {
     shared.inflight++;
   }
 
-  /** The client has not sent all of the request. */
+  /** Whether the client has not sent all of the request. */
   get isReceiving(): boolean {
     return this.body.phase !== "answer";
   }
 
-  /** A long answer is being written. */
+  /** Whether a long answer is being written. */
   get isAnswering(): boolean {
     return this.#state === AnswerState.Writing;
   }
@@ -162,14 +163,18 @@ export class HttpExchange implements Exchange {
 
   /**
    * The client's name. The SDK's own name has precedence over the User-Agent, which may be that of
-   * its HTTP library. An SDK names itself in a header of the newer protocol, else in the body.
+   * the SDK's HTTP library. An SDK of the newer protocol names itself in a header, any other SDK in
+   * the body.
    */
   get client(): string {
     const named = this.v1 === undefined ? "" : sdkName(this.v1.sdkInfo);
     return named || this.library || clientName(this.userAgent);
   }
 
-  /** The request has its answer, or its client has left: later results must be ignored. */
+  /**
+   * Whether the request has its answer, or its client has disconnected. If so, later results must
+   * be ignored.
+   */
   get isOver(): boolean {
     return this.#state !== AnswerState.Open;
   }
@@ -246,9 +251,9 @@ export class HttpExchange implements Exchange {
   }
 
   /**
-   * Refuses a body in the middle because its chunks are too small, and ends the connection with the
-   * answer. The answer is written in a later turn, because afterwards nothing can stop uWS from
-   * calling back for each further chunk that it has read.
+   * Refuses the rest of a body because its chunks are too small, and ends the connection with the
+   * answer. The answer is written in a later event loop iteration: after the answer, nothing can
+   * stop uWS from calling back for each further chunk that it has read.
    */
   refuseChunks(problem: Problem): void {
     this.#shared.chunkSenders.reject(this.body.senderAddress);
@@ -256,16 +261,14 @@ export class HttpExchange implements Exchange {
     this.#defer(() => this.answerProblem(problem));
   }
 
-  /**
-   * Ends the connection without an answer. The rest of the data that was read on it is ignored.
-   */
+  /** Ends the connection without an answer. Unprocessed data of the connection is ignored. */
   rejectConnection(): void {
     this.#response?.close();
   }
 
   /**
-   * Called when the client has disconnected. A body that the intake has accepted is still
-   * processed; the answer is dropped.
+   * Handles a disconnect of the client. A body that the intake has accepted is still processed; the
+   * answer is dropped.
    */
   abort(): void {
     this.#shared.chunks.gone(this);
@@ -283,8 +286,8 @@ export class HttpExchange implements Exchange {
   }
 
   /**
-   * Gives the client 8 to 12 seconds more to send 160 KiB: uWS restarts its timeout when a request
-   * is resumed. A paused request has no timeout, and waits for its turn.
+   * Restarts uWS's timeout, which gives the client 8 to 12 seconds to send another 160 KiB. Does
+   * nothing for a paused request, which has no timeout.
    */
   keepOpen(): void {
     if (this.#shared.chunks.isPaused(this)) return;
@@ -301,8 +304,9 @@ export class HttpExchange implements Exchange {
   }
 
   /**
-   * Whether the answer must be deferred to a later turn. Counts the request against the turn's
-   * budget if it would be answered as it is read, with any outcome.
+   * Returns whether the answer must be deferred to a later event loop iteration. If the request
+   * would be answered as it is read, counts it against the budget of the iteration, whatever the
+   * result.
    */
   #mustWait(): boolean {
     if (this.#state !== AnswerState.Open) return false;
@@ -316,7 +320,8 @@ export class HttpExchange implements Exchange {
     this.#state = AnswerState.Deferred;
     if (this.hasUncertainEnd) this.close = true;
     this.hasUncertainEnd = false;
-    // The answer is settled: until it is written the body cannot be evicted, and work on it stops.
+    // The answer is final. Until it is written the body cannot be evicted, and work on the body
+    // stops.
     this.body.stopGrowing();
     this.body.stopWork();
     setImmediate(() => {
@@ -333,7 +338,8 @@ export class HttpExchange implements Exchange {
   }
 
   /**
-   * Until all of the answer is handed over, the request is in flight, and its client may abort it.
+   * Starts a long answer. Until all of it is passed to the socket, the request is in flight, and
+   * its client may abort the request.
    */
   #beginWriting(response: HttpResponse, status: number): Writing {
     this.#shared.chunks.answered(this);
@@ -358,14 +364,17 @@ export class HttpExchange implements Exchange {
     }, CLOSED_AFTER_MS);
   }
 
-  /** Ends the request, once. Returns the response, if it can still be written to. */
+  /**
+   * Ends the request; must be called only once. Returns the response if it can still be written to.
+   */
   #finish(): HttpResponse | undefined {
     const shared = this.#shared;
     if (this.#state === AnswerState.Done || this.#state === AnswerState.Deferred) {
       shared.log.error({ route: this.label }, "request answered twice");
       return undefined;
     }
-    // This may resume reading through `#response`, so it precedes the clearing of that field.
+    // `answered` may resume reading through `#response`, so the call precedes the clearing of that
+    // field.
     shared.chunks.answered(this);
     const response = this.#response;
     this.#response = undefined;

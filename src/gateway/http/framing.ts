@@ -1,31 +1,31 @@
-// Decides from the head where a request ends, and whether a proxy in front could see another end:
-// the bytes after it would then be a request for one and a body for the other. uWS parses framing
-// more loosely than RFC 9112 requires: it uses the first of several lengths, treats any transfer
-// coding as chunked and an empty length as none, and ignores header lines after one without a name.
-// The caller answers.
+// Finds from the head where a request ends, and whether a proxy in front could see another end. If
+// so, the bytes after the end would be a request for one parser and a body for the other. uWS
+// parses framing more loosely than RFC 9112 requires: it uses the first of several lengths, treats
+// any transfer coding as chunked and an empty length as absent, and ignores header lines after one
+// without a name. The caller answers.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import type { HttpRequest } from "./uws.ts";
 
 /**
- * The end of a `certain` request is the same for all parsers. A `uncertain` one may be answered, but
- * the connection must end with the answer.
+ * Certainty of a request's end. The end of a `certain` request is the same for all parsers. An
+ * `uncertain` request may be answered, but the connection must end with the answer.
  */
 type Framing = "certain" | "uncertain" | Problem;
 
 /**
- * Checks a head. `bytesDeclared` is the first Content-Length, -1 without one. With `everyLine` all
- * header lines are read, even if that length is above 0 and would be sufficient. That takes longer,
- * so it is used only if a proxy may have read the head as well. uWS has already refused a first
- * length that is not digits, and a length together with a transfer coding that is not empty.
+ * Checks a head. `bytesDeclared` is the first Content-Length, -1 if absent. If `everyLine` is true,
+ * reads all header lines, even if `bytesDeclared` is above 0 and would be sufficient. This takes
+ * longer, so it is used only if a proxy may have read the head as well. uWS has already refused a
+ * first length that is not digits, and a length together with a transfer coding that is not empty.
  */
 export function framingOf(
   request: HttpRequest,
   bytesDeclared: number,
   everyLine: boolean,
 ): Framing {
-  // A length of 0, or none, does not determine where the request ends: a client that sends bytes
-  // after the head may have hidden another length.
+  // A length of 0, or an absent length, does not determine where the request ends: a client that
+  // sends bytes after the head may have hidden another length.
   const hasBody = bytesDeclared > 0;
   if (hasBody && !everyLine) return "certain";
   const lines = new FramingLines();
@@ -57,7 +57,10 @@ class FramingLines {
     }
   };
 
-  /** Returns the error for which RFC 9112 (3.2, 6.1, 6.3) requires a refusal, if any. */
+  /**
+   * Returns the error for which RFC 9112 (3.2, 6.1, 6.3) requires a refusal; undefined for valid
+   * framing.
+   */
   error(): string | undefined {
     if (this.#codings > 0 && this.#lengths > 0)
       return "Both Content-Length and Transfer-Encoding were sent";

@@ -17,12 +17,16 @@ import {
 } from "./uws.ts";
 
 /**
- * With `alone` no other process may have the port, now or later. With `first` no other process may
- * have it now, but later processes with `joining` share it.
+ * Use of a port by several processes. With `alone` no other process may have the port, now or
+ * later. With `first` no other process may have the port now, but later processes with `joining`
+ * share it.
  */
 export type PortSharing = "alone" | "first" | "joining";
 
-/** PEM files: `cert` contains the certificate, followed by its chain; `key` its private key. */
+/**
+ * Paths of PEM files. `cert` contains the certificate, followed by its chain; `key` contains the
+ * private key of the certificate.
+ */
 export interface CertificateFiles {
   readonly cert: string;
   readonly key: string;
@@ -40,9 +44,9 @@ export class Listener {
   #listening: us_listen_socket | undefined;
 
   /**
-   * `prepare` adds the filter and the routes to an app. Without TLS it is called once. With a
-   * certificate it is called at the start and at each renewal, each time for a new app. `listens`
-   * is called with the socket of the port, before any connection is accepted.
+   * Creates a listener. `prepare` adds the filter and the routes to an app. Without TLS it is
+   * called once. With a certificate it is called at the start and at each renewal, each time for a
+   * new app. `listens` is called with the socket of the port, before any connection is accepted.
    */
   constructor(
     prepare: (app: TemplatedApp) => void,
@@ -53,7 +57,10 @@ export class Listener {
     this.#front = files === undefined ? plainFront(prepare) : tlsFront(prepare, files);
   }
 
-  /** Returns the port, any free one for 0. Throws an Error with the reason. */
+  /**
+   * Starts to listen, for port 0 on any free port, and returns the port. Throws an Error with the
+   * reason.
+   */
   async listen(host: string, port: number, sharing: PortSharing): Promise<number> {
     this.#listening = this.#listenAs(sharing, host, port);
     if (this.#listening === undefined) {
@@ -70,8 +77,8 @@ export class Listener {
   }
 
   /**
-   * Serves new connections with the current pair in the files; open connections keep theirs. If the
-   * files do not contain a pair, throws and changes nothing.
+   * Serves new connections with the current pair in the files; open connections keep the old pair.
+   * If the files do not contain a pair, throws and changes nothing.
    */
   renewCertificate(): void {
     this.#front.renew();
@@ -88,8 +95,8 @@ export class Listener {
     if (sharing === "joining") return listenShared(acceptor, host, port);
     const alone = listenExclusively(acceptor, host, port);
     if (alone === undefined || sharing === "alone") return alone;
-    // Listening alone has shown that no other process has the port, and its number. Now it is
-    // closed, and opened again as a port that others can share.
+    // The exclusive socket shows that no other process has the port, and the number of the port.
+    // The port is then closed and opened again as one that other processes can share.
     const portFound = us_socket_local_port(alone);
     us_listen_socket_close(alone);
     return listenShared(acceptor, host, portFound);
@@ -103,9 +110,9 @@ function plainFront(prepare: (app: TemplatedApp) => void): Front {
 }
 
 /**
- * An app keeps the certificate it was created with. So one app accepts, and passes each connection,
- * before its first byte is read, to the app with the newest certificate. The apps with older
- * certificates keep their connections.
+ * Creates a front with TLS. An app keeps the certificate it was created with. So one app accepts,
+ * and passes each connection, before its first byte is read, to the app with the newest
+ * certificate. The apps with older certificates keep their connections.
  */
 function tlsFront(prepare: (app: TemplatedApp) => void, files: CertificateFiles): Front {
   // The acceptor has no certificate: a connection that it did not pass on would fail.
@@ -141,7 +148,10 @@ function appWith({ cert, key }: CertificateFiles): TemplatedApp {
   }
 }
 
-/** uWS does not report why it could not listen, so Node tries the same port to find the reason. */
+/**
+ * Returns the reason why the port cannot be opened. uWS does not report the reason, so Node tries
+ * the same port.
+ */
 function whyNot(host: string, port: number): Promise<string> {
   const probe = createServer();
   return new Promise((resolve) => {

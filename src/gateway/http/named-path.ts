@@ -4,13 +4,13 @@
 import { withoutKeys } from "../../platform/base/without-keys.ts";
 import { percentDecoded } from "./percent-decoded.ts";
 
-/** Maximum number of characters of a path that are shown: enough to recognize it. */
+/** Maximum number of characters of a path that are shown: enough to recognize the path. */
 const charsShownMax = 80;
 /**
  * Number of characters that are searched for keys, so that a key whose beginning is shown is found.
  */
 const charsReadMax = 320;
-/** The segment after `/array/` is always a key. */
+/** The segment after `/array/`, which is always a key. */
 const ofKey = /^\/array\/[^/]*(?=\/)/;
 
 export function namedPath(path: string): string {

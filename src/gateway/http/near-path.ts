@@ -6,10 +6,13 @@ import { lettersApart, nearest, typosMax } from "../../platform/base/near-name.t
 import { TurnBudget } from "../../platform/base/turn-budget.ts";
 
 const charsReadMax = 80;
-/** In a path shorter than this no letter may be wrong: short paths resemble too many others. */
+/**
+ * Minimum length of a path in which one letter may be wrong: shorter paths resemble too many
+ * others.
+ */
 const oneTypoFrom = 4;
 
-/** The last segments of other services' event paths, and what to suggest for them. */
+/** The last segments of other services' event paths, with the path to suggest for each. */
 const otherNames: ReadonlyMap<string, string> = new Map([
   ...["event", "events", "collect", "ingest", "identify", "page", "screen", "alias", "group"].map(
     (name) => [name, "/capture/"] as const,
@@ -18,12 +21,12 @@ const otherNames: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Maximum number of paths searched for in one turn of the event loop, each in 0.1 ms at most.
- * Further requests get no suggestion.
+ * Maximum number of searches per event loop iteration; a search takes at most 0.1 ms. Further
+ * requests get no suggestion.
  */
 const searchesPerTurn = 8;
 
-/** Calls nearPath, but at most `searchesPerTurn` times in one turn. */
+/** Calls nearPath at most `searchesPerTurn` times per event loop iteration. */
 export class NearPaths {
   readonly #searches = new TurnBudget(searchesPerTurn);
 
@@ -35,8 +38,9 @@ export class NearPaths {
 }
 
 /**
- * Returns the nearest of the paths. `paths` accept events, in any order; `others` do not. If
- * `paths` contains a path with and without a final slash, the result has the slash.
+ * Returns the path nearest to `path`, or undefined if no path is near. `paths` accept events, in
+ * any order; `others` do not. If `paths` contains a path with and without a final slash, the result
+ * has the slash.
  */
 export function nearPath(
   path: string,

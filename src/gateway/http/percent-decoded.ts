@@ -8,8 +8,8 @@ export const hexValues = Int8Array.from({ length: 256 }, (_, byte) => {
 });
 
 /**
- * Leaves invalid percent-encoding unchanged. A byte beyond ASCII becomes the character of the same
- * number.
+ * Returns the text without percent-encoding. Invalid encoding stays unchanged. A byte beyond ASCII
+ * becomes the character of the same number.
  */
 export function percentDecoded(text: string): string {
   let decoded = "";

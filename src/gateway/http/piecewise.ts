@@ -1,34 +1,36 @@
-// Writes a long answer as its client reads it, one piece per turn of the event loop. So no copy of
-// the answer waits for a socket, and no other request waits while a long one is copied. The caller
-// keeps the body until it is sent, and stops the writing if the client disconnects before.
+// Writes a long answer as its client reads it, one piece per event loop iteration. So no copy of
+// the answer waits for a socket, and other requests do not wait while a long answer is copied. The
+// caller keeps the body until it is sent, and stops the writing if the client disconnects before.
 
 import type { HttpResponse } from "./uws.ts";
 
-/** Answers longer than this are sent in pieces. */
+/** Maximum length in bytes of an answer that is sent in one piece. */
 export const atOnceBytesMax = 16_384;
-/** Maximum bytes of an answer passed to the socket in one turn, which takes some 20 µs. */
+/**
+ * Maximum bytes of an answer passed to the socket per event loop iteration, which takes some 20 µs.
+ */
 const pieceBytesMax = 65_536;
 
 export interface PiecewiseOptions {
   /** Writes status and headers, but not the length. */
   readonly writeHead: (response: HttpResponse) => void;
-  /** The connection must end with this answer. */
+  /** Whether the connection must end with the answer. */
   readonly close: boolean;
   /**
    * Called once the socket has accepted the whole answer; not called if the client disconnects
-   * before. With `mustClose` the caller must end the connection.
+   * before. If `mustClose` is true, the caller must close the connection.
    */
   readonly sent: (mustClose: boolean) => void;
 }
 
 /**
- * Returns a function that stops the writing. It must be called when the client has disconnected:
- * the response is not touched afterwards.
+ * Writes the answer and returns a function that stops the writing. The function must be called when
+ * the client disconnects: the response is not touched afterwards.
  *
- * With tryEnd, uWS keeps no copy of the data that the socket does not accept, but cannot close the
- * connection either. So with `close` uWS gets a length of one byte more than the client, and the
- * answer never ends for uWS. A further request on the connection then makes uWS end it; otherwise
- * the caller does.
+ * With tryEnd, uWS keeps no copy of the data that the socket does not accept, but it cannot close
+ * the connection either. So with `close` uWS gets a length that is one byte too large, and the
+ * answer never ends for uWS. A further request on the connection makes uWS end it; otherwise the
+ * caller must close the connection.
  */
 export function writePiecewise(
   response: HttpResponse,
@@ -51,8 +53,9 @@ export function writePiecewise(
   };
 
   /**
-   * Passes on a piece from `offset` on. The next one follows in the next turn if the socket accepts
-   * this one, else when the socket is writable again.
+   * Passes the piece at `offset` to the socket. If the socket accepts the piece, the next one
+   * follows in the next event loop iteration; otherwise it follows when the socket is writable
+   * again.
    */
   function writeFrom(offset: number): boolean {
     if (isStopped) return true;

@@ -5,7 +5,7 @@ import type { Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
 import type { ProjectMeter } from "../projects/project.ts";
 
-/** The public endpoints, as a bounded metrics label. */
+/** The label of a public endpoint in metrics; the set of values is bounded. */
 export type Route = "capture" | "batch" | "e" | "i_v0_e" | "track" | "engage" | "v1";
 
 /** An item of `errors` or `warnings` in a 200. `index` counts from 0 in the request's batch. */
@@ -19,7 +19,7 @@ export interface ItemNote {
 export interface IntakeReport {
   accepted: number;
   dropped: number;
-  /** The first few; `errorsTotal` and `warningsTotal` count them all. */
+  /** The first few notes of each kind; `errorsTotal` and `warningsTotal` count all notes. */
   errors: ItemNote[];
   errorsTotal: number;
   warnings: ItemNote[];
@@ -27,36 +27,39 @@ export interface IntakeReport {
 }
 
 /**
- * Data from a body's first bytes, before it is scanned. All except `meter` is for order and queues
- * only, not for answers: the scan may find other values.
+ * Data from a body's first bytes, before the body is scanned. All fields except `meter` may be used
+ * for order and queues only, not for answers: the scan may find other values.
  */
 export interface BodyHint {
-  /** Undefined: no key was seen, or its project does not exist or is disabled. */
+  /**
+   * The id of the project of the key that was found; undefined if no key was found, or its project
+   * does not exist or is disabled.
+   */
   readonly projectId: string | undefined;
-  /** Undefined: the lane was not seen. */
+  /** The lane of the body's events; undefined if it was not found. */
   readonly lane: Lane | undefined;
-  /** The meter of that project, if no other key in the body can have precedence. */
+  /** The meter of the project; set if no other key in the body can have precedence. */
   readonly meter?: ProjectMeter | undefined;
 }
 
 /**
- * Peeks at the part of a body that has arrived: at its first bytes, and at its last if it is whole.
- * Takes some microseconds at most, and never throws. `apiKey` is a key from a header; with it, keys
- * in the body are ignored.
+ * Searches the part of a body that has arrived for its key and lane: the first bytes and, if the
+ * body is whole, also the last ones. Takes some microseconds at most, and never throws. `apiKey` is
+ * a key from a header; if it is set, keys in the body are ignored.
  */
 export type Peek = (body: Buffer, isWhole: boolean, apiKey?: string) => BodyHint;
 
 /**
- * One HTTP request after its body is complete, as seen by the intake. One of the two answers may be
- * called, once, at any later time; if the client has disconnected, it is only counted. Owned by
- * http/.
+ * One HTTP request after its body is complete, as seen by the intake. The intake may call one of
+ * the two answer methods, once, at any later time. If the client has disconnected, the answer is
+ * only counted. Owned by http/.
  */
 export interface Exchange extends ClientWarningOrigin {
-  /** Set only for a request of the newer protocol. */
+  /** The data of a request of the newer protocol; undefined for other requests. */
   readonly v1?: V1Request | undefined;
-  /** Wall clock, milliseconds since the epoch, when the request's head arrived. */
+  /** Time when the request's head arrived, in milliseconds since the epoch. */
   readonly receivedAtMs: number;
-  /** When the answer becomes 503 `timeout`, in milliseconds of the monotonic clock. */
+  /** Time when the answer becomes 503 `timeout`, in milliseconds of the monotonic clock. */
   readonly deadlineMs: number;
   /** The client's address as text, or "" if addresses are not recorded. */
   readonly clientAddress: string;
@@ -65,32 +68,31 @@ export interface Exchange extends ClientWarningOrigin {
    * stored nor logged.
    */
   readonly senderAddress: string;
-  /** Bytes of the body as received. */
+  /** Number of bytes of the body as received. */
   readonly bytesArrived: number;
   /**
-   * When the client sent this by its own clock, from the query: milliseconds since the epoch, from
-   * 2020 on. NaN if the query has no time, infinity if it has an invalid one.
+   * Time of sending by the client's own clock, from the query: milliseconds since the epoch, from
+   * 2020 on. NaN if the query has no time; infinity if the time is invalid.
    */
   readonly querySentAtMs: number;
   /** Whether the request's endpoint treats an object without `event` as an $identify. */
   readonly isEngage: boolean;
   /**
-   * Set for bodies that arrived in pieces or were inflated on the pool. Undefined for others,
-   * because scanning one costs less than queueing it.
+   * The data from the first bytes of a body that arrived in pieces or was inflated on the pool.
+   * Undefined for other bodies, because to scan such a body takes less time than to queue it.
    */
   readonly hint: BodyHint | undefined;
   /** The project of the request, set by the intake once it is known; "" until then. */
   projectId: string;
-  /** The lane of its events, set by the intake once the body is read. */
+  /** The lane of the request's events, set by the intake once the body is read. */
   lane?: Lane | undefined;
   /**
-   * The SDK that sent the request, set by the intake before it refuses the request, if the body
-   * names one; "" until then.
+   * The SDK that the body names, set by the intake before it refuses the request; "" until then.
    */
   library: string;
   /**
-   * Takes bytes of the budget of bytes in flight until the request is answered, or returns false if
-   * there is no room for them.
+   * Reserves bytes of the budget of bytes in flight until the request is answered. Returns false if
+   * the budget has no room for them.
    */
   hold(bytes: number): boolean;
   answerStored(report: IntakeReport): void;
@@ -109,8 +111,8 @@ export interface V1Request {
   readonly requestTimestamp: string;
   readonly sdkInfo: string;
   /**
-   * Used instead of `Exchange.answerStored`. `text` is JSON. `hasRetry`: the client should retry
-   * some of the events.
+   * Answers with a result per event, instead of `Exchange.answerStored`. `text` is JSON.
+   * `hasRetry`: whether the client should retry some of the events.
    */
   answerResults(text: Buffer, hasRetry: boolean): void;
 }
@@ -121,7 +123,7 @@ interface BorrowedBody {
   readonly bytes: Buffer;
 }
 
-/** A body in memory that the intake may use until its promise has settled. */
+/** A body in memory that the intake may use until its promise is fulfilled. */
 export interface OwnedBody {
   readonly memory: "owned";
   readonly bytes: Buffer;
@@ -131,7 +133,7 @@ export interface OwnedBody {
 export type WholeBody = BorrowedBody | OwnedBody;
 
 /**
- * Processes one body. Undefined: the intake is done with it. It fails only because of bugs, never
- * because of client data.
+ * Processes one body. Returns undefined if the body is processed when the call returns. Fails only
+ * because of bugs, never because of client data.
  */
 export type Intake = (exchange: Exchange, body: WholeBody) => Promise<void> | undefined;

@@ -12,17 +12,20 @@ interface QueryTarget {
   answersNothing: boolean;
 }
 
-/** 2020-01-01. A smaller number is probably seconds instead of milliseconds, and is ignored. */
+/**
+ * 2020-01-01 in milliseconds since the epoch. A smaller number is probably in seconds, and is
+ * ignored.
+ */
 const SENT_AT_MS_MIN = 1_577_836_800_000;
-/** The largest millisecond that a date can have. */
+/** The largest time that a Date can have, in milliseconds since the epoch. */
 const SENT_AT_MS_MAX = 8_640_000_000_000_000;
 
-/** The longest known name, with each of its characters as an escape. */
+/** Length of the longest known name if each of its characters is percent-encoded. */
 const NAME_LENGTH_MAX = 3 * "compression".length;
 
 /**
  * Stores the query's parameters in the target. If a parameter is repeated, its first usable value
- * counts. A query may have 16 kB and is read before the rest of a request, so each of its
+ * is stored. A query may have 16 kB and is read before the rest of a request. So each of its
  * characters is examined once, and unknown parameters are not decoded.
  */
 export function readQuery(query: string, target: QueryTarget): void {
@@ -39,7 +42,10 @@ export function readQuery(query: string, target: QueryTarget): void {
   }
 }
 
-/** `encoded` is the value as sent. That of `data` stays percent-encoded until it is unpacked. */
+/**
+ * Stores one parameter in the target. `encoded` is the value as sent. The value of `data` stays
+ * percent-encoded until it is unpacked.
+ */
 function note(target: QueryTarget, name: string, encoded: string): void {
   switch (name) {
     case "data":
@@ -60,8 +66,8 @@ function note(target: QueryTarget, name: string, encoded: string): void {
 }
 
 /**
- * Returns milliseconds since the epoch, infinity for a value that is not a time, and `before` for
- * one that is empty or too small.
+ * Returns the time in milliseconds since the epoch; infinity for a value that is not a time.
+ * Returns `before` for a value that is empty or too small.
  */
 function sentAtMsOf(value: string, before: number): number {
   if (value === "") return before;

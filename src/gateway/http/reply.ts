@@ -1,5 +1,5 @@
 // Writes answers: 200 texts, problem details (RFC 9457), CORS headers. Makes no decisions about
-// requests and counts nothing. A response is written in one cork, so that it is one system call.
+// requests and counts nothing. Writes each response in one cork, which results in one system call.
 
 import { STATUS_CODES } from "node:http";
 import {
@@ -17,15 +17,16 @@ import type { HttpResponse } from "./uws.ts";
 const PROBLEM_TYPE = "application/problem+json";
 const RETRY_AFTER_SECONDS_MAX = 60;
 /**
- * Retry-After is a random one of this many consecutive seconds, beginning with the first useful
- * one, so that clients refused together do not all retry together.
+ * Number of consecutive seconds of which Retry-After is a random one. They begin with the first
+ * useful second. The spread keeps clients that were refused together from retrying together.
  */
 const RETRY_AFTER_SPREAD = 5;
 /**
- * With these codes Retry-After is as long as `AwayMs` returns for the request, and up to half as
- * long again. While that is 0, it is 1 or 2 seconds or, for `overloaded`, as for other codes. SDKs
- * on phones drop all their events at the fourth consecutive failure: with a constant time, an
- * outage of four such times would cost them everything.
+ * Codes whose Retry-After is derived from `AwayMs`: 1 to about 1.5 times the duration that it
+ * returns for the request, up to the maximum. While the duration is 0, Retry-After is 1 or 2
+ * seconds; for `overloaded` it is as for other codes. SDKs on phones drop all their events at the
+ * fourth consecutive failure. With a constant time, an outage of four such times would lose all of
+ * these events.
  */
 const storeAwayCodes: ReadonlySet<ErrorCode> = new Set([
   "unavailable",
@@ -33,7 +34,10 @@ const storeAwayCodes: ReadonlySet<ErrorCode> = new Set([
   "store_full",
   "overloaded",
 ]);
-/** After a long outage, clients retry within this many seconds of one another. */
+/**
+ * Maximum number of consecutive seconds over which Retry-After spreads the retries after a long
+ * outage.
+ */
 const AWAY_SPREAD_MAX = 21;
 const PREFLIGHT_SECONDS = "86400";
 export const allowedMethods = "GET, POST, OPTIONS";
@@ -65,13 +69,14 @@ export function statusLineOf(status: number): string {
 }
 
 /**
- * `to be closed`: the answer is complete, but uWS does not close the connection. The caller must
- * close it once the client has had time to do so.
+ * State of a connection after its answer. With `to be closed` the answer is complete, but uWS does
+ * not close the connection: the caller must close it after the client has had time to do so.
  */
 export type Written = "done" | "to be closed";
 
 /**
- * The lane and project of a request, as far as they are known: a lane is known with its project.
+ * The lane and project of a request, as far as they are known. If the lane is known, so is the
+ * project.
  */
 interface StoreNeeds {
   readonly lane: Lane | undefined;
@@ -79,19 +84,20 @@ interface StoreNeeds {
 }
 
 /**
- * Returns for how many milliseconds the stream of the project's events has stored nothing, or, if
- * the lane is not known yet, all streams together. 0 while it stores.
+ * Returns the number of milliseconds for which the stream of the project's events has stored
+ * nothing, or 0 while the stream stores. If the lane is not known yet, the result is for all
+ * streams together.
  */
 export type AwayMs = (lane: StoreNeeds["lane"], projectId: string) => number;
 
 interface ReplyOptions extends StoreNeeds {
   /** The request's Origin header, "" for none. CORS headers mirror it. */
   readonly origin: string;
-  /** Close the connection once this is sent. */
+  /** Whether the connection closes after the answer. */
   readonly close: boolean;
-  /** The request was a HEAD: headers only. */
+  /** Whether the request was a HEAD: the answer has headers only. */
   readonly headOnly: boolean;
-  /** Problems are written in the form of the newer protocol. */
+  /** Whether problems are written in the form of the newer protocol. */
   readonly isV1: boolean;
 }
 
@@ -113,9 +119,7 @@ interface EventResultsText {
   readonly hasRetry: boolean;
 }
 
-/**
- * Writes answers. One writer serves the whole server, so that the usual answers need no closures.
- */
+/** Writes answers. One writer serves the whole server, so the usual answers need no closures. */
 export class ReplyWriter {
   readonly #random: () => number;
   readonly #awayMs: AwayMs;
@@ -125,7 +129,8 @@ export class ReplyWriter {
   #retryAfterMs = 0;
   #body = "";
   /**
-   * The last problem answered, and its text, because a flood of requests is refused for one reason.
+   * The last problem answered, cached with its text because most requests of a flood are refused
+   * for the same reason.
    */
   #problem: Problem | undefined;
   #problemText = "";
@@ -133,8 +138,8 @@ export class ReplyWriter {
   readonly #write = (): void => this.#writeCorked();
 
   /**
-   * `random` returns a number from 0 to below 1: it spreads out the retries of clients refused
-   * together.
+   * Creates a writer. `random` returns a number from 0 to below 1, which spreads the retries of
+   * clients that were refused together.
    */
   constructor({ random, awayMs }: { random: () => number; awayMs: AwayMs }) {
     this.#random = random;
@@ -182,14 +187,14 @@ export class ReplyWriter {
     return this.#send(response, problem.code, this.#problemText, options);
   }
 
-  /** The connection ends with the answer, because the end of a preflight is not declared. */
+  /** Answers a preflight. Ends the connection, because the end of a preflight is not declared. */
   preflight(response: HttpResponse, { origin, requestedHeaders, allow }: Preflight): void {
     response.writeHeader("Allow", allow);
     if (origin !== "") {
       writeCorsHeaders(response, origin);
-      // Except in the newer protocol, GET and POST are both allowed here, even if the path accepts
-      // only one of them. The browser then sends the request, and the page can read the 405 that
-      // names the right methods.
+      // For paths outside the newer protocol, both GET and POST are allowed here, even if the path
+      // accepts only one of them. The browser then sends the request, and the page can read the
+      // 405, which names the right methods.
       response.writeHeader(
         "Access-Control-Allow-Methods",
         allow === v1Methods ? allow : allowedMethods,
@@ -285,17 +290,17 @@ export class ReplyWriter {
 }
 
 /**
- * Ends an answer that is only a head, on a connection that must end. When uWS closes a connection,
- * it writes a length of 0, but a 204 or 304 has no length, and a HEAD another. So the head is ended
- * here, by a line break in its last header, after the Date that uWS would add itself. For uWS the
- * answer has not ended: a further request on the connection makes uWS end it; otherwise the caller
- * does.
+ * Ends an answer without a body on a connection that must end. uWS would write a length of 0 when
+ * it closes the connection. A 204 or 304 must not have a length, and the length of an answer to a
+ * HEAD differs. So this function ends the head with a line break in the last header, after the Date
+ * that uWS would add. For uWS the answer has not ended: a further request on the connection makes
+ * uWS end it; otherwise the caller must close the connection.
  */
 export function endHead(response: HttpResponse): void {
   response.writeHeader("Date", new Date().toUTCString()).writeHeader("Connection", "close\r\n");
 }
 
-/** Lets the requesting page read the answer. */
+/** Writes the headers that let the requesting page read the answer. */
 export function writeCorsHeaders(response: HttpResponse, origin: string): void {
   response
     .writeHeader("Access-Control-Allow-Origin", origin)
@@ -340,7 +345,9 @@ function v1ProblemText(problem: Problem): string {
   return `${JSON.stringify({ error: problem.code, error_description: detailOf(problem) })}\n`;
 }
 
-/** Returns the text for the sender alone, because `excerpt` quotes the sender's data. */
+/**
+ * Returns the detail for the sender alone: it includes `excerpt`, which quotes the sender's data.
+ */
 function detailOf({ detail, excerpt = "" }: Problem): string {
   return excerpt === "" ? detail : `${detail}. Near: ${excerpt}`;
 }

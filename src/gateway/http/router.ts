@@ -1,5 +1,6 @@
-// Finds the handler of a path: events are accepted, an SDK request is answered, or there is
-// nothing. Passes the data from the path and the method to the server, which begins the request.
+// Finds the handler of a path: the intake for events, an answer for an SDK request, or an error for
+// an unknown path. Passes the data from the path and the method to the server, which begins the
+// request.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import type { PassedKind } from "../upstream/labels.ts";
@@ -21,15 +22,16 @@ export interface Routed {
   /** The path for display: shortened, and without possible keys. */
   readonly path: string;
   /**
-   * An answer that is already settled, and sent once the body has arrived: a problem, or the answer
-   * of a path that accepts no events. It depends neither on the body nor on the store.
+   * The answer that is known before the body is read, and sent once the body has arrived: a
+   * problem, or the answer of a path that accepts no events. Does not depend on the body or on the
+   * store.
    */
   readonly verdict?: Problem | FixedAnswer;
-  /** The body is in another form than those of most paths. */
+  /** The form of the body, if it must be converted to events. */
   readonly conversion?: ConversionKind;
-  /** The request is a GET: its events can only be in the query. */
+  /** Whether the request is a GET: its events can only be in the query. */
   readonly isGet?: boolean;
-  /** The request is a HEAD: its answer has no body. */
+  /** Whether the request is a HEAD: its answer has no body. */
   readonly headOnly?: boolean;
 }
 
@@ -39,7 +41,7 @@ export interface Passed extends Routed {
   /** The forwarded path, without the query. */
   readonly passedPath: string;
   readonly passedQuery: string;
-  /** This server's answer if the upstream fails, instead of a problem. */
+  /** The answer that this server gives if the upstream fails; undefined for a problem. */
   readonly own: FixedAnswer | undefined;
 }
 
@@ -49,23 +51,23 @@ export interface RoutedPreflight extends Routed {
 }
 
 interface RouterOptions {
-  /** The scripts that pages load from here; undefined if there are none. */
+  /** The scripts that pages load from this server; undefined for no scripts. */
   readonly files: StaticFiles | undefined;
   /** Milliseconds since the epoch. */
   readonly wallMs: () => number;
   begin(response: HttpResponse, request: HttpRequest, routed: Routed): void;
   preflight(response: HttpResponse, request: HttpRequest, routed: RoutedPreflight): void;
-  /** Forwards a request to the upstream; undefined if there is none. */
+  /** Forwards a request to the upstream; undefined without an upstream. */
   readonly pass:
     | ((response: HttpResponse, request: HttpRequest, passed: Passed) => void)
     | undefined;
 }
 
 const routes: ReadonlyMap<string, Route> = new Map(endpoints);
-/** The paths that may be suggested for an unknown one. */
+/** The event paths that may be suggested for an unknown path. */
 const eventPaths = endpoints.map(([path]) => path);
 const otherPaths = sdkPaths.filter((path) => !path.includes("{"));
-/** Probes and scrapers request these paths, sometimes on this port instead of the admin port. */
+/** Paths of the admin port, which probes and scrapers sometimes request on this port. */
 const operatorPaths: ReadonlySet<string> = new Set([
   "/metrics",
   "/livez",
@@ -74,7 +76,8 @@ const operatorPaths: ReadonlySet<string> = new Set([
   "/health",
 ]);
 /**
- * Without its script a page sends nothing; and SDKs mistake the body of an error for the payload.
+ * Paths for which this server has an answer if the upstream fails. Without its script a page sends
+ * nothing. SDKs mistake the body of an error for the payload.
  */
 const hasOwnAnswer = /^\/(?:array|static)\/.*\.js$|\/remote_config\/?$/;
 const passedMethods = "GET, HEAD, POST, OPTIONS";
@@ -110,8 +113,8 @@ export class Router {
   }
 
   /**
-   * Handles a request at a path without a route on the app: a path for events with additional
-   * leading slashes, one for SDKs or browsers, or an unknown one.
+   * Handles a request at a path without a route in the app: an event path with additional leading
+   * slashes, a path for SDKs or browsers, or an unknown path.
    */
   #elsewhere(response: HttpResponse, request: HttpRequest): void {
     const url = withOneSlash(request.getUrl());
@@ -139,7 +142,9 @@ export class Router {
     }
   }
 
-  /** Forwards the request if the upstream answers its path. Returns whether it did. */
+  /**
+   * Forwards the request if the upstream answers its path. Returns whether the request was handled.
+   */
   #isPassed(response: HttpResponse, request: HttpRequest, url: string): boolean {
     const { pass, preflight } = this.#options;
     const label = pass === undefined ? undefined : passedKindOf(url);
@@ -160,7 +165,7 @@ export class Router {
     return true;
   }
 
-  /** Handles a request at a path for events that had additional leading slashes. */
+  /** Handles a request at an event path that had additional leading slashes. */
   #takeAt(
     response: HttpResponse,
     request: HttpRequest,
@@ -179,7 +184,7 @@ export class Router {
     else begin(response, request, refusedMethod(request, posted));
   }
 
-  /** `named` is `path` for display. */
+  /** Returns the problem for an unknown path. `named` is `path` for display. */
   #nothingAt(named: string, path: string): Problem {
     if (operatorPaths.has(path)) {
       const detail = `There is nothing at ${named} on this port: metrics and health are on the admin port, PENSTOCK_ADMIN_PORT`;
@@ -199,7 +204,10 @@ function postedTo(label: Route, path: string): Routed {
   return conversion === undefined ? { label, path } : { label, path, conversion };
 }
 
-/** The newer protocol and converted bodies cannot be sent in a query. */
+/**
+ * Returns whether the route accepts POST only: requests of the newer protocol and converted bodies
+ * cannot be sent in a query.
+ */
 function takesPostAlone({ label, conversion }: Routed): boolean {
   return label === "v1" || conversion !== undefined;
 }

@@ -1,6 +1,6 @@
-// The public port: begins each request, refuses from the head alone if the body is not needed for
-// that, listens and drains. Does not handle events: bodies go to the intake, answers return through
-// the exchange. The router finds the handler of a path.
+// The public port: begins each request, rejects a request by its head if its body is not needed for
+// the decision, listens and drains. Does not handle events: the intake processes bodies, and the
+// exchange writes answers. The router finds the handler of a path.
 
 import { setTimeout as delay, setImmediate as turn } from "node:timers/promises";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
@@ -47,9 +47,9 @@ interface HttpServerOptions {
   readonly admission: Admission;
   readonly metrics: HttpMetrics;
   readonly clientWarnings?: ClientWarningTaker;
-  /** Without it small gzip bodies take longer. */
+  /** Inflates small gzip bodies faster; optional. */
   readonly inflater?: QuickInflater | undefined;
-  /** Without it no body has a hint. */
+  /** Finds the project and lane at a body's first bytes; undefined for no hints. */
   readonly peek?: Peek | undefined;
   readonly log: Pick<Log, "error">;
   readonly clock: Clock;
@@ -58,36 +58,41 @@ interface HttpServerOptions {
   /** Returns a number from 0 to below 1. */
   readonly random: () => number;
   /**
-   * Returns the code to refuse a request with now, before its body is read, given the number of
-   * bytes that it announces.
+   * Returns the code to refuse a request with before its body is read, if any. `requestBytes` is
+   * the declared length of the body.
    */
   readonly refusal?: (requestBytes: number) => ErrorCode | undefined;
-  /** Default: the store is never away. */
+  /** Default: always returns 0. */
   readonly awayMs?: AwayMs;
   /**
-   * With it the client's address is read once per connection, without it once per request. Parts of
-   * it may be absent, which disables the features that need them.
+   * Functions of the connection addon. With the addon the client's address is read once per
+   * connection, without the addon once per request. If a function is absent, the features that need
+   * it are disabled.
    */
   readonly connection?:
     | { [Part in keyof ConnectionAddon]?: ConnectionAddon[Part] | undefined }
     | undefined;
-  /** The scripts that pages load from here; undefined if there are none. */
+  /** The scripts that pages load from this server; undefined for no scripts. */
   readonly files?: StaticFiles | undefined;
-  /** Answers non-event requests; undefined: they are answered here. */
+  /** Forwards non-event requests to the upstream; if undefined, this server answers them. */
   readonly passThrough?: PassThrough | undefined;
-  /** With these files the port accepts TLS only. */
+  /** The files of the TLS certificate; undefined for a port without TLS. */
   readonly certificate?: CertificateFiles | undefined;
 }
 
 /**
- * A drain waits until no request has arrived for this time. A client that has just received an
- * answer may send its next request on the same connection: it gets an answer, not a reset. Every
- * answer during a drain ends its connection, so each client sends at most one more.
+ * Milliseconds without a new request after which a drain continues. A client that has just received
+ * an answer may send its next request on the same connection: this wait lets that request get an
+ * answer instead of a reset. Every answer during a drain ends its connection, so each client sends
+ * at most one more request.
  */
 const lingerMs = 100;
 const lingerMsMax = 2_000;
 
-/** Clients that wait for a 100 only with long bodies do so from 1 KiB on (curl), or more. */
+/**
+ * Length in bytes above which a body counts as long. Some clients send `Expect` only with long
+ * bodies: curl from 1 KiB on, others from larger sizes on.
+ */
 const EXPECTED_BYTES_MIN = 1_023;
 const CONTINUE = "100-continue";
 
@@ -107,7 +112,7 @@ export class HttpServer {
   readonly #reader: BodyReader;
   readonly #clients: AddressSource;
   readonly #listener: Listener;
-  /** How many requests have begun. */
+  /** Number of requests begun since the start. */
   #begun = 0;
 
   constructor(options: HttpServerOptions) {
@@ -148,22 +153,22 @@ export class HttpServer {
     );
   }
 
-  /** Requests begun and not yet answered. */
+  /** Returns the number of requests begun and not yet answered. */
   inflight(): number {
     return this.#shared.inflight;
   }
 
   /**
-   * Returns the port, any free one for 0. Rejects with an Error that has the reason. Default of
-   * `sharing`: `alone`.
+   * Starts to listen, for port 0 on any free port, and returns the port. `sharing` is `alone` by
+   * default. Rejects with an Error that has the reason.
    */
   listen(host: string, port: number, sharing: PortSharing = "alone"): Promise<number> {
     return this.#listener.listen(host, port, sharing);
   }
 
   /**
-   * Serves new connections with the current pair in the certificate's files. If they do not contain
-   * one, throws and changes nothing.
+   * Serves new connections with the current pair in the certificate's files. If the files do not
+   * contain a pair, throws and changes nothing.
    */
   renewCertificate(): void {
     this.#listener.renewCertificate();
@@ -171,10 +176,11 @@ export class HttpServer {
   }
 
   /**
-   * Stops listening. Events that still arrive on open connections are answered 503 `draining`, and
-   * all other requests as usual. Waits until none has arrived for `lingerMs`, at most `lingerMsMax`
-   * in total. Then waits until no request is in flight or has arrived unread, at most `timeoutMs`
-   * in total. Resolves to the number of requests still in flight.
+   * Stops listening. Event requests that still arrive on open connections are answered 503
+   * `draining`, and all other requests as usual. First waits until no request has arrived for
+   * `lingerMs`, at most `lingerMsMax` in total. Then waits until no request is in flight or has
+   * arrived unread, at most `timeoutMs` in total. Resolves to the number of requests still in
+   * flight.
    */
   async drain(timeoutMs: number): Promise<number> {
     const shared = this.#shared;
@@ -272,8 +278,8 @@ export class HttpServer {
   }
 
   /**
-   * uWS sends 100 (Continue) only for `Expect: 100-continue` in exactly these letters. Other
-   * spellings count too, and unknown expectations are ignored. RFC 9110, section 10.1.1.
+   * Sends 100 (Continue) if the client expects it in a spelling other than `100-continue`, which
+   * uWS answers itself. Ignores unknown expectations. RFC 9110, section 10.1.1.
    */
   #continueIfAsked(response: HttpResponse, request: HttpRequest): void {
     const { connection, certificate } = this.#options;
@@ -291,7 +297,7 @@ export class HttpServer {
     return chunks.isOver || chunkSenders.isBarred(senderAddress);
   }
 
-  /** Returns the problem because of which the body is discarded, if the head shows one. */
+  /** Returns the problem for which the body is discarded, if the head shows one. */
   #problemAtHead({ label, isV1, body }: HttpExchange): Problem | undefined {
     const { admission, config, refusal } = this.#options;
     const lengthy =
@@ -303,7 +309,7 @@ export class HttpServer {
     if (lengthy !== undefined) return lengthy;
     if (isV1 && !isV1Encoding(body.contentEncoding)) return unsupportedEncoding;
     // Checks only whether there is any room. Whether a larger body fits shows as it arrives,
-    // because others may be done or evicted by then.
+    // because other requests may have ended or been evicted by then.
     if (!admission.tryTake(0, 0) && !this.#reader.makeRoom(body, admission.lacking(0, 0)))
       return problemOf("overloaded");
     const code = refusal?.(body.bytesDeclared);
@@ -316,8 +322,8 @@ export class HttpServer {
       this.#begin(response, request, { ...routed, verdict: framing }).hasUncertainEnd = true;
       return;
     }
-    // The address is not used here, but without this call the next request would be mistaken for
-    // the connection's first.
+    // The address is not used here. Without this call the next request would be mistaken for the
+    // first one of the connection.
     this.#clients.of(response, request);
     const { allow, label } = routed;
     const origin = request.getHeader("origin");
@@ -326,7 +332,8 @@ export class HttpServer {
     response.onAborted(() => {
       isGone = true;
     });
-    // The answer is deferred to a later turn, like all answers to requests with an uncertain end.
+    // Defers the answer to a later event loop iteration, like all answers to requests with an
+    // uncertain end.
     setImmediate(() => {
       const { metrics, reply } = this.#shared;
       if (!isGone)
@@ -337,10 +344,9 @@ export class HttpServer {
 }
 
 /**
- * Fulfilled when all connections and requests that have already arrived are read. A process that
- * did not get CPU time finds its timers due before it polls its sockets, and would otherwise close
- * them on requests that it never read. The first turn may have polled already; the second one
- * begins with it.
+ * Waits until all connections and requests that have already arrived are read. If a process did not
+ * get CPU time, its timers are due before it polls its sockets. It would then close sockets with
+ * unread requests. Waits two event loop iterations, because the first one may have polled already.
  */
 async function hasReadAll(): Promise<void> {
   await turn();
@@ -383,7 +389,8 @@ function sharedOf(
 }
 
 /**
- * In the newer protocol the query is not read, and no form or base64 around the body is decoded.
+ * Prepares a request of the newer protocol: its query is not read, and no form or base64 around its
+ * body is decoded.
  */
 function beginV1(exchange: HttpExchange, request: HttpRequest): void {
   exchange.v1 = readV1Head(request, (text, hasRetry) => exchange.answerResults(text, hasRetry));
@@ -391,8 +398,8 @@ function beginV1(exchange: HttpExchange, request: HttpRequest): void {
 }
 
 /**
- * Returns the problem because of which a request is refused by its path, method and query alone,
- * even if there is room and the store accepts events.
+ * Returns the problem for which a request is refused by its path, method and query alone, even if
+ * there is room and the store accepts events.
  */
 function problemOfRoute(
   { queryData }: { readonly queryData: string },
@@ -403,8 +410,8 @@ function problemOfRoute(
 }
 
 /**
- * uWS refuses a length that is not a number. If one arrived anyway it is -1 here: with NaN any body
- * would count as a small one.
+ * Returns Content-Length as a number, or -1 if it is absent or not a number. uWS refuses such a
+ * length itself. NaN would let any body count as a small one.
  */
 function bytesDeclaredIn(contentLength: string): number {
   const bytes = contentLength === "" ? -1 : Number(contentLength);

@@ -1,6 +1,6 @@
-// The only importer of uWebSockets.js, so that a different build of it is swapped in only here and
-// in package.json. Also declares functions of the library that its own declarations omit. Contains
-// no rules of ours.
+// The only importer of uWebSockets.js: a different build of the library is selected here and in
+// package.json alone. Also declares functions that the library's own declarations omit. Contains no
+// rules of Penstock.
 
 import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
 
@@ -8,8 +8,8 @@ export type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from "
 export { App, SSLApp, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 
 /**
- * uWS's LIBUS_LISTEN_EXCLUSIVE_PORT. Without it SO_REUSEPORT shares the port with any other process
- * that has it open.
+ * The value of uWS's LIBUS_LISTEN_EXCLUSIVE_PORT. Without this option SO_REUSEPORT shares the port
+ * with any other process that has opened it.
  */
 const EXCLUSIVE_PORT = 1;
 const SHARED_PORT = 0;
@@ -24,7 +24,8 @@ interface ListenWithHostAndOptions {
 }
 
 /**
- * Listens on a port that no other process has. Undefined if that fails: uWS does not report why.
+ * Listens on a port that no other process has. Returns undefined if that fails: uWS does not report
+ * the reason.
  */
 export function listenExclusively(
   app: TemplatedApp,
@@ -36,7 +37,8 @@ export function listenExclusively(
 
 /**
  * Listens on a port together with other processes of the same user that share it too; the kernel
- * spreads the connections. Not for port 0, which uWS never shares. Undefined if that fails.
+ * spreads the connections. Does not work with port 0, which uWS never shares. Returns undefined if
+ * the port cannot be opened.
  */
 export function listenShared(
   app: TemplatedApp,
@@ -51,7 +53,7 @@ function listenAs(
   { host, port, options }: { host: string; port: number; options: number },
 ): us_listen_socket | undefined {
   let listening: us_listen_socket | undefined;
-  // `listen` calls this before it returns.
+  // `listen` calls the callback before it returns.
   (app as unknown as ListenWithHostAndOptions).listen(host, port, options, (socket) => {
     if (socket !== false) listening = socket;
   });
@@ -65,14 +67,17 @@ interface ParentApp {
 }
 
 /**
- * Makes `acceptor` pass the connections that it accepts from now on to its apps in turn, including
- * `app`.
+ * Makes `acceptor` pass each connection that it accepts from now on to one of its apps in rotation,
+ * including `app`.
  */
 export function handConnectionsTo(acceptor: TemplatedApp, app: TemplatedApp): void {
   parentApp(acceptor).addChildAppDescriptor(parentApp(app).getDescriptor());
 }
 
-/** Makes `acceptor` pass no more connections to `app`. Those already accepted still go to it. */
+/**
+ * Stops `acceptor` from passing new connections to `app`. Data of connections that it has already
+ * passed still reaches `app`.
+ */
 export function stopHandingTo(acceptor: TemplatedApp, app: TemplatedApp): void {
   parentApp(acceptor).removeChildAppDescriptor(parentApp(app).getDescriptor());
 }

@@ -5,7 +5,7 @@ import { codingOf } from "../body/codings.ts";
 import type { V1Request } from "./port.ts";
 import type { HttpRequest } from "./uws.ts";
 
-/** The prefix of the key in Authorization, in any case (RFC 9110, section 11.1). */
+/** The prefix of the key in Authorization. Its case does not matter (RFC 9110, section 11.1). */
 const bearer = /^bearer +/i;
 
 export function readV1Head(
@@ -26,7 +26,8 @@ export function readV1Head(
 }
 
 /**
- * Returns whether a v1 body may have this Content-Encoding. Only the codings of HTTP are allowed.
+ * Returns whether a v1 body may have this Content-Encoding. Only the codings of HTTP are allowed,
+ * and only one of them.
  */
 export function isV1Encoding(contentEncoding: string): boolean {
   const coding = codingOf(contentEncoding);

@@ -1,6 +1,6 @@
 // Writes an answer that does not depend on the store: a text, a script, an upstream's answer, or
 // the confirmation for discarded data. A long answer is sent as its client reads it, so that no
-// copy of a script waits here for a client that requests it and does not read it. Counts nothing.
+// copy of a script is held for a client that does not read it. Counts nothing.
 
 import type { LongAnswers } from "./long-answers.ts";
 import type { FixedAnswer } from "./pages/fixed-answer.ts";
@@ -11,15 +11,15 @@ import type { HttpResponse } from "./uws.ts";
 interface FixedAnswerOptions {
   /** The request's Origin header, "" for none. CORS headers mirror it. */
   readonly origin: string;
-  /** Close the connection once this is sent. */
+  /** Whether the connection closes after the answer. */
   readonly close: boolean;
-  /** The request was a HEAD: headers only. */
+  /** Whether the request was a HEAD: the answer has headers only. */
   readonly headOnly: boolean;
   /** Tracks answers that belong to one request alone. */
   readonly long: LongAnswers;
   /**
-   * Called once the whole answer is handed over; not called if the client disconnects before. With
-   * `mustClose` the caller must end the connection.
+   * Called once the whole answer is passed to the socket; not called if the client disconnects
+   * before. If `mustClose` is true, the caller must close the connection.
    */
   readonly sent: (mustClose: boolean) => void;
 }
@@ -28,8 +28,9 @@ interface FixedAnswerOptions {
 export type Writing = Pick<FixedAnswerOptions, "close" | "sent" | "long">;
 
 /**
- * For a long answer returns the function that stops the writing, which must be called when the
- * client has disconnected; the connection ends with such an answer.
+ * Writes the answer. For a long answer, returns a function that stops the writing, which must be
+ * called when the client disconnects; the connection ends with such an answer. Otherwise returns
+ * undefined.
  */
 export function writeFixed(
   response: HttpResponse,

@@ -1,24 +1,27 @@
 // Extracts the question of a flags request, without the time of sending, so that a repeated
-// question of the same person is recognized. It uses the bytes themselves: parsed values are the
-// same for large numbers that differ by one, and for a repeated member.
+// question of the same person is recognized. Compares bytes instead of parsed values: parsed values
+// are the same for large numbers that differ by one, and for a repeated member.
 
 import { gunzipSync } from "node:zlib";
 import { Ascii, stringEnd } from "../../platform/base/ascii.ts";
 
-/** A longer one, packed or unpacked, has no question: SDKs send a few KiB. */
+/**
+ * Maximum bytes of a question, packed or unpacked; SDKs send a few KiB. A longer body has no
+ * question.
+ */
 const questionBytesMax = 16_384;
 const gzipMagic = [0x1f, 0x8b];
 const formStart = "data=";
-/** Members of the question that state when it was asked. */
+/** Members of the question that state the time of sending. */
 const timed: ReadonlySet<string> = new Set(["sent_at", "sentAt", "$sent_at"]);
 const timedChars = { min: 6, max: 8 };
 
-/** The packing, the question, and the additional form fields. */
+/** The packing, the question, and the additional form fields of a request. */
 type Question = readonly [packing: string, asked: Uint8Array, rest: string];
 
 /**
- * Returns the parts that identify the question, including its packing; undefined if it is too long.
- * Unreadable questions are equal only if all bytes are.
+ * Returns the parts that identify the question, including its packing; undefined if the question is
+ * too long. Unreadable questions are equal only if all their bytes are equal.
  */
 export function flagsQuestion(body: Uint8Array): Question | undefined {
   if (body.length > questionBytesMax) return undefined;
@@ -28,8 +31,8 @@ export function flagsQuestion(body: Uint8Array): Question | undefined {
   const text = bytes.toString("latin1");
   const [first = "", ...others] = text.split("&");
   const inForm = first.startsWith(formStart) ? fromForm(first.slice(formStart.length)) : undefined;
-  // A second `data` makes it a different question, because only the upstream knows which one
-  // counts.
+  // A second `data` field makes a different question, because only the upstream knows which field
+  // it reads.
   if (inForm !== undefined) return ["form", withoutTimes(inForm), others.join("&")];
   const inBase64 = fromBase64(text);
   if (inBase64 !== undefined) return ["base64", withoutTimes(inBase64), ""];
@@ -47,7 +50,7 @@ function ofGzip(bytes: Buffer): Question | undefined {
 }
 
 function fromForm(value: string): Buffer | undefined {
-  // A plus is a space in a form, whatever the client intended; other bytes should be encoded.
+  // In a form a plus sign is a space, whatever the client intended; other bytes should be encoded.
   if (/[^!-*,-~]/.test(value)) return undefined;
   try {
     const text = decodeURIComponent(value);
@@ -57,13 +60,19 @@ function fromForm(value: string): Buffer | undefined {
   }
 }
 
-/** Returns undefined for non-canonical base64, which other decoders may read differently. */
+/**
+ * Returns the JSON that the base64 encodes. Returns undefined for other content, and for
+ * non-canonical base64, which other decoders may read differently.
+ */
 function fromBase64(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, "base64");
   return bytes[0] === Ascii.OpenBrace && bytes.toString("base64") === text ? bytes : undefined;
 }
 
-/** Returns the JSON with the string values of the outermost timed members emptied. */
+/**
+ * Returns the JSON with the string values of the outermost members that state the time of sending
+ * emptied.
+ */
 function withoutTimes(json: Buffer): Uint8Array {
   const parts: Buffer[] = [];
   let taken = 0;
@@ -88,7 +97,7 @@ function withoutTimes(json: Buffer): Uint8Array {
   return parts.length === 0 ? json : Buffer.concat([...parts, json.subarray(taken)]);
 }
 
-/** Whether the string is such a name, and is followed by a colon. */
+/** Returns whether the string is the name of a member that states the time of sending. */
 function isTimedName(json: Buffer, start: number, end: number): boolean {
   const chars = end - start;
   if (chars < timedChars.min || chars > timedChars.max) return false;

@@ -2,7 +2,7 @@
 
 import type { SdkRouteLabel } from "../http/sdk-requests.ts";
 
-/** The kind of the requested resource. */
+/** The kinds of requested resources. */
 export const passedKinds = [
   "flags",
   "config",
@@ -14,7 +14,8 @@ export const passedKinds = [
 export type PassedKind = (typeof passedKinds)[number];
 
 /**
- * How a request for the upstream ended; the help of penstock_passed_requests_total explains each.
+ * The outcomes of requests for the upstream. The help of penstock_passed_requests_total explains
+ * each outcome.
  */
 export const passedOutcomes = ["passed", "fresh", "kept", "failed", "full", "gone"] as const;
 export type PassedOutcome = (typeof passedOutcomes)[number];

@@ -1,6 +1,6 @@
-// Handles one request that is forwarded: a fresh cached answer, else the upstream's, else an older
-// cached one, else 503. Flags are always requested from the upstream; their cached answer is that
-// of the same question, and is used only while the upstream is away.
+// Handles one request that is forwarded. The answer is a fresh cached one, else the upstream's,
+// else an older cached one, else 503. Flags are always requested from the upstream. Their cached
+// answer is that of the same question, and is used only while the upstream is away.
 
 import { createHash } from "node:crypto";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -28,17 +28,19 @@ interface PassThroughOptions {
 /** The request that waits for the answer. */
 interface Asking {
   readonly head: PassedHead;
-  /** In memory that does not change until the answer is available. */
+  /** The body of the request, in memory that does not change until the answer is available. */
   readonly body: Uint8Array;
   readonly gone: AbortSignal;
-  /** False: slow readers hold so much that no further shared answers are requested. */
+  /**
+   * Whether further shared answers may be requested; false while slow readers hold too much memory.
+   */
   readonly hasRoom: boolean;
 }
 
 /** A request for a shared resource. */
 interface SharedAsking {
   readonly head: PassedHead;
-  /** The cache for its answer. */
+  /** The cache for the answer. */
   readonly answers: AnswerCache;
   readonly hasCached: boolean;
 }
@@ -52,22 +54,28 @@ const unavailable: Problem = {
   code: "upstream_unavailable",
   detail: "The upstream for this request does not answer; events are still stored",
 };
-/** Parameters that differ with each request of the same question. */
+/** Query parameters that differ between requests of the same question. */
 const passing = /^(?:_|sent_at|retry_count|ver)=/;
-/** Headers that change the meaning of the same bytes, or the answer. */
+/** Request headers that change the meaning of the same bytes, or the answer. */
 const askedIn = ["accept-encoding", "content-type", "content-encoding"];
-/** The parameters by which scripts and configuration may differ. Others are not forwarded. */
+/**
+ * Query parameters by which scripts and configuration may differ. Other parameters are not
+ * forwarded.
+ */
 const ofShared = /^(?:v|ver|token)=/;
 type SharedKind = Extract<PassedKind, "static" | "config">;
 
 export class PassThrough {
   readonly #options: PassThroughOptions;
   readonly #client: UpstreamClient;
-  /** Shared resources. Each kind has its own room, because one client can request many of each. */
+  /**
+   * Answers for shared resources. Each kind has its own cache, because one client can request many
+   * resources of each.
+   */
   readonly #shared: Readonly<Record<SharedKind, AnswerCache>>;
-  /** Flags, each of one person. */
+  /** Answers for flags, each of one person. */
   readonly #flags: AnswerCache;
-  /** Requests for shared resources that are in progress. */
+  /** Requests for shared resources that are in progress, by cache key. */
   readonly #asked = new Map<string, Promise<UpstreamAnswer | undefined>>();
 
   constructor(options: PassThroughOptions) {
@@ -93,7 +101,7 @@ export class PassThrough {
     return scripts.bytes + config.bytes + this.#flags.bytes;
   }
 
-  /** Never rejects. */
+  /** Returns the answer to the request. Never rejects. */
   async answerTo(asking: Asking): Promise<FixedAnswer | Problem> {
     const { kind } = asking.head;
     const { outcome, answer } = isShared(kind)
@@ -101,8 +109,8 @@ export class PassThrough {
       : await this.#answerOwn(asking);
     this.#options.ended(kind, outcome);
     if ("code" in answer) return answer;
-    // All requests for a shared answer read the same bytes. The cache may evict them before the
-    // last reader is done, so the readers hold them.
+    // All requests for a shared answer read the same bytes. The cache may evict the answer before
+    // its last reader has ended, so the readers hold it.
     return { ...answer, isHeldBy: isShared(kind) ? "its readers" : "its request" };
   }
 
@@ -123,19 +131,22 @@ export class PassThrough {
     return { outcome: "kept", answer: fixedOf(aged(cached.answer, cached.ageMs), head) };
   }
 
-  /** Undefined: the upstream is away, or a cached answer is better than the upstream's. */
+  /**
+   * Returns the upstream's answer; undefined if the upstream is away, or if a cached answer is
+   * better.
+   */
   async #askedAnswer(key: string, asking: SharedAsking): Promise<UpstreamAnswer | undefined> {
     const asked = this.#asked.get(key);
     if (asked === undefined) {
-      // A client that leaves does not end it, because others wait for it too, or will.
+      // The request continues if its client disconnects, because other clients may wait for the
+      // answer too.
       const own = this.#ask(key, asking).finally(() => this.#asked.delete(key));
       this.#asked.set(key, own);
       return await own;
     }
     const answer = await asked;
     if (answer === undefined || isForAll(answer)) return answer;
-    // A reply to another client, for example that it sends too many requests, is for that client
-    // only.
+    // An answer that depends on the client, for example 429, is for that client only.
     return asking.hasCached ? undefined : await this.#ask(key, asking);
   }
 
@@ -148,7 +159,8 @@ export class PassThrough {
   }
 
   async #answerOwn({ head, body, gone }: Asking): Promise<Reply> {
-    // The body is parsed only for an answer: a request that is rejected as `full` ends before that.
+    // The body is parsed only once there is an answer: a request that is rejected as `full` ends
+    // before that.
     const answer = await this.#client.ask(head, body, gone);
     if (answer === "gone") return { outcome: "gone", answer: unavailable };
     if (typeof answer !== "string" && answer.status < 500 && answer.status !== 429) {
@@ -160,13 +172,13 @@ export class PassThrough {
     const cached = key === undefined ? undefined : this.#flags.get(key);
     if (cached !== undefined) return { outcome: "kept", answer: aged(cached.answer, cached.ageMs) };
     if (answer === "full") return { outcome: "full", answer: unavailable };
-    // A 429 is for this client.
+    // A 429 is meant for this client.
     if (typeof answer !== "string" && answer.status === 429) return { outcome: "passed", answer };
     return { outcome: "failed", answer: unavailable };
   }
 }
 
-/** Whether the answer is the same for all clients. */
+/** Returns whether the answer is the same for all clients. */
 function isForAll({ status, headers }: UpstreamAnswer): boolean {
   return status === 404 || (status === 200 && freshMsOf(headers) !== undefined);
 }
@@ -179,15 +191,15 @@ function isShared(kind: PassedKind): kind is SharedKind {
 }
 
 /**
- * Removes the parameters that would needlessly make another request, and another cached answer, of
- * it.
+ * Returns the head without the parameters that would needlessly cause another request and another
+ * cached answer.
  */
 function sharedHead(head: PassedHead): PassedHead {
   const parameters = head.query.split("&").filter((parameter) => ofShared.test(parameter));
   return { ...head, method: "GET", query: parameters.join("&") };
 }
 
-/** Returns a 304 to a client that has the answer already. */
+/** Returns the answer, or a 304 if the client already has it. */
 function fixedOf(answer: UpstreamAnswer, { ifNoneMatch }: PassedHead): FixedAnswer {
   const etag = answer.headers.find(([name]) => name === "ETag")?.[1];
   const tags = ifNoneMatch.split(",").map((tag) => weakless(tag.trim()));
@@ -201,21 +213,21 @@ function weakless(tag: string): string {
   return tag.replace(/^W\//, "");
 }
 
-/** Adds the age, and forbids other caches to store the answer. */
+/** Adds the age to the answer, and forbids other caches to store it. */
 function aged(answer: UpstreamAnswer, ageMs: number): UpstreamAnswer {
   const { headers, ...others } = withAge(answer, ageMs);
   const remaining = headers.filter(([name]) => name !== "Cache-Control");
   return { ...others, headers: [...remaining, ["Cache-Control", "no-cache"]] };
 }
 
-/** Adds the age, including the age on arrival. */
+/** Adds the age to the answer, including its age on arrival. */
 function withAge({ status, headers, body }: UpstreamAnswer, ageMs: number): UpstreamAnswer {
   const age = Math.floor((ageMsOf(headers) + ageMs) / 1_000);
   const others = headers.filter(([name]) => name !== "Age");
   return { status, headers: [...others, ["Age", String(age)]], body };
 }
 
-/** Configuration may differ by the requesting page. */
+/** Returns the cache key of a shared resource. Configuration may differ by the requesting page. */
 function sharedKey({ kind, path, query, headers }: PassedHead): string {
   const codings = headers["accept-encoding"] ?? "";
   const page = kind === "config" ? `${headers["origin"] ?? ""} ${pageOf(headers["referer"])}` : "";
@@ -227,8 +239,8 @@ function pageOf(referer: string | undefined): string {
 }
 
 /**
- * Returns the cache key of a question: the same for the same question of the same person, in a form
- * that the client can read; undefined if the answer is not cached.
+ * Returns the cache key of a question. The key is the same for the same question of the same
+ * person, in a form that the client can read. Returns undefined if the answer is not cached.
  */
 function ownKey(head: PassedHead, body: Uint8Array): string | undefined {
   const question = head.kind === "flags" ? flagsQuestion(body) : undefined;

@@ -1,6 +1,6 @@
-// The parts of a request's head that go to the upstream, and of the answer's that return. Both are
-// closed lists, without hop-by-hop headers and cookies. Must be read while the head is being
-// handled, because uWS releases it after that.
+// The parts of a request's head that go to the upstream, and the parts of an answer's head that
+// return. Both are closed lists, without hop-by-hop headers and cookies. The request must be read
+// while its head is being handled, because uWS releases it after that.
 
 import type { IncomingHttpHeaders } from "node:http";
 import type { HttpRequest } from "../http/uws.ts";
@@ -8,10 +8,12 @@ import type { PassedKind } from "./labels.ts";
 
 export interface PassedHead {
   readonly kind: PassedKind;
-  /** The method: without a body it is a GET, for a HEAD too. */
+  /**
+   * The method of the forwarded request. A request without a body is forwarded as GET, also a HEAD.
+   */
   readonly method: "GET" | "POST";
   readonly path: string;
-  /** Without the question mark; "" for none. */
+  /** The query without the question mark; "" for none. */
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly ifNoneMatch: string;
@@ -26,7 +28,10 @@ const toUpstream = [
   "referer",
   "user-agent",
 ];
-/** SDKs on servers request definitions of flags with their own key. */
+/**
+ * Additional headers of `features`: SDKs on servers request definitions of flags with their own
+ * key.
+ */
 const ofFeatures = ["authorization"];
 /** Headers in which SDKs name themselves. */
 const ofSdks = /^(?:x-)?posthog-/;
@@ -52,7 +57,10 @@ interface HeadParts {
   readonly query: string;
 }
 
-/** `clientAddress`: "" if addresses are not recorded; then none is forwarded. */
+/**
+ * Returns the head to forward. `clientAddress` is "" if addresses are not recorded; then no address
+ * is forwarded.
+ */
 export function passedHead(
   request: HttpRequest,
   clientAddress: string,
@@ -98,7 +106,7 @@ function isPlain(value: string): boolean {
   return value.length <= valueCharsMax && /^[\t -~\x80-\xff]*$/.test(value);
 }
 
-/** Returns `Content-Type` for `content-type`. */
+/** Returns the name in its usual case: `Content-Type` for `content-type`. */
 function shown(name: string): string {
   if (name === "etag") return "ETag";
   return name.replace(/(^|-)[a-z]/g, (part) => part.toUpperCase());

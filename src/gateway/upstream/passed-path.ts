@@ -1,5 +1,5 @@
-// The paths that are forwarded to the upstream: SDK requests other than events. It is a closed
-// list, without any path that could have another meaning upstream, in any spelling.
+// The paths that are forwarded to the upstream: those of SDK requests other than events. The list
+// is closed. It contains no path that could have another meaning upstream, in any spelling.
 
 import { percentDecoded } from "../http/percent-decoded.ts";
 import type { PassedKind } from "./labels.ts";
@@ -22,17 +22,21 @@ const rules: readonly (readonly [PassedKind, RegExp])[] = [
   ],
 ];
 const charsMax = 4_096;
-/** Characters of a path (RFC 3986, section 3.3), and percent-encoded ones. */
+/** The characters of a path (RFC 3986, section 3.3), as they are or percent-encoded. */
 const plainPath = /^(?:\/(?:[\w.~!$&'()*+,;=:@-]|%[\da-fA-F]{2})*)+$/;
 
-/** Returns undefined for a path that is not forwarded. `path` has no query. */
+/**
+ * Returns the kind of a forwarded path; undefined if the path is not forwarded. `path` has no
+ * query.
+ */
 export function passedKindOf(path: string): PassedKind | undefined {
   const kind = rules.find(([, rule]) => rule.test(path))?.[0];
   return kind !== undefined && meansItself(path) ? kind : undefined;
 }
 
 /**
- * Returns the canonical path: unreserved characters are not percent-encoded (RFC 3986, 6.2.2.2).
+ * Returns the canonical path, in which unreserved characters are not percent-encoded (RFC 3986,
+ * 6.2.2.2).
  */
 export function plainlySpelt(path: string): string {
   return path.replace(/%[\da-fA-F]{2}/g, (encoded) => {
@@ -48,8 +52,9 @@ export function passedQuery(query: string): string | undefined {
 }
 
 /**
- * Whether all parsers read the path alike: no empty segment except the last one, none that goes up,
- * and no slash or control character within one, encoded once or twice.
+ * Returns whether all parsers read the path alike. Only the last segment may be empty. No segment
+ * may be `.` or `..`, or contain a slash, a backslash or a control character, even encoded once or
+ * twice.
  */
 function meansItself(path: string): boolean {
   if (path.length > charsMax || !plainPath.test(path)) return false;

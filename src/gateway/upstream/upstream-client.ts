@@ -1,8 +1,8 @@
 // Sends requests to the upstream: one origin, with limits on concurrent requests and on bytes of
-// answers, and a deadline for each. After some consecutive failures the upstream counts as away:
-// for a while only one request at a time probes it, and the others do not wait. Requests for
-// separate servers of the upstream are counted separately. Failures that a client can cause by its
-// data are not counted.
+// answers, and a deadline for each request. After some consecutive failures the upstream counts as
+// away. Then one request at a time probes it, at intervals, and the other requests do not wait.
+// Requests for separate servers of the upstream are counted separately. Failures that a client can
+// cause by its data are not counted.
 
 import {
   type ClientRequest,
@@ -29,22 +29,29 @@ export interface UpstreamAnswer {
 }
 
 /**
- * Why there is no answer: too much is in progress, the client has left, the upstream is away, or it
- * ended this request, which does not concern others.
+ * The reason why there is no answer. `full`: too much is in progress. `gone`: the client has
+ * disconnected. `away`: the upstream is away. `ended`: the upstream ended this request, which does
+ * not affect other requests.
  */
 type NoAnswer = "full" | "gone" | "away" | "ended";
 
 const answerBytesMax = 16_777_216;
-/** Limit of all answers that are being read, in bytes. */
+/** Maximum bytes of all answers that are being read. */
 const answersBytesMax = 67_108_864;
-/** Limit of all bodies that are being sent, in bytes: the rest of the budget stays for events. */
+/**
+ * Maximum bytes of all bodies that are being sent, so that the rest of the budget is free for
+ * events.
+ */
 const bodiesBytesMax = 33_554_432;
 const failuresToAway = 3;
 /**
- * Statuses with which proxies report a missing server. Another 5xx may concern one request alone.
+ * Statuses with which proxies report a missing server. Any other 5xx may concern one request alone.
  */
 const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
-/** Large bodies, for separate servers: their success does not show the state of the others. */
+/**
+ * Kinds with large bodies for separate servers, whose success does not show the state of the other
+ * servers.
+ */
 const separateKinds: ReadonlySet<PassedKind> = new Set(["recordings", "logs"]);
 const awayMs = 1_000;
 const connectionIdleMs = 20_000;
@@ -77,7 +84,10 @@ export class UpstreamClient {
     return this.#statusFor(kind).isAway;
   }
 
-  /** The caller owns `body`, which must not change until this is fulfilled. Never rejects. */
+  /**
+   * Sends a request and returns the answer, or the reason why there is none. Never rejects. The
+   * caller owns `body`, which must not change until the promise is fulfilled.
+   */
   async ask(
     head: PassedHead,
     body: Uint8Array,
@@ -128,7 +138,7 @@ export class UpstreamClient {
     const late = AbortSignal.timeout(this.#options.timeoutMs);
     return new Promise((resolve, reject) => {
       const asked = request({
-        // Host and port are the upstream's, for any path.
+        // Host and port are always the upstream's, whatever the path.
         ...{ hostname: hostname.replace(/^\[|\]$/g, ""), port, agent: this.#agent, method },
         path: `${pathname.replace(/\/$/, "")}${path}${query === "" ? "" : `?${query}`}`,
         headers: method === "POST" ? { ...headers, "content-length": body.length } : { ...headers },
@@ -136,14 +146,16 @@ export class UpstreamClient {
       });
       const isConnected = whetherConnected(asked, protocol);
       const fail = (error: Error): void => {
-        // Some servers refuse a body by its head, and break the connection while it is being sent.
+        // Some servers refuse a request by its head, and close the connection while the body is
+        // being sent.
         const isRefused = !asked.writableFinished && !late.aborted;
         if (isConnected() && (isRefused || separateKinds.has(kind))) resolve("ended");
         else reject(error);
       };
       asked.on("response", (response) => {
         this.#read(response)
-          // An answer may arrive before all of the body is sent, which the caller then owns again.
+          // An answer may arrive before all of the body is sent. The caller then owns the body
+          // again.
           .finally(() => asked.writableFinished || asked.destroy())
           .then(resolve, fail);
       });
@@ -153,7 +165,7 @@ export class UpstreamClient {
     });
   }
 
-  /** `full`: the answer is too long, or there is no room for it. */
+  /** Reads an answer. Returns `full` if it is too long or there is no room for it. */
   async #read(response: IncomingMessage): Promise<UpstreamAnswer | "full"> {
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -174,9 +186,9 @@ export class UpstreamClient {
   }
 }
 
-/** The recent success of requests to the same servers. */
+/** Tracks the recent success of requests to the same servers. */
 class UpstreamStatus {
-  /** Consecutive failures. */
+  /** Number of consecutive failures. */
   #failures = 0;
   awayUntilMs = 0;
   isProbed = false;
@@ -192,7 +204,8 @@ class UpstreamStatus {
 }
 
 /**
- * Returns a function that returns whether the request got a connection, even if that broke since.
+ * Returns a function that returns whether the request got a connection, even if the connection has
+ * been lost since.
  */
 function whetherConnected(asked: ClientRequest, protocol: string): () => boolean {
   let isConnected = false;

@@ -1,7 +1,7 @@
 // Merges the numbers of many workers into those of one gateway. Counters and histograms are summed.
-// The counts of ended workers are retained, so that a restart never looks like a reset. Gauges are
-// combined by the metric table. Metrics of one process (process_*, nodejs_*) get the label
-// `worker`. Does not handle processes.
+// The counts of ended workers are retained, so that a restart never looks like a reset. The metric
+// table defines the combination of gauges. Metrics of one process (process_*, nodejs_*) get the
+// label `worker`. Does not handle processes.
 
 import type { MetricSnapshot, Sample } from "../../platform/metrics/table.ts";
 import { type MetricName, metricNames, metricTable } from "../admin/metrics/metric-table.ts";
@@ -18,7 +18,7 @@ export class MergedMetrics {
   readonly #latest = new Map<number, Map<string, MetricSnapshot>>();
   readonly #ofEnded = new Map<string, readonly Sample[]>();
 
-  /** Updates the numbers of a worker: some of its metrics, or all. */
+  /** Updates some or all metrics of a worker. */
   update(worker: number, metrics: readonly MetricSnapshot[]): void {
     const known = this.#latest.get(worker) ?? new Map<string, MetricSnapshot>();
     for (const metric of metrics) known.set(metric.name, metric);
@@ -26,8 +26,8 @@ export class MergedMetrics {
   }
 
   /**
-   * Called when the worker's process has ended: its counters and histograms are retained, its
-   * gauges are not.
+   * Removes a worker whose process has ended. Its counters and histograms are retained, its gauges
+   * are not.
    */
   ended(worker: number): void {
     for (const { name, values } of this.#latest.get(worker)?.values() ?? []) {
@@ -36,12 +36,15 @@ export class MergedMetrics {
     this.#latest.delete(worker);
   }
 
-  /** Counts one more worker that replaced another. */
+  /** Counts a worker that replaced another one. */
   restarted(): void {
     this.#addEnded("penstock_worker_restarts_total", [{ labels: {}, value: 1 }]);
   }
 
-  /** `supervisor`: the metrics of the supervisor's own process. */
+  /**
+   * Returns the metrics of the gateway. `supervisor` has the metrics of the supervisor's own
+   * process.
+   */
   all(supervisor: readonly MetricSnapshot[]): MetricSnapshot[] {
     return [
       ...metricNames.flatMap((name) => this.#ownMetric(name)),

@@ -1,14 +1,14 @@
 // The messages between a supervisor and its workers, over the channel of a forked process. Settings
-// are sent only this way: a NATS token on the command line would be in every list of processes. No
-// runtime code.
+// are sent only through this channel: a NATS token on the command line would be in every list of
+// processes. No runtime code.
 
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
 import type { MetricSnapshot } from "../../platform/metrics/table.ts";
 import type { Config } from "../../platform/settings/config.ts";
 
 /**
- * How a worker gets the public port. `first`: it makes sure that no other process has the port.
- * `joining`: it joins the workers that share it.
+ * How a worker opens the public port. With `first` the worker checks that no other process has the
+ * port. With `joining` it joins the workers that share the port.
  */
 export type WorkerRole = "first" | "joining";
 
@@ -23,13 +23,13 @@ export interface StartMessage {
 export interface Listening {
   /** The public port. */
   readonly port: number;
-  /** When the first live stream was created; null if JetStream did not answer. */
+  /** Time when the first live stream was created; null if JetStream did not answer. */
   readonly streamCreated: string | null;
 }
 
 /**
- * The channel keeps order and loses nothing while both processes live. An `ask` is answered under
- * its id; other messages are not answered.
+ * A message from the supervisor. The channel keeps the order and loses no message while both
+ * processes live. An `ask` is answered under its id; other messages are not answered.
  */
 export type MessageToWorker =
   | StartMessage
@@ -38,13 +38,16 @@ export type MessageToWorker =
 
 export type MessageFromWorker =
   | ({ readonly type: "listening" } & Listening)
-  /** The worker could not start, for a reason that a retry will not change. It ends next. */
+  /**
+   * The worker could not start, for a reason that a retry will not change. The worker ends after
+   * this message.
+   */
   | { readonly type: "failed"; readonly reason: string }
   | { readonly type: "counts"; readonly metrics: readonly MetricSnapshot[] }
   | { readonly type: "answer"; readonly id: number; readonly answer: unknown };
 
 export interface WorkerAnswers {
-  /** Counters and histograms without gauges. They may be requested at any time. */
+  /** Counters and histograms without gauges, which may be requested at any time. */
   readonly counts: readonly MetricSnapshot[];
   readonly metrics: readonly MetricSnapshot[];
   /** The reasons why the worker cannot store events now. */

@@ -1,13 +1,13 @@
 // Kills a worker that has stopped answering, because the kernel continues to give it connections
 // that would never be answered. The supervisor starts a replacement. The watch counts its own
-// checks instead of reading a clock: otherwise a supervisor that was itself stopped for a while,
-// for example by Ctrl-Z, would consider its workers silent.
+// checks instead of reading a clock. With a clock, a supervisor that was itself stopped for a
+// while, for example by Ctrl-Z, would kill workers that are alive.
 
 import type { Log } from "../../platform/base/log.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 
 interface SilenceWatchOptions {
-  /** The running workers by index. The map is read at each check. */
+  /** The running workers by index. The watch reads the map at each check. */
   readonly running: ReadonlyMap<
     number,
     Pick<WorkerProcess, "pid" | "messagesRead" | "ask" | "kill">
@@ -17,13 +17,13 @@ interface SilenceWatchOptions {
 
 const checkEveryMs = 1_000;
 /**
- * A worker without a message at this many consecutive checks is killed. A worker reports by itself
- * every second, even while it drains.
+ * Number of consecutive checks without a message after which a worker is killed. A worker sends a
+ * report every second, even while it drains.
  */
 const silentChecksMax = 10;
 /**
- * The same limit for a process that has not sent any message yet. It is still loading its program,
- * perhaps on a busy machine.
+ * Number of consecutive checks after which a process is killed that has not sent any message yet.
+ * Such a process is still loading its program, perhaps on a busy machine.
  */
 const loadingChecksMax = 60;
 
@@ -38,7 +38,7 @@ export class SilenceWatch {
   readonly #lastSeen = new WeakMap<object, LastSeen>();
   readonly #timer: NodeJS.Timeout;
 
-  /** Watches until it is stopped. */
+  /** Starts the watch, which runs until `stop` is called. */
   constructor({ running, log }: SilenceWatchOptions) {
     this.#running = running;
     this.#log = log;

@@ -1,6 +1,6 @@
-// Keeps N workers running on one public port: starts them, replaces one that dies or does not
-// answer, collects their numbers, and drains them together. The start is all or nothing; later, a
-// failed start of a worker is retried. Handles no requests itself.
+// Keeps N workers running on one public port: starts them, replaces a worker that dies or does not
+// answer, collects their numbers, and drains them together. If one worker cannot start, the whole
+// start fails. Later, a failed start of a worker is retried. Handles no requests itself.
 
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
 import type { Log } from "../../platform/base/log.ts";
@@ -21,12 +21,12 @@ interface SupervisorOptions {
   readonly config: Config;
   readonly program: WorkerProcessOptions["program"];
   readonly log: Log;
-  /** Aborting it ends a start, which then rejects with the signal's reason. */
+  /** Ends a start if it aborts; the start then rejects with the signal's reason. */
   readonly signal: AbortSignal;
 }
 
 interface WorkersReadiness {
-  /** Workers that can store events now. */
+  /** Number of workers that can store events now. */
   readonly ready: number;
   readonly workers: number;
   /** The problems, worker by worker. */
@@ -34,9 +34,11 @@ interface WorkersReadiness {
 }
 
 const metricsTimeoutMs = 1_000;
-/** A worker's own check may take a second. */
+/** Milliseconds to wait for a worker's readiness. A worker's own check may take a second. */
 const readinessTimeoutMs = 1_250;
-/** Time for a worker to close its resources, after the delay and the timeout of its drain. */
+/**
+ * Milliseconds for a worker to close its resources, after the delay and the timeout of its drain.
+ */
 const closeGraceMs = 4_000;
 
 export class Supervisor {
@@ -61,14 +63,14 @@ export class Supervisor {
   }
 
   /**
-   * Starts all workers. Returns the report of the first one. Rejects with the message of the first
-   * worker that cannot start.
+   * Starts all workers and returns the report of the first one. Rejects with the message of the
+   * first worker that cannot start.
    */
   async start(): Promise<Listening> {
     const startAborted = rejectionOf(this.#signal);
     const indexes = this.#indexes();
-    // The first worker makes sure that the port is free, finds its number, and creates the streams.
-    // The others start after that.
+    // The first worker checks that the port is free, finds its number, and creates the streams. The
+    // other workers start after that.
     const first = await Promise.race([this.#startFirst(0, "first"), startAborted]);
     this.#port = first.port;
     await Promise.race([
@@ -160,8 +162,8 @@ export class Supervisor {
   }
 
   /**
-   * Returns the metrics of all workers as those of one gateway. A worker that does not answer in
-   * time counts with its last numbers.
+   * Returns the metrics of all workers as those of one gateway. For a worker that does not answer
+   * in time, uses its last numbers.
    */
   async metrics(supervisor: readonly MetricSnapshot[]): Promise<MetricSnapshot[]> {
     await this.#collect("metrics");
@@ -169,8 +171,7 @@ export class Supervisor {
   }
 
   /**
-   * Returns the counters and histograms among those metrics. Does not start a new window of any
-   * gauge.
+   * Returns the counters and histograms of all workers. Does not start a new window of any gauge.
    */
   async counts(): Promise<MetricSnapshot[]> {
     await this.#collect("counts");
@@ -204,13 +205,13 @@ export class Supervisor {
   }
 
   /**
-   * Drains all workers, after the delay, and kills those that take too long. Default of
-   * `drainDelayMs`: the setting.
+   * Drains all workers, after the delay, and kills those that take too long. `drainDelayMs` is the
+   * setting by default.
    */
   async close(drainDelayMs = this.#config.drainDelayMs): Promise<void> {
     this.#closing.abort();
-    // The silence watch ends here, because a draining worker may be silent. Those that exceed the
-    // deadline are killed below.
+    // The silence watch ends here, because a draining worker may be silent. The deadline below
+    // kills workers that do not end.
     this.#silence.stop();
     const workers = [...this.#running.values()];
     for (const worker of workers) worker.stop(drainDelayMs);
@@ -235,7 +236,7 @@ export class Supervisor {
   }
 }
 
-/** Rejects with the signal's reason when it aborts. */
+/** Returns a promise that rejects with the signal's reason when the signal aborts. */
 function rejectionOf(signal: AbortSignal): Promise<never> {
   const rejection = new Promise<never>((_, reject) => {
     if (signal.aborted) reject(signal.reason);

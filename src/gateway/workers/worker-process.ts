@@ -11,13 +11,13 @@ import type {
   WorkerAnswers,
 } from "./messages.ts";
 
-/** The hidden subcommand that a worker process is started with. */
+/** The hidden subcommand that starts a worker process. */
 export const workerCommand = "worker";
 
 export interface WorkerProcessOptions {
   /**
-   * The program's file, the arguments that make it a worker, and its environment. Default of `env`:
-   * the environment of this process.
+   * The program's file, the arguments that start it as a worker, and its environment. `env` is the
+   * environment of this process by default.
    */
   readonly program: {
     readonly file: string;
@@ -31,19 +31,28 @@ export interface WorkerProcessOptions {
 interface WorkerEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** Why the worker could not start, in its own or the system's message. */
+  /**
+   * Reason why the worker could not start, in its own or the system's words; undefined if there is
+   * no such message.
+   */
   readonly reason: string | undefined;
 }
 
 export interface WorkerProcess {
   readonly pid: number | undefined;
-  /** Number of messages read from this worker. It keeps increasing while the worker is alive. */
+  /**
+   * Number of messages read from this worker. The number keeps increasing while the worker is
+   * alive.
+   */
   readonly messagesRead: number;
-  /** Fulfilled once the worker accepts connections. Rejects if the worker ends before that. */
+  /** Report of the worker once it accepts connections. Rejects if the worker ends before that. */
   readonly listening: Promise<Listening>;
-  /** Fulfilled when the process has ended and its last message has been read. Never rejects. */
+  /** End of the process, after its last message has been read. Never rejects. */
   readonly ended: Promise<WorkerEnd>;
-  /** Sends a request to the worker. Undefined if it has not answered in time. */
+  /**
+   * Sends a request to the worker and returns the answer; undefined if the worker has not answered
+   * in time.
+   */
   ask<About extends keyof WorkerAnswers>(
     about: About,
     timeoutMs: number,
@@ -58,7 +67,7 @@ export function startWorkerProcess({
   start,
   onMetrics,
 }: WorkerProcessOptions): WorkerProcess {
-  // Our standard output is for results. A worker has none, so its standard output is ignored. The
+  // Standard output is for results. A worker has no results, so its standard output is ignored. The
   // messages use structured clone, which preserves NaN; JSON would not.
   const child = fork(program.file, [...program.args], {
     stdio: ["ignore", "ignore", "inherit", "ipc"],
@@ -84,12 +93,13 @@ export function startWorkerProcess({
       for (const settle of pending.values()) settle(undefined);
     });
   });
-  // An unhandled rejection would end this process. Callers that await `listening` still get it.
+  // An unhandled rejection would end this process. Callers that await `listening` still get the
+  // rejection.
   listening.catch(() => {});
   post(start);
 
   function post(message: MessageToWorker): void {
-    // A message to an ending worker may be lost. Its end is noticed elsewhere.
+    // A message to an ending worker may be lost. The exit handler notices the end.
     if (child.connected) child.send(message, () => {});
   }
 

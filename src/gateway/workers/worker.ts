@@ -1,6 +1,6 @@
 // The worker's side: starts a gateway on the supervisor's request, answers the supervisor and
-// reports counts. It drains on request of the supervisor or a signal, or when the supervisor has
-// ended. The gateway is passed as an argument.
+// reports counts. The worker drains on request of the supervisor or a signal, or when the
+// supervisor has ended. The gateway is passed as an argument.
 
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
 import type { MetricSnapshot } from "../../platform/metrics/table.ts";
@@ -12,7 +12,7 @@ import type {
   WorkerAnswers,
 } from "./messages.ts";
 
-/** Node's channel of a forked process; `process` has this shape. */
+/** Node's channel of a forked process. `process` has this shape. */
 export interface SupervisorChannel {
   readonly connected: boolean;
   send?(
@@ -42,13 +42,14 @@ interface WorkerOptions {
 }
 
 /**
- * The interval of the reports of counters. A killed worker loses its counts since the last report.
+ * Interval in milliseconds of the reports of counters. A killed worker loses its counts since the
+ * last report.
  */
 const reportEveryMs = 1_000;
 
 /**
- * Fulfilled with true if the worker has drained or was asked to end before it listened, and with
- * false if it could not start and has reported why.
+ * Runs a worker to its end. Resolves to true if the worker has drained or was asked to end before
+ * it listened. Resolves to false if it could not start and has reported the reason.
  */
 export async function runWorker({ channel, stop, startGateway }: WorkerOptions): Promise<boolean> {
   const stopRequested = new AbortController();
@@ -76,7 +77,7 @@ export async function runWorker({ channel, stop, startGateway }: WorkerOptions):
   });
   channel.on("disconnect", () => {
     // The supervisor ended in the middle of a drain, because it was interrupted again. So the
-    // worker does not wait either.
+    // worker does not wait for its own drain either.
     if (ending.aborted) abandoned.abort();
     else stopRequested.abort();
   });
@@ -116,8 +117,8 @@ export async function runWorker({ channel, stop, startGateway }: WorkerOptions):
 }
 
 /**
- * Fulfilled when the message has been sent, or cannot be sent. The `disconnect` listener notices an
- * ended supervisor.
+ * Sends a message. Resolves when the message has been sent or cannot be sent. If the supervisor has
+ * ended, the `disconnect` listener handles that.
  */
 function send(channel: SupervisorChannel, message: MessageFromWorker): Promise<void> {
   return new Promise((resolve) => {

@@ -1,7 +1,7 @@
-// Stores the latest client problems for operators. It is a small ring: a new warning evicts the
-// oldest, and only the first few per second are stored, so that a flood costs little. The same
-// problem of the same project, path and client is stored as one warning with a count. No value of
-// an event and no key is stored, only the beginning of an unknown key.
+// Stores the latest client problems for operators in a small ring: a new warning evicts the oldest.
+// Only the first few per second are stored, so that a flood takes little time. The same problem of
+// the same project, path and client is stored as one warning with a count. No value of an event and
+// no key is stored, only the beginning of an unknown key.
 
 import type {
   ClientWarning,
@@ -12,7 +12,7 @@ import { errorTable, type Problem } from "../../../platform/base/errors.ts";
 import { RateWindow } from "../../../platform/base/rate-window.ts";
 
 interface ClientWarningsClock {
-  /** Milliseconds since the epoch. */
+  /** Returns milliseconds since the epoch. */
   wallMs(): number;
   monotonicMs(): number;
 }
@@ -71,7 +71,8 @@ export class ClientWarnings implements ClientWarningTaker {
 }
 
 /**
- * Whether both are the same problem of the same project, path and client. Their details may differ.
+ * Returns whether both are the same problem of the same project, path and client. Their details may
+ * differ.
  */
 function isAlike(left: ClientWarning, right: ClientWarning): boolean {
   return (

@@ -1,4 +1,4 @@
-// How late the event loop runs its timers, from Node's own histogram. Each read starts the next
+// Measures the delay of the event loop's timers with Node's histogram. Each read starts the next
 // window.
 
 import { monitorEventLoopDelay } from "node:perf_hooks";
@@ -8,7 +8,9 @@ const RESOLUTION_MS = 10;
 const NANOSECONDS_PER_SECOND = 1e9;
 
 interface EventLoopDelay {
-  /** Returns p50, p99 and max of the delays since the last call, in seconds, and resets them. */
+  /**
+   * Returns p50, p99 and max of the delays since the last call, in seconds. Resets the histogram.
+   */
   samples(): Sample[];
   close(): void;
 }
@@ -31,8 +33,8 @@ export function watchEventLoopDelay(): EventLoopDelay {
 }
 
 /**
- * The resolution is subtracted, because Node records whole intervals between ticks of its timer, so
- * that an idle loop shows the resolution instead of 0.
+ * Returns a delay in seconds without the resolution. Node records whole intervals between ticks of
+ * its timer, so an idle loop would show the resolution instead of 0.
  */
 function delaySeconds(nanoseconds: number): number {
   return Math.max(0, nanoseconds / NANOSECONDS_PER_SECOND - RESOLUTION_MS / 1_000);

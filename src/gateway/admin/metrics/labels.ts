@@ -1,5 +1,5 @@
-// The label values of the metrics. All are bounded: never a project, a key or a path that a client
-// chose.
+// The label values of the metrics. Each set of values is bounded: a value is never a project, a key
+// or a path that a client chose.
 
 import type { ItemErrorCode } from "../../../platform/base/errors.ts";
 import type { DropCode } from "../../../platform/base/warnings.ts";
@@ -14,7 +14,7 @@ export const endpoints = [
   "engage",
   "v1",
 ] as const satisfies readonly Route[];
-/** The routes that accept no events. `other` is every unknown path. */
+/** The routes that accept no events. `other` stands for every unknown path. */
 const elsewhere = [
   "flags",
   "config",
@@ -27,8 +27,8 @@ const elsewhere = [
 ] as const;
 export const routes = [...endpoints, ...elsewhere] as const;
 /**
- * The state of a request when its client disconnected. `head`: no byte of the body had arrived.
- * `answer`: the body was complete, the answer was not sent.
+ * The states of a request whose client disconnected. `head`: no byte of the body had arrived.
+ * `body`: a part of the body had arrived. `answer`: the body was complete, the answer was not sent.
  */
 export const abortPhases = ["head", "body", "answer"] as const;
 export const outcomeOfReason = {
@@ -74,7 +74,10 @@ type EventOutcome =
   | "error"
   | "refused"
   | "unknown";
-/** The reason `none` belongs to the outcome `stored`, the item errors to `error`. */
+/**
+ * The reason of an event's outcome. `none` belongs to the outcome `stored`, the item errors to
+ * `error`.
+ */
 export type EventReason = keyof typeof outcomeOfReason;
 export type MetricsRoute = (typeof routes)[number];
 export type AbortPhase = (typeof abortPhases)[number];

@@ -1,6 +1,6 @@
-// Every metric of Penstock: its name, its type, and the meaning of its labels. The docs, the
-// dashboard and the alerts are tested against `metricNames`. The default metrics of prom-client
-// (process_*, nodejs_*) are added.
+// Every metric of Penstock, with its type and help. Tests compare the docs, the dashboard and the
+// alerts with `metricNames`. The gateway also exports the default metrics of prom-client
+// (process_*, nodejs_*).
 
 import type { MetricRow } from "../../../platform/metrics/table.ts";
 

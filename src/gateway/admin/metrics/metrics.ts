@@ -1,5 +1,6 @@
 // Penstock's counters. The hot path calls one method per request or frame, and each call only adds
-// to plain numbers. prom-client's registry reads them at a scrape. labels.ts has the label values.
+// to plain numbers. At a scrape, prom-client's registry reads the numbers. labels.ts has the label
+// values.
 
 import { type ErrorCode, errorTable } from "../../../platform/base/errors.ts";
 import type { Lane } from "../../../platform/base/lane.ts";
@@ -34,7 +35,7 @@ import {
 import { type MetricName, metricTable } from "./metric-table.ts";
 
 /**
- * The gauges, as functions that return the current value, or one value per series. Each part of the
+ * Functions that return the current value of a gauge, or one value per series. Each part of the
  * program provides its gauges.
  */
 interface Gauges {
@@ -88,7 +89,7 @@ const STATUS_MAX = 599;
 const errorCodes = Object.keys(errorTable) as ErrorCode[];
 /**
  * The statuses whose series exist from the first scrape on. If a counter appeared only with its
- * first failure, a rate would not show that failure.
+ * first failure, a rate would not include that failure.
  */
 const statusesExpected = {
   endpoint: new Set<number>(
@@ -106,7 +107,7 @@ const batchFramesBounds = [16, 32, 64, 128, 256, 512, 1_000];
 const frameEventsBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000];
 
 interface RouteCounts {
-  /** By status. */
+  /** Number of answers by status. */
   readonly answers: Float64Array;
   readonly seconds: Histogram;
   readonly takesEvents: boolean;
@@ -152,14 +153,17 @@ export class Metrics extends MetricSet<MetricName> {
     super(metricTable);
     this.show("penstock_requests_total", () => this.#requestSamples());
     this.show("penstock_events_total", () => this.#events.samples());
-    // Both are the numbers of a single process. With several workers, the supervisor adds them up,
+    // These are the numbers of a single process. With several workers, the supervisor adds them up,
     // together with its own count of restarts.
     this.show("penstock_workers", () => 1);
     this.show("penstock_worker_restarts_total", () => 0);
     this.show("penstock_event_loop_delay_seconds", () => this.#loopDelay.samples());
   }
 
-  /** Must be called once for each answered request. `bodyBytes`: bytes as received. */
+  /**
+   * Counts an answered request; must be called once for each. `bodyBytes` is the number of bytes as
+   * received.
+   */
   requestFinished(route: MetricsRoute, status: number, seconds: number, bodyBytes: number): void {
     const counts = this.#routes[route];
     counts.answers[status]! += 1;
@@ -168,21 +172,22 @@ export class Metrics extends MetricSet<MetricName> {
   }
 
   /**
-   * Must be called once for each request answered with an error, in addition to requestFinished.
+   * Counts a request answered with an error; must be called once for each, in addition to
+   * requestFinished.
    */
   problemAnswered(code: ErrorCode): void {
     this.#problems.add(1, code);
   }
 
   /**
-   * Must be called once for each request whose client disconnected before its answer. Such a
-   * request is not counted as finished.
+   * Counts a request whose client disconnected before its answer; must be called once for each.
+   * Such a request is not counted as finished.
    */
   requestAborted(phase: AbortPhase): void {
     this.#aborted.add(1, phase);
   }
 
-  /** Must be called once for each request for the upstream. */
+  /** Counts a request for the upstream; must be called once for each. */
   requestPassed(kind: PassedKind, outcome: PassedOutcome): void {
     this.#passed.add(1, kind, outcome);
   }
@@ -203,7 +208,7 @@ export class Metrics extends MetricSet<MetricName> {
     this.#distinctIdsCut.add(count);
   }
 
-  /** Must be called once for each frame, at its first send. */
+  /** Counts a frame; must be called once for each, at its first send. */
   frameSent(lane: Lane, events: number, bytes: number): void {
     this.#frames.add(1, lane);
     this.#frameEvents.observe(events);
@@ -218,15 +223,15 @@ export class Metrics extends MetricSet<MetricName> {
     this.#frameRetries.add(1);
   }
 
-  /** Must be called once for each atomic batch, at its end. */
+  /** Counts an atomic batch; must be called once for each, at its end. */
   batchEnded(outcome: BatchOutcome, frames: number): void {
     this.#batches.add(1, outcome);
     this.#batchFrames.observe(frames);
   }
 
   /**
-   * Must be called once for each send of a frame or an atomic batch without a storing PubAck. A
-   * retried frame can fail more than once.
+   * Counts a send of a frame or an atomic batch without a storing PubAck; must be called once for
+   * each. A retried frame can fail more than once.
    */
   ackFailed(cause: AckFailureCause): void {
     this.#acksFailed.add(1, cause);
@@ -277,7 +282,7 @@ export class Metrics extends MetricSet<MetricName> {
   }
 }
 
-/** Returns metrics with all counters at zero. Measures the event loop until closed. */
+/** Returns metrics with all counters at zero. They measure the event loop until they are closed. */
 export function createMetrics(): Metrics {
   return new Metrics();
 }
