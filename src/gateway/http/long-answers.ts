@@ -1,19 +1,20 @@
 // Tracks long answers until their clients have read them. Until then their bytes count as bytes in
-// flight; those of a body with several readers count once. A client that reads too slowly is
-// disconnected, so that it cannot occupy the budget by not reading; its events are stored anyway.
+// flight. The bytes of a body with several readers count once. A client that reads too slowly is
+// disconnected, so that it cannot occupy the budget; its events are stored anyway.
 
 import type { Admission } from "../intake/admission.ts";
 import { type PiecewiseOptions, writePiecewise } from "./piecewise.ts";
 import type { HttpResponse } from "./uws.ts";
 
 /**
- * If long answers together hold more than this share of the budget of bytes in flight, the slowest
- * reader is disconnected, then the next.
+ * Share of the budget of bytes in flight above which the slowest reader of all long answers is
+ * disconnected, then the next.
  */
 const shareOfBudget = 1 / 4;
 /**
- * A client can be disconnected as the slowest after `slowestAfterMs`, and as too slow after
- * `slowAfterMs`. For each second after the latter it must have read `bytesPerSecondMin`.
+ * Milliseconds after which a client can be disconnected as the slowest one. After `slowAfterMs` it
+ * can also be disconnected as too slow: it must then have read `bytesPerSecondMin` for each further
+ * second.
  */
 const slowestAfterMs = 1_000;
 const slowAfterMs = 8_000;
@@ -27,7 +28,8 @@ interface LongAnswersOptions {
 
 interface LongAnswerOptions extends PiecewiseOptions {
   /**
-   * Other requests may have the same body, in the same memory. A slow reader of it is tolerated.
+   * Whether other requests may have the same body, in the same memory. A slow reader of a shared
+   * body is tolerated.
    */
   readonly isShared?: boolean;
 }
@@ -42,7 +44,7 @@ interface LongAnswer {
 export class LongAnswers {
   readonly #options: LongAnswersOptions;
   readonly #answers = new Set<LongAnswer>();
-  /** The number of readers of each body; a body that is not shared is keyed by its answer. */
+  /** Number of readers of each body. The key of a body that is not shared is its answer. */
   readonly #readers = new Map<Uint8Array | LongAnswer, number>();
   #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -51,12 +53,15 @@ export class LongAnswers {
     this.#options = options;
   }
 
-  /** Whether they exceed their share together, so that a client will be disconnected. */
+  /**
+   * Returns whether the long answers together exceed their share, so that a client will be
+   * disconnected.
+   */
   get holdTooMuch(): boolean {
     return this.#bytes > this.#options.admission.bytesMax * shareOfBudget;
   }
 
-  /** Writes like writePiecewise, and returns the function that stops the writing. */
+  /** Writes an answer like writePiecewise, and returns the function that stops the writing. */
   write(
     response: HttpResponse,
     body: Uint8Array,
@@ -86,8 +91,8 @@ export class LongAnswers {
     this.#readers.set(key, readers + 1);
     if (readers === 0) {
       this.#bytes += body.length;
-      // These bytes may exceed the limit, because the events that the answer reports on are already
-      // stored.
+      // The bytes of an answer may exceed the limit, because the events that it reports on are
+      // already stored.
       this.#options.admission.take(body.length);
     }
     this.#timer ??= setInterval(() => this.#check(), checkMs).unref();
@@ -122,7 +127,7 @@ export class LongAnswers {
       const isTooSlow =
         !answer.isShared && bytesRead < (bytesPerSecondMin * (ageMs - slowAfterMs)) / 1_000;
       const isTooMuch = this.holdTooMuch && ageMs > slowestAfterMs;
-      // A single body is never too much, even if it alone is longer than the share.
+      // A single body is never disconnected for its size, even if it is longer than the share.
       if (isTooSlow || (isTooMuch && this.#readers.size > 1)) answer.response.close();
     }
   }

@@ -1,6 +1,7 @@
-// Answers requests of SDKs and browsers at paths that accept no events: for flags, configuration
-// and scripts, and with recordings and logs, by a closed table from path to answer. Nothing is
-// stored, nothing waits for the store, and the content of bodies is not read.
+// Answers requests of SDKs and browsers at paths that accept no events: requests for flags,
+// configuration and scripts, and requests with recordings and logs. A closed table maps the path to
+// the answer. Nothing is stored, nothing waits for the store, and the content of bodies is not
+// read.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import { namedPath } from "./named-path.ts";
@@ -13,18 +14,18 @@ import type { StaticFiles } from "./pages/static-files.ts";
 import { percentDecoded } from "./percent-decoded.ts";
 import type { HttpRequest } from "./uws.ts";
 
-/** The kind of the requested resource, as a bounded metrics label. */
+/** The label of the requested resource in metrics; the set of values is bounded. */
 export type SdkRouteLabel = (typeof labels)[number];
 
 const labels = ["flags", "config", "static", "recordings", "logs", "features", "page"] as const;
 const labelSet: ReadonlySet<string> = new Set(labels);
 
-/** Returns whether requests of the label are answered here, and contain no events. */
+/** Returns whether requests of the label are answered by this module, and contain no events. */
 export function isSdkRoute(label: string): label is SdkRouteLabel {
   return labelSet.has(label);
 }
 
-/** A path that is answered here. */
+/** A path with an answer that needs no store. */
 interface SdkRoute {
   readonly label: SdkRouteLabel;
   /** The requested path, without a key. */
@@ -35,7 +36,10 @@ interface SdkRoute {
 }
 
 export interface SdkRequests {
-  /** `path` is a URL's, without its query. Undefined if it is unknown. */
+  /**
+   * Returns the route of a path; undefined for an unknown path. `path` is that of a URL, without
+   * its query.
+   */
   routeOf(path: string): SdkRoute | undefined;
 }
 
@@ -85,7 +89,7 @@ const entries: Readonly<Record<string, Entry>> = {
   "/favicon.ico": { label: "page", methods: read, answer: () => favicon },
 };
 
-/** The paths of `entries`, and those with a variable part, as a placeholder. */
+/** The paths of `entries`, and the paths with a variable part, as a placeholder. */
 export const sdkPaths: readonly string[] = [
   ...Object.keys(entries),
   "/api/projects/{project}/feature_flags",
@@ -100,7 +104,7 @@ export const sdkPaths: readonly string[] = [
 const noPayload = feature("null");
 const noFlags = feature(emptyPage);
 
-/** Matches the paths that contain a key. Each character of it may be percent-encoded. */
+/** Matches the paths that contain a key. Each character of the key may be percent-encoded. */
 const ofKey =
   /^\/array\/((?:[\w.~:@!$&'()*+,;=-]|%[\da-fA-F]{2}){1,200})\/(config|config\.js|[\w.-]{1,64}\.js)$/;
 /** Matches the keys that a project may have. */
@@ -193,14 +197,15 @@ function keyIn(segment: string): string | undefined {
 }
 
 /**
- * Answers for an unsupported feature with an empty list or null, in the form that its SDK reads.
+ * Returns the entry of an unsupported feature. The answer is an empty list or null, in the form
+ * that its SDK reads.
  */
 function feature(body: string): Entry {
   const answer = json(body);
   return { label: "features", methods: readOrSent, answer: () => answer };
 }
 
-/** Answers as if the body were stored. It is discarded. */
+/** Returns an entry whose answer confirms the body, which is discarded. */
 function dropped(label: SdkRouteLabel, body: string): Entry {
   const answer = json(body);
   const silent: FixedAnswer = { status: 204, headers: [], body: "" };

@@ -1,6 +1,6 @@
-// Determines the client of a request: the socket's peer or, if that is a trusted proxy, the client
+// Finds the client of a request: the socket's peer or, if the peer is a trusted proxy, the client
 // that it names by PROXY protocol or X-Forwarded-For. A peer that is not trusted is the client,
-// whatever it sends. Combines the parts of this folder and has no rule of its own.
+// whatever it sends. Combines the parts of this folder and has no rules of its own.
 
 import { createAddressReader } from "../../../platform/base/addresses.ts";
 import type { Log } from "../../../platform/base/log.ts";
@@ -19,15 +19,16 @@ export const proxyProtocolNeedsAddon =
 
 export interface AddressSourceConfig {
   readonly recordIp: boolean;
-  /** Maximum number of open connections, in total and from one address. Default: no limit. */
+  /** Maximum number of open connections in total. Default: no limit. */
   readonly connectionsMax?: number | undefined;
+  /** Maximum number of open connections from one address. Default: no limit. */
   readonly addressConnectionsMax?: number | undefined;
-  /** Default: no proxy is trusted. */
+  /** Networks of the trusted proxies. Default: no proxy is trusted. */
   readonly trustedProxies?: readonly Network[] | undefined;
   readonly proxyProtocol?: boolean | undefined;
 }
 
-/** The part of ConnectionAddresses that is used here. It also exists without the addon. */
+/** The part of ConnectionAddresses that is used here, which also exists without the addon. */
 type Peers = Pick<
   ConnectionAddresses<HttpResponse>,
   | "connection"
@@ -43,8 +44,8 @@ type Peers = Pick<
 >;
 
 /**
- * Proxies that share connections among clients add one of these headers to each request. A client
- * cannot remove it.
+ * Headers of which a proxy that shares connections among clients adds one to each request. A client
+ * cannot remove that header.
  */
 const proxyHeaders = ["x-forwarded-for", "forwarded", "via"];
 
@@ -60,14 +61,14 @@ export class AddressSource {
   readonly #peers: Peers;
   readonly #clientOf: (response: HttpResponse, request: HttpRequest) => string;
 
-  /** Throws if the settings need `connectionId` and it is undefined. */
+  /** Creates a source. Throws if the settings need `connectionId` and it is undefined. */
   constructor(config: AddressSourceConfig, parts: AddressSourceParts) {
     const { recordIp, trustedProxies = [], proxyProtocol = false } = config;
     const hasProxies = trustedProxies.length > 0;
-    // uWS accepts a PROXY header before every request of a connection. Only the one before the
+    // uWS accepts a PROXY header before every request of a connection. Only the header before the
     // first request can be the proxy's: after that, a proxy that only forwards bytes forwards
-    // whatever its client writes. So the header cannot be read safely if first requests cannot be
-    // identified.
+    // whatever its client writes. So if first requests cannot be identified, the header cannot be
+    // read safely.
     if (recordIp && proxyProtocol && hasProxies && parts.connectionId === undefined)
       throw new Error(proxyProtocolNeedsAddon);
     const trusts = hasProxies ? createTrust(trustedProxies) : () => false;
@@ -87,30 +88,33 @@ export class AddressSource {
   }
 
   /**
-   * Must be set on every app with `app.filter`, which calls it for every connection that opens and
-   * closes. Closes connections over a limit.
+   * Tracks a connection that opens or closes, and closes it if it exceeds a limit. Must be set on
+   * every app with `app.filter`, which calls it for every connection.
    */
   follow(response: HttpResponse, change: number): void {
     this.#peers.follow(response, change);
   }
 
   /**
-   * Returns the client's address, "" for none, even if addresses are not recorded. Must be called
-   * once with every request, while its head is being handled.
+   * Returns the client's address, even if addresses are not recorded; "" if it is unknown. Must be
+   * called once with every request, while its head is being handled.
    */
   of(response: HttpResponse, request: HttpRequest): string {
     return this.#clientOf(response, request);
   }
 
-  /** The connection of the request of the last call of `of`; undefined if it is not known. */
+  /**
+   * Returns the connection of the request of the last call of `of`; undefined if the connection is
+   * unknown.
+   */
   get connection(): OpenConnection | undefined {
     return this.#peers.connection;
   }
 
   /**
-   * Whether a proxy may have read the head of the request of the last call of `of`. A header of the
-   * connection's first request decides it for all later ones; the first itself always counts as
-   * read, since its sender is unknown.
+   * Returns whether a proxy may have read the head of the request of the last call of `of`. A
+   * header of the connection's first request decides it for all later requests. The first request
+   * itself always counts as read by a proxy, because its sender is unknown.
    */
   isReadByOthers(request: HttpRequest): boolean {
     const peers = this.#peers;
@@ -127,7 +131,7 @@ export class AddressSource {
    */
   agentOf(request: HttpRequest, isRead: boolean): string {
     const peers = this.#peers;
-    // A proxy's connection carries the requests of many clients, so each request's own header is
+    // A proxy's connection carries the requests of many clients, so the header of each request is
     // read.
     if (peers.isShared !== false) return request.getHeader("user-agent");
     if (isRead) peers.noteAgent(clientName(request.getHeader("user-agent")));
@@ -135,9 +139,9 @@ export class AddressSource {
   }
 
   /**
-   * Whether the request of the last call of `of` has an Expect header. `isRead` is the result of
-   * `isReadByOthers`. On a connection of one client the header is read with the first request, and
-   * later ones are assumed to be alike, unless they may have a long body.
+   * Returns whether the request of the last call of `of` has an Expect header. `isRead` is the
+   * result of `isReadByOthers`. On a connection of one client the header is read with the first
+   * request. Later requests are assumed to be alike, unless they may have a long body.
    */
   expects(request: HttpRequest, { isRead, isLong }: { isRead: boolean; isLong: boolean }): boolean {
     const peers = this.#peers;
@@ -151,7 +155,10 @@ export class AddressSource {
 interface PeersOptions {
   readonly limits: ConnectionLimits;
   readonly opening: NewConnections<HttpResponse>;
-  /** If given, reads the PROXY header of a connection's first request if its peer is trusted. */
+  /**
+   * Returns whether a peer is a trusted proxy, whose PROXY header is read at the first request;
+   * undefined if PROXY headers are not read.
+   */
   readonly trusts: ((address: string) => boolean) | undefined;
 }
 
@@ -178,8 +185,8 @@ function isFromProxy(request: HttpRequest): boolean {
 }
 
 /**
- * Without the addon connections cannot be identified. They are counted in total, not by address,
- * and the address is read with every request.
+ * Returns peers without the addon, which cannot identify connections. They are counted in total,
+ * not by address, and the address is read with every request.
  */
 function countedOnly(of: (response: HttpResponse) => string, limits: ConnectionLimits): Peers {
   return {
@@ -205,8 +212,8 @@ function throughProxies(
 ): (response: HttpResponse, request: HttpRequest) => string {
   const forwardedFor = createForwardedFor(trusts);
   let lines = "";
-  // All lines are read, because getHeader returns only the first of several, and HAProxy appends
-  // its line to those that the client sent: the first may be the client's own.
+  // All lines are read, because getHeader returns only the first of several lines. HAProxy appends
+  // its line to those of the client, so the first line may be the client's own.
   const collect = (name: string, value: string): void => {
     if (name === "x-forwarded-for") lines = lines === "" ? value : `${lines},${value}`;
   };

@@ -1,39 +1,39 @@
-// Names the program that sent a request, in a few characters, by its User-Agent or by the header of
+// Returns a short name of the program that sent a request, by its User-Agent or by the header of
 // the newer protocol, so that operators find the sender of refused requests. The name comes from an
 // untrusted client: it is only displayed, and the rest of the header is discarded.
 
 /**
- * A browser's User-Agent names other browsers too. The first of these that it contains is the
- * browser.
+ * Names of browsers in a User-Agent, which names other browsers too. The first of these names that
+ * it contains is the browser.
  */
 const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari"] as const;
 const browserNames: Readonly<Record<string, string>> = { Edg: "Edge", OPR: "Opera" };
 const charsRead = 256;
 /**
- * A name and its version, separated by a slash, or by a space in a name that clientName has
- * returned, so that this name does not change.
+ * Matches a name and its version, separated by a slash. A space as separator is allowed for names
+ * that clientName has returned, so that such a name does not change.
  */
 const product = /^([A-Za-z][\w.+-]{0,31})(?:[/ ]([\w.+-]{1,16}))?/;
-/** The header's form in the newer protocol: the last slash separates name and version. */
+/** Matches the header of the newer protocol: the last slash separates name and version. */
 const sdk = /^([A-Za-z@][\w.+@/ -]{0,31})\/ *([\w.+-]{1,32})$/;
 const keyPattern = /ph[a-z]_/i;
 
 /**
- * Returns a name such as `posthog-node 5.9.1` or `Chrome 141`; "" for none. The name does not keep
- * the header in memory.
+ * Returns a name such as `posthog-node 5.9.1` or `Chrome 141`; "" for no name. The name does not
+ * retain the header in memory.
  */
 export function clientName(userAgent: string): string {
   if (userAgent === "") return "";
   const text = userAgent.slice(0, charsRead);
   const name = text.startsWith("Mozilla/") ? browserIn(text) : productIn(text);
-  // A substring keeps the whole string in memory, and this name may be held as long as its
-  // connection. So it is copied.
+  // A substring retains the whole string in memory, and the name may be held as long as its
+  // connection. So the name is copied.
   return Buffer.from(name, "latin1").toString("latin1");
 }
 
 /**
- * Returns `posthog-rs 1.2.3` for `posthog-rs/1.2.3`; "" for any other form. The name does not keep
- * the header in memory.
+ * Returns `posthog-rs 1.2.3` for `posthog-rs/1.2.3`; "" for any other form. The name does not
+ * retain the header in memory.
  */
 export function sdkName(sdkInfo: string): string {
   const [, name, version] = sdk.exec(sdkInfo) ?? [];

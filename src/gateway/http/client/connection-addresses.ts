@@ -1,5 +1,5 @@
 // Holds one entry per open connection, with its address. The address is read once, when the
-// connection opens, because each reading of uWS allocates an ArrayBuffer, which costs more than
+// connection opens, because each read through uWS allocates an ArrayBuffer, which takes longer than
 // routing a request. Closes connections over a limit. Does not handle requests.
 
 import type { ConnectionId } from "./connection-id.ts";
@@ -9,22 +9,26 @@ import type { NewConnection, NewConnections } from "./new-connections.ts";
 interface ConnectionAddressesOptions<Response extends NewConnection> {
   readonly connectionId: ConnectionId;
   /**
-   * Reads the address from the response itself, once when its connection opens. For connections
-   * that cannot be identified it is called at every request, or never if there is `atFirstRequest`.
+   * Returns the address from the response itself; called once when its connection opens. For
+   * connections that cannot be identified it is called at every request, or never if
+   * `atFirstRequest` is set.
    */
   readonly read: (response: Response) => string;
   /**
-   * Called at a connection's first request, with the address at which the connection opened.
-   * Returns its address from then on. Never called for connections that cannot be identified: with
-   * `atFirstRequest` their address is "", because the address at which they opened is not their
-   * client's.
+   * Returns the address of a connection from its first request on; called at that request with the
+   * address at which the connection opened. Never called for connections that cannot be identified.
+   * With `atFirstRequest` the address of such a connection is "", because the address at which it
+   * opened is not its client's.
    */
   readonly atFirstRequest?: ((response: Response, address: string) => string) | undefined;
-  /** Called once, when connections turn out to be no longer identifiable. */
+  /** Called once, when connections cannot be identified any more. */
   readonly distrusted?: (() => void) | undefined;
-  /** Default: no limit. */
+  /** Limits of open connections. Default: no limit. */
   readonly limits?: ConnectionLimits | undefined;
-  /** Limits how many connections that open at the same time are read per turn. */
+  /**
+   * Limits the number of connections opened at the same time that are read per event loop
+   * iteration.
+   */
   readonly opening?: NewConnections<Response> | undefined;
 }
 
@@ -43,38 +47,46 @@ export class ConnectionAddresses<Response extends NewConnection> {
     this.#limits = options.limits ?? noLimits();
   }
 
-  /** The connection of the request of the last call of `of`; undefined if it is not known. */
+  /**
+   * Returns the connection of the request of the last call of `of`; undefined if the connection is
+   * unknown.
+   */
   get connection(): OpenConnection | undefined {
     return this.#last;
   }
 
-  /** The number of stored addresses. */
+  /** Returns the number of stored addresses. */
   get size(): number {
     return this.#connections.size;
   }
 
   /**
-   * Whether the request of the last call of `of` was its connection's first. False if connections
-   * cannot be identified.
+   * Returns whether the request of the last call of `of` was its connection's first. False if
+   * connections cannot be identified.
    */
   get wasFirst(): boolean {
     return this.#wasFirst;
   }
 
   /**
-   * Whether the connection of that request belongs to a proxy, which forwards the requests of many
-   * clients; undefined if connections cannot be identified.
+   * Returns whether the connection of the last call of `of` belongs to a proxy, which forwards the
+   * requests of many clients. Undefined if connections cannot be identified.
    */
   get isShared(): boolean | undefined {
     return this.#last?.isShared;
   }
 
-  /** The client name that was last set for the connection of that request, "" for none. */
+  /**
+   * Returns the client name that was last set for the connection of the last call of `of`; "" for
+   * no name.
+   */
   get agent(): string {
     return this.#last?.agent ?? "";
   }
 
-  /** Whether a request of that connection has had an Expect header. */
+  /**
+   * Returns whether a request of the connection of the last call of `of` has had an Expect header.
+   */
   get expects(): boolean {
     return this.#last?.expects ?? false;
   }
@@ -83,19 +95,22 @@ export class ConnectionAddresses<Response extends NewConnection> {
     if (this.#last !== undefined) this.#last.expects = true;
   }
 
-  /** Records that the connection of that request carries the requests of many clients. */
+  /** Records that the connection of the last call of `of` carries the requests of many clients. */
   noteShared(): void {
     if (this.#last !== undefined) this.#last.isShared = true;
   }
 
-  /** Sets the client name of that connection: some characters, held as long as the connection. */
+  /**
+   * Sets the client name of the connection of the last call of `of`: some characters, held as long
+   * as the connection.
+   */
   noteAgent(agent: string): void {
     if (this.#last !== undefined) this.#last.agent = agent;
   }
 
   /**
-   * Called by uWS's filter: `change` is above 0 when the response's connection opens, below when it
-   * closes.
+   * Tracks a connection that opens or closes; called by uWS's filter. `change` is above 0 when the
+   * response's connection opens, below 0 when it closes.
    */
   follow(response: Response, change: number): void {
     const { connectionId, read, opening } = this.#options;
@@ -110,7 +125,8 @@ export class ConnectionAddresses<Response extends NewConnection> {
       return;
     }
     if (this.#connections.has(id)) {
-      // The earlier connection with this id may be gone without a report, and must not be touched.
+      // The earlier connection with this id may have closed without a report, and must not be
+      // touched.
       opening?.closed(id);
       this.#distrust();
     }
@@ -126,14 +142,11 @@ export class ConnectionAddresses<Response extends NewConnection> {
       opening?.opened(response, { id, address: siteOf(connection.address) });
   }
 
-  /**
-   * Returns the address of the connection that the response belongs to. Must be called once with
-   * every request.
-   */
+  /** Returns the address of the response's connection. Must be called once with every request. */
   of(response: Response): string {
     const { connectionId, read, atFirstRequest } = this.#options;
     const id = connectionId(response);
-    // If connections are reused the set is mostly empty, which saves the look-up.
+    // If connections are reused, the set is usually empty, which saves the look-up.
     this.#wasFirst = this.#silent.size > 0 && this.#silent.delete(id);
     const held = this.#connections.get(id);
     this.#last = held;
@@ -146,8 +159,8 @@ export class ConnectionAddresses<Response extends NewConnection> {
   }
 
   /**
-   * Removes all connections, because two open ones had the same id. The id then identifies no
-   * connection, and an address found by it could be another client's.
+   * Removes all connections, because two open connections had the same id. The id then identifies
+   * no connection, and an address found by the id could be another client's.
    */
   #distrust(): void {
     this.#isTrusted = false;

@@ -1,7 +1,8 @@
 // Limits the number of open connections, in total and from one address, so that descriptors remain
-// for NATS, files and the admin port: out of descriptors, the HTTP library spins on its listening
-// socket and nothing else can be opened. If all connections are in use, a new one replaces one of
-// the address with the most, so that a few addresses cannot lock out the others.
+// for NATS, files and the admin port. Without a free descriptor, the HTTP library spins on its
+// listening socket and nothing else can be opened. If all connections are in use, a new one
+// replaces a connection of the address with the most, so that a few addresses cannot lock out the
+// others.
 
 import { networkPrefixOf } from "../../../platform/base/addresses.ts";
 import { checkMs, type UnreadAnswers } from "./unread-answers.ts";
@@ -9,9 +10,9 @@ import { checkMs, type UnreadAnswers } from "./unread-answers.ts";
 interface ConnectionLimitsOptions {
   readonly connectionsMax: number;
   readonly addressConnectionsMax: number;
-  /** Whether the address is a proxy's. Proxies forward the connections of many clients. */
+  /** Returns whether the address is a proxy's. Proxies forward the connections of many clients. */
   readonly isProxy: (address: string) => boolean;
-  /** Tracks unread answers, if the addon is available. */
+  /** Tracks unread answers; undefined without the addon. */
   readonly unread?: UnreadAnswers | undefined;
 }
 
@@ -19,33 +20,37 @@ interface ConnectionLimitsOptions {
 type TooMany = "total" | "address";
 
 /**
- * Why an open connection was closed: for a new one, or because it was idle while many are open.
+ * Reason why an open connection was closed: for a new connection, or because it was idle while many
+ * are open.
  */
 type ClosedFor = "newcomer" | "idle";
 
-/** From this share of the maximum on, idle connections are closed early. */
+/** Share of the maximum number of connections from which on idle connections are closed early. */
 const busyShare = 3 / 4;
 const sweepMs = 1_000;
-/** An idle connection is closed early after this many sweeps: 4 to 5 seconds. */
+/** Number of sweeps after which an idle connection is closed early: 4 to 5 seconds. */
 const idleSweeps = 5;
-/** Maximum number of connections closed by a sweep, in some 10 ms. */
+/** Maximum number of connections closed by a sweep, which takes some 10 ms. */
 const sweptMax = 1_000;
-/** Number of the oldest idle connections of an address that are searched at a time. */
+/** Number of an address's oldest idle connections that are found in one search. */
 const oldestAtATime = 64;
 
-/** IPv6 is counted by /48, which is one site, and within it by /64, which is one host. */
+/**
+ * Bytes of an IPv6 address that identify a site (/48) and a host (/64), by which connections are
+ * counted.
+ */
 const siteBytes = 6;
 const hostBytes = 8;
 
-/** Returns the address, for IPv6 its /48. */
+/** Returns the address; for IPv6 its /48. */
 export function siteOf(address: string): string {
   return networkPrefixOf(address, siteBytes);
 }
 
 interface ConnectionOfRequest {
-  /** The body of its request is incomplete. */
+  /** Whether the body of the request is incomplete. */
   readonly isReceiving: boolean;
-  /** Its answer is being written. */
+  /** Whether the answer of the request is being written. */
   readonly isAnswering: boolean;
 }
 
@@ -55,13 +60,16 @@ export class OpenConnection {
   isShared = false;
   agent = "";
   expects = false;
-  /** The request without an answer, if there is one: the connection is idle without it. */
+  /** The request without an answer; undefined if the connection is idle. */
   request: ConnectionOfRequest | undefined = undefined;
-  /** Grows with each use of any connection. */
+  /** Number of the connection's last use. Uses of all connections are numbered together. */
   usedAt = 0;
-  /** The connection must be closed once its client has acknowledged everything that was sent. */
+  /** Whether the connection must be closed once its client has acknowledged all data sent to it. */
   closesWhenRead = false;
-  /** Undefined once the connection is closed: its response must not be touched after that. */
+  /**
+   * The holder that counts the connection. Undefined once the connection is closed: its response
+   * must not be touched after that.
+   */
   holder: Holder | undefined = undefined;
   readonly response: { close(): unknown };
   readonly #uses: Uses;
@@ -81,7 +89,7 @@ export class OpenConnection {
     return this.request?.isAnswering === true;
   }
 
-  /** Called when the request has its answer, or its client has left. */
+  /** Records that the request has its answer, or its client has disconnected. */
   requestEnded(): void {
     this.request = undefined;
     this.usedAt = this.#uses.count++;
@@ -96,13 +104,13 @@ interface Uses {
   count: number;
 }
 
-/** The connections of one address, or of one /64. */
+/** The connections of one IPv4 address or of one /64. */
 class Holder {
   count = 0;
   readonly connections = new Set<OpenConnection>();
   readonly site: Site;
   readonly key: string;
-  /** The least recently used idle connections, the oldest last. */
+  /** The least recently used idle connections found by the last search, the oldest last. */
   #oldest: { readonly connection: OpenConnection; readonly usedAt: number }[] = [];
 
   constructor(key: string, site: Site) {
@@ -139,7 +147,7 @@ class Holder {
   }
 }
 
-/** The holders of one address, or of one /48. */
+/** The holders of one IPv4 address or of one /48. */
 class Site {
   count = 0;
   readonly key: string;
@@ -153,7 +161,7 @@ class Site {
   }
 }
 
-/** Tracks which of its items has the highest count. */
+/** Finds the item with the highest count. */
 class Ranking<Item extends { count: number }> {
   readonly #byCount = new Map<number, Set<Item>>();
   #most = 0;
@@ -179,11 +187,14 @@ class Ranking<Item extends { count: number }> {
 export class ConnectionLimits {
   readonly #options: ConnectionLimitsOptions;
   readonly #uses: Uses = { count: 0 };
-  /** Only an address, or a network, with open connections has an entry. */
+  /** The holders by address or /64. Only those with open connections have an entry. */
   readonly #holders = new Map<string, Holder>();
   readonly #sites = new Map<string, Site>();
   readonly #clients = new Ranking<Site>();
-  /** A proxy's connections carry many clients: they are closed only if no client has any. */
+  /**
+   * The sites of proxies. Their connections carry many clients, so they are closed only if no
+   * client has a connection.
+   */
   readonly #proxies = new Ranking<Site>();
   #open = 0;
   readonly #refused: Record<TooMany, number> = { total: 0, address: 0 };
@@ -205,12 +216,12 @@ export class ConnectionLimits {
     return this.#options.connectionsMax;
   }
 
-  /** How many connections were closed as they opened, by the exceeded limit. */
+  /** Returns the number of connections that were closed as they opened, by the exceeded limit. */
   get refused(): Readonly<Record<TooMany, number>> {
     return this.#refused;
   }
 
-  /** How many open connections were closed early. */
+  /** Returns the number of open connections that were closed early, by reason. */
   get closedEarly(): Readonly<Record<ClosedFor, number>> {
     return this.#closed;
   }
@@ -220,9 +231,9 @@ export class ConnectionLimits {
   }
 
   /**
-   * Counts a connection that opens; undefined if its address is not known. If the connection
-   * exceeds a limit and no other can be closed instead, returns which limit: the caller must then
-   * close it.
+   * Counts a connection that opens; `connection` is undefined if its address is unknown. If the
+   * connection exceeds a limit, closes another one or returns the limit: the caller must then close
+   * the connection.
    */
   opened(connection: OpenConnection | undefined): TooMany | undefined {
     const { connectionsMax, addressConnectionsMax, isProxy } = this.#options;
@@ -244,7 +255,10 @@ export class ConnectionLimits {
     return undefined;
   }
 
-  /** Must be called once for each `opened`, with the same connection. */
+  /**
+   * Counts a connection that closes; must be called once for each `opened`, with the same
+   * connection.
+   */
   closed(connection: OpenConnection | undefined): void {
     this.#open--;
     if (connection !== undefined) this.#release(connection);
@@ -258,8 +272,8 @@ export class ConnectionLimits {
   }
 
   /**
-   * Gives up the limit per address: the addresses of connections that close are no longer known, so
-   * counts by address would never decrease. The total limit remains.
+   * Ends the limit per address; the total limit remains. It is called when the addresses of closing
+   * connections are unknown, because counts by address would then never decrease.
    */
   forgetAddresses(): void {
     for (const { connections } of this.#holders.values())
@@ -306,9 +320,10 @@ export class ConnectionLimits {
   }
 
   /**
-   * Returns the oldest idle connection of the largest holder. If none is idle, returns the one that
-   * has waited longest for the rest of a body: its client has no answer and retries. Proxies are
-   * spared. Undefined if the newcomer's own address has as many connections: otherwise two floods
+   * Returns the connection to close for the newcomer. This is the oldest idle connection of the
+   * largest holder. If all its connections are busy, it is the one that has waited longest for the
+   * rest of a body: its client has no answer and retries. Busy connections of proxies are spared.
+   * Returns undefined if the newcomer's own address has as many connections: otherwise two floods
    * would alternate, and each of their clients would keep losing its connection.
    */
   #victimFor(newcomer: OpenConnection): OpenConnection | undefined {
@@ -337,7 +352,7 @@ export class ConnectionLimits {
     for (const { connections } of this.#holders.values()) yield* connections;
   }
 
-  /** Closes connections that have been idle for some sweeps, while most connections are in use. */
+  /** Closes connections that have been idle for some sweeps, if most connections are in use. */
   #sweep(): void {
     if (!this.#isBusy) {
       clearInterval(this.#timer);
@@ -352,7 +367,7 @@ export class ConnectionLimits {
     for (const { connections } of [...this.#holders.values()])
       for (const connection of connections) {
         if (!connection.isIdle || connection.usedAt >= idleBefore) continue;
-        // A proxy's own settings determine how long it keeps its connections open.
+        // A proxy's own settings determine how long its connections stay open.
         if (this.#options.isProxy(connection.address)) break;
         if (left-- === 0) return;
         this.#closed.idle++;

@@ -1,25 +1,31 @@
-// Reads from X-Forwarded-For the client's address, as reported by trusted proxies. Each proxy
-// appends the address of its peer, so the text is read from its right end. Everything to the left
-// of the first untrusted address may be written by a client.
+// Reads the client's address from X-Forwarded-For, as reported by trusted proxies. Each proxy
+// appends the address of its peer, so the text is read from its right end. A client may have
+// written all text to the left of the first untrusted address.
 
 import { addressOfText } from "../../../platform/base/addresses.ts";
 
 /**
  * Maximum number of entries that are read. No chain of proxies is that long, but a client may send
- * a header that looks like a longer one.
+ * a longer header.
  */
 const hopsMax = 32;
 const cachedMax = 4_096;
-/** Texts of more characters are not cached: they are rare, and 4,096 of them would be 64 MiB. */
+/**
+ * Maximum number of characters of a cached text. Longer texts are rare, and `cachedMax` of them
+ * would use 64 MiB.
+ */
 const cachedTextMax = 128;
-/** The longest entry: an IPv6 address with a zone and a port, brackets, quotes and blanks. */
+/**
+ * Maximum number of characters of an entry: an IPv6 address with a zone and a port, brackets,
+ * quotes and blanks.
+ */
 const entryCharsMax = 128;
 
 /**
- * Returns a function that takes all lines of the header as one text, in order, separated by commas.
- * It returns the first untrusted address from the right. If there is none, it returns the last
- * trusted one before the text's beginning or before an entry that is not an address; "" if there is
- * no address.
+ * Returns a function that finds the client in the text of the header, which must have all lines in
+ * order, separated by commas. The function returns the first untrusted address from the right. If
+ * all addresses are trusted, it returns the last one before the text's beginning or before an entry
+ * that is not an address. It returns "" if there is no address.
  */
 export function createForwardedFor(trusts: (address: string) => boolean): (text: string) => string {
   const cached = new Map<string, string>();
@@ -50,9 +56,9 @@ function walk(text: string, trusts: (address: string) => boolean): string {
 }
 
 /**
- * Reads an entry in any form that proxies write: an address, in double quotes or not; IPv6 in
- * brackets or not, with a zone or not; with a port or not. Returns the address in the form of
- * addresses.ts, "" if the entry has none.
+ * Returns the address of an entry in the form of addresses.ts; "" if the entry has no address.
+ * Reads any form that proxies write: with or without double quotes, with or without a port; IPv6
+ * also with or without brackets or a zone.
  */
 function addressOfEntry(entry: string): string {
   const text = entry.trim();

@@ -1,8 +1,9 @@
-// Decides which new connections are read in one turn of the event loop. Once a connection is being
-// read, its first data cannot be held back: a head, and as much of a body as the kernel has. So if
-// many connections open at once, only some are read in each turn. Addresses take turns, and of one
-// address the oldest and the newest connection alternate. So a connection behind a proxy, or after
-// a flood, need not wait for all that opened before it. Does not handle requests.
+// Chooses the new connections that are read in one event loop iteration ("turn" below). Once a
+// connection is being read, its first data cannot be held back: a head, and as much of a body as
+// the kernel has. So if many connections open at once, only some are read in each turn. Addresses
+// take turns, and the oldest and the newest connection of an address alternate. So a connection
+// behind a proxy, or after a flood, need not wait for all that opened before it. Does not handle
+// requests.
 
 export interface NewConnection {
   pause(): void;
@@ -11,31 +12,38 @@ export interface NewConnection {
 }
 
 /**
- * Maximum number of new connections that are read in one turn, each in some 0.3 ms if all deliver
- * as much as the kernel buffers before the first read.
+ * Maximum number of new connections that are read in one turn. A connection takes some 0.3 ms if it
+ * delivers as much as the kernel buffers before the first read.
  */
 export const readPerTurnMax = 16;
 /**
- * uSockets reads five connections without a finished handshake in one turn, the newest waiting ones
- * first: more than five a turn would keep others waiting until a flood ends. A connection that is
- * closed in the middle of its handshake is read two or three times: the first flight, the second
- * after a HelloRetryRequest, the end.
+ * Maximum number of new TLS connections that are read in one turn. uSockets reads five connections
+ * without a finished handshake per turn, the newest waiting ones first: more than five would keep
+ * others waiting until a flood ends. A connection that is closed in the middle of its handshake is
+ * read two or three times: for the first flight, for the second after a HelloRetryRequest, and for
+ * the end.
  */
 const handshakesPerTurnMax = 1;
-/** Approximate time for the handshakes of one turn. A longer handshake gets several turns. */
+/**
+ * Approximate milliseconds for the handshakes of one turn. A longer handshake gets several turns.
+ */
 const handshakeMsPerTurn = 2.5;
 /** Maximum number of turns that a connection waits, however long a signature takes. */
 const turnsPerHandshakeMax = 50;
 
 /**
- * Returns how many new TLS connections may be read in a turn, by the duration of one signature.
+ * Returns the number of new TLS connections that may be read per turn, by the duration of one
+ * signature. A number below 1 means one connection in several turns.
  */
 export function handshakesPerTurn(signatureMs: number): number {
   const inTime = handshakeMsPerTurn / Math.max(signatureMs, 0.01);
   return Math.min(handshakesPerTurnMax, Math.max(inTime, 1 / turnsPerHandshakeMax));
 }
 
-/** A paused connection, between its address's connections that were opened before and after it. */
+/**
+ * A paused connection, linked to the connections of its address that were opened before and after
+ * it.
+ */
 interface Paused<Connection> {
   readonly id: number;
   readonly connection: Connection;
@@ -44,7 +52,7 @@ interface Paused<Connection> {
   newer: Paused<Connection> | undefined;
 }
 
-/** The paused connections of an address. Never empty. */
+/** The paused connections of an address, at least one. */
 interface Line<Connection> {
   readonly address: string;
   oldest: Paused<Connection> | undefined;
@@ -54,7 +62,7 @@ interface Line<Connection> {
 
 export class NewConnections<Connection extends NewConnection> {
   readonly #nextTurn: (run: () => void) => void;
-  /** The address that has waited longest for its turn is first. */
+  /** The lines by address. The address that has waited longest for its turn is first. */
   readonly #lines = new Map<string, Line<Connection>>();
   readonly #paused = new Map<number, Paused<Connection>>();
   #perTurn = readPerTurnMax;
@@ -65,20 +73,23 @@ export class NewConnections<Connection extends NewConnection> {
     this.#nextTurn = nextTurn;
   }
 
-  /** Sets how many are read per turn from now on: below 1, one in several turns. */
+  /**
+   * Sets the number of connections that are read per turn from now on. A number below 1 means one
+   * connection in several turns.
+   */
   set perTurn(count: number) {
     this.#perTurn = count;
     this.#left = Math.min(this.#left, this.#leftMax);
   }
 
-  /** The number of new connections that are paused and not read yet. */
+  /** Returns the number of new connections that are paused and have not been read. */
   get size(): number {
     return this.#paused.size;
   }
 
   /**
-   * `id` belongs to no other open connection. Pauses the connection if this turn's limit is
-   * reached.
+   * Pauses a new connection if this turn's limit is reached. `id` must belong to no other open
+   * connection.
    */
   opened(connection: Connection, { id, address }: { id: number; address: string }): void {
     this.#awaitTurn();
@@ -108,7 +119,9 @@ export class NewConnections<Connection extends NewConnection> {
     if (line.oldest === undefined) this.#lines.delete(line.address);
   }
 
-  /** Resumes all paused connections: `closed` will no longer report which of them close. */
+  /**
+   * Resumes all paused connections; called when `closed` will no longer report the ones that close.
+   */
   resumeAll(): void {
     for (const { connection } of this.#paused.values()) connection.resume();
     this.#paused.clear();

@@ -1,34 +1,36 @@
-// Tracks the data that was sent on connections and not acknowledged by their clients' kernels: a
+// Tracks the data that was sent on connections and not acknowledged by their clients' kernels. A
 // request of 60 bytes for a script makes the kernel buffer a hundred kilobytes, which no memory
 // limit of the process counts. The connection of a client that does not read for too long is reset.
 
 import type { ConnectionAddon } from "./connection-id.ts";
 
 export const checkMs = 1_000;
-/** The connection of a client that acknowledges nothing for this long is reset. */
+/** Milliseconds without an acknowledgement after which a connection is reset. */
 const stillMsMax = 15_000;
 /**
- * uWS closes a connection 8 to 12 seconds after its last write. While an answer is unread, each
- * check extends this time instead, so that the limit above decides.
+ * Seconds by which each check postpones uWS's close of a connection with an unread answer, so that
+ * `stillMsMax` applies. Otherwise uWS closes the connection 8 to 12 seconds after its last write.
  */
 const openSeconds = 20;
 /**
- * If the sum exceeds this, connections are reset, first those without progress, then the largest.
- * Below it a client may read as slowly as its network allows.
+ * Maximum unread bytes of all connections. If the sum is larger, connections are reset, first those
+ * without progress, then the largest. Below this sum a client may read as slowly as its network
+ * allows.
  */
 const bytesMax = 33_554_432;
 /**
- * A client that sends more requests without having read any of this much data is reset at once: uWS
- * buffers short answers that the kernel does not accept, without a limit.
+ * Unread bytes at which a connection is reset if its client sends more requests without having read
+ * any data: uWS buffers short answers that the kernel does not accept, without a limit.
  */
 const fullBytes = 65_536;
 /**
- * Limit of the kernel's buffer for one connection; with its own structures the kernel allows twice
- * as much.
+ * Maximum bytes in the kernel's buffer for one connection. Including its own structures the kernel
+ * allows twice as much.
  */
 const kernelBytesMax = 131_072;
 /**
- * The kernel's own deadline also applies to connections that were closed before they were read.
+ * Milliseconds of the kernel's own deadline, which also applies to connections that were closed
+ * before they were read.
  */
 const kernelDeadlineMs = 20_000;
 
@@ -43,11 +45,11 @@ interface UnreadAnswersOptions {
 /** The parts of an open connection that are used here. */
 interface AnsweredConnection {
   readonly isIdle: boolean;
-  /** Its request is complete, and its answer is being written. */
+  /** Whether the request is complete and its answer is being written. */
   readonly isAnswering: boolean;
   readonly usedAt: number;
   readonly closesWhenRead: boolean;
-  /** Undefined once the connection is closed. */
+  /** The holder that counts the connection; undefined once the connection is closed. */
   readonly holder: object | undefined;
   readonly response: object;
   close(): void;
@@ -56,7 +58,7 @@ interface AnsweredConnection {
 interface Unread {
   bytes: number;
   acknowledged: number;
-  /** Since when nothing has been acknowledged. */
+  /** Time since which nothing has been acknowledged, in milliseconds of the monotonic clock. */
   stillSinceMs: number;
 }
 
@@ -72,12 +74,12 @@ export class UnreadAnswers {
     this.#options = options;
   }
 
-  /** Bytes that clients had not acknowledged at the last check. */
+  /** Returns the number of bytes that clients had not acknowledged at the last check. */
   get bytes(): number {
     return this.#bytes;
   }
 
-  /** How many connections were reset. */
+  /** Returns the number of connections that were reset. */
   get reset(): number {
     return this.#reset;
   }
@@ -89,7 +91,7 @@ export class UnreadAnswers {
 
   /**
    * Checks the connections that had unread data at the last check, and those used since then.
-   * `uses` is the number of the next use.
+   * `uses` is the number of the next use of any connection.
    */
   check(connections: Iterable<AnsweredConnection>, uses: number): void {
     const nowMs = this.#options.monotonicMs();

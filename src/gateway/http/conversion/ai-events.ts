@@ -1,6 +1,6 @@
 // Converts spans to events, with the names and properties of PostHog's own products: the properties
-// begin with `$ai_`. Different names of instrumentations for the same value are mapped here. A
-// mapped attribute is not stored under its own name, any other is.
+// begin with `$ai_`. Maps the names that different instrumentations have for the same value. A
+// mapped attribute is not stored under its own name, any other attribute is.
 
 import { createHash } from "node:crypto";
 import {
@@ -25,19 +25,21 @@ export interface SpanParts {
   readonly resource: Attributes;
   readonly scopeVersion: string;
   /**
-   * The same for every attempt of the request, and the index of the span in it: they identify spans
-   * without ids.
+   * Id of the request, which is the same for every attempt. Together with `index` it identifies a
+   * span without ids.
    */
   readonly requestId: string;
   readonly index: number;
 }
 
-/** A span with an attribute of one of these prefixes belongs to a language model. */
+/** Prefixes of attributes of language models. A span with such an attribute becomes an event. */
 const markers = [
   ...["gen_ai.", "ai.", "eve.", "llm.", "traceloop.", "pydantic_ai.", "openinference."],
   ...["langfuse.", "langwatch.", "anthropic."],
 ];
-/** Attributes that SDKs detect of the machine do not become event properties. */
+/**
+ * Prefixes of attributes that SDKs detect from the machine, which do not become event properties.
+ */
 const machinePrefixes = ["host.", "process.", "os.", "telemetry."];
 
 const spanIdKeys = [
@@ -51,7 +53,10 @@ const sessionKeys = [
   ...["langfuse.session.id", "session.id", "gen_ai.conversation.id"],
 ];
 
-/** Namespaces of derived ids (RFC 9562, section 5.5). The first is that of PostHog's capture. */
+/**
+ * Namespaces of derived ids (RFC 9562, section 5.5). The namespace of distinct ids is that of
+ * PostHog's capture.
+ */
 const distinctIdNamespace = "392e81d53d134a6fb541bdbf6c865e56";
 const eventNamespace = "6ba7b8129dad11d180b400c04fd430c8";
 
@@ -121,7 +126,7 @@ function timeOf(startNs: bigint): string | undefined {
 
 type SpanKind = "$ai_generation" | "$ai_embedding" | "$ai_span";
 
-/** The kind of call for each value of an attribute; all others are plain spans. */
+/** The kind of call for each value of an attribute. Spans with other values are plain spans. */
 const kindsByAttribute: readonly (readonly [string, Readonly<Record<string, SpanKind>>])[] = [
   [
     "gen_ai.operation.name",
@@ -166,7 +171,10 @@ function firstText(attributes: Attributes, keys: readonly string[]): string | un
   return undefined;
 }
 
-/** Returns one anonymous person id for all spans of a session, else of a trace. */
+/**
+ * Returns an anonymous person id, which is the same for all spans of a session or, without a
+ * session, of a trace.
+ */
 function derivedId(
   attributes: Attributes,
   resource: Attributes,
@@ -225,7 +233,7 @@ function isHttpStatus(status: unknown): status is number {
   return Number.isInteger(status) && (status as number) >= 100 && (status as number) <= 599;
 }
 
-/** Finds three digits soon after the word "http" or "status". */
+/** Returns the status with three digits soon after the word "http" or "status", if any. */
 function httpStatusInText(text: string): number | undefined {
   const found = /(?:http|status).{0,40}?(?<!\d)(\d{3})(?!\d)/i.exec(text.slice(0, 2_000))?.[1];
   const status = Number(found);
@@ -240,8 +248,8 @@ const inputRoles: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads messages that were sent as events of the span, or as its attribute `events` (as Logfire
- * does), and attributes that were sent as an event.
+ * Sets the messages that were sent as events of the span, or as its attribute `events` (as by
+ * Logfire), and the attributes that were sent as an event.
  */
 function setFromEvents(events: readonly SpanEvent[], properties: Attributes): void {
   const messages: Attributes[] = [];
@@ -294,12 +302,13 @@ const prefixes = Object.entries(libraryPrefixes).flatMap(([library, texts]) =>
 );
 
 /**
- * Renames the attributes of single libraries to those of the conventions, and names the library.
+ * Renames the attributes of single libraries to those of the conventions, and sets the name of the
+ * library.
  */
 function setFromLibraries(properties: Attributes, kind: SpanKind): void {
   const keys = Object.keys(properties);
   const libraries = new Set<Library>();
-  // One pass for all, because a span may have thousands of attributes.
+  // One pass finds all libraries, because a span may have thousands of attributes.
   for (const key of keys)
     for (const [library, prefix] of prefixes) if (key.startsWith(prefix)) libraries.add(library);
   let library = "";
@@ -334,7 +343,7 @@ function setFromLibraries(properties: Attributes, kind: SpanKind): void {
   if (library !== "") properties["$ai_lib"] ??= `opentelemetry/${library}`;
 }
 
-/** Moves an attribute, or drops it if the other name is taken. */
+/** Renames an attribute. Removes it if the other name is already set. */
 function move(properties: Attributes, from: string, to: string, read = (value: unknown) => value) {
   const value = properties[from];
   if (value === undefined) return;
@@ -560,7 +569,10 @@ function setFromAnthropic(properties: Attributes): void {
   move(properties, "anthropic.tool_result.content", "$ai_output_state", parsed);
 }
 
-/** The conventions of OpenTelemetry. Of two names for one property the earlier counts. */
+/**
+ * The names in the conventions of OpenTelemetry. If two names stand for one property, the earlier
+ * one has precedence.
+ */
 const conventionNames: readonly (readonly [string, string])[] = [
   ["gen_ai.usage.input_tokens", "$ai_input_tokens"],
   ["gen_ai.usage.prompt_tokens", "$ai_input_tokens"],
@@ -575,7 +587,7 @@ const conventionNames: readonly (readonly [string, string])[] = [
   ["server.address", "$ai_base_url"],
 ];
 
-/** Sets input and output, which libraries also write under their own names. */
+/** Sets input and output from the attributes of the conventions. */
 function setMessages(properties: Attributes): void {
   move(properties, "gen_ai.input.messages", "$ai_input", parsed);
   move(properties, "gen_ai.output.messages", "$ai_output_choices", parsed);
@@ -615,7 +627,10 @@ function isSystem(message: unknown): boolean {
   return isObject(message) && message["role"] === "system";
 }
 
-/** The state of a span around calls, or of a tool call, is its input and output. */
+/**
+ * Sets the state of a plain span to its input and output. A plain span is a tool call, or contains
+ * calls.
+ */
 function setStates(properties: Attributes, kind: SpanKind): void {
   if (kind !== "$ai_span") return;
   const tool = properties["gen_ai.tool.name"];
@@ -644,7 +659,10 @@ function isObject(value: unknown): value is Attributes {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns the value of a JSON text of an object, array or string; any other text unchanged. */
+/**
+ * Returns the value of a JSON text of an object, array or string. Returns any other value
+ * unchanged.
+ */
 function parsed(value: unknown): unknown {
   if (typeof value !== "string" || !/^\s*[[{"]/.test(value)) return value;
   try {
@@ -655,7 +673,8 @@ function parsed(value: unknown): unknown {
 }
 
 /**
- * Returns the attributes `prefix.0.name`, `prefix.1.name` and so on, by their index and then name.
+ * Returns the attributes `prefix.0.name`, `prefix.1.name` and so on, as one object of names per
+ * index.
  */
 function indexed(properties: Attributes, keys: readonly string[], prefix: string): Attributes[] {
   const entries = new Map<number, Attributes>();

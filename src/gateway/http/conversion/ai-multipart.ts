@@ -1,8 +1,8 @@
 // Converts one event of a language model sent as multipart/form-data: the part `event`, the part
-// `event.properties`, and a part `event.properties.<name>` for each large property. There is no
-// store for large objects: such a part becomes part of the event if it fits, and the answer and the
-// event list each one that does not. The texts of the parts are joined unparsed, since parsed
-// numbers lose digits.
+// `event.properties`, and a part `event.properties.<name>` for each large property. The gateway has
+// no store for large objects. Such a part becomes part of the event if it fits; otherwise the
+// answer and the event list it. The texts of the parts are joined unparsed, since parsed numbers
+// lose digits.
 
 import { Buffer } from "node:buffer";
 import { gunzipSync } from "node:zlib";
@@ -13,10 +13,10 @@ import { type Batch, batchOf, type Conversion, type ConversionHead } from "./con
 import { JsonCursor } from "./json-cursor.ts";
 import { parsedRepaired, textIn } from "./repaired-text.ts";
 
-/** The limit of PostHog's capture: event and properties together. */
+/** Maximum bytes of event and properties together, as in PostHog's capture. */
 const eventBytesMax = 983_040;
 const partsMax = 100;
-/** Limit of the parts of large properties in one event, in bytes as written there. */
+/** Maximum bytes of all large properties in one event, as written in the event. */
 const blobBytesMax = 524_288;
 
 interface Part {
@@ -26,7 +26,7 @@ interface Part {
   readonly bytes: Buffer;
 }
 
-/** The answer's description of a part, whose bytes are already released. */
+/** The description of a part in the answer. */
 interface PartInfo {
   readonly name: string;
   readonly length: number;
@@ -122,7 +122,7 @@ export class AiMultipart implements Conversion {
       }
       const content = isBlob ? contentIn(part, bytesLeft) : undefined;
       const text = content === undefined ? undefined : blobText(content, part, bytesLeft);
-      // Reading a part that is not stored costs as much as reading one that is.
+      // To read a part that is not stored takes as long as to read one that is stored.
       if (isBlob && text === undefined)
         bytesLeft = Math.max(0, bytesLeft - (content ?? bytes).length);
       if (text === undefined) {
@@ -153,7 +153,7 @@ function infoOf({ name, bytes, contentType, contentEncoding }: Part): PartInfo {
 
 const blobPrefix = "event.properties.";
 
-/** Returns the bytes of a part, decompressed; undefined if they are unreadable, or too many. */
+/** Returns the bytes of a part, decompressed; undefined if they are unreadable or too many. */
 function contentIn({ bytes, contentEncoding }: Part, bytesMax: number): Buffer | undefined {
   if (bytes.length > bytesMax) return undefined;
   if (!/gzip/i.test(contentEncoding)) return bytes;
@@ -164,13 +164,15 @@ function contentIn({ bytes, contentEncoding }: Part, bytesMax: number): Buffer |
   }
 }
 
-/** Returns JSON unchanged, text as text, and all else as a data URL; undefined if too long. */
+/** Returns the content as JSON; undefined if it is too long. */
 function blobText(content: Buffer, { contentType }: Part, bytesMax: number): string | undefined {
   const text = contentOf(content, contentType.toLowerCase());
   return Buffer.byteLength(text) <= bytesMax ? text : undefined;
 }
 
-/** Returns JSON in any case. */
+/**
+ * Returns the content as JSON: JSON unchanged, text as a string, any other content as a data URL.
+ */
 function contentOf(content: Buffer, contentType: string): string {
   const text = textIn(content);
   if (contentType.includes("json")) {
@@ -188,7 +190,7 @@ function contentOf(content: Buffer, contentType: string): string {
 
 interface ObjectText {
   readonly text: string;
-  /** As parsed by JSON.parse, which is not exact. */
+  /** The result of JSON.parse, in which numbers may have lost digits. */
   readonly value: Record<string, unknown>;
 }
 
@@ -209,21 +211,19 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** `null`, and the empty list that PHP writes for an empty object. */
+/** Returns whether the value is `null`, or the empty list that PHP writes for an empty object. */
 function isNone(value: unknown): boolean {
   return value === null || (Array.isArray(value) && value.length === 0);
 }
 
-/**
- * Accepts what JSON.parse accepts, and NaN and Infinity, which the intake repairs. Else throws.
- */
+/** Parses JSON, also with NaN and Infinity, which the intake repairs. Throws for any other text. */
 function parsed(text: string): unknown {
   return parsedRepaired(text, JSON.parse);
 }
 
 /**
- * Returns the text before the member's value, the value, and the text after; the last member
- * counts.
+ * Returns the text before the member's value, the value, and the text after it. If the object has
+ * several such members, uses the last one.
  */
 function around(object: string, member: string): readonly [string, string, string] {
   const bytes = Buffer.from(object);
@@ -243,14 +243,14 @@ function around(object: string, member: string): readonly [string, string, strin
   ];
 }
 
-/** Appends members to the object: they override its own of the same name. */
+/** Returns the object with `members` appended, which override its own members of the same names. */
 function withMembers(object: string, members: readonly string[]): string {
   if (members.length === 0) return object;
   const own = object.slice(1, -1).trim();
   return `{${[...(own === "" ? [] : [own]), ...members].join()}}`;
 }
 
-/** RFC 2046, section 5.1, and RFC 7578. */
+/** Returns the parts of a body in multipart/form-data (RFC 2046, section 5.1, and RFC 7578). */
 function partsOf(body: Buffer, contentType: string): readonly Part[] {
   const [, inQuotes, plain] =
     /^multipart\/form-data\s*;.*\bboundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))/i.exec(contentType) ??
@@ -282,7 +282,7 @@ function partsOf(body: Buffer, contentType: string): readonly Part[] {
 const headBytesMax = 8_192;
 
 function partIn(text: Buffer): Part {
-  // A line break ends the delimiter's line, and an empty line the head.
+  // A line break ends the delimiter's line. An empty line ends the head.
   const headEnd = text.subarray(0, headBytesMax).indexOf("\r\n\r\n");
   if (headEnd < 0) throw new PartError("A part has no head");
   const headers = new Map(

@@ -1,5 +1,5 @@
-// The interface for paths whose bodies are in another form: a conversion turns them into a batch,
-// which goes to the intake like any other, and answers in its own form.
+// The interface for paths whose bodies must be converted to events. A conversion converts a body to
+// a batch, which the intake processes like any other, and answers in its own form.
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../../platform/base/errors.ts";
@@ -11,20 +11,20 @@ export type ConversionKind = "otlp" | "multipart";
 /** The data of a request, besides the body, that a conversion uses. */
 export interface ConversionHead {
   readonly kind: ConversionKind;
-  /** The project's key, "" if the request has none. */
+  /** The project's key; "" if the request has no key. */
   readonly apiKey: string;
   readonly contentType: string;
 }
 
-/** A request for the intake, in memory that can be transferred to another thread. */
+/** A body for the intake, in memory that can be transferred to another thread. */
 export type Batch = Buffer<ArrayBuffer>;
 
-/** One object per request. */
+/** Converts the body of one request and answers the request. */
 export interface Conversion {
   readonly head: ConversionHead;
   /** Whether an empty body is a valid request. */
   readonly takesEmpty: boolean;
-  /** A longer body is rejected without being read. */
+  /** Maximum bytes of a body. A longer body is rejected without being read. */
   readonly bytesMax: number;
   /**
    * The results of `convert` that `answer` needs. `convert` may run in another thread, so the value
@@ -32,7 +32,7 @@ export interface Conversion {
    */
   notes: unknown;
   convert(body: Buffer): Batch | Problem;
-  /** Returns the answer, once the batch is stored. */
+  /** Returns the answer; called once the batch is stored. */
   answer(report: IntakeReport): FixedAnswer | Problem;
 }
 
@@ -43,7 +43,7 @@ export const missingKey: Problem = {
 
 const encoder = new TextEncoder();
 
-/** Returns the batch of these events, which are JSON texts. */
+/** Returns the batch of the events, which are JSON texts. */
 export function batchOf(apiKey: string, events: readonly string[]): Batch {
   const text = `{"api_key":${JSON.stringify(apiKey)},"batch":[${events.join()}]}`;
   return Buffer.from(encoder.encode(text).buffer);

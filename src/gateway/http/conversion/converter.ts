@@ -1,6 +1,6 @@
 // Converts bodies in other forms, and passes the batches to the intake. One thread converts one
-// body at a time, and projects take turns. No other request waits for it, even though 800 bytes can
-// take 0.1 s.
+// body at a time, and projects take turns. Other requests do not wait for a conversion, which can
+// take 0.1 s for 800 bytes.
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../../platform/base/errors.ts";
@@ -12,11 +12,14 @@ import { batchOf, type Conversion, missingKey } from "./conversion.ts";
 import { ConversionThread } from "./thread-link.ts";
 
 /**
- * CPU time limit for one body. A usual body of 4 MiB or 1,000 spans takes 0.1 to 0.3 s. A body
- * waits for at most one body of each other project, and for at most some seconds.
+ * Maximum CPU time for one body in milliseconds. A usual body of 4 MiB or 1,000 spans takes 0.1 to
+ * 0.3 s. A body waits for at most one body of each other project, and for at most some seconds.
  */
 const conversionCpuMsMax = 1_000;
-/** Exporters send every few seconds. The thread takes some memory, and starts within 0.1 s. */
+/**
+ * Milliseconds without work after which the thread ends. Exporters send every few seconds. The
+ * thread takes some memory, and starts within 0.1 s.
+ */
 const threadIdleMs = 30_000;
 
 interface ConverterOptions {
@@ -45,10 +48,10 @@ export class Converter {
     if (apiKey === "") return this.#handOn(body, missingKey);
     // A body that arrives in one piece has not been peeked at.
     body.peek(bytes, true);
-    // Unknown key: the intake rejects the request, so nothing is converted.
+    // The intake rejects a request with an unknown key, so nothing is converted.
     const isUnknown = body.hint !== undefined && !body.showsProject;
     if (isUnknown) return this.#handOn(body, batchOf(apiKey, []));
-    // Rejects the body unread.
+    // `convert` rejects a too long body unread.
     if (bytes.length > conversion.bytesMax) return this.#handOn(body, conversion.convert(bytes));
     return this.#takeInTurn(
       body,
@@ -66,7 +69,7 @@ export class Converter {
     const { request } = body;
     const work = await this.#turn(request.deadlineMs, conversion.head.apiKey);
     let converted: Buffer | Problem = tooManyToConvert;
-    // Nothing is converted for a client that has left.
+    // If the client has disconnected, nothing is converted.
     if (work !== undefined) {
       try {
         if (!request.isOver) converted = await this.#thread.convert(conversion, bytes);
@@ -78,7 +81,8 @@ export class Converter {
   }
 
   /**
-   * Fulfilled when the thread is free for this body; with undefined if its deadline passes first.
+   * Waits until the thread is free for the body. Resolves to undefined if the deadline passes
+   * first.
    */
   #turn(deadlineMs: number, group: string): Promise<QueuedWork | undefined> {
     return new Promise((resolve) => {
@@ -92,7 +96,10 @@ export class Converter {
     });
   }
 
-  /** Also ends a request whose client has left. */
+  /**
+   * Passes the batch to the intake, or answers with the problem. Must also be called if the client
+   * has disconnected, because it ends the request.
+   */
   #handOn(body: RequestBody, converted: Buffer | Problem): Promise<void> | undefined {
     const { request } = body;
     if (Buffer.isBuffer(converted)) {

@@ -1,4 +1,4 @@
-// Reads a JSON text byte by byte and parses single values of it: a malformed value affects only
+// Reads a JSON text byte by byte and parses single values of it. So a malformed value affects only
 // itself, and only one span is in memory at a time. Names are returned in lowerCamelCase, even if
 // the text has the names of protobuf.
 
@@ -45,14 +45,14 @@ export class JsonCursor {
   }
 
   /**
-   * Returns the value at the position. One that is too large for a span is skipped, and throws a
-   * RejectedSpanError; one that is not JSON throws a MalformedOtlpError.
+   * Returns the value at the position. If the value is too large for a span, skips it and throws a
+   * RejectedSpanError. If the value is not JSON, throws a MalformedOtlpError.
    */
   value(): unknown {
     return this.#parsed(this.#slice());
   }
 
-  /** Returns the text of the value at the position, as it is in the bytes. */
+  /** Returns the text of the value at the position, unparsed. */
   text(): Buffer {
     return this.#slice();
   }
@@ -92,7 +92,10 @@ export class JsonCursor {
     this.#at = at + 1;
   }
 
-  /** Skips brackets and their content. Mismatched brackets are found when the value is parsed. */
+  /**
+   * Skips a pair of brackets and its content. Mismatched brackets are found when the value is
+   * parsed.
+   */
   #passContainer(): void {
     const bytes = this.#bytes;
     let at = this.#at;
@@ -136,7 +139,9 @@ export class JsonCursor {
   }
 }
 
-/** By byte, whether it is a letter or sign of a number, `true`, `false`, `null` and the like. */
+/**
+ * Table by byte: whether the byte is part of a number, `true`, `false`, `null` or a similar word.
+ */
 const scalarBytes = Array.from({ length: 0x80 }, (_, byte) =>
   /[\w+.-]/.test(String.fromCharCode(byte)),
 );

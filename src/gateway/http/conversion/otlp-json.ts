@@ -35,7 +35,10 @@ function* spansOfItems(
   else if (cursor.text().toString() !== "null") yield { rejected: `${name} is not an array` };
 }
 
-/** A resource may follow its spans: then these are read first, and wait for it. */
+/**
+ * Yields the spans of a resource. If the resource follows its spans, they are held until the
+ * resource is read.
+ */
 function* spansOfResource(cursor: JsonCursor): Generator<ReadSpan, void> {
   let resource: Attributes | undefined;
   let rejected = "";
@@ -56,7 +59,10 @@ function* spansOfResource(cursor: JsonCursor): Generator<ReadSpan, void> {
   for (const read of waiting) yield ofResource(read, resource ?? noAttributes(), rejected);
 }
 
-/** Returns the names of the members of an object; none for any other value, which is skipped. */
+/**
+ * Returns the names of the members of an object. For any other value, skips it and returns no
+ * names.
+ */
 function membersAt(cursor: JsonCursor): Iterable<string> {
   if (cursor.isAt(Ascii.OpenBrace)) return cursor.members();
   cursor.text();
@@ -68,7 +74,7 @@ function ofResource(read: ReadSpan, resource: Attributes, rejected: string): Rea
   return "rejected" in read ? read : { ...read, resource };
 }
 
-/** The version of a scope that follows its spans is not read. */
+/** Yields the spans of a scope. If the scope follows its spans, its version is ignored. */
 function* spansOfScope(cursor: JsonCursor): Generator<ReadSpan, void> {
   let scopeVersion = "";
   for (const name of membersAt(cursor)) {
@@ -123,7 +129,10 @@ function spanOf(span: unknown): OtlpSpan {
   };
 }
 
-/** OTLP writes ids in hexadecimal digits. Programs that follow protobuf alone write base64. */
+/**
+ * Returns an id as hexadecimal digits. OTLP writes ids in this form; programs that follow protobuf
+ * alone write base64.
+ */
 function idOf(value: unknown, bytes: number): string {
   const text = textOf(value);
   if (/^(?:[\da-f]{2})*$/i.test(text)) return text.toLowerCase();
@@ -150,7 +159,7 @@ function mapOf(pairs: unknown, depth: number): Attributes {
   return map;
 }
 
-/** Returns undefined for a value of no type. */
+/** Returns the value; undefined for a value without a type. */
 function anyValue(value: unknown, depth: number): unknown {
   checkDepth(depth);
   if (typeof value !== "object" || value === null) return undefined;
@@ -164,7 +173,7 @@ function anyValue(value: unknown, depth: number): unknown {
       case "intValue":
         return integerFrom(content);
       case "doubleValue":
-        // The words for numbers that JSON does not have are sent as text.
+        // Numbers that JSON does not have, such as NaN, are sent as text.
         return typeof content === "number" ? content : Number(textOf(content));
       case "bytesValue":
         return Buffer.from(textOf(content), "base64").toString("hex");

@@ -1,6 +1,6 @@
-// Reads the spans of an ExportTraceServiceRequest in protobuf, one at a time. This is own code
-// because it reads only eleven kinds of messages, decodes a span only on demand, and continues
-// after a malformed span, which the protobuf libraries do not. The field numbers are those of
+// Reads the spans of an ExportTraceServiceRequest in protobuf, one at a time. Protobuf libraries
+// are not used, because they do not continue after a malformed span, and only eleven kinds of
+// messages are read. A span is decoded only on demand. The field numbers are those of
 // opentelemetry/proto/trace/v1/trace.proto, common.proto and resource.proto.
 
 import type { Buffer } from "node:buffer";
@@ -28,7 +28,7 @@ const WireType = {
 } as const;
 const { Varint, Fixed64, Bytes } = WireType;
 
-/** The fields of a message that are read, and their wire types. All others are skipped. */
+/** The fields of a message that are read, with their wire types. All other fields are skipped. */
 type Fields = Readonly<Record<number, number>>;
 
 const requestFields: Fields = { 1: Bytes };
@@ -50,12 +50,12 @@ const listFields: Fields = { 1: Bytes };
 
 const longVarint = "a varint has more than 10 bytes";
 
-/** A message within the bytes, and a position in it. */
+/** A message within the bytes, and a position in the message. */
 class Message {
   readonly #bytes: Buffer;
   readonly #end: number;
   #at: number;
-  /** The field at the position. */
+  /** The number of the field at the position. */
   field = Number.NaN;
 
   constructor(bytes: Buffer, start = 0, end = bytes.length) {
@@ -73,7 +73,10 @@ class Message {
     return new Message(this.#bytes, this.#at, this.#end);
   }
 
-  /** Moves to the next known field of its type; false at the end. The caller reads its value. */
+  /**
+   * Moves to the next field that is known with its wire type; the caller must read its value.
+   * Returns false at the end of the message.
+   */
   next(known: Fields): boolean {
     while (this.#at !== this.#end) {
       const wireType = this.#key();
@@ -108,7 +111,9 @@ class Message {
     return this.#bytes.readDoubleLE(this.#at - 8);
   }
 
-  /** Returns a signed integer of 64 bits: as a number if it is known to be safe. */
+  /**
+   * Returns a signed integer of 64 bits: as a number if it has at most 7 bytes, else as a bigint.
+   */
   varint(): number | bigint {
     let [low, high] = [0, 0];
     for (let group = 0; group < 10; group++) {
@@ -121,7 +126,7 @@ class Message {
     throw this.#malformed(longVarint);
   }
 
-  /** Reads a key: sets the field, and returns its wire type. */
+  /** Reads a key: sets `field`, and returns the wire type. */
   #key(): number {
     const key = this.#smallVarint();
     this.field = key >>> 3;
@@ -149,7 +154,7 @@ class Message {
     throw this.#malformed(longVarint);
   }
 
-  /** Returns the start of the bytes and moves the position to their end. */
+  /** Returns the start of the bytes, and moves the position to their end. */
   #bytesField(): number {
     const length = this.#smallVarint();
     const start = this.#at;
@@ -216,7 +221,10 @@ function* spansOfScope(
   });
 }
 
-/** Returns the result of `read` for field 1, which may follow the others, and why it failed. */
+/**
+ * Returns the result of `read` for field 1, which may follow the other fields, and the reason if it
+ * failed.
+ */
 function fieldOne<T>(
   message: Message,
   fields: Fields,
@@ -326,7 +334,7 @@ function statusOf(message: Message): { isError: boolean; statusMessage: string }
   return { isError, statusMessage };
 }
 
-/** A pair without a value is skipped, like a value of no type. */
+/** Stores a pair in `target`. Skips a pair without a value, like a value without a type. */
 function readKeyValue(message: Message, target: Attributes, depth: number): void {
   let key = "";
   let value: unknown;
@@ -337,7 +345,7 @@ function readKeyValue(message: Message, target: Attributes, depth: number): void
   if (value !== undefined) target[key] = value;
 }
 
-/** Returns undefined for a value of no type. */
+/** Returns the value; undefined for a value without a type. */
 function anyValue(message: Message, depth: number): unknown {
   checkDepth(depth);
   let value: unknown;

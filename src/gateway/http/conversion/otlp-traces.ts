@@ -1,6 +1,6 @@
 // Extracts the spans of language models from a request of OpenTelemetry's exporters (OTLP over
-// HTTP, in protobuf or JSON), and answers like a collector: spans that are not stored are in the
-// answer's partial success.
+// HTTP, in protobuf or JSON). Answers like a collector: the partial success of the answer reports
+// spans that are not stored.
 
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
@@ -19,12 +19,12 @@ import {
 import { jsonSpans } from "./otlp-json.ts";
 import { protobufSpans } from "./otlp-protobuf.ts";
 
-/** The limit of PostHog's capture. */
+/** Maximum bytes of a body, as in PostHog's capture. */
 const bodyBytesMax = 4_194_304;
 /**
- * Each event has the attributes of its resource, so events may be larger than their request. The
- * events of one request may have `eventBytesFree` bytes, plus `expansionMax` times those of its
- * body.
+ * Bytes that the events of one request may have in addition to `expansionMax` times the bytes of
+ * its body. Each event has the attributes of its resource, so events may be larger than their
+ * request.
  */
 const eventBytesFree = 262_144;
 const expansionMax = 8;
@@ -35,9 +35,9 @@ const PROTOBUF_TYPE = "application/x-protobuf";
 
 interface OtlpNotes {
   isJson: boolean;
-  /** Spans that are not stored for `reasons`. */
+  /** Number of spans that are not stored for one of the `reasons`. */
   rejected: number;
-  /** Spans that do not belong to language models. */
+  /** Number of spans that do not belong to language models. */
   others: number;
   readonly reasons: string[];
 }
@@ -51,7 +51,7 @@ export class OtlpTraces implements Conversion {
     this.head = head;
   }
 
-  /** A protobuf message without any set field has no bytes. */
+  /** Whether the body may be empty: a protobuf message without any set field has no bytes. */
   get takesEmpty(): boolean {
     return this.#isProtobuf;
   }
@@ -85,7 +85,7 @@ export class OtlpTraces implements Conversion {
     const rejected = this.notes.rejected + dropped;
     let message =
       rejected > 0 ? `Spans that are not stored: ${rejected} (${reasons.join("; ")})` : "";
-    // With no rejected spans the message is a warning.
+    // Without rejected spans the message is a warning.
     if (rejected === 0 && others > 0)
       message = `Spans without an attribute of a language model (gen_ai. and the like) are not stored: ${others}`;
     return isJson ? jsonAnswer(rejected, message) : protobufAnswer(rejected, message);
@@ -95,7 +95,10 @@ export class OtlpTraces implements Conversion {
     return /protobuf/i.test(this.head.contentType);
   }
 
-  /** Returns the events as JSON. A client that retries a request sends the same bytes. */
+  /**
+   * Returns the events as JSON. Derives the id of the request from its body, because a client that
+   * retries a request sends the same bytes.
+   */
   #eventsOf(reads: Iterable<ReadSpan>, body: Buffer): string[] | Problem {
     const requestId = createHash("sha1").update(body).digest("hex");
     const mostBytes = Math.min(eventBytesMax, eventBytesFree + expansionMax * body.length);
@@ -159,7 +162,7 @@ function jsonAnswer(rejected: number, message: string): FixedAnswer {
   return { status: 200, headers: [["Content-Type", JSON_TYPE], nosniff], body };
 }
 
-/** Returns an ExportTraceServiceResponse, which is empty if there is nothing to report. */
+/** Returns an ExportTraceServiceResponse, which is empty without spans to report. */
 function protobufAnswer(rejected: number, message: string): FixedAnswer {
   const text = Buffer.from(message);
   const partial = [

@@ -1,15 +1,18 @@
 // The parts of an OTLP trace request that become events, in both encodings.
 
-/** The attributes of a span or resource, without a prototype, because a key may have any name. */
+/**
+ * The attributes of a span or resource. The object has no prototype, because a key may have any
+ * name.
+ */
 export type Attributes = Record<string, unknown>;
 
 export interface OtlpSpan {
-  /** Lower-case hexadecimal digits, "" if there is none. The same for the other ids. */
+  /** Lower-case hexadecimal digits, as for the other ids; "" for no id. */
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId: string;
   readonly name: string;
-  /** Nanoseconds since 1970; 0 if the span has no time. */
+  /** Nanoseconds since the epoch; 0 if the span has no time. */
   readonly startNs: bigint;
   readonly endNs: bigint;
   readonly attributes: Attributes;
@@ -23,28 +26,26 @@ export interface SpanEvent {
   readonly attributes: Attributes;
 }
 
-/** A span with its resource and scope; or why the span cannot be read. */
+/** A span with its resource and scope, or the reason why the span cannot be read. */
 export type ReadSpan =
   | { readonly span: OtlpSpan; readonly resource: Attributes; readonly scopeVersion: string }
   | { readonly rejected: string };
 
-/** Maximum number of spans of all kinds in one request. */
+/** Maximum number of spans in one request, including spans that do not become events. */
 export const spansMax = 1_000;
 /**
- * Maximum nesting of arrays and maps. An event may be 100 deep, including the levels around its
- * values.
+ * Maximum nesting of arrays and maps. An event may have a nesting of 100, including the levels
+ * around its values.
  */
 const valueDepthMax = 90;
-/** Records in the store are never larger. */
+/** Maximum bytes of a span or resource, which no record in the store exceeds. */
 export const spanBytesMax = 1_048_576;
-/**
- * Thrown for a request that is not in its encoding. The message states what is wrong, and where.
- */
+/** Error of a request that is not in its encoding. The message states the reason and the offset. */
 export class MalformedOtlpError extends Error {}
-/** Thrown for a span that is not read further. The request's other spans are. */
+/** Error of a span that is not read further. The other spans of the request are read. */
 export class RejectedSpanError extends Error {}
 
-/** Returns the result of `read`, or the reason if a part of a request cannot be read. */
+/** Returns the result of `read`. If a part of a request cannot be read, returns the reason. */
 export function orRejected<T>(
   read: () => T,
 ): { readonly value: T } | { readonly rejected: string } {
@@ -57,7 +58,7 @@ export function orRejected<T>(
   }
 }
 
-/** Throws for a value that is nested too deeply. */
+/** Throws a RejectedSpanError if a value is nested too deeply. */
 export function checkDepth(depth: number): void {
   if (depth > valueDepthMax)
     throw new RejectedSpanError(`its values are nested more than ${valueDepthMax} deep`);
@@ -67,14 +68,15 @@ export function noAttributes(): Attributes {
   return Object.create(null) as Attributes;
 }
 
-/** Returns a number if it is a safe integer, else its digits. */
+/** Returns the value as a number if it is a safe integer, otherwise as its digits. */
 export function integerOf(value: number | bigint): number | string {
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : String(value);
 }
 
 /**
- * Like JSON.parse, but returns an integer that a double cannot represent as a text of its digits.
+ * Parses JSON like JSON.parse, but returns an integer that a double cannot represent as a text of
+ * its digits.
  */
 export function exactlyParsed(text: string): unknown {
   const value = JSON.parse(text);

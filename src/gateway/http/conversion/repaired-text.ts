@@ -1,9 +1,9 @@
-// Reads JSON texts that the intake would repair, because a conversion parses texts before the
-// intake.
+// Reads JSON texts with errors that the intake repairs, because a conversion parses texts before
+// the intake.
 
 import { Buffer, isUtf8 } from "node:buffer";
 
-/** The encoded surrogates of a pair (CESU-8), in Latin-1. */
+/** Matches the encoded surrogates of a pair (CESU-8), in Latin-1. */
 const surrogatePairs = /\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/g;
 
 /**
@@ -19,7 +19,10 @@ export function textIn(bytes: Buffer): string {
   return Buffer.from(joined, "latin1").toString();
 }
 
-/** Parses the text, if necessary with `null` instead of NaN and Infinity. Else throws. */
+/**
+ * Parses the text. If that fails, parses it with `null` instead of NaN and Infinity. Throws if both
+ * fail.
+ */
 export function parsedRepaired(text: string, parse: (text: string) => unknown): unknown {
   try {
     return parse(text);
@@ -43,7 +46,7 @@ function withoutNonFinite(text: string): string {
   return pieces.join("");
 }
 
-/** Returns where the string ends that begins at `start`. */
+/** Returns the offset after the closing quote of the string that begins at `start`. */
 function stringEnd(text: string, start: number): number {
   let at = start + 1;
   while (at < text.length && text[at] !== '"') at += text[at] === "\\" ? 2 : 1;

@@ -1,6 +1,6 @@
 // The main-thread side of the conversion thread, which starts with the first body and ends after an
-// idle time. A body that takes too long or too much memory is rejected: its thread is terminated,
-// and the next body starts another one.
+// idle time. If a body takes too long or too much memory, it is rejected and its thread is
+// terminated. The next body starts another thread.
 
 import { Buffer } from "node:buffer";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -18,11 +18,14 @@ export interface Converted {
   readonly notes: unknown;
 }
 
-/** The CPU time of the thread is checked at this interval. */
+/** Interval in milliseconds of the checks of the thread's CPU time. */
 const checkEveryMs = 100;
-/** A thread in native code does not report its CPU time. It is terminated after this time. */
+/**
+ * Milliseconds after which a thread is terminated that does not report its CPU time, because it is
+ * in native code.
+ */
 const clockMsMax = 30_000;
-/** Maximum bytes copied per turn of the event loop, which takes one or two milliseconds. */
+/** Maximum bytes copied per event loop iteration, which takes one or two milliseconds. */
 const copiedBytesPerTurn = 4_194_304;
 const resourceLimits = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16 };
 
@@ -36,16 +39,16 @@ const tooMuchMemory: Problem = {
 };
 const draining: Problem = { code: "draining", detail: "This gateway is shutting down" };
 
-/** Tests run the source; the build is JavaScript. */
+/** The file of the thread. Tests run the TypeScript source; the build is JavaScript. */
 const threadFile = new URL(
   import.meta.url.endsWith(".ts") ? "./thread.ts" : "./thread.js",
   import.meta.url,
 );
 
 interface ThreadOptions {
-  /** Maximum CPU time of the thread for one body. */
+  /** Maximum CPU time of the thread for one body, in milliseconds. */
   readonly cpuMsMax: number;
-  /** A thread without work ends after this time. */
+  /** Milliseconds after which a thread without work ends. */
   readonly idleMs: number;
   readonly file?: URL;
 }
@@ -71,7 +74,8 @@ export class ConversionThread {
   }
 
   /**
-   * Converts one body. No concurrent calls. The body must not change until the promise settles.
+   * Converts one body. There must be no concurrent calls. The body must not change until the
+   * promise is fulfilled or rejected.
    */
   async convert(conversion: Conversion, bytes: Buffer): Promise<Buffer | Problem> {
     const body = new Uint8Array(bytes.length);
@@ -84,7 +88,7 @@ export class ConversionThread {
     return result instanceof Uint8Array ? Buffer.from(result.buffer) : result;
   }
 
-  /** Ends the thread for good. Its current body is answered. */
+  /** Ends the thread permanently. The request of its current body is answered. */
   close(): void {
     this.#isClosed = true;
     this.#end(draining);
@@ -107,7 +111,7 @@ export class ConversionThread {
 
   #start(): Worker {
     const worker = new Worker(this.#options.file ?? threadFile, {
-      // Node prints a warning on each start that it strips types; the built file has none.
+      // On each start of a source file Node prints a warning that it strips types.
       execArgv: ["--disable-warning=ExperimentalWarning"],
       name: "conversion",
       resourceLimits,
@@ -136,8 +140,8 @@ export class ConversionThread {
   }
 
   /**
-   * Ends the thread when it has used its CPU time. A wall clock would also count while other
-   * processes use the CPUs, and reject valid bodies on a busy machine.
+   * Ends the thread when it has used its CPU time. A wall clock would also count the time in which
+   * other processes use the CPUs, and reject valid bodies on a busy machine.
    */
   #watch(worker: Worker, pending: Pending): void {
     const beganMs = performance.now();
@@ -159,7 +163,7 @@ export class ConversionThread {
     this.#timer = setTimeout(then, ms).unref();
   }
 
-  /** Ends the thread, and settles its current body. */
+  /** Ends the thread. If `problem` is defined, it is the result of the current body. */
   #end(problem: Problem | undefined): void {
     clearTimeout(this.#timer);
     const worker = this.#worker;

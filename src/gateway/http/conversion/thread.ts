@@ -6,12 +6,12 @@ import { parentPort } from "node:worker_threads";
 import { conversionFor } from "./conversions.ts";
 import type { Converted, ToConvert } from "./thread-link.ts";
 
-// The text of an attribute may contain thousands of texts that are not JSON: the error of each is
-// cheaper without a stack.
+// The text of an attribute may contain thousands of texts that are not JSON. Without a stack the
+// error of each takes less time.
 Error.stackTraceLimit = 0;
 
 // The event loop has priority over this thread, as over the threads of the pool. Linux has a
-// priority per thread, and sets that of the calling one.
+// priority per thread, and changes that of the calling thread.
 if (platform() === "linux") setPriority(Math.min(getPriority() + 5, 19));
 
 parentPort?.on("message", ({ head, body }: ToConvert) => {

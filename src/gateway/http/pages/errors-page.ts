@@ -1,6 +1,6 @@
 // Builds the page to which the `type` of a problem links: the meaning of each error and warning,
-// and what to do. The page is built once from the tables of errors and warnings. It contains no
-// client data, and loads and runs nothing.
+// and its fix. The page is built once from the tables of errors and warnings. It contains no client
+// data, and loads and runs nothing.
 
 import { type ErrorCode, type ErrorRow, errorTable } from "../../../platform/base/errors.ts";
 import { dropTable, warningTable } from "../../../platform/base/warnings.ts";
@@ -121,14 +121,14 @@ function retryWords(status: ErrorRow["status"]): string {
 }
 
 /**
- * Whether the words begin with code, or with a name as clients write it, which stays in lower case
- * even at the beginning of a sentence.
+ * Returns whether the words begin with code, or with a name as clients write it, which stays in
+ * lower case even at the beginning of a sentence.
  */
 function isNameFirst(words: string): boolean {
   return /^(?:\$|[a-z]+_[a-z]|(?:properties|timestamp|offset|uuid|trace)\b)/.test(words);
 }
 
-/** Returns a sentence for a clause of a table. */
+/** Returns a clause of a table as a sentence. */
 export function sentence(words: string): string {
   const first = isNameFirst(words) ? words : `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
   return `${first}${words.endsWith(".") ? "" : "."}`;

@@ -1,6 +1,6 @@
-// Declares constant answers, and the security headers of our pages: a page's policy lets it load
-// and run nothing except its own style, and `nosniff` keeps a browser from guessing another content
-// type. write-fixed.ts writes the answers.
+// Declares constant answers, and the security headers of the gateway's pages. A page's policy lets
+// it load and run nothing except its own style. `nosniff` keeps a browser from guessing another
+// content type. write-fixed.ts writes the answers.
 
 import { createHash } from "node:crypto";
 
@@ -9,8 +9,9 @@ export interface FixedAnswer {
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: string | Uint8Array;
   /**
-   * Who keeps the body in memory: this request alone, or all requests that read it. Until they are
-   * done the body counts as bytes in flight, once. Absent: the process always has it.
+   * The requests that hold the body in memory: this request alone, or all requests that read it.
+   * Until they have ended the body counts as bytes in flight, once. Absent if the process always
+   * holds the body.
    */
   readonly isHeldBy?: "its request" | "its readers";
 }
@@ -23,7 +24,7 @@ export const nosniff = ["X-Content-Type-Options", "nosniff"] as const;
 interface PageParts {
   /** The text of the page's style element, whose hash is in the policy. */
   readonly style: string;
-  /** How long a cache may store the page. */
+  /** Number of seconds for which a cache may store the page. */
   readonly cachedSeconds: number;
 }
 

@@ -1,5 +1,5 @@
-// Explains to a person who opens the public port in a browser what this is and where the
-// documentation is, and tells crawlers to stay away. Reveals nothing about this installation.
+// The page for a person who opens the public port in a browser: it explains the port and names the
+// documentation. Also excludes crawlers. Reveals nothing about this installation.
 
 import { type FixedAnswer, fixedPage, nosniff } from "./fixed-answer.ts";
 
@@ -37,7 +37,7 @@ export const robots: FixedAnswer = {
   body: "User-agent: *\nDisallow: /\n",
 };
 
-/** There is no icon. With this answer browsers stop asking. */
+/** The answer of a missing icon, after which browsers do not request it again. */
 export const favicon: FixedAnswer = {
   status: 204,
   headers: [["Cache-Control", "public, max-age=86400"]],

@@ -1,12 +1,12 @@
-// Reports to SDKs at their start which server-side features exist. There is only capture: no flags;
-// recording, surveys and the like are off; autocapture is on. The answer is the same for every key
-// and does not reveal whether a key exists.
+// Reports the available server-side features to SDKs at their start. Only capture is available:
+// there are no flags; recording, surveys and similar features are off; autocapture is on. The
+// answer is the same for every key and does not reveal whether a key exists.
 
 import { randomUUID } from "node:crypto";
 
 /**
- * SDKs decide from this what they send. The compressions are those that `/e/` accepts, by the SDKs'
- * names.
+ * The configuration that decides what SDKs send. The compressions are those that `/e/` accepts, by
+ * the SDKs' names.
  */
 const config = {
   supportedCompression: ["gzip", "gzip-js", "lz64", "base64"],
@@ -31,17 +31,22 @@ const config = {
 };
 
 const configTail = `${JSON.stringify(config).slice(1)}\n`;
-/** SDKs from before 2023 read `enable_collect_everything`, and do not autocapture without it. */
+/**
+ * The configuration with a member for SDKs from before 2023, which do not autocapture without
+ * `enable_collect_everything`.
+ */
 const withOlderConfig = { config: { enable_collect_everything: true }, ...config };
 
-/** Returns the configuration as JSON. `key` may be any text: it is escaped as a JSON string. */
+/**
+ * Returns the configuration as JSON. `key` may be any text, because it is escaped as a JSON string.
+ */
 export function configJson(key: string): string {
   return `{"token":${JSON.stringify(key)},${configTail}`;
 }
 
 /**
  * Returns the configuration as a script for pages. `key` may be any text: it cannot end its string,
- * nor the script element that may contain it.
+ * or the script element that may contain it.
  */
 export function configScript(key: string): string {
   const quoted = JSON.stringify(key).replaceAll("<", "\\u003c");
@@ -49,10 +54,10 @@ export function configScript(key: string): string {
 }
 
 interface FlagsAsked {
-  /** Selects the form of the answer; 1 if the request names none. */
+  /** Version of the answer's form; 1 if the request names no version. */
   readonly version: number;
   readonly withConfig: boolean;
-  /** The request was sent to `/decide`, which SDKs used before `/flags`. */
+  /** Whether the request was sent to `/decide`, which SDKs used before `/flags`. */
   readonly isDecide: boolean;
 }
 
@@ -69,8 +74,8 @@ export function flagsJson({ version, withConfig, isDecide }: FlagsAsked, nowMs: 
 }
 
 /**
- * `version` is numbered like `/decide`: version 1 of `/flags` is version 3 of `/decide`, and later
- * ones of `/flags` are version 4.
+ * Returns the members without flags in the form of a version of `/decide`. Version 1 of `/flags` is
+ * version 3 of `/decide`; later versions of `/flags` are version 4.
  */
 function flagsIn(version: number): object {
   if (version >= 4) return { flags: {} };

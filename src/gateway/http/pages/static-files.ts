@@ -1,6 +1,6 @@
-// Serves the scripts of the npm package posthog-js, to pages that load the SDK from here with the
-// HTML snippet, and to the SDK, which loads more of them later. All are read at start, so that no
-// request names a file. A script is compressed when it is first requested.
+// Serves the scripts of the npm package posthog-js to pages that load the SDK from this server with
+// the HTML snippet, and to the SDK, which loads more of them later. All scripts are read at start,
+// so that no request names a file. A script is compressed when it is first requested.
 
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -30,17 +30,20 @@ interface Form {
   readonly etag: string;
 }
 
-/** Browsers revalidate after an hour: scripts change only with the package. */
+/**
+ * Cache-Control of scripts, which browsers revalidate after an hour: scripts change only with the
+ * package.
+ */
 const CACHED = "public, max-age=3600";
-/** Bundlers import these; no page can load them as a script. */
+/** Matches the names of files that bundlers import and no page can load as a script. */
 const forBundlers = /^(main|module)\b/;
 const isModule = (text: Buffer): boolean =>
   /(^|[;}\s])export\s?[{*d]/.test(text.toString("latin1", Math.max(0, text.length - 4_096)));
 
 /**
- * Reads the package in `folder`. Without it, searches the `node_modules` of the current folder,
- * then the nearest one above this program, then the copy in a bundle. Undefined if there is none,
- * or for `off`.
+ * Reads the package in `folder`. If `folder` is undefined, searches the `node_modules` of the
+ * current folder, then the nearest one above this program, then the copy in a bundle. Returns
+ * undefined if no package is found, or for `off`.
  */
 export function readStaticFiles(folder: string | undefined): StaticFiles | undefined {
   const found = folder ?? nearestPackage();
@@ -103,7 +106,10 @@ function formOf(body: Buffer, etag: string, own: readonly (readonly [string, str
   };
 }
 
-/** Compares without `W/`: a proxy that compresses an answer makes its tag a weak one. */
+/**
+ * Returns whether the header names the tag. Ignores `W/`, because a proxy that compresses an answer
+ * makes its tag a weak one.
+ */
 function isNamedIn(ifNoneMatch: string, etag: string): boolean {
   if (ifNoneMatch === "") return false;
   const tags = ifNoneMatch.split(",").map((tag) => tag.trim().replace(/^W\//, ""));
