@@ -9,14 +9,14 @@ interface AckInboxOptions {
   readonly link: Pick<NatsLink, "connection">;
   readonly monotonicMs: () => number;
   readonly log: Pick<Log, "error">;
-  /** Called with each reply, the token of the frame it answers, and the number of the send. */
+  /** Called with each reply, the token of the frame, and the number of the send. */
   readonly onReply: (message: Msg, token: string, send: number) => void;
 }
 
 /**
- * The server may close the subscription, for example when permissions change. The inbox subscribes
- * again after this pause and receives no acknowledgements until then. The retry of a frame requests
- * any acknowledgement that was missed.
+ * Milliseconds before the inbox subscribes again after the server has closed the subscription, for
+ * example because permissions changed. The inbox receives no acknowledgements during this pause.
+ * The retry of a frame requests any acknowledgement that was missed.
  */
 const resubscribeMs = 1_000;
 
@@ -34,8 +34,8 @@ export class AckInbox {
   }
 
   /**
-   * The time since which replies can be received. The answer to a frame that was sent earlier may
-   * have gone to a connection that was lost. Infinity while the subscription is closed.
+   * The time since which replies can be received; Infinity while the subscription is closed. The
+   * reply to a frame that was sent earlier may have been lost with a connection.
    */
   get receivesSinceMonotonicMs(): number {
     return this.#receivesSinceMonotonicMs;
@@ -48,7 +48,9 @@ export class AckInbox {
     );
   }
 
-  /** `send`: the number of this send, starting at 1. */
+  /**
+   * Returns the reply subject for a send of a frame. `send`: the number of the send, starting at 1.
+   */
   replySubject(token: string, send: number): string {
     return `${this.#prefix}${send}-${token}`;
   }

@@ -1,14 +1,16 @@
-// Frames of several projects that are sent as one JetStream atomic batch: it stores all of them or
-// none, with one fsync and one acknowledgement. State only.
+// A JetStream atomic batch: frames of several projects that the stream stores all or not at all,
+// with one fsync and one acknowledgement. State only.
 
 import type { StreamState } from "../../platform/nats/readiness.ts";
 import type { Frame, FrameQueue } from "./frame.ts";
 
-/** The default maximum number of messages that nats-server accepts in one batch. */
+/** Maximum number of messages per batch: the default of nats-server. */
 const framesMax = 1_000;
-/** The server writes the content of a batch twice, and blocks the stream meanwhile. */
+/** Maximum bytes per batch. The server writes a batch twice, and blocks the stream meanwhile. */
 const bytesMax = 1_048_576;
-/** A larger frame is sent alone, because writing it costs more than a batch saves. */
+/**
+ * Maximum bytes of a frame in a batch. To write a larger frame takes more time than a batch saves.
+ */
 const frameBytesMax = 32_768;
 
 /** Returns whether the frame may be sent in a batch. */
@@ -19,13 +21,14 @@ export function fitsBatch({ length }: Frame): boolean {
 export class AtomicBatch {
   readonly frames: Frame[] = [];
   #bytes = 0;
-  /** Identifies the batch in its reply subject, like a frame's token. */
+  /** The token that identifies the batch in its reply subject, like a frame's token. */
   token = "";
-  /** Identifies the batch to JetStream. Unique over all batches. */
+  /** The id that identifies the batch to JetStream. Unique among all batches. */
   id = "";
   retryMonotonicMs = Number.POSITIVE_INFINITY;
   /**
-   * Its frames were sent again, each alone, before the batch was answered. An answer still counts.
+   * Whether the batch's frames were sent again, each alone, before the batch was answered. A later
+   * answer still counts.
    */
   isSplit = false;
 

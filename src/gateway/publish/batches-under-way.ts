@@ -1,6 +1,6 @@
 // The atomic batches that were sent and not answered. A batch is sent once. Either its frames are
-// acknowledged together, or each is sent again alone under its existing message id. So it does not
-// matter which of them the stream already has. No frame is ever in a second batch.
+// acknowledged together, or each frame is sent again alone under its existing message id. So frames
+// that the stream already has are not stored twice. No frame is ever in a second batch.
 
 import type { Msg } from "@nats-io/transport-node";
 import type { Log } from "../../platform/base/log.ts";
@@ -17,7 +17,7 @@ import type { PublishMetrics } from "./publish-metrics.ts";
 
 interface BatchesUnderWayOptions {
   readonly link: Pick<NatsLink, "send">;
-  /** Unique to this process: the ids of the batches begin with it. */
+  /** The prefix of the batches' ids. Unique to this process. */
   readonly processId: string;
   readonly ackTimeoutMs: number;
   readonly monotonicMs: () => number;
@@ -25,21 +25,21 @@ interface BatchesUnderWayOptions {
   readonly log: Pick<Log, "warn">;
   readonly inbox: Pick<AckInbox, "replySubject">;
   readonly lateAcks: Pick<LateAcks, "remember">;
-  /** Whether the frame was sent and is not settled. */
+  /** Returns whether the frame was sent and has no outcome yet. */
   readonly isUnderWay: (frame: Frame) => boolean;
-  /** Called for each unsettled frame of a batch that is acknowledged. */
+  /** Called for each frame without an outcome when its batch is acknowledged. */
   readonly acknowledge: (frame: Frame, ack: PubAck) => void;
-  /** Sends a frame of a split batch again, alone, after the pause. */
+  /** Sends a frame of a split batch again alone, after the pause. */
   readonly retryAlone: (frame: Frame, pauseMs: number) => void;
   readonly flushes: Pick<Flushes, "wake" | "now">;
 }
 
 /**
- * Each frame of the batch may be stored or not: the link broke while it was sent, or the server
- * acknowledged its last frame as a single message, as servers before 2.12 do.
+ * The consequence for frames that may be stored or not. Either the link broke while the batch was
+ * sent, or the server acknowledged its last frame as a single message, as servers before 2.12 do.
  */
 const uncertain = { isRefused: false, pauseMs: 0 };
-/** A frame is in a batch at its first send only. */
+/** The number of the send in which a frame is in a batch: always the first. */
 const firstSend = 1;
 
 export class BatchesUnderWay {
@@ -50,7 +50,7 @@ export class BatchesUnderWay {
     this.#options = options;
   }
 
-  /** Sends the batch under a token that no frame and no other batch has. */
+  /** Sends the batch under `token`, which no frame and no other batch has. */
   send(batch: AtomicBatch, token: string): void {
     const { link, processId, inbox, ackTimeoutMs, monotonicMs, log } = this.#options;
     const { frames } = batch;
@@ -88,8 +88,8 @@ export class BatchesUnderWay {
   }
 
   /**
-   * Splits the batches that were not answered in time, whose frames are then due to be sent again,
-   * and removes split batches whose frames are all settled.
+   * Splits the batches that were not answered in time; their frames are then due to be sent again.
+   * Removes split batches whose frames all have an outcome.
    */
   tick(monotonicMs: number): void {
     for (const batch of this.#batches.values()) {
@@ -101,7 +101,7 @@ export class BatchesUnderWay {
     }
   }
 
-  /** Splits all batches: answers that were sent while disconnected are lost. */
+  /** Splits all batches after a reconnect. Answers that were sent while disconnected are lost. */
   splitAll(): void {
     for (const batch of this.#batches.values()) this.#unanswered(batch, "disconnected");
   }
@@ -165,7 +165,7 @@ export class BatchesUnderWay {
     }
   }
 
-  /** From now on its frames are sent one by one, and the next batch may leave. */
+  /** Splits the batch: its frames are sent again one by one, and the next batch may be sent. */
   #split(batch: AtomicBatch): void {
     const { flushes, metrics } = this.#options;
     const { departures } = batch;
@@ -181,9 +181,9 @@ function firstSequence({ frames }: AtomicBatch, { seq }: PubAck): number {
 }
 
 /**
- * Updates the stream's sequence at once, because frames that leave now are sent after this
- * acknowledgement, while each frame of the batch is settled later. Does nothing if a frame's own
- * acknowledgement will show that the stream went back, or will not count.
+ * Updates the acknowledged sequence of the stream at once. Frames that are sent from now on follow
+ * this acknowledgement, while the frames of the batch are processed later. Does nothing if a
+ * frame's own acknowledgement will show that the stream's sequence decreased, or will not count.
  */
 function noteSequence(batch: AtomicBatch, ack: PubAck): void {
   const { stream, frames } = batch;

@@ -1,7 +1,7 @@
-// Chooses the queue whose frame leaves next for a stream. Live queues have priority. Bulk and
-// history wait, so that a live frame follows only one or two of their frames in the store, or some
-// small ones of each project. Each stream has its own departures, so a stream that acknowledges
-// nothing delays only its own frames. Does not read the frames' content.
+// Chooses the queue whose frame is sent next to a stream. Live queues have priority. The number of
+// bulk and historical frames in flight is limited, so that a live frame waits for only a few of
+// them in the store. Each stream has its own departures, so a stream that acknowledges nothing
+// delays only its own frames. Does not read the frames' content.
 
 import type { Lane } from "../../platform/base/lane.ts";
 import type { Distance } from "./distance.ts";
@@ -9,12 +9,11 @@ import { Fifo } from "./fifo.ts";
 import { type Batching, Together, type TogetherOptions } from "./together.ts";
 
 /**
- * How a frame leaves. `inBatch`: in an atomic batch. `split`: its batch was split, and the frame
- * waits for room in the window to be sent again, alone.
+ * How a frame is sent. `inBatch`: in an atomic batch. `split`: its batch was split, and the frame
+ * waits for room in the window to be sent again alone.
  */
 export type Departure = "alone" | "inBatch" | "split";
 
-/** The parts of a queue that are used here. */
 interface Queue {
   readonly lane: Lane;
   readonly window: number;
@@ -23,7 +22,6 @@ interface Queue {
   unackedBytes: number;
 }
 
-/** The parts of a frame that are used here. */
 interface Departing {
   readonly queue: Queue;
   readonly length: number;
@@ -34,37 +32,39 @@ interface Departing {
 }
 
 interface DeparturesOptions extends TogetherOptions {
-  /** Default: the store counts as near. */
+  /** The estimate of the store's distance. Default: the store counts as near. */
   readonly distance?: Pick<Distance, "isFar" | "left" | "settled"> | undefined;
 }
 
 /**
- * Another background frame may leave while the unacknowledged background frames have fewer bytes
- * than this. So two frames of large requests may be in flight at a time.
+ * Unacknowledged bytes of background frames below which another one may be sent. This lets two
+ * frames of large requests be in flight at a time.
  */
 const backgroundBytesUnackedMax = 393_216;
 
 /**
- * Background frames in flight count as few while they have fewer bytes than
- * `littleBytesUnackedMax`. Another bulk frame of a project may then leave while the project has
- * fewer than `littleFramesUnackedMax` in flight. Otherwise requests of a few events with frames of
- * their own would each wait for the fsync of the one before.
+ * While the background frames in flight have fewer bytes than `littleBytesUnackedMax`, a project
+ * may have up to `littleFramesUnackedMax` bulk frames in flight. Otherwise small requests with
+ * frames of their own would each wait for the fsync of the previous one.
  */
 const littleBytesUnackedMax = 32_768;
 const littleFramesUnackedMax = 32;
 
-/** Maximum number of frames of a split batch that leave before one of the queues' frames. */
+/** Maximum number of frames of a split batch that are sent before a frame of a queue. */
 const splitInARowMax = 3;
 
 export class Departures<Leaving extends Departing> {
   readonly #framesUnackedMax: number;
   readonly #live = new Fifo<Leaving["queue"]>();
   readonly #background = new Fifo<Leaving["queue"]>();
-  /** Frames of atomic batches that were split. They are sent again, alone, in this order. */
+  /** Frames of split atomic batches, in the order in which they are sent again. */
   readonly #ofSplit = new Fifo<Leaving>();
   readonly #together: Together;
   readonly #distance: DeparturesOptions["distance"];
-  /** Frames that left alone. While they fill the window, no atomic batch leaves either. */
+  /**
+   * Number of unacknowledged frames that were sent alone. While they fill the window, no atomic
+   * batch is sent either.
+   */
   #framesUnacked = 0;
   #backgroundBytesUnacked = 0;
   #wasBackground = false;
@@ -76,37 +76,37 @@ export class Departures<Leaving extends Departing> {
     this.#together = new Together(stream, together);
   }
 
-  /** Whether the store may process background frames before a live frame that leaves now. */
+  /** Whether background frames in flight may delay a live frame in the store. */
   get backgroundUnderWay(): boolean {
     return this.#backgroundBytesUnacked > 0;
   }
 
-  /** The counts of frames in flight. All are 0 once all frames are settled. */
+  /** The counts of frames in flight. All counts are 0 when every frame has an outcome. */
   get underWay(): { frames: number; backgroundBytes: number; alone: number; batches: number } {
     const [frames, backgroundBytes] = [this.#framesUnacked, this.#backgroundBytesUnacked];
     return { frames, backgroundBytes, ...this.#together.underWay };
   }
 
-  /** Whether a frame could leave now. */
+  /** Whether a frame can be sent now. */
   get waiting(): boolean {
     if (this.batchIsDue) return true;
     return this.room > 0 && (this.#queueMayLeave() || this.#ofSplit.length > 0);
   }
 
   /**
-   * Whether the next live frames leave as an atomic batch, if enough of them fit one. Each is then
-   * taken by `nextOfBatch`.
+   * Whether the next live frames are sent as an atomic batch, if enough of them fit into one.
+   * `nextOfBatch` then returns the queue of each frame.
    */
   get batchIsDue(): boolean {
     return this.isBatch(this.#live.length);
   }
 
-  /** Whether this number of frames is enough for an atomic batch that leaves now. */
+  /** Returns whether this number of frames is enough for an atomic batch now. */
   isBatch(frames: number): boolean {
     return this.room > 0 && this.#together.isDue(frames);
   }
 
-  /** How many more frames may leave alone, including frames that are too large for a batch. */
+  /** How many more frames can be sent alone, including frames that are too large for a batch. */
   get room(): number {
     return this.#framesUnackedMax - this.#framesUnacked;
   }
@@ -116,7 +116,7 @@ export class Departures<Leaving extends Departing> {
     return this.#live;
   }
 
-  /** Whether a frame of the queue may leave in addition to its unacknowledged frames. */
+  /** Returns whether a frame of the queue may be sent in addition to its unacknowledged frames. */
   mayLeave(queue: Leaving["queue"]): boolean {
     if (queue.unacked < queue.window) return true;
     if (!queue.background) return queue.unacked === queue.window && this.#mayExceedWindow();
@@ -128,17 +128,19 @@ export class Departures<Leaving extends Departing> {
   }
 
   /**
-   * Adds a queue that has a frame to send. It must not be added again until `next` has returned it.
+   * Adds a queue that has a frame to send. The queue must not be added again until `next` has
+   * returned it.
    */
   push(queue: Leaving["queue"]): void {
     (queue.background ? this.#background : this.#live).push(queue);
   }
 
   /**
-   * The queue whose frame leaves next; undefined if none may leave now. If no background frame is
-   * in flight, a background queue goes first, so that a busy live lane cannot starve them. While
-   * the background bytes in flight are few, live and background queues alternate: all requests of
-   * the newer protocol are background ones, and would otherwise send one frame per acknowledgement.
+   * Removes and returns the queue whose frame is sent next; undefined if no frame may be sent now.
+   * If no background frame is in flight, a background queue is first, so that a busy live lane
+   * cannot starve the background queues. While the background bytes in flight are few, live and
+   * background queues alternate. All requests of the newer protocol (v1) have background queues,
+   * and would otherwise send only one frame per acknowledgement.
    */
   next(): Leaving["queue"] | undefined {
     if (this.room === 0) return undefined;
@@ -149,8 +151,9 @@ export class Departures<Leaving extends Departing> {
   }
 
   /**
-   * The frame of a split batch that leaves next; undefined if none does now. Such frames have
-   * waited longest, so several of them leave for each frame of the queues.
+   * Removes and returns the frame of a split batch that is sent next; undefined if there is no such
+   * frame, if a queue is next, or if the window is full. Such frames have waited longest, so
+   * several of them are sent for each frame of the queues.
    */
   nextOfSplit(): Leaving | undefined {
     if (this.#ofSplit.length === 0 || this.room === 0) return undefined;
@@ -162,17 +165,20 @@ export class Departures<Leaving extends Departing> {
     return this.#ofSplit.shift();
   }
 
-  /** The queue whose frame is next in an atomic batch; undefined if none waits. */
+  /**
+   * Removes and returns the queue of the next frame in an atomic batch; undefined if no queue
+   * waits.
+   */
   nextOfBatch(): Leaving["queue"] | undefined {
     return this.#live.shift();
   }
 
   /**
-   * Whether a live queue may have one frame more than its window unacknowledged. It may if its next
-   * frame would only wait here without saving the store any work: the frames in flight wait for
-   * background frames in the store, or the network is slow. No queue may while frames of a split
-   * batch wait to be sent again, because its frame could overtake an earlier one of its project.
-   * That remains possible while those frames pause, or if the queue was admitted before the split.
+   * Returns whether a live queue may exceed its window by one frame. It may if waiting would save
+   * the store no work: if the frames in flight wait for background frames in the store, or if the
+   * network is slow. While frames of a split batch wait to be sent again, no queue may exceed its
+   * window, because its frame could overtake an earlier one of its project. A frame can still
+   * overtake while those frames pause, or if its queue was admitted before the split.
    */
   #mayExceedWindow(): boolean {
     if (this.#ofSplit.length > 0) return false;
@@ -212,7 +218,7 @@ export class Departures<Leaving extends Departing> {
     this.#backgroundBytesUnacked -= frame.departedBytes;
   }
 
-  /** Records that the frame leaves in the atomic batch that is being filled. */
+  /** Records that the frame is sent in the atomic batch that is being filled. */
   leftInBatch(frame: Departing): void {
     frame.departure = "inBatch";
     frame.queue.unacked++;
@@ -222,7 +228,10 @@ export class Departures<Leaving extends Departing> {
     this.#together.batchLeft();
   }
 
-  /** Records that no frame waits for the batch any more. `isStored`: it was acknowledged as one. */
+  /**
+   * Records that no frame waits for the batch any more. `isStored`: the whole batch was
+   * acknowledged.
+   */
   batchEnded(isStored: boolean): void {
     this.#together.batchEnded(isStored);
   }
@@ -234,7 +243,7 @@ export class Departures<Leaving extends Departing> {
     this.#ofSplit.push(frame);
   }
 
-  /** Records that the frame that `nextOfSplit` returned is sent again, alone. */
+  /** Records that the frame returned by `nextOfSplit` is sent again alone. */
   retriedAlone(frame: Departing): void {
     frame.departure = "alone";
     this.#framesUnacked++;

@@ -1,7 +1,7 @@
 // Estimates whether the network round trip is a large part of the time until an acknowledgement. A
 // ping measures the round trip alone; an acknowledgement includes the store's work. If the round
-// trip dominates, two frames in flight hardly delay each other. On a near or slow disk they do, and
-// one large frame is less work than two.
+// trip dominates, two frames in flight hardly delay each other. With a near store or a slow disk
+// they do, and one large frame is less work than two.
 
 import type { NatsLink } from "../../platform/nats/link.ts";
 
@@ -10,16 +10,21 @@ interface DistanceOptions {
   readonly monotonicMs: () => number;
 }
 
-/** The parts of a sent frame that are used here. */
 interface Sent {
   readonly firstSentMonotonicMs: number;
   readonly sends: number;
 }
 
-/** Number of recent pings of which the shortest counts, because each may wait for this process. */
+/**
+ * Number of recent pings that are compared. The shortest one counts, because any ping may wait for
+ * this process.
+ */
 const pingsMax = 8;
 const pingEveryMs = 250;
-/** With a shorter round trip, the gain is not worth the additional acknowledgements. */
+/**
+ * Minimum round trip of a far store, in milliseconds. Below it, the gain is not worth the
+ * additional acknowledgements.
+ */
 const farMsMin = 2;
 /**
  * Minimum share of the round trip in an acknowledgement's time. Below it, two frames delay each
@@ -32,10 +37,12 @@ const newestShare = 0.1;
 export class Distance {
   readonly #link: DistanceOptions["link"];
   readonly #monotonicMs: () => number;
-  /** Durations of the recent pings. A reconnect replaces the array. */
+  /**
+   * Durations of the recent pings. A reconnect replaces the array, so that late pings are ignored.
+   */
   #pingsMs: number[] = [];
   #nextPingMonotonicMs = 0;
-  /** 0 until it is known. */
+  /** The round trip in milliseconds; 0 until it is known. */
   #roundTripMs = 0;
   #ackMs: number | undefined = undefined;
 
@@ -51,13 +58,13 @@ export class Distance {
     });
   }
 
-  /** False until it is known. */
+  /** Whether the store is far; false until the round trip is known. */
   get isFar(): boolean {
     if (this.#roundTripMs < farMsMin || this.#ackMs === undefined) return false;
     return this.#roundTripMs >= roundTripShareMin * this.#ackMs;
   }
 
-  /** Called when a frame leaves. Sends a ping if one is due. */
+  /** Records that a frame is sent. Sends a ping if one is due. */
   left(): void {
     const monotonicMs = this.#monotonicMs();
     if (monotonicMs < this.#nextPingMonotonicMs || !this.#link.connected) return;
@@ -65,7 +72,7 @@ export class Distance {
     void this.#ping(this.#pingsMs, monotonicMs);
   }
 
-  /** Called when the frame is settled: answered or expired. */
+  /** Records that the frame is answered or expired. */
   settled({ firstSentMonotonicMs, sends }: Sent): void {
     if (sends !== 1) return;
     const tookMs = this.#monotonicMs() - firstSentMonotonicMs;

@@ -1,19 +1,18 @@
 // Handles the deadlines of a frame's waiters. Each waiter of a shared frame times out on its own.
-// Lines that are certainly not in the store are removed from the frame with their waiter. Other
-// lines stay, and their waiter gets `unknown`.
+// If its lines are certainly not in the store, they are removed from the frame together with the
+// waiter. Otherwise the lines stay, and the waiter receives `unknown`.
 
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import type { FrameOutcome, FrameWaiter } from "./port.ts";
 
-/** How many numbers in a frame's `joins` belong to one waiter. */
+/** Number of entries in a frame's `joins` per waiter. */
 export const joinWords = 3;
 
-/** The parts of a frame that a deadline affects. */
 interface ExpiringFrame {
-  /** The earliest deadline of its waiters. */
+  /** The earliest deadline of the frame's waiters, in monotonic milliseconds. */
   deadlineMs: number;
   waiters: FrameWaiter[];
-  /** Deadline, events and bytes of each waiter. */
+  /** The deadline, the events and the bytes of each waiter, in a flat array. */
   joins: number[];
   joinedBytes: number;
   joinedEvents: number;
@@ -27,13 +26,13 @@ export interface Expiry {
   readonly code: ErrorCode;
 }
 
-/** Waiters that have left their frame, each with its entry in `joins`. */
+/** The waiters that were removed from their frame, with their entries in `joins`. */
 export interface Expired {
   readonly waiters: FrameWaiter[];
   readonly joins: number[];
   /** Number of bytes that were removed from the frame. */
   readonly bytesCut: number;
-  /** Where the lines of each waiter begin and end, if they are still in the frame. */
+  /** The bytes of each waiter's lines, if the lines are still in the frame. */
   readonly ranges: { readonly start: number; readonly end: number }[];
 }
 
@@ -47,14 +46,14 @@ export function isPast(
   return true;
 }
 
-/** Replaces a waiter that was notified with `unknown`: its lines stay in the frame. */
+/** Replaces a waiter that was notified with `unknown` and has lines in the frame. */
 const notified: FrameWaiter = { frameSettled: () => {} };
 const notifiedDeadlineMs = Number.NEGATIVE_INFINITY;
 
 /**
- * Removes the waiters whose deadline is past. With the outcome `refused`, their lines are removed
- * too, and so are the lines that no waiter has joined with. With `unknown`, a placeholder keeps the
- * waiter's entry in `joins`, because the position of the other lines depends on it.
+ * Removes the waiters whose deadline is past. With the outcome `refused`, also removes their lines
+ * and the lines that no waiter has joined with. With `unknown`, a placeholder replaces the waiter,
+ * because the positions of the other lines depend on its entry in `joins`.
  */
 export function takeExpired(
   frame: ExpiringFrame,

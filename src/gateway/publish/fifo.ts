@@ -30,7 +30,7 @@ export class Fifo<T> {
     return item;
   }
 
-  /** Removes and returns the items that pass the test. The others keep their order. */
+  /** Removes and returns the items that pass the test. The other items stay in order. */
   take(test: (item: T) => boolean): T[] {
     const taken: T[] = [];
     const rest: T[] = [];

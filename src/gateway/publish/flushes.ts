@@ -1,6 +1,6 @@
-// Sends frames at the end of the event-loop turn in which a queue may send, while the link is up.
-// Nothing is sent from within a caller's call. The departures of each stream choose which frame
-// leaves.
+// Sends frames at the end of the event loop iteration in which a queue becomes ready, while the
+// link is up. Callers never send frames directly. The departures of each stream choose which frame
+// is sent next.
 
 import type { NatsLink } from "../../platform/nats/link.ts";
 import { AtomicBatch, fitsBatch } from "./atomic-batch.ts";
@@ -14,15 +14,15 @@ interface FlushesOptions {
   readonly monotonicMs: () => number;
   readonly next: Pick<NextFrames, "peek">;
   /**
-   * Sends the next frame of the queue, if it has one. If a batch is given, the frame fits it and
-   * is added to it instead.
+   * Sends the next frame of the queue, if it has one. If a batch is given, adds the frame, which
+   * fits, to the batch instead.
    */
   readonly sendNext: (
     queue: FrameQueue,
     monotonicMs: number,
     batch: AtomicBatch | undefined,
   ) => void;
-  /** Sends a frame of a split batch again, alone. */
+  /** Sends a frame of a split batch again alone. */
   readonly retryAlone: (frame: Frame, monotonicMs: number) => void;
   /** Sends the frames of the batch, which is not empty. */
   readonly sendBatch: (batch: AtomicBatch, monotonicMs: number) => void;
@@ -35,7 +35,7 @@ export class Flushes {
   readonly #sendNext: FlushesOptions["sendNext"];
   readonly #retryAlone: FlushesOptions["retryAlone"];
   readonly #sendBatch: FlushesOptions["sendBatch"];
-  /** The departures of the streams for which a frame may leave. */
+  /** The departures of the streams for which a frame can be sent. */
   readonly #leaving = new Set<Departures<Frame>>();
   #isScheduled = false;
   // Created once, so that a flush creates no closure.
@@ -52,26 +52,32 @@ export class Flushes {
   }
 
   /**
-   * Called when the queue has a frame. It leaves at the end of the turn if the windows have room.
+   * Records that the queue has a frame. If the windows have room, the frame is sent at the end of
+   * the event loop iteration.
    */
   markReady(queue: FrameQueue): void {
     if (this.#enqueue(queue)) this.wake(queue.departures);
   }
 
-  /** Called when a frame of that stream may leave now that could not before. */
+  /** Records that a frame of the stream can be sent now. */
   wake(departures: Departures<Frame>): void {
     if (!departures.waiting) return;
     this.#leaving.add(departures);
     this.#schedule();
   }
 
-  /** Flushes at once, without waiting for the end of the turn. Not from within a caller's call. */
+  /**
+   * Sends the frames of the stream at once, without waiting for the end of the event loop
+   * iteration. Must not be called from within a call of the intake.
+   */
   now(departures: Departures<Frame>): void {
     if (!this.#link.connected) this.wake(departures);
     else if (departures.waiting) this.#flushStream(departures, this.#monotonicMs());
   }
 
-  /** Adds the queue to those of its stream if it may send. Returns whether it is among them. */
+  /**
+   * Adds the queue to the waiting queues of its stream if it may send. Returns whether it waits.
+   */
   #enqueue(queue: FrameQueue): boolean {
     if (queue.ready) return true;
     if (!queue.departures.mayLeave(queue)) return false;
@@ -117,9 +123,9 @@ export class Flushes {
   }
 
   /**
-   * Whether enough of the waiting frames fit a batch. They are counted in the order in which they
-   * leave. Once there are as many large frames as the window has room for, no later frame can
-   * leave, so none of those counts.
+   * Returns whether enough of the waiting frames fit a batch. Counts frames in the order of
+   * sending. When there are as many large frames as the window has room for, no later frame can be
+   * sent, so later frames do not count.
    */
   #batchIsDue(departures: Departures<Frame>, monotonicMs: number): boolean {
     if (!departures.batchIsDue) return false;
@@ -136,8 +142,8 @@ export class Flushes {
   }
 
   /**
-   * Large frames leave alone, as many as the window has room for. They leave after the batch, which
-   * may contain an earlier frame of their queue.
+   * Sends a batch, and then the large frames alone, as many as the window has room for. The batch
+   * is sent first, because it may contain an earlier frame of the same queue.
    */
   #flushBatch(departures: Departures<Frame>, monotonicMs: number): void {
     const batch = new AtomicBatch();

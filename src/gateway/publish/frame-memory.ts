@@ -1,14 +1,17 @@
-// Memory for frames, pooled in a few sizes, the largest of which is a full frame. A larger frame
-// gets memory of its own, which is not pooled.
+// Memory for frames, pooled in a few sizes. The largest pooled size is a full frame. Memory for a
+// larger frame is not pooled.
 
 import { MemoryPool } from "../../platform/base/memory-pool.ts";
 import { memoryBytesFor } from "./frame.ts";
 
 const keptBytesMax = 16 * 1_048_576;
 const idleMs = 10_000;
-/** The last one fits the frames of large requests. */
+/** The sizes of own frames' memory in bytes. The last one fits the frames of large requests. */
 const ownSizes = [1_024, 4_096, 16_384, 65_536, 262_144];
-/** Fewer sizes, because a shared frame grows from one to the next. */
+/**
+ * The sizes of shared frames' memory in bytes. They are fewer, because a shared frame grows from
+ * one size to the next.
+ */
 const sharedSizes = [4_096, 65_536, 262_144];
 
 export class FrameMemory {
@@ -18,7 +21,7 @@ export class FrameMemory {
     idleMs,
     wasteFactor: 1,
   });
-  /** Ascending, like `#sharedSizes`, which is a subset. */
+  /** Ascending sizes of pooled memory. `#sharedSizes` is a subset. */
   readonly #ownSizes: readonly number[];
   readonly #sharedSizes: readonly number[];
 
@@ -29,7 +32,7 @@ export class FrameMemory {
     this.#sharedSizes = upToFull(sharedSizes);
   }
 
-  /** The number of bytes that `takeOwn` returns for these lines. */
+  /** Returns the number of bytes that `takeOwn` provides for these lines. */
   ownBytesFor(lineBytes: number): number {
     return sizeFor(this.#ownSizes, lineBytes);
   }
@@ -45,7 +48,7 @@ export class FrameMemory {
   }
 
   /**
-   * Returns a frame's memory to the pool. No other code may still refer to it, not even the client.
+   * Returns a frame's memory to the pool. Neither the gateway nor the NATS client may still use it.
    */
   give(memory: Buffer): void {
     if (this.#ownSizes.includes(memory.length)) this.#pool.give(memory);

@@ -1,6 +1,6 @@
 // Chooses the queue of a frame. The frames of one queue stay in order and wait for each other. A
-// shared frame may contain lines of any of the queue's requests. A queue belongs to one project or,
-// depending on the settings, to the small live requests of a whole partition.
+// queue belongs to one project or, depending on the settings, to the small live requests of a whole
+// partition. A shared frame may contain lines of any request of its queue.
 
 import type { Lane } from "../../platform/base/lane.ts";
 import { Rounds } from "../../platform/base/rounds.ts";
@@ -13,8 +13,8 @@ import { type Frame, FrameQueue } from "./frame.ts";
 
 /**
  * The kinds of queues. On the live lane, the frames of large requests have their own queue
- * (`bulk`) next to the shared frames, so that a single event does not wait for earlier megabytes.
- * History has a single kind, which preserves its order.
+ * (`bulk`), so that a single event does not wait for earlier megabytes. History has one kind, so
+ * that its order is preserved.
  */
 type QueueKind = Lane | "bulk";
 
@@ -24,28 +24,30 @@ interface FrameQueuesConfig {
   readonly frameScope: FrameScope;
   readonly framesUnackedMax: number;
   readonly monotonicMs: () => number;
-  /** Minimum number of frames for an atomic batch. Default: measured. */
+  /** Minimum number of frames for an atomic batch. Default: the measured break-even point. */
   readonly batchesFrom?: number | undefined;
   readonly distance?: Distance;
 }
 
 /**
- * How many frames a queue may have unacknowledged; `Departures` allows more in two cases. For
- * history a window of 1 preserves the order, also when a frame is retried. For live events it was
+ * Maximum number of unacknowledged frames of a queue. `Departures` allows more in two cases. For
+ * history, a window of 1 preserves the order even if a frame is retried. For live events it was
  * measured (sync_interval always, 128 concurrent requests, two cores shared with the server):
- * windows of 1, 2 and 4 took 93,000, 77,000 and 80,000 events/s with 27,000, 40,000 and 54,000
- * fsyncs per million. A wider window lets frames overlap, but the additional PubAcks cost as much
- * as that saves, for frames of 512 KiB too. On a slow network two frames are faster (Departures).
+ * - window 1: 93,000 events/s, 27,000 fsyncs per million events
+ * - window 2: 77,000 events/s, 40,000 fsyncs
+ * - window 4: 80,000 events/s, 54,000 fsyncs
+ * A wider window lets frames overlap, but the additional PubAcks take as much time as that saves,
+ * even for frames of 512 KiB. On a slow network two frames are faster (see `Departures`).
  */
 const windows: Readonly<Record<QueueKind, number>> = { live: 1, bulk: 1, historical: 1 };
 
-/** Minimum window of a stream, however many streams share the process's window. */
+/** Minimum window of a stream, for any number of streams. */
 const windowOfStreamMin = 8;
 
 /**
- * Each stream has its part of the process's window. A stream that acknowledges nothing does not use
- * up the window of the others, and after an outage of all streams there are no more frames to retry
- * than the window allows.
+ * Returns the part of the process's window that each stream gets. A stream that acknowledges
+ * nothing does not use up the window of the others. After an outage of all streams, no more frames
+ * are retried than the process's window allows.
  */
 function windowOfStream({ framesUnackedMax, partitions }: FrameQueuesConfig): number {
   const part = Math.ceil(framesUnackedMax / partitions);
@@ -53,12 +55,12 @@ function windowOfStream({ framesUnackedMax, partitions }: FrameQueuesConfig): nu
 }
 
 /**
- * Number of projects' queues of a kind, of some 200 bytes each, that are cached even if idle. So a
- * queue is seldom removed while a request fills a frame for it.
+ * Maximum number of cached queues per kind that may be idle, of some 200 bytes each. The cache
+ * makes it rare that a queue is removed while a request fills a frame for it.
  */
 const idleQueuesMax = 4_096;
 
-/** A project's queue of a kind, and whether it was requested since the last visit. */
+/** A project's queue of a kind, and whether it was requested since the last round of removals. */
 interface CachedQueue {
   readonly queue: FrameQueue;
   wasRequested: boolean;
@@ -69,7 +71,9 @@ type CachedQueues = Map<string, CachedQueue>;
 export class FrameQueues {
   readonly #config: FrameQueuesConfig;
   readonly #streams: StreamStates;
-  /** By project. Queues of projects that no longer send are removed in rounds. */
+  /**
+   * The queues by kind and project. Queues of projects that no longer send are removed in rounds.
+   */
   readonly #known: Readonly<Record<QueueKind, CachedQueues>> = {
     live: new Map(),
     bulk: new Map(),
@@ -96,7 +100,7 @@ export class FrameQueues {
     );
   }
 
-  /** The number of projects that have a queue of the kind. */
+  /** Returns the number of projects that have a queue of the kind. */
   known(kind: QueueKind): number {
     return this.#known[kind].size;
   }
@@ -151,7 +155,7 @@ function roundsOf(known: CachedQueues): Rounds<string, CachedQueue> {
   });
 }
 
-/** Whether the queue can be removed: it has no frame, neither here nor in flight. */
+/** Returns whether the queue can be removed: it has no frame, neither waiting nor in flight. */
 function isIdle({ busy, ready, unacked, open, sealed }: FrameQueue): boolean {
   return !busy && !ready && unacked === 0 && open === undefined && sealed.length === 0;
 }

@@ -1,5 +1,5 @@
-// A frame and its queue. Both are state only: the publisher decides when a frame leaves and how it
-// ends.
+// A frame and its queue. Both are state only: the publisher decides when a frame is sent and what
+// its outcome is.
 
 import { Buffer } from "node:buffer";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -16,25 +16,25 @@ import { isPast } from "./expiry.ts";
 import { Fifo } from "./fifo.ts";
 import type { FrameWaiter } from "./port.ts";
 
-/** The frames in flight of one project, or of one partition, for one kind of queue. */
+/** The queue of the frames of one project, or of one partition, for one kind of frame. */
 export class FrameQueue {
   readonly lane: Lane;
   readonly subject: string;
   readonly stream: StreamState;
-  /** The departures of the stream, shared by all its queues. */
+  /** The departures of the stream, shared by all queues of the stream. */
   readonly departures: Departures<Frame>;
-  /** Maximum number of unacknowledged frames. Departures may allow more. */
+  /** Maximum number of unacknowledged frames. `Departures` may allow more. */
   readonly window: number;
-  /** True for bulk and history, whose frames wait for live ones. */
+  /** Whether this is a queue of bulk or history, whose frames wait for live ones. */
   readonly background: boolean;
-  /** The shared frame that lines are appended to. */
+  /** The shared frame to which lines are appended; undefined before the first line. */
   open: Frame | undefined = undefined;
   /** Frames that accept no more lines, in the order of sending. */
   readonly sealed = new Fifo<Frame>();
   unacked = 0;
-  /** The bytes of the unacknowledged frames. Counted for a background queue only. */
+  /** Bytes of the unacknowledged frames. Counted for a background queue only. */
   unackedBytes = 0;
-  /** Whether the queue is among those that may send. */
+  /** Whether the queue waits in its stream's departures. */
   ready = false;
   /** Whether the queue has waiting or unacknowledged frames. */
   busy = false;
@@ -56,13 +56,13 @@ export class FrameQueue {
     return this.sealed.length > 0 || (this.open !== undefined && this.open.waiters.length > 0);
   }
 
-  /** Closes the open frame to more lines. The next line gets a new frame. */
+  /** Closes the open frame to more lines. The next line starts a new frame. */
   seal(): void {
     if (this.open !== undefined) this.sealed.push(this.open);
     this.open = undefined;
   }
 
-  /** Removes and returns the frames in which every waiter's deadline is past. */
+  /** Removes and returns the frames in which the deadline of every waiter is past. */
   takePast(monotonicMs: number): readonly Frame[] {
     const past =
       this.sealed.length === 0 ? noFrames : this.sealed.take((frame) => isPast(frame, monotonicMs));
@@ -81,58 +81,65 @@ const noFrames: readonly Frame[] = [];
 // one turn together. When messages were passed in pieces, the client copied each into fresh memory
 // for every send, and clearing and collecting that memory took a third of the gateway's time.
 const headRoomBytes = 1_024;
-/** Bytes that nats-server stores with each message besides its subject, headers and payload. */
+/**
+ * Bytes that nats-server stores with each message in addition to its subject, headers and payload.
+ */
 const storedMessageBytes = 34;
 const CRLF = Buffer.from("\r\n");
 const noMemory = Buffer.alloc(0);
 
-/** One object shape for shared and own frames. */
+/** A shared or own frame. Both have one class, so that V8 sees one object shape. */
 export class Frame implements FrameSink {
   readonly queue: FrameQueue;
   /** All of the frame's memory, as taken from the pool. */
   memory: Buffer;
-  /** The part of the memory that is for lines. */
+  /** The part of the memory that is available for lines. */
   buffer: Buffer;
   length = 0;
   events = 0;
-  /** Empty until the caller or the publisher sets it; the same on every attempt. */
+  /**
+   * The message id, which is the same at every send; "" until the caller or the publisher sets it.
+   */
   messageId = "";
   /**
-   * The caller set the message id, so another request may have stored a message with the same id.
-   * All other frames, and frames submitted with the id "", have ids that are unique to this
-   * process.
+   * Whether the caller set the message id. If so, another request may have stored a message with
+   * the same id. Ids set by the publisher are unique to this process.
    */
   isNamed = false;
   waiters: FrameWaiter[] = [];
   /**
-   * Deadline, events and bytes of each waiter, in a flat array, so that a waiter needs no object.
+   * The deadline, the events and the bytes of each waiter, in a flat array, so that a waiter needs
+   * no object.
    */
   joins: number[] = [];
-  /** The earliest deadline of its waiters, monotonic milliseconds. */
+  /** The earliest deadline of the frame's waiters, in monotonic milliseconds. */
   deadlineMs = Number.POSITIVE_INFINITY;
-  /** Lines that a waiter has joined with. Their bytes count against the admission budget. */
+  /**
+   * Number of events in the lines that a waiter has joined with. The lines' bytes count against the
+   * admission budget.
+   */
   joinedEvents = 0;
   joinedBytes = 0;
   /**
-   * The memory of a submitted own frame beyond its lines, which counts against the budget too. A
-   * request of one event may hold twice its bytes.
+   * Bytes of a submitted own frame's memory beyond its lines. They count against the budget too,
+   * because a request of one event may hold twice its bytes.
    */
   overheadBytes = 0;
   /**
-   * The frame's bytes when it left, if its queue is a background one. Departures counts them as
-   * unacknowledged until the frame is settled.
+   * The frame's bytes when it was sent, if its queue is a background one. `Departures` counts them
+   * as unacknowledged until the frame has an outcome.
    */
   departedBytes = 0;
   /**
-   * Identifies this frame in its reply subject. Tokens are never reused, so a late reply finds no
-   * frame.
+   * The token that identifies this frame in its reply subject. Tokens are never reused, so a late
+   * reply matches no frame.
    */
   token = "";
   sends = 0;
   #refusedSends: Set<number> | undefined = undefined;
-  /** Bytes before the lines in the last message built in this memory; 0 for none. */
+  /** Bytes before the lines in the last message built in this memory; 0 for no message. */
   #headBytes = 0;
-  /** Bytes of the message in the stream besides its lines; 0 before the first send. */
+  /** Bytes of the message in the stream in addition to its lines; 0 before the first send. */
   #messageOverheadBytes = 0;
   firstSentMonotonicMs = 0;
   /**
@@ -140,15 +147,15 @@ export class Frame implements FrameSink {
    * frame's own sequence is higher.
    */
   sequenceBefore = 0;
-  /** When to send the frame again if no answer arrives before. */
+  /** When to send the frame again if it is still unanswered, in monotonic milliseconds. */
   retryMonotonicMs = Number.POSITIVE_INFINITY;
   /**
-   * The last send got an answer that does not settle the frame, or the frame's batch was split. The
-   * frame waits until retryMonotonicMs to be sent again.
+   * Whether the frame waits until `retryMonotonicMs` to be sent again, because the last answer was
+   * transient or its batch was split.
    */
   pausing = false;
   departure: Departure = "alone";
-  /** Set once some of its events are remembered as timed out. */
+  /** The record of the frame's outcome, if some of its events are remembered as timed out. */
   fate: Fate | undefined = undefined;
 
   constructor(queue: FrameQueue, memory: Buffer) {
@@ -168,8 +175,8 @@ export class Frame implements FrameSink {
   }
 
   /**
-   * Assigns to this waiter the lines that were added since the last call, and returns their bytes.
-   * Lines are in the order of the waiters.
+   * Assigns the lines that were added since the last call to this waiter, and returns their bytes.
+   * The lines are in the order of the waiters.
    */
   join(waiter: FrameWaiter, deadlineMs: number): number {
     const bytes = this.length - this.joinedBytes;
@@ -182,7 +189,8 @@ export class Frame implements FrameSink {
   }
 
   /**
-   * Moves the lines to other memory, which has room for them. The caller owns the old memory.
+   * Moves the lines to other memory, which has room for them. The caller must release the old
+   * memory.
    */
   moveTo(memory: Buffer): void {
     const buffer = roomForLines(memory);
@@ -193,8 +201,8 @@ export class Frame implements FrameSink {
   }
 
   /**
-   * Moves the lines of a frame that was sent to new memory. An earlier send may still be in the
-   * client's buffer, which reads the old memory.
+   * Moves the lines of a frame that was sent to new memory. The old memory may still be in the
+   * client's buffer because of an earlier send.
    */
   leaveMemory(): void {
     this.moveTo(Buffer.allocUnsafeSlow(memoryBytesFor(this.length)));
@@ -205,13 +213,13 @@ export class Frame implements FrameSink {
     return 1 + this.#messageOverheadBytes / Math.max(1, this.length);
   }
 
-  /** Records that a send was refused. A second answer to the same send changes nothing. */
+  /** Records that a send was refused. Ignores a second answer to the same send. */
   refuse(send: number): void {
     this.#refusedSends ??= new Set();
     this.#refusedSends.add(send);
   }
 
-  /** Every send was refused: the frame is certainly not stored. */
+  /** Whether every send was refused, so that the frame is certainly not stored. */
   get isRefused(): boolean {
     return (this.#refusedSends?.size ?? 0) >= this.sends;
   }
@@ -222,8 +230,8 @@ export class Frame implements FrameSink {
   }
 
   /**
-   * Releases its memory: a line that is written too late finds no room, rather than the memory of
-   * another frame.
+   * Releases the frame's memory. A line that is written too late then finds no room, and cannot
+   * overwrite another frame.
    */
   dropMemory(): void {
     this.memory = noMemory;
@@ -231,10 +239,11 @@ export class Frame implements FrameSink {
   }
 
   /**
-   * Builds the message (HPUB) in the frame's own memory. The lines stay unchanged, so it can be
-   * built again: over the previous one, in which at most the number of the send then changes, or in
-   * other memory. `reply` is empty if no answer is wanted. `batchHeaders` are the headers of a
-   * frame in an atomic batch, each ending in CRLF.
+   * Builds the message (HPUB) in the frame's own memory. The lines stay unchanged, so the message
+   * can be built again. If its head has the same length, it is built over the previous one, because
+   * at most the number of the send then differs. Otherwise it is built in other memory. `reply` is
+   * empty if no answer is wanted. `batchHeaders`: the headers of a frame in an atomic batch, each
+   * ending in CRLF.
    */
   message(reply: string, batchHeaders = ""): Buffer {
     const headers =
@@ -260,9 +269,9 @@ export class Frame implements FrameSink {
   }
 }
 
-/** The outcome of a frame whose events are remembered. */
+/** The outcome of a frame with remembered events. */
 export class Fate {
-  /** Undefined once it is settled. */
+  /** The frame; undefined once it has an outcome. */
   frame: Frame | undefined;
   isStored = false;
 
@@ -277,7 +286,7 @@ export function frameOf(sink: FrameSink): Frame {
   return sink;
 }
 
-/** Returns the memory in bytes that a frame needs for `lineBytes` of lines. */
+/** Returns the bytes of memory that a frame needs for `lineBytes` of lines. */
 export function memoryBytesFor(lineBytes: number): number {
   return headRoomBytes + lineBytes + CRLF.length;
 }

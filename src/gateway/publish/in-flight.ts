@@ -1,7 +1,7 @@
-// The frames that were sent and are not settled. Publishes them, reads the replies, and retries
-// under the same message id until they are acknowledged. Retries continue past the waiters'
-// deadlines: a client that got `timeout` sends its events again, and finds them in a frame still in
-// flight. A frame is `refused` only if every send was refused.
+// The frames that were sent and have no outcome yet. Publishes them, reads the replies, and retries
+// under the same message id until they are acknowledged. Retries continue after the waiters'
+// deadlines: a client that received `timeout` sends its events again, and its retry joins the frame
+// in flight. A frame is `refused` only if every send was refused.
 
 import type { Msg } from "@nats-io/transport-node";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -29,18 +29,20 @@ export interface InFlightOptions {
   readonly monotonicMs: () => number;
   readonly metrics: PublishMetrics;
   readonly log: Log;
-  /** Called once for each frame that was sent. */
+  /** Called once for each frame that was sent, with its outcome. */
   readonly settled: (frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined) => void;
-  /** Some waiters' deadline is past. The frame stays in flight for the others. */
+  /**
+   * Called when the deadline of some waiters is past. The frame stays in flight for the others.
+   */
   readonly expired: (frame: Frame, monotonicMs: number, expiry: Expiry) => void;
-  /** JetStream answered that a stream, or the whole server, has no room. */
+  /** Called when JetStream answers that a stream, or the whole server, is full. */
   readonly storeFull: (frame: Frame, isWholeServer: boolean) => void;
   readonly flushes: Pick<Flushes, "wake" | "now">;
 }
 
 /**
- * How long after its first send a frame is still retried. It is below the streams' duplicate window
- * of 2 minutes, so that the stream still knows its message id.
+ * Maximum milliseconds after its first send that a frame is retried. It is below the streams'
+ * duplicate window of 2 minutes, so that the stream still has the frame's message id.
  */
 const retryMsMax = 100_000;
 
@@ -56,7 +58,7 @@ export class InFlight {
   readonly #inbox: AckInbox;
   readonly #lateAcks = new LateAcks();
   readonly #batches: BatchesUnderWay;
-  /** By token, in the order of first sends, which is also the order of retries. */
+  /** The frames by token, in the order of first sends, which is also the order of retries. */
   readonly #frames = new Map<string, Frame>();
   #lastToken = 0;
   /** Whether a frame without waiters is still retried. */
@@ -100,20 +102,21 @@ export class InFlight {
     return this.#frames.size;
   }
 
-  /** Publishes a frame for the first time. Only while connected. */
+  /** Publishes a frame for the first time. Must be called only while connected. */
   send(frame: Frame, monotonicMs: number): void {
     this.#begin(frame, monotonicMs);
     this.#attempt(frame, monotonicMs);
   }
 
-  /** Publishes the frames of an atomic batch, which are for one stream. */
+  /** Publishes the frames of an atomic batch, which are all for one stream. */
   sendBatch(batch: AtomicBatch, monotonicMs: number): void {
     for (const frame of batch.frames) this.#begin(frame, monotonicMs);
     this.#batches.send(batch, this.#nextToken());
   }
 
   /**
-   * Publishes a frame of a split batch again, alone, if it is not settled. Only while connected.
+   * Publishes a frame of a split batch again alone, if it has no outcome yet. Must be called only
+   * while connected.
    */
   retryAlone(frame: Frame, monotonicMs: number): void {
     if (this.#isUnderWay(frame) && monotonicMs >= frame.deadlineMs)
@@ -141,7 +144,7 @@ export class InFlight {
     this.#metrics.frameSent(frame.queue.lane, frame.events, frame.length);
   }
 
-  /** Retries frames that are due, and settles those whose deadline is past. */
+  /** Retries frames that are due, and ends those whose deadline is past. */
   tick(monotonicMs: number): void {
     this.#batches.tick(monotonicMs);
     for (const frame of this.#frames.values()) {
@@ -153,12 +156,15 @@ export class InFlight {
     }
   }
 
-  /** Settles every frame now, as if its deadline were past. */
+  /** Ends every frame now, as if its deadline were past. */
   abandon(): void {
     for (const frame of this.#frames.values()) this.#abandon(frame);
   }
 
-  /** From now on, settles frames that have no waiters. Used at a drain, when no retry follows. */
+  /**
+   * From now on, ends frames that have no waiters. Called at a drain, after which no client's retry
+   * can join them.
+   */
   stopHolding(): void {
     this.#isHolding = false;
     for (const frame of this.#frames.values()) if (isUnattended(frame)) this.#abandon(frame);
@@ -168,7 +174,7 @@ export class InFlight {
     this.#inbox.close();
   }
 
-  /** Retries every frame after a reconnect: answers sent while disconnected are lost. */
+  /** Retries every frame after a reconnect. Answers that were sent while disconnected are lost. */
   #retryAll(): void {
     const monotonicMs = this.#monotonicMs();
     for (const frame of this.#frames.values()) {
@@ -188,7 +194,10 @@ export class InFlight {
     this.#attempt(frame, monotonicMs);
   }
 
-  /** A frame that left in a batch was in no window. It leaves alone once the window has room. */
+  /**
+   * Queues the frame of a split batch until the window has room. It was in no window while in the
+   * batch.
+   */
   #awaitRoom(frame: Frame): void {
     const { departures } = frame.queue;
     this.#pause(frame, Number.POSITIVE_INFINITY);
@@ -279,10 +288,10 @@ export class InFlight {
   }
 
   /**
-   * The stream acknowledged a sequence that is not below the frame's before the frame was sent. So
-   * the message of that acknowledgement is lost. A stream that assigns a sequence twice may store
-   * neither message: the disk of its nats-server may be full, or another stream may have replaced
-   * it.
+   * Handles an acknowledgement whose sequence is not above the one that the stream had acknowledged
+   * before the frame was sent. The message of the earlier acknowledgement is lost. A stream that
+   * assigns a sequence twice may store neither message: the disk of its nats-server may be full, or
+   * another stream may have replaced it.
    */
   #suspectStream(
     { sequenceBefore, queue, firstSentMonotonicMs }: Frame,
@@ -306,8 +315,8 @@ export class InFlight {
   }
 
   /**
-   * A duplicate counts as stored only if the original message is still in the stream. If it is not,
-   * the frame is sent as a new message.
+   * Checks whether the original message of a duplicate is still in the stream. If it is, the
+   * duplicate counts as stored. If not, the frame is sent as a new message.
    */
   async #checkOriginal(frame: Frame, ack: PubAck): Promise<void> {
     const sequence = ack.seq;
@@ -334,7 +343,7 @@ export class InFlight {
 
   /**
    * Sends the frame under a new message id, which is the same for all senders that miss the same
-   * original. It also gets a new token, so that answers to earlier sends no longer match.
+   * original. The frame also gets a new token, so that answers to earlier sends no longer match.
    */
   #sendAsNew(frame: Frame, originalSequence: number): void {
     const messageId = `${frame.messageId}~${originalSequence}`;
@@ -354,7 +363,7 @@ export class InFlight {
     this.#pause(frame, 0);
   }
 
-  /** Settles the waiters whose deadline is past, and with the last of them the frame. */
+  /** Notifies the waiters whose deadline is past. Ends the frame if these were the last ones. */
   #expire(frame: Frame, monotonicMs: number): void {
     const outcome = outcomeUnacked(frame);
     noteAway(frame.queue.stream, frame.firstSentMonotonicMs);
@@ -370,9 +379,9 @@ export class InFlight {
   }
 
   /**
-   * Marks the frame's stream as silent if an answer could have arrived and the stream has
-   * acknowledged nothing new since the frame's first send. A frame that has not waited for the
-   * acknowledgement timeout proves nothing about its stream: it was sent too late.
+   * Marks the frame's stream as silent if an answer could have arrived, but the stream has
+   * acknowledged nothing new since the frame's first send. A frame that has waited for less than
+   * the acknowledgement timeout shows nothing about its stream.
    */
   #noteUnanswered({ firstSentMonotonicMs, queue }: Frame): void {
     const { stream } = queue;
@@ -393,7 +402,7 @@ function codeUnacked(outcome: "refused" | "unknown"): ErrorCode {
   return outcome === "refused" ? "unavailable" : "timeout";
 }
 
-/** Whether all its waiters were notified already. */
+/** Returns whether all waiters of the frame were notified already. */
 function isUnattended({ deadlineMs }: Frame): boolean {
   return deadlineMs === Number.POSITIVE_INFINITY;
 }

@@ -1,5 +1,5 @@
-// Takes the next frame out of a queue and sets its message id, unless its caller has. Does not
-// decide whether it is sent.
+// Removes the next frame from a queue. Sets the frame's message id, unless the caller has set it.
+// Does not decide whether the frame is sent.
 
 import type { Frame, FrameQueue } from "./frame.ts";
 
@@ -19,7 +19,9 @@ export class NextFrames {
     this.#discard = discard;
   }
 
-  /** Returns the frame that leaves next without removing it; undefined if the queue has none. */
+  /**
+   * Returns the frame that is sent next without removing it; undefined if the queue has no frame.
+   */
   peek({ sealed, open }: FrameQueue): Frame | undefined {
     for (let frame = sealed.first; frame !== undefined; frame = sealed.first) {
       // A frame without waiters contains only lines of requests that failed half-way, so no client
@@ -31,7 +33,7 @@ export class NextFrames {
     return open === undefined || open.waiters.length === 0 ? undefined : open;
   }
 
-  /** Removes and returns the frame that leaves next; undefined if the queue has none. */
+  /** Removes and returns the frame that is sent next; undefined if the queue has no frame. */
   of(queue: FrameQueue): Frame | undefined {
     const frame = this.peek(queue);
     if (frame === undefined) return undefined;

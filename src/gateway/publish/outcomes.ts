@@ -1,4 +1,5 @@
-// Decides from the answers to a frame's sends whether and when it is sent again, and how it ends.
+// Decides from the answers to a frame's sends whether and when the frame is sent again, and its
+// outcome.
 
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import type { Frame } from "./frame.ts";
@@ -8,19 +9,24 @@ import type { AckFailureCause } from "./publish-metrics.ts";
 /** The effect of an answer other than an acknowledgement. */
 interface Consequence {
   readonly cause: AckFailureCause;
-  /** Whether the send that was answered has certainly stored nothing. */
+  /** Whether the answered send has certainly stored nothing. */
   readonly isRefused: boolean;
-  /** The error code for the waiters of a frame that was sent alone; absent if it is retried. */
+  /**
+   * The error code for the waiters of a frame that was sent alone; absent if the frame is retried.
+   */
   readonly code?: ErrorCode;
-  /** The pause before the retry. Infinity: the actual answer may still arrive. */
+  /** Milliseconds before the retry. If Infinity, the actual answer may still arrive. */
   readonly pauseMs: number;
 }
 
-/** After a transient answer: no stream, no leader, an error of the store. */
+/**
+ * Milliseconds before a retry after a transient answer: no stream, no leader, or an error of the
+ * store.
+ */
 const refusedPauseMs = 100;
 /**
- * While an earlier send under the same message id waits to be committed. Once it is, both are
- * answered.
+ * Milliseconds before a retry while an earlier send under the same message id is uncommitted. When
+ * the earlier send is committed, both are answered.
  */
 const inFlightPauseMs = 250;
 
@@ -50,8 +56,8 @@ export function outcomeOf({ sends, sequenceBefore }: Frame, ack: PubAck): "store
 }
 
 /**
- * Returns the outcome of a frame without an acknowledgement. `refused`: certainly not stored.
- * `unknown`: a send that was not refused may have stored it.
+ * Returns the outcome of a frame without an acknowledgement: `refused` if it is certainly not
+ * stored, `unknown` if a send may have stored it.
  */
 export function outcomeUnacked(frame: Frame): "refused" | "unknown" {
   return frame.isRefused ? "refused" : "unknown";

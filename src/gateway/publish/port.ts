@@ -1,4 +1,4 @@
-// The publisher's interface to the intake: frames, and the waiters for their outcome.
+// The publisher's interface to the intake: frames, and the waiters for their outcomes.
 
 import type { ErrorCode, Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -8,19 +8,21 @@ import type { Project } from "../projects/project.ts";
 
 /**
  * The outcome of a frame.
- * - `stored`: acknowledged as new. `duplicate`: acknowledged, and already stored by an earlier
- *   request.
+ * - `stored`: acknowledged as new.
+ * - `duplicate`: acknowledged, but already stored by an earlier request.
  * - `refused`: certainly not stored.
- * - `unknown`: the deadline passed after it was sent, and it may be stored or not. Neither a
- *   failure nor a success.
+ * - `unknown`: the frame was sent, and the deadline passed without an acknowledgement. The frame
+ *   may be stored.
  */
 export type FrameOutcome = "stored" | "duplicate" | "refused" | "unknown";
 
 /**
- * Notified once for each time it joined a frame, at its own deadline at the latest. `code` is the
- * reason for `refused` and `unknown`. `events` and `bytes` are its part of the frame, and
- * `messageBytes` its part of the message's size in the stream. They are plain numbers, so that a
- * request needs no object. Must not throw.
+ * A receiver of a frame's outcome. It is called once for each time it joined a frame, at the latest
+ * at its deadline, and must not throw.
+ * - `code`: the reason for `refused` and `unknown`.
+ * - `events`, `bytes`: the waiter's part of the frame.
+ * - `messageBytes`: the waiter's part of the message's size in the stream.
+ * The arguments are plain numbers, so that a request needs no object.
  */
 export interface FrameWaiter {
   frameSettled(
@@ -34,59 +36,62 @@ export interface FrameWaiter {
 
 /** A request that joins shared frames. */
 export interface RequestWaiter extends FrameWaiter {
-  /** The address of its client. */
+  /** The address of the request's client. */
   readonly senderAddress: string;
   /**
-   * Calls back at the end of the request. `isStored`: its client was answered that all its events
-   * are stored, and does not retry.
+   * Calls `callback` at the end of the request. `isStored`: the client received the answer that all
+   * its events are stored, and does not retry.
    */
   whenEnded(callback: (isStored: boolean) => void): void;
 }
 
-/**
- * Group commit towards JetStream. All calls are synchronous; the outcome comes through the waiter.
- */
+/** Group commit to JetStream. All calls are synchronous. The waiter receives the outcome later. */
 export interface Publisher {
   /**
-   * Undefined if events are accepted now, else the code to refuse them with (`unavailable`,
-   * `store_full`, `draining`). While the store is away, a small request is accepted and waits.
+   * Returns the code to refuse events with now (`unavailable`, `store_full`, `draining`); undefined
+   * if events are accepted. While the store is unavailable, a small request is accepted and waits.
    * Without `requestBytes` the request counts as large.
    */
   refusal(requestBytes?: number): ErrorCode | undefined;
   /**
-   * Undefined if the stream of the project's events is fit for them, else the reason. A small
-   * request also waits for a stream that acknowledges nothing.
+   * Returns why the stream of the project's events cannot accept them; undefined if it can. If the
+   * stream acknowledges nothing, a small request is accepted and waits.
    */
   refusalOf(lane: Lane, projectId: string, requestBytes?: number): Problem | undefined;
-  /** The name of the stream of the project's events. */
+  /** Returns the name of the stream of the project's events. */
   streamOf(lane: Lane, projectId: string): string;
-  /** The largest record that this stream accepts, in bytes of payload. */
+  /**
+   * Returns the size of the largest record that the project's stream accepts, in bytes of payload.
+   */
   recordBytesMaxOf(lane: Lane, projectId: string): number;
-  /** The largest frame, in bytes of payload. */
+  /**
+   * Maximum size of a frame in bytes of payload. An own frame with one large record may exceed it.
+   */
   readonly frameBytesMax: number;
   /**
-   * The open frame for the project's lines on the lane, with room for at least `bytes` more (bytes
-   * <= frameBytesMax). It may contain lines of other projects, so each line must name its project.
-   * It also contains the lines that no waiter has joined with yet: they stay together in one frame.
+   * Returns the open frame for the project's lines on the lane, with room for at least `bytes` more
+   * (at most `frameBytesMax`). The frame may contain lines of other projects, so each line must
+   * name its project. Lines that no waiter has joined with stay together in one frame.
    */
   sharedFrame(lane: Lane, project: Project, bytes: number): FrameSink;
   /**
-   * Assigns the lines appended since the last call to this waiter. Group commit sends the frame.
-   * `uuidless` marks events that were sent without a uuid. If an earlier request with the same
-   * lines timed out and its frame still exists, the lines are removed, and the waiter gets the
-   * outcome of that frame instead.
+   * Assigns the lines that were appended since the last call to this waiter. The publisher sends
+   * the frame later. `uuidless`: the events that were sent without a uuid. If an earlier request
+   * with the same lines timed out and its frame still exists, the new lines are removed. The waiter
+   * then receives the outcome of the earlier frame.
    */
   join(frame: FrameSink, waiter: RequestWaiter, deadlineMs: number, uuidless?: SentWithRuns): void;
   /**
-   * Returns a frame that only the caller fills, with room for `bytes` (may exceed frameBytesMax for
-   * one large record).
+   * Returns a frame that only the caller fills, with room for `bytes`. For one large record,
+   * `bytes` may exceed `frameBytesMax`.
    */
   ownFrame(lane: Lane, project: Project, bytes: number): FrameSink;
   /**
-   * Submits an own frame. Its message id is the same whenever the client sends the same body. ""
-   * stands for an id that is unique to this submission.
+   * Queues an own frame for sending. `messageId` must be the same when a client retries the same
+   * events, so that the store recognizes a stored frame. If it is "", the publisher creates an id
+   * that is unique to this submission.
    */
   submit(frame: FrameSink, messageId: string, waiter: FrameWaiter, deadlineMs: number): void;
-  /** Returns an unused own frame. */
+  /** Takes back an unused own frame. */
   discard(frame: FrameSink): void;
 }

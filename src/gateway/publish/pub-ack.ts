@@ -6,23 +6,23 @@ import { apiCodes, batchRefusedCodes, noRoomCodes } from "../../platform/nats/ap
 
 interface StreamMeant {
   readonly name: string;
-  /** The stream's JetStream domain, "" for none; undefined if it is not known. */
+  /** The JetStream domain of the stream; "" for no domain, undefined if unknown. */
   readonly domain: string | undefined;
 }
 
 /**
- * An acknowledgement: the stream has the frame under this sequence, which is 1 or more.
- * `duplicate`: the stream had the frame before this send.
+ * An acknowledgement: the stream has the frame under `seq`, which is 1 or more. `duplicate`: the
+ * stream had the frame before this send.
  */
 export interface PubAck {
   readonly stream: string;
   readonly seq: number;
   readonly duplicate?: boolean;
-  /** The server's JetStream domain, if it has one. */
+  /** The JetStream domain of the server, if it has one. */
   readonly domain?: string;
   /**
-   * The id of the stored atomic batch, and its number of messages. `seq` is that of the last
-   * message.
+   * The id of the stored atomic batch, and its number of messages. `seq` is the sequence of the
+   * last message.
    */
   readonly batch?: string;
   readonly count?: number;
@@ -30,18 +30,19 @@ export interface PubAck {
 
 /**
  * Why a reply is not an acknowledgement.
- * - `no_responders`: no stream received the frame. `refused`: the stream rejected it before storing
- *   anything. After either of them this send is certainly not stored.
- * - `stream_full`: this stream has no room. `server_full`: the server or the account has no room,
- *   for any stream.
- * - `too_large`: the frame exceeds the stream's maximum message size, on this and every attempt.
- * - `failed`: one server failed to store the frame. In a cluster the others may have stored it
- *   anyway.
- * - `batch_refused`: the atomic batch stored no message. Other sends may have stored some of them.
- * - `in_flight`: another send under the same message id is not committed yet, and may never be.
- *   This does not show whether the frame is stored.
- * - `foreign`: the reply is from another stream or another service. `malformed`: it is not a reply
- *   from JetStream.
+ * - `no_responders`: no stream received the frame, so this send is certainly not stored.
+ * - `refused`: the stream rejected the frame before storing anything, so this send is certainly not
+ *   stored.
+ * - `stream_full`: this stream has no room.
+ * - `server_full`: the server or the account has no room, for any stream.
+ * - `too_large`: the frame exceeds the stream's maximum message size, at every attempt.
+ * - `failed`: one server failed to store the frame. In a cluster the others may have stored it.
+ * - `batch_refused`: the atomic batch stored no message. Other sends may have stored some of its
+ *   frames.
+ * - `in_flight`: another send under the same message id is not committed yet, and may never be. The
+ *   frame may be stored or not.
+ * - `foreign`: the reply is from another stream or another service.
+ * - `malformed`: the reply is not from JetStream.
  */
 export type NoPubAck =
   | "no_responders"
@@ -58,9 +59,10 @@ export type NoPubAck =
 const noRespondersStatus = 503;
 
 /**
- * Every error code with which JetStream can answer a publish that has a message id, or the commit
- * of an atomic batch, and no other JetStream header, and every code that an unfit stream returns.
- * Any other code counts as `failed`: the frame may be stored.
+ * The meaning of each JetStream error code. The map has the codes with which JetStream can answer a
+ * publish with a message id, or the commit of an atomic batch, if there is no other JetStream
+ * header. It also has the codes that an unfit stream returns. Any other code counts as `failed`:
+ * the frame may be stored.
  */
 const meanings: ReadonlyMap<number, NoPubAck> = new Map<number, NoPubAck>([
   ...noRoomCodes.map((code): [number, NoPubAck] => [code, "server_full"]),
@@ -86,7 +88,7 @@ const streamFullText = /maximum (bytes|messages)|no space left/;
 
 /**
  * Returns the acknowledgement in a reply to a frame for the target stream, or why the reply is not
- * one. Never throws.
+ * an acknowledgement. Never throws.
  */
 export function readPubAck(message: Msg, meant: StreamMeant): PubAck | NoPubAck {
   if (message.data.length === 0) {

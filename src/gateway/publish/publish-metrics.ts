@@ -1,5 +1,5 @@
-// The counters that the publisher updates: plain additions, a few per frame, none per event.
-// admin/metrics/ implements them.
+// The counters that the publisher updates: a few additions per frame, none per event. Implemented
+// in admin/metrics/.
 
 import type { Lane } from "../../platform/base/lane.ts";
 
@@ -18,21 +18,21 @@ export const ackFailureCauses = [
 export type AckFailureCause = (typeof ackFailureCauses)[number];
 
 /**
- * How an atomic batch ended. `stored`: one acknowledgement covers all its frames. `parted`: it was
- * not acknowledged and was split, so its frames are sent again, each alone.
+ * How an atomic batch ended. `stored`: one acknowledgement covers all its frames. `parted`: the
+ * batch was not acknowledged and was split, so its frames are sent again, each alone.
  */
 export const batchOutcomes = ["stored", "parted"] as const;
 export type BatchOutcome = (typeof batchOutcomes)[number];
 
 export interface PublishMetrics {
-  /** Once per frame, at its first send. `bytes` is the payload. */
+  /** Counts a frame at its first send. `bytes`: the size of its payload. */
   frameSent(lane: Lane, events: number, bytes: number): void;
-  /** Once per acknowledged frame. `seconds` are counted from its first send. */
+  /** Counts an acknowledged frame. `seconds`: the time since its first send. */
   frameAcked(lane: Lane, seconds: number): void;
   frameRetried(): void;
-  /** Once per atomic batch, at its end. */
+  /** Counts an atomic batch at its end. */
   batchEnded(outcome: BatchOutcome, frames: number): void;
   ackFailed(cause: AckFailureCause): void;
-  /** A frame was acknowledged, but the stream had it already. */
+  /** Counts an acknowledged frame that the stream already had. */
   duplicateFrame(lane: Lane, events: number): void;
 }

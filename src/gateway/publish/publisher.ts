@@ -1,7 +1,8 @@
-// Group commit. Lines collect in the open frame of their queue; a full frame is sealed, and another
-// is opened. Frames leave at the end of the event-loop turn if the windows have room, else when an
-// acknowledgement frees room. Nothing is published from within a caller's call, so a sealed frame
-// may still be joined within the same turn. No timer, closure or promise per request.
+// Group commit. Lines are appended to the open frame of their queue. A full frame is sealed, and
+// another is opened. If the windows have room, frames are sent at the end of the event loop
+// iteration. Otherwise they are sent when an acknowledgement frees room. No call sends a frame
+// directly, so lines can join a frame until the end of the iteration. A request needs no timer,
+// closure or promise.
 
 import type { ErrorCode, Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -46,28 +47,34 @@ interface PublisherOptions {
     readonly ackTimeoutMs: number;
     readonly batchesFrom?: number | undefined;
   };
-  /** The clock of the deadlines. */
+  /** The clock of the deadlines, in milliseconds. */
   readonly monotonicMs: () => number;
   /**
-   * Random, 12 characters or more, unique to this process: the prefix of shared frames' message
-   * ids.
+   * Prefix of the message ids of shared frames: random, unique to this process, at least 12
+   * characters.
    */
   readonly processId: string;
   readonly metrics: PublishMetrics;
   readonly admission: Admission;
   readonly log: Log;
-  /** Returns an event's id, given its record: the same each time that a client sends the event. */
+  /**
+   * Returns the id of the event in a record. The id is the same each time that a client sends the
+   * event.
+   */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
-  /** Passed if the stream watch shares it; else the publisher creates its own. */
+  /** The states that the publisher shares with the stream watch. Default: new ones. */
   readonly streams?: StreamStates;
 }
 
-/** Precision of deadlines. One timer for all frames, running only while there are any. */
+/**
+ * Interval between checks of the deadlines, in milliseconds. One timer serves all frames, and runs
+ * only while a queue is busy.
+ */
 const tickMs = 25;
-/** How long nothing is sent to a stream after it reported that it is full. */
+/** Milliseconds without sends to a stream after it reported that it is full. */
 const fullPauseMs = 1_000;
 
-/** The result for waiters whose frame has not left by their deadline. */
+/** The result for waiters whose frame was not sent by their deadline. */
 const neverSent: Expiry = { outcome: "refused", code: "unavailable" };
 
 export class GroupPublisher implements Publisher {
@@ -132,7 +139,10 @@ export class GroupPublisher implements Publisher {
     });
   }
 
-  /** Largest record the server accepts, in bytes of payload; a stream may accept less. */
+  /**
+   * Maximum size of a record that the server accepts, in bytes of payload. A stream may accept
+   * less.
+   */
   get recordBytesMax(): number {
     return this.#link.messageBytesMax - headerBytesMax;
   }
@@ -163,8 +173,8 @@ export class GroupPublisher implements Publisher {
   }
 
   /**
-   * Returns how long the stream of the project's events has been unavailable, 0 while it stores.
-   * Without a lane: how long the whole store has been unavailable.
+   * Returns how long the stream of the project's events has been unavailable, in milliseconds; 0
+   * while it is available. Without a lane, returns how long the whole store has been unavailable.
    */
   awayMs(lane: Lane | undefined, projectId: string): number {
     const monotonicMs = this.#monotonicMs();
@@ -200,7 +210,7 @@ export class GroupPublisher implements Publisher {
 
   /**
    * Seals the frame and opens another one with room for `bytes`. The lines that no waiter has
-   * joined with move along, so that all lines of a request have one frame and one outcome.
+   * joined with move to the new frame, so that all lines of a request have one outcome.
    */
   #openNext(queue: FrameQueue, full: Frame, bytes: number): Frame {
     const movedBytes = full.length - full.joinedBytes;
@@ -253,7 +263,8 @@ export class GroupPublisher implements Publisher {
   }
 
   /**
-   * Moves the frame to less memory if that is enough, and counts its memory against the budget.
+   * Moves the frame to a smaller buffer if its lines fit, and counts the unused rest of its memory
+   * against the budget.
    */
   #fit(frame: Frame): void {
     const { length } = frame;
@@ -268,7 +279,7 @@ export class GroupPublisher implements Publisher {
   }
 
   /**
-   * Refuses new events from now on. Resolves when every frame is settled, at the latest at the
+   * Refuses new events from now on. Resolves when every frame has an outcome, at the latest at the
    * deadline (monotonic milliseconds).
    */
   async drain(deadlineMs: number): Promise<void> {
@@ -281,7 +292,7 @@ export class GroupPublisher implements Publisher {
     });
   }
 
-  /** Stops for good, after drain. */
+  /** Stops the publisher. Must be called after `drain`. */
   close(): void {
     clearTimeout(this.#tickTimer);
     this.#inFlight.close();
@@ -373,7 +384,7 @@ export class GroupPublisher implements Publisher {
     if (this.#busy.size > 0) this.#tickTimer ??= setTimeout(this.#tickNow, tickMs);
   }
 
-  /** Refuses waiters whose frame has not left by their deadline. */
+  /** Refuses waiters whose frame was not sent by their deadline. */
   #expireWaiting(queue: FrameQueue, monotonicMs: number): void {
     for (const frame of queue.takePast(monotonicMs)) {
       noteAway(queue.stream, monotonicMs);
@@ -384,7 +395,7 @@ export class GroupPublisher implements Publisher {
     if (queue.open !== undefined) this.#expireSome(queue.open, monotonicMs);
   }
 
-  /** Before a frame is sent, refuses its waiters whose deadline is past. */
+  /** Refuses the waiters of an unsent frame whose deadline is past. */
   #expireSome(frame: Frame, monotonicMs: number): void {
     if (frame.deadlineMs <= monotonicMs) this.#settlement.expire(frame, monotonicMs, neverSent);
   }
@@ -411,7 +422,7 @@ interface Rejoining {
   readonly deadlineMs: number;
 }
 
-/** Lets the retry of events wait for the frame that already contains them. */
+/** Adds the waiter of a retry to the frame that already contains its events. */
 function joinRetry({ frame }: Fate, events: number, { waiter, deadlineMs }: Rejoining): void {
   const retryWaiter: FrameWaiter = {
     frameSettled: (outcome, code) =>

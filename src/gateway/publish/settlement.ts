@@ -1,5 +1,5 @@
-// Ends a frame, or a part of it: its bytes leave the admission budget, its memory returns to its
-// pool, and each waiter is notified once. The publisher decides when.
+// Ends a frame, or a part of it: releases its bytes from the admission budget, returns its memory
+// to the pool, and notifies each waiter once. The publisher decides when.
 
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import type { Log } from "../../platform/base/log.ts";
@@ -20,15 +20,15 @@ interface SettlementOptions {
 }
 
 /**
- * Maximum number of waiters that are notified per event-loop turn. To answer 6,000 after an outage
- * of the store in one turn took 233 ms.
+ * Maximum number of waiters that are notified per event loop iteration. To answer 6,000 waiters in
+ * one iteration after an outage of the store took 233 ms.
  */
 const notifiedPerTurn = 256;
 
 /** The waiters to notify, with their entries in the frame's `joins`. */
 type Notifiable = Pick<Frame, "waiters" | "joins" | "messageBytesPerByte">;
 
-/** Waiters of a frame that are notified in a later turn, starting at `next`. */
+/** Waiters of a frame that are notified in a later event loop iteration, starting at `next`. */
 interface Pending {
   readonly frame: Notifiable;
   readonly outcome: FrameOutcome;
@@ -53,15 +53,16 @@ export class Settlement {
     this.#allNotified = allNotified;
   }
 
-  /** Whether there are waiters that will be notified in a later turn. */
+  /** Whether some waiters will be notified in a later event loop iteration. */
   get isNotifying(): boolean {
     return this.#pending.length > 0;
   }
 
   /**
-   * Releases a frame's budget and memory. The client sends from the frame's memory. Only an
-   * acknowledgement of a single send proves that all of the memory was sent. A frame that was
-   * retried, or never answered, may still be in the client's buffer, so its memory is not reused.
+   * Releases a frame's budget and memory. The client sends from the frame's memory, and only an
+   * acknowledgement of a single send proves that all of the memory was sent. The memory of a frame
+   * that was retried or never answered is not reused, because it may still be in the client's
+   * buffer.
    */
   release(frame: Frame, isAcknowledged: boolean): void {
     this.#admission.release(frame.joinedBytes + frame.overheadBytes);
@@ -70,15 +71,18 @@ export class Settlement {
   }
 
   /**
-   * Returns the frame's memory to the pool. Only for a frame whose memory the client does not use:
-   * it was never sent, or was sent once and is acknowledged.
+   * Returns the frame's memory to the pool. The client must not use the memory: the frame was never
+   * sent, or was sent once and is acknowledged.
    */
   discard(frame: Frame): void {
     this.#memory.give(frame.memory);
     frame.dropMemory();
   }
 
-  /** Notifies each waiter, in this turn or, after the waiters already queued, in a later one. */
+  /**
+   * Notifies each waiter in this event loop iteration. If earlier waiters are still queued or there
+   * are too many, notifies the rest in a later one.
+   */
   notify(frame: Notifiable, outcome: FrameOutcome, code: ErrorCode | undefined): void {
     const pending = { frame, outcome, code, next: 0 };
     if (this.isNotifying || !this.#notifySome(pending)) this.#pending.push(pending);
@@ -97,7 +101,9 @@ export class Settlement {
     this.#allNotified();
   }
 
-  /** Notifies as many waiters as this turn allows. Returns whether all are notified. */
+  /**
+   * Notifies as many waiters as this event loop iteration allows. Returns whether all are notified.
+   */
   #notifySome(pending: Pending): boolean {
     const { frame, outcome, code } = pending;
     const { waiters, joins, messageBytesPerByte } = frame;
@@ -120,9 +126,9 @@ export class Settlement {
   }
 
   /**
-   * Removes and notifies the waiters whose deadline is past. The frame continues for the others
-   * and, if it was sent, until it is acknowledged. Returns the removed waiters, and where their
-   * lines are in the frame.
+   * Removes and notifies the waiters whose deadline is past. The frame continues for the others. If
+   * it was sent, it continues until it is acknowledged. Returns the removed waiters and the
+   * positions of their lines in the frame.
    */
   expire(frame: Frame, monotonicMs: number, expiry: Expiry): Expired {
     const { messageBytesPerByte } = frame;

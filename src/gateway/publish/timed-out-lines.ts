@@ -1,7 +1,8 @@
 // Recognizes retries of small requests that contained events without uuids and were answered
-// `timeout`. The frame with their lines was sent, and was not acknowledged in time. The retry waits
-// for that frame, and its lines are not stored again. It must come from the same address: a
-// duplicate after a change of address is better than the loss of an event that two clients send.
+// `timeout`. If the frame of the first attempt was sent and is not acknowledged yet, the retry
+// waits for that frame, and its lines are not stored again. The retry must come from the same
+// address: a duplicate after a change of address is better than the loss of an event that two
+// clients send.
 
 import { createHash } from "node:crypto";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -12,16 +13,19 @@ import { Fate, type Frame } from "./frame.ts";
 import type { FrameOutcome, FrameWaiter, RequestWaiter } from "./port.ts";
 
 /**
- * Limit per turn for remembering lines, in bytes of records plus `eventCost` for each event:
- * hashing a small event takes 1 µs, and each KiB of a long one 2 µs. Further requests of the turn
- * are not remembered.
+ * Maximum cost of remembering lines per event loop iteration, in bytes of records plus `eventCost`
+ * for each event. To hash a small event takes 1 µs; each KiB of a long one takes 2 µs. Further
+ * requests of the iteration are not remembered.
  */
 const rememberedCostPerTurn = 4_194_304;
 const eventCost = 1_024;
 const lineFeed = 0x0a;
 
 interface TimedOutLinesOptions {
-  /** Returns an event's id, given its record: the same each time that the event is sent. */
+  /**
+   * Returns the id of the event in a record. The id is the same each time that a client sends the
+   * event.
+   */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
   readonly monotonicMs: () => number;
 }
@@ -31,7 +35,7 @@ interface Range {
   readonly end: number;
 }
 
-/** The waiter for a request's lines that may have to be recognized in a retry. */
+/** The waiter for lines that contain events without uuids. */
 export class UuidlessLines implements FrameWaiter {
   readonly request: RequestWaiter;
   readonly runs: SentWithRuns;
@@ -62,7 +66,7 @@ export class TimedOutLines {
     this.#fates = new RetryMemory(monotonicMs);
   }
 
-  /** Remembers the lines in these bytes of the frame, which is not settled. */
+  /** Remembers the lines in these bytes of the frame, which has no outcome yet. */
   remember(frame: Frame, lines: UuidlessLines, range: Range): void {
     if (this.#budget.isSpent) return;
     frame.fate ??= new Fate(frame);
@@ -70,9 +74,9 @@ export class TimedOutLines {
   }
 
   /**
-   * Returns the fate of the frame that already contains these lines; undefined if they are new. The
-   * lines are those of the frame that no waiter has joined with. They are removed from it, and
-   * remembered again if the request fails.
+   * Returns the fate of the frame that already contains these lines; undefined if they are new.
+   * `lines` are those in `frame` that no waiter has joined with. If they are known, they are
+   * removed from `frame`. They are remembered again if the request fails.
    */
   takeOut(frame: Frame, lines: UuidlessLines): Fate | undefined {
     if (this.#fates.isEmpty) return undefined;

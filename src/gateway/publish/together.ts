@@ -1,53 +1,53 @@
-// Decides whether the live frames of a stream leave together, as one atomic batch, or each alone. A
-// batch takes a single node some 3 ms, independent of sync_interval, and little for each frame in
-// it: 4 ms for 128, 17 ms for 1,000. How long a single frame takes depends on fsyncs, replicas and
-// the machine, so both are measured. Does not choose whose frame leaves.
+// Decides whether the live frames of a stream are sent together as one atomic batch, or each alone.
+// On a single node a batch takes some 3 ms, independent of sync_interval, and little for each
+// frame: 4 ms for 128 frames, 17 ms for 1,000. The time of a single frame depends on fsyncs,
+// replicas and the machine, so both times are measured. Does not choose which frame is sent.
 
-/** The parts of a stream that are used here. */
 export interface Batching {
   readonly takesAtomicBatches: boolean;
 }
 
 export interface TogetherOptions {
-  /** How many frames may leave alone before one is acknowledged. */
+  /** Maximum number of unacknowledged frames that were sent alone. */
   readonly framesUnackedMax: number;
   readonly monotonicMs: () => number;
   /** Minimum number of frames for an atomic batch. Default: the measured break-even point. */
   readonly batchesFrom?: number | undefined;
 }
 
-/** Fewer frames than this never leave as a batch. */
+/** Minimum number of frames in a batch. */
 export const batchFramesMin = 16;
 /**
- * Maximum number of unacknowledged batches; further frames collect for the next one. Two at a time
- * gain 5 % in the server and lose as much to the acknowledgements of smaller batches.
+ * Maximum number of unacknowledged batches. Further frames collect for the next batch. Two batches
+ * at a time gain 5 % in the server, and lose as much because smaller batches need more
+ * acknowledgements.
  */
 const batchesUnackedMax = 1;
 /**
- * The stream counts as saturated with single frames while this number of them is unacknowledged, or
- * this part of the window: with many streams, each has a small window, which empties at once.
+ * The stream counts as saturated while this number of single frames is unacknowledged, or this part
+ * of the window if that is less. With many streams, each window is small and empties at once.
  */
 const saturatedFrames = 16;
 const saturatedShare = 1 / 4;
-/**
- * Minimum acknowledgements and duration of a measurement, because acknowledgements come in bursts.
- */
+/** Minimum acknowledgements and duration of a measurement. Acknowledgements arrive in bursts. */
 const sampleFramesMin = 32;
 const sampleMsMin = 5;
 /** Weight of the newest measurement in the moving average. */
 const newestShare = 0.25;
-/** Assumed duration of a batch before one has been measured. */
+/** Assumed duration of a batch in milliseconds, before the first measurement. */
 const batchMsAtFirst = 4;
 /**
- * A batch must be faster than its single frames by this factor, because live frames that arrive
- * while it is in flight wait for it.
+ * Minimum factor by which a batch must be faster than its single frames. Live frames that arrive
+ * while a batch is in flight must wait for it.
  */
 const gainMin = 2;
-/** After this time with batches, frames leave alone until their rate is measured again. */
+/**
+ * Milliseconds with batches after which frames are sent alone until their rate is measured again.
+ */
 const measureEveryMs = 1_000;
 /**
- * Number of frames that leave alone after a batch that was not acknowledged as one: at first
- * `framesAloneMin`, doubled after each consecutive failure.
+ * Number of frames that are sent alone after a batch that was not acknowledged. It starts at
+ * `framesAloneMin` and doubles after each consecutive failure.
  */
 const framesAloneMin = 1_000;
 const framesAloneMax = 64_000;
@@ -59,17 +59,20 @@ export class Together {
   readonly #saturatedFrames: number;
   #aloneUnacked = 0;
   #batchesUnacked = 0;
-  /** How many more frames leave alone because a batch failed. */
+  /** Number of frames that must still be sent alone because a batch failed. */
   #toLeaveAlone = 0;
   #nextToLeaveAlone = framesAloneMin;
   /** Acknowledged single frames per millisecond; undefined until measured. */
   #alonePerMs: number | undefined = undefined;
-  /** Since when the stream is saturated; undefined if it is not, or a batch is in flight. */
+  /**
+   * The time since which the stream is saturated; undefined if it is not, or if a batch is in
+   * flight.
+   */
   #saturatedSinceMonotonicMs: number | undefined = undefined;
   /** The current measurement: its duration before `#saturatedSinceMonotonicMs`, and its frames. */
   #sampleMs = 0;
   #sampleFrames = 0;
-  /** Moving average of the duration of batches. */
+  /** Moving average of the duration of batches, in milliseconds. */
   #batchMs = batchMsAtFirst;
   #batchLeftMonotonicMs = 0;
   #batchEndedMonotonicMs = 0;
@@ -82,7 +85,7 @@ export class Together {
     this.#saturatedFrames = Math.min(saturatedFrames, Math.ceil(saturatedShare * framesUnackedMax));
   }
 
-  /** Returns whether a batch of the `waiting` live frames leaves now. */
+  /** Returns whether a batch of the `waiting` live frames is sent now. */
   isDue(waiting: number): boolean {
     if (waiting < batchFramesMin || this.#batchesUnacked >= batchesUnackedMax) return false;
     return this.#inUse && waiting + this.#aloneUnacked >= this.#framesOfBatch;
@@ -98,8 +101,8 @@ export class Together {
   }
 
   /**
-   * Minimum number of frames for a batch, including those in flight alone, whose clients send
-   * again.
+   * Minimum number of frames for a batch. Frames in flight alone count too, because their clients
+   * will send again.
    */
   get #framesOfBatch(): number {
     if (this.#batchesFrom !== undefined) return this.#batchesFrom;
@@ -113,12 +116,15 @@ export class Together {
     if (this.#isSaturated) this.#saturatedSinceMonotonicMs = this.#monotonicMs();
   }
 
-  /** The live frames that left alone, and the batches. Both are 0 once all are settled. */
+  /**
+   * The number of unacknowledged live frames that were sent alone, and of unacknowledged batches.
+   * Both are 0 when every frame has an outcome.
+   */
   get underWay(): { alone: number; batches: number } {
     return { alone: this.#aloneUnacked, batches: this.#batchesUnacked };
   }
 
-  /** Counts a frame of a split batch that is sent again, alone. */
+  /** Counts a frame of a split batch that is sent again alone. */
   retriedAlone(): void {
     this.#aloneUnacked++;
   }
@@ -134,7 +140,8 @@ export class Together {
   }
 
   /**
-   * Acknowledgements come in bursts, and until new frames follow them the stream is not saturated.
+   * Interrupts the measurement. After a burst of acknowledgements, the stream is not saturated
+   * until new frames are sent.
    */
   #pauseSample(): void {
     if (this.#saturatedSinceMonotonicMs === undefined) return;
@@ -172,7 +179,9 @@ export class Together {
     this.#batchLeftMonotonicMs = this.#monotonicMs();
   }
 
-  /** Records that no frame waits for the batch any more. `isStored`: it was acknowledged. */
+  /**
+   * Records that no frame waits for the batch any more. `isStored`: the batch was acknowledged.
+   */
   batchEnded(isStored: boolean): void {
     this.#batchesUnacked--;
     const monotonicMs = this.#monotonicMs();
