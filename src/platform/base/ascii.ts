@@ -1,5 +1,4 @@
-// Constants for the bytes that parsers of JSON, dates, uuids and queries compare with, and a search
-// for the end of a JSON string.
+// Constants for bytes in JSON, dates, uuids and queries, and a search for the end of a JSON string.
 
 export const Ascii = {
   Tab: 0x09,
@@ -22,7 +21,7 @@ export const Ascii = {
   CloseBrace: 0x7d,
 } as const;
 
-/** Whether the byte is white space in JSON. */
+/** Returns whether the byte is white space in JSON. */
 export function isJsonSpace(byte: number | undefined): boolean {
   return (
     byte === Ascii.Space ||
@@ -33,8 +32,8 @@ export function isJsonSpace(byte: number | undefined): boolean {
 }
 
 /**
- * Returns the position of the closing quote of a JSON string whose first character is at `start`;
- * `end` if there is no closing quote before it.
+ * Returns the offset of the closing quote of a JSON string whose first character is at `start`.
+ * Returns `end` if no closing quote is found before it.
  */
 export function stringEnd(json: Uint8Array, start: number, end = json.length): number {
   let at = start;

@@ -1,5 +1,4 @@
-// A problem of a client as the live page shows it: the types of a warning, its origin and its
-// receiver. No runtime code.
+// The types of a client warning: a problem of a client as shown on the live page. No runtime code.
 
 import type { Problem } from "./errors.ts";
 
@@ -18,33 +17,33 @@ export interface ClientWarningOrigin {
 /**
  * A problem of a client, in the words of the response, with the number of occurrences. It may
  * contain these parts of a request: a path, names that look misspelt, and the beginning of a key
- * that belongs to no project. It contains no value of an event, and no whole key.
+ * that belongs to no project. It never contains a value of an event or a whole key.
  */
 export interface ClientWarning extends ClientWarningOrigin {
   /** The wall-clock time of the last occurrence, in milliseconds since the epoch. */
   readonly atMs: number;
   /** Number of occurrences. In a flood only some per second are counted. */
   readonly times: number;
-  /**
-   * The status of the response. 200: the request succeeded, but some of its events are not stored.
-   */
+  /** The status of the response. If it is 200, some events of the request are not stored. */
   readonly status: number;
   readonly code: string;
   readonly detail: string;
-  /** Number of events affected, over all occurrences; 0: the whole request. */
+  /** Number of affected events over all occurrences; 0 if whole requests are affected. */
   readonly events: number;
 }
 
-/** Receives the requests that had a problem. Its calls are cheap, however many there are. */
+/** Receives the problems of requests. Its methods must be cheap even in a flood. */
 export interface ClientWarningTaker {
-  /** Whether another warning would be stored now. If not, the origin need not be determined. */
+  /**
+   * Whether another warning would be stored now. If not, the caller need not determine the origin.
+   */
   readonly hasRoom: boolean;
   /**
-   * A request was rejected with the problem. The fields of the origin are only read if the warning
-   * is stored.
+   * Records that a request was rejected with the problem. Reads the fields of the origin only if
+   * the warning is stored.
    */
   refused(origin: ClientWarningOrigin, problem: Problem): void;
-  /** Some events of a request are not stored; the others are. */
+  /** Records that some events of a request are not stored. The other events are stored. */
   notStored(
     origin: ClientWarningOrigin,
     why: Pick<ClientWarning, "code" | "detail" | "events">,

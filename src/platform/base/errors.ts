@@ -7,9 +7,9 @@ import { expansionText } from "./expansion.ts";
 export interface ErrorRow {
   readonly status: 400 | 401 | 404 | 405 | 413 | 415 | 429 | 503;
   readonly title: string;
-  /** The cause; shown in the documents and by /docs/errors. */
+  /** The cause, shown in the documents and by /docs/errors. */
   readonly when: string;
-  /** What the client can do. */
+  /** The fix for the client. */
   readonly remedy: string;
 }
 
@@ -231,13 +231,14 @@ export const itemErrorCodes = [
 ] as const satisfies readonly ErrorCode[];
 export type ItemErrorCode = (typeof itemErrorCodes)[number];
 
-/** An expected failure of a whole request: a value, never thrown. The client receives `detail`. */
+/**
+ * An expected failure of a whole request: a value that is never thrown. The client receives
+ * `detail`.
+ */
 export interface Problem {
   readonly code: ErrorCode;
   readonly detail: string;
-  /**
-   * Some characters of the request. Only the answer contains them, never a log.
-   */
+  /** Some characters of the request. Only the response contains them, never a log. */
   readonly excerpt?: string;
   /** The rejected items of a batch. */
   readonly errors?: readonly {
@@ -246,7 +247,7 @@ export interface Problem {
     readonly detail: string;
   }[];
   readonly errorsTotal?: number;
-  /** The methods that the path allows, if they differ from those of the endpoints. */
+  /** The methods that the path allows, if they differ from the methods of the endpoints. */
   readonly allow?: string;
   /** Milliseconds until a retry may succeed, if known. */
   readonly retryAfterMs?: number;

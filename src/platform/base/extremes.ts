@@ -1,14 +1,14 @@
-// The minimum and maximum of any number of values. Math.min(...values) throws a RangeError for more
-// values than fit on the stack, about 120,000.
+// The minimum and maximum of any number of values. Math.min(...values) throws a RangeError if the
+// values exceed the stack, at about 120,000.
 
-/** Infinity if there are no numbers. */
+/** Returns the smallest number; Infinity if `numbers` is empty. */
 export function leastOf(numbers: Iterable<number>): number {
   let least = Number.POSITIVE_INFINITY;
   for (const number of numbers) if (number < least) least = number;
   return least;
 }
 
-/** -Infinity if there are no numbers. */
+/** Returns the largest number; -Infinity if `numbers` is empty. */
 export function greatestOf(numbers: Iterable<number>): number {
   let greatest = Number.NEGATIVE_INFINITY;
   for (const number of numbers) if (number > greatest) greatest = number;

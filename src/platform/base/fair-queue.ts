@@ -1,17 +1,15 @@
-// A fair queue: assigns a few slots to waiting work items. Groups take turns, however many items
-// each has. An item whose deadline passes while it waits leaves the queue, and so does an item
-// whose `run` throws.
+// A fair queue: assigns a few slots to waiting work items. Groups take turns, regardless of the
+// number of their items. An item leaves the queue if its deadline passes while it waits, or if its
+// `run` throws.
 
 export interface QueuedWork {
-  /** Monotonic clock, milliseconds. */
+  /** Deadline on the monotonic clock in milliseconds. */
   readonly deadlineMs: number;
-  /**
-   * Items of one group take turns with those of other groups. May change while the item has a slot.
-   */
+  /** The group of the item. Groups take turns. May change while the item has a slot. */
   readonly group: string;
-  /** Called when the item gets a slot, which it keeps until `again`, `rest` or `leave`. */
+  /** Called when the item gets a slot. The item keeps the slot until `again`, `rest` or `leave`. */
   run(): void;
-  /** Called instead of `run` once the deadline has passed; the item has then left the queue. */
+  /** Called instead of `run` after the deadline has passed. The item has already left the queue. */
   late(): void;
 }
 
@@ -19,19 +17,25 @@ interface FairQueueOptions<W> {
   readonly slots: number;
   /**
    * Maximum number of items of one group that have begun and not left. Default: no limit. With a
-   * limit, items that have begun must have lower ranks than others.
+   * limit, items that have begun must have lower ranks than other items.
    */
   readonly groupBegunMax?: number;
-  /** Within a group, the item with the lowest rank is next. Read when the item begins to wait. */
+  /**
+   * Returns the rank of an item, read when the item begins to wait. Within a group, the item with
+   * the lowest rank is next.
+   */
   readonly rank: (work: W) => number;
-  /** Whether the item may have a slot now, in addition to the limits above. */
+  /** Returns whether the item may have a slot now, in addition to the limits above. */
   readonly mayRun: (work: W) => boolean;
   readonly monotonicMs: () => number;
 }
 
 interface Group<W> {
   readonly name: string;
-  /** The lowest rank first; for equal ranks the item that has waited longest. */
+  /**
+   * The waiting items, the lowest rank first. Items of equal rank are in the order of their
+   * arrival.
+   */
   readonly waiting: Entry<W>[];
   begun: number;
 }
@@ -43,12 +47,12 @@ interface Entry<W> {
   isBegun: boolean;
 }
 
-/** Interval of the checks for expired items. */
+/** Interval in milliseconds of the checks for expired items. */
 const lateCheckMs = 20;
 
 export class FairQueue<W extends QueuedWork> {
   readonly #options: FairQueueOptions<W>;
-  /** In the order of their last turns; the most recent is last. */
+  /** The groups in the order of their last turns. The most recent one is last. */
   readonly #groups = new Map<string, Group<W>>();
   readonly #entries = new Map<W, Entry<W>>();
   readonly #running = new Set<W>();
@@ -64,15 +68,18 @@ export class FairQueue<W extends QueuedWork> {
     return this.#running;
   }
 
-  /** Adds an item. May call its `run` or `late` before it returns. */
+  /** Adds an item. May call `run` or `late` of the item before it returns. */
   add(work: W): void {
     const entry = this.#enter(work);
     this.#wait(entry);
-    // Other waiting items could not run before either, unless a slot was released in this turn.
+    // Other waiting items could run now only if a slot was released in this event loop iteration.
     if (this.#isStarting || this.#mayRun(entry)) this.#start();
   }
 
-  /** An item that has begun waits for its next turn without a slot. Does nothing if it has left. */
+  /**
+   * Releases the slot of an item and lets the item wait for its next turn. Does nothing if the item
+   * has left the queue.
+   */
   again(work: W): void {
     const entry = this.#entries.get(work);
     if (entry === undefined) return;
@@ -82,22 +89,25 @@ export class FairQueue<W extends QueuedWork> {
     this.#start();
   }
 
-  /** Releases the slot of an item until `again`. Others get it only after the caller returns. */
+  /**
+   * Releases the slot of an item until `again`. Other items get the slot only after the caller
+   * returns.
+   */
   rest(work: W): void {
     if (this.#running.delete(work)) this.#startSoon();
   }
 
   /**
-   * Removes an item in any state. Others get its slot only after the caller returns, because the
-   * caller may be in the middle of another item.
+   * Removes an item in any state. Other items get its slot only after the caller returns, because
+   * the caller may be in the middle of another item.
    */
   leave(work: W): void {
     if (this.#remove(work)) this.#startSoon();
   }
 
   /**
-   * Counts a running item in its current group. Returns whether it may keep its slot there; if not,
-   * it has left the queue.
+   * Moves a running item to the group in its `group` field. Returns whether the item keeps its
+   * slot. If not, the item has left the queue.
    */
   regroup(work: W): boolean {
     this.#remove(work);
@@ -193,7 +203,10 @@ export class FairQueue<W extends QueuedWork> {
     this.#groups.set(group.name, group);
   }
 
-  /** Returns the next item of the group whose last turn was longest ago and that may have one. */
+  /**
+   * Returns the next item: of all groups with an item that may run, the group with the oldest last
+   * turn is next.
+   */
   #next(): Entry<W> | undefined {
     for (const { waiting } of this.#groups.values())
       for (const entry of waiting) {

@@ -1,4 +1,4 @@
-// A file lock that the kernel releases when the process ends, however it ends: SQLite's lock on an
+// A file lock that the kernel releases when the process ends, even by a crash: SQLite's lock on an
 // empty file, because Node has no file locks.
 
 import { statSync } from "node:fs";
@@ -8,14 +8,17 @@ import { makeOwnFile, mustBeSingle } from "./own-file.ts";
 const busy = 5;
 
 export interface FileLock {
-  /** False after the file has been removed: another file may have been locked under its name. */
+  /**
+   * Returns whether the file still exists. If it was removed, another process may have locked a new
+   * file of the same name.
+   */
   isHeld(): boolean;
   close(): void;
 }
 
 /**
- * Creates the file and locks it. Returns `busy` if another process holds the lock. Throws the error
- * of opening the file, and a StoreError if the name is a link.
+ * Creates and locks the file. Returns `busy` if another process holds the lock. Throws the error of
+ * opening the file, and a StoreError if the name is a link.
  */
 export function takeFileLock(file: string): FileLock | "busy" {
   makeOwnFile(file);

@@ -3,17 +3,17 @@
 const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const projectIdForm = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Whether the text is 36 characters of hexadecimal digits, in any case, and hyphens. */
+/** Returns whether the text is 36 characters of hexadecimal digits, in any case, and hyphens. */
 export function isUuid(text: string): boolean {
   return uuidForm.test(text);
 }
 
-/** Whether a UUID is the nil or the max UUID, which identify nothing. */
+/** Returns whether a UUID is the nil or the max UUID, which identify nothing. */
 export function isBlankUuidText(uuid: string): boolean {
   return /^[0-]+$|^[f-]+$/i.test(uuid);
 }
 
-/** Whether the text is a UUID in the lower-case form that the database returns. */
+/** Returns whether the text is a UUID in lower case, the form that the database returns. */
 export function isLowerCaseUuid(text: string): boolean {
   return uuidForm.test(text) && text === text.toLowerCase();
 }

@@ -1,8 +1,9 @@
-// HalfSipHash-1-3 (Aumasson and Bernstein): a keyed hash for tables whose keys clients choose;
-// Linux uses it for that purpose on 32-bit machines. Without the key, a client cannot choose texts
-// that collide more often than random ones. It only uses 32-bit operations, so it needs no BigInt.
+// HalfSipHash-1-3 (Aumasson and Bernstein): a keyed hash for tables whose keys are chosen by
+// clients. Linux uses it for this purpose on 32-bit machines. Without the key, a client cannot
+// choose texts that collide more often than random texts. The hash needs 32-bit operations only, so
+// no BigInt.
 
-/** Rounds after the last word; each word has one round. */
+/** Number of rounds after the last word. Each word has one round. */
 const finalRounds = 3;
 
 interface Words {
@@ -12,21 +13,21 @@ interface Words {
 
 /**
  * Returns the hash of words[start, start + count), read as little-endian bytes: a signed 32-bit
- * number. `key`: two random words.
+ * number. `key` is two random words.
  */
 export function halfSipHash(key: Uint32Array, words: Uint32Array, place: Words): number {
   return hashed(key, words, place, undefined);
 }
 
 /**
- * The 64-bit hash of all the words, whose halves differ from the 32-bit hash: writes two signed
- * words.
+ * Writes the 64-bit hash of all the words, as two signed words. Its halves differ from the 32-bit
+ * hash.
  */
 export function halfSipHash64(key: Uint32Array, words: Uint32Array, into: Int32Array): void {
   into[1] = hashed(key, words, { start: 0, count: words.length }, into);
 }
 
-/** Returns the last word of the hash. `into` receives the first one of a 64-bit hash. */
+/** Returns the last word of the hash. Writes the first word of a 64-bit hash to `into`. */
 function hashed(
   key: Uint32Array,
   words: Uint32Array,
@@ -41,7 +42,7 @@ function hashed(
   const firstEnd = count + 1 + finalRounds;
   const end = into === undefined ? firstEnd : firstEnd + finalRounds;
   for (let round = 0; round < end; round++) {
-    // The words are followed by one that encodes their length.
+    // The last word encodes the number of words.
     const word = round < count ? words[start + round]! : round === count ? count << 26 : 0;
     if (round === count + 1) v2 ^= into === undefined ? 0xff : 0xee;
     if (round === firstEnd && into !== undefined) {

@@ -1,5 +1,5 @@
 /**
- * Where an event is stored: `live` for current events, `historical` for imports, whose order is
- * preserved.
+ * The lane of an event: `live` for current events, `historical` for imports. Imports keep their
+ * order.
  */
 export type Lane = "live" | "historical";

@@ -1,19 +1,18 @@
-// The process log: JSON lines on standard error, ISO time. Callers log what happened and counts;
-// keys, bodies and event contents must never be logged. Only this file knows that the log uses
-// pino.
+// The process log: JSON lines on standard error, ISO time. Callers log events of the process and
+// counts. Keys, bodies and event contents must never be logged. Only this file depends on pino.
 
 import { destination, pino, stdTimeFunctions } from "pino";
 
 type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal";
 
-/** The interface of the log. Code that needs only one level takes `Pick<Log, "warn">`. */
+/** The interface of the log. If code needs only one level, it takes `Pick<Log, "warn">`. */
 export interface Log {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;
 }
 
-/** The log of the process itself, with additional levels for debugging and for fatal errors. */
+/** The log of the process, with additional levels for debugging and for fatal errors. */
 export interface ProcessLog extends Log {
   debug(fields: object, message: string): void;
   fatal(fields: object, message: string): void;
@@ -24,8 +23,8 @@ export interface ProcessLog extends Log {
 const STANDARD_ERROR = 2;
 
 /**
- * A log that drops lines below `level`. Lines are written synchronously, so that the last lines of
- * a process that dies are not lost. `stream` is for tests.
+ * Returns a log that drops lines below `level`. Lines are written synchronously, so that a process
+ * that dies loses no line. `stream` is for tests.
  */
 export function createLog(
   level: LogLevel,

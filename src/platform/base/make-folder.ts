@@ -1,13 +1,16 @@
 // Creates a folder and its missing parents. Node's own recursive mkdir retries forever if the
-// system returns ENOENT below a folder that exists, as /proc does, so a mistyped setting would
-// cause a silent hang at the start.
+// system returns ENOENT below an existing folder, as in /proc. A mistyped setting would then hang
+// the start without a message.
 
 import { mkdirSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 
 const ownerOnly = 0o700;
 
-/** Created folders get the mode, less the umask. Throws the system's error. */
+/**
+ * Creates the folder and its missing parents with the mode, less the umask. Throws the system's
+ * error.
+ */
 export function makeFolder(path: string, mode = ownerOnly): void {
   if (isFolder(path)) return;
   const above = dirname(path);

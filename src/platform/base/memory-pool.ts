@@ -1,17 +1,17 @@
-// A pool of reusable memory blocks: fresh memory costs a page fault every 4 KiB, more than ten
-// times the cost of copying into it. The pool holds a limited number of bytes, and frees them all
-// if no block was returned for a while.
+// A pool of reusable memory blocks. Fresh memory causes a page fault every 4 KiB, which takes more
+// than ten times as long as copying into it. The pool holds a limited number of bytes. If no block
+// is returned for a while, the pool frees all its memory.
 
 interface MemoryPoolOptions {
   readonly keptBytesMax: number;
   /**
-   * What a full pool does with a returned block: `drop_smallest` pools it and immediately frees the
-   * smallest ones; `refuse` leaves it to the garbage collector.
+   * The treatment of a returned block if the pool is full. `drop_smallest` pools the block and
+   * immediately frees the smallest blocks. `refuse` leaves the block to the garbage collector.
    */
   readonly full: "drop_smallest" | "refuse";
-  /** If no block was returned for this long, the pool frees all blocks. */
+  /** Time in milliseconds without a returned block after which the pool frees all blocks. */
   readonly idleMs: number;
-  /** Maximum ratio of a block's size to the requested size; 1: only the exact size. */
+  /** Maximum ratio of the size of a block to the requested size; 1 for the exact size only. */
   readonly wasteFactor: number;
 }
 
@@ -22,13 +22,13 @@ interface SizeClass {
 }
 
 /**
- * Maximum number of sizes that the pool tracks; beyond it, sizes without pooled blocks are removed.
+ * Maximum number of sizes that the pool tracks. Beyond it, sizes without pooled blocks are removed.
  */
 const sizeClassesMax = 16;
 
 export class MemoryPool {
   readonly #options: MemoryPoolOptions;
-  /** Ascending by size. */
+  /** The sizes in ascending order. */
   #classes: SizeClass[] = [];
   #keptBytes = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -41,7 +41,7 @@ export class MemoryPool {
     return this.#keptBytes;
   }
 
-  /** Returns a block of at least `bytes`, with undefined content. */
+  /** Returns a block of at least `bytes` bytes, with undefined content. */
   take(bytes: number): Buffer {
     for (let place = 0; place < this.#classes.length; place++) {
       const { size, blocks } = this.#classes[place]!;
@@ -95,8 +95,8 @@ export class MemoryPool {
 }
 
 /**
- * Frees the memory immediately: blocks of 20 MB that are left to the garbage collector would pile
- * up, and an idle process collects no garbage.
+ * Frees the memory immediately. The garbage collector would let blocks of 20 MB pile up, because an
+ * idle process collects no garbage.
  */
 function discard(block: Buffer): void {
   if (block.buffer instanceof ArrayBuffer) block.buffer.transfer(0);

@@ -1,13 +1,13 @@
-// Loads a native addon. Both addons are built next to their sources, and are found from there and
-// from dist/.
+// Loads a native addon. Both addons are built next to their sources, and the places include paths
+// from src/ and from dist/.
 
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 
 /**
- * Loads the first of the places that exists. Throws if the addon is not built, or not for this Node
- * version; the message states the fix.
+ * Returns the module at the first existing place. Throws if the addon is not built, or not for this
+ * Node version. The message states the fix.
  */
 export function loadNativeModule(name: string, places: readonly URL[]): unknown {
   const files = places.map((place) => fileURLToPath(place));

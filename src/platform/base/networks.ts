@@ -1,5 +1,5 @@
-// Networks that an operator trusts to state a client's address, and the check whether an address is
-// in one. Independent of headers and connections.
+// The trusted networks, whose hosts may state the address of a client, and the check whether an
+// address is in one of them. Independent of headers and connections.
 
 import { BlockList } from "node:net";
 import { addressOfText } from "./addresses.ts";
@@ -35,8 +35,8 @@ export function networksOf(text: string): readonly Network[] {
 function networkOf(part: string): Network | undefined {
   const [, written = "", bits] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(part) ?? [];
   const address = addressOfText(written);
-  // IPv4 addresses written as IPv6 are rejected, because it would be unclear which bits the prefix
-  // counts.
+  // IPv4 addresses written as IPv6 are rejected: it would be unclear whether the prefix counts 32
+  // or 128 bits.
   if (address === "" || address.includes(":") !== written.includes(":")) return undefined;
   const family = address.includes(":") ? "ipv6" : "ipv4";
   const prefixMax = family === "ipv6" ? 128 : 32;
@@ -45,8 +45,8 @@ function networkOf(part: string): Network | undefined {
 }
 
 /**
- * Returns a function that checks whether an address, in the form of addresses.ts, is in one of the
- * networks.
+ * Returns a function that checks whether an address is in one of the networks. Addresses must have
+ * the text form of addresses.ts.
  */
 export function createTrust(networks: readonly Network[]): (address: string) => boolean {
   const list = new BlockList();

@@ -1,5 +1,5 @@
-// Creates and checks files in a folder whose owner may be hostile: if root works there, a name may
-// be a link to any file of the machine.
+// Creates and checks files in a folder with a possibly hostile owner. If root works there, a name
+// may be a link to any file of the machine.
 
 import { closeSync, constants, lstatSync, openSync } from "node:fs";
 import { StoreError } from "./store-error.ts";
@@ -8,9 +8,9 @@ const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDWR } = constants;
 const ownerOnly = 0o600;
 
 /**
- * Creates an empty file that only its owner may read, unless it exists. Throws a StoreError if the
- * name is a link or not a file. Ignores other errors: the code that opens the file next reports
- * them.
+ * Creates an empty file that only its owner may read, unless the file exists. Throws a StoreError
+ * if the name is a link or not a file. Ignores other errors: the code that opens the file next
+ * reports them.
  */
 export function makeOwnFile(file: string): void {
   try {
@@ -34,8 +34,8 @@ export function mustBePlain(file: string): void {
 }
 
 /**
- * Like `mustBePlain`, and also throws if the file has a second hard link: a write would change
- * both.
+ * Throws a StoreError if the name is a link or not a regular file, or if the file has a second hard
+ * link: a write would change both.
  */
 export function mustBeSingle(file: string): void {
   mustBePlain(file);

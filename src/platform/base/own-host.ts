@@ -1,12 +1,12 @@
-// Checks the Host header of requests to the live page, and builds the URL host of a port. A foreign
-// page can point its own name at our address and then read our pages as its own (DNS rebinding); it
-// cannot make a browser send an IP address or `localhost` as the Host.
+// Checks the Host header of requests to the live page, and builds the host of a URL. A foreign page
+// can point its own host name at this machine, and then read our pages as its own (DNS rebinding).
+// It cannot make a browser send an IP address or `localhost` as the Host.
 
 import { isIP } from "node:net";
 
 /**
- * `host` is the Host header. `ownName` is the host that the admin port listens on, which may be a
- * name.
+ * Returns whether the Host header names this machine: `localhost`, an IP address, or `ownName`, the
+ * host that the admin port listens on.
  */
 export function isOwnHost(host: string | undefined, ownName: string): boolean {
   const name = nameOf(host ?? "").toLowerCase();
@@ -15,13 +15,14 @@ export function isOwnHost(host: string | undefined, ownName: string): boolean {
   );
 }
 
-/** Whether a port that listens on this host is only reachable from this machine. */
+/** Returns whether a port that listens on this host is only reachable from this machine. */
 export function isLoopback(name: string): boolean {
   return name === "localhost" || name === "::1" || (isIP(name) === 4 && name.startsWith("127."));
 }
 
 /**
- * Returns the URL host under which a program on this machine reaches a port that listens on `name`.
+ * Returns the host in the URL of a port, for programs on this machine. `name` is the host that the
+ * port listens on.
  */
 export function reachable(name: string): string {
   if (name === "0.0.0.0" || name === "::") return "127.0.0.1";
@@ -29,8 +30,8 @@ export function reachable(name: string): string {
 }
 
 /**
- * Whether a page of this origin (the Origin header, which may be `null`) comes from the host in the
- * Host header, including the port.
+ * Returns whether an origin (the Origin header, which may be `null`) has the host and port of the
+ * Host header.
  */
 export function isSameHost(origin: string, host: string): boolean {
   try {
@@ -41,7 +42,7 @@ export function isSameHost(origin: string, host: string): boolean {
   }
 }
 
-/** The name in a Host header, without port and brackets; "" if the header is malformed. */
+/** Returns the name in a Host header, without port and brackets; "" if the header is malformed. */
 function nameOf(host: string): string {
   const match = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::\d*)?$/.exec(host);
   return match?.[1] ?? match?.[2] ?? "";

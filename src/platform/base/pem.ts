@@ -1,11 +1,14 @@
-// Checks the certificates and keys that settings name before anything starts: whether a file is
-// readable and has the right content. The code that uses a file reads it again. Messages state the
-// problem of a file, never its content.
+// Checks the certificates and keys in the settings before anything starts: whether a file is
+// readable and has the right content. The code that uses a file reads the file again. Messages
+// state the problem of a file, never its content.
 
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-/** Returns the file's name. Throws an Error whose message completes "PENSTOCK_X: …". */
+/**
+ * Returns the name of a certificate file after a check. Throws an Error whose message completes
+ * "PENSTOCK_X: …".
+ */
 export function certificateFile(file: string): string {
   const text = read(file);
   if (!text.includes("-----BEGIN CERTIFICATE-----"))
@@ -15,7 +18,10 @@ export function certificateFile(file: string): string {
   return file;
 }
 
-/** The same for a private key without a passphrase. */
+/**
+ * Returns the name of a file with a private key after a check. Throws an Error whose message
+ * completes "PENSTOCK_X: …". The key must have no passphrase.
+ */
 export function keyFile(file: string): string {
   const text = read(file);
   if (!/-----BEGIN ([A-Z]+ )*PRIVATE KEY-----/.test(text))
@@ -30,14 +36,14 @@ export function keyFile(file: string): string {
 }
 
 /**
- * Whether the key belongs to the first certificate in the file. Throws if one of the two is
+ * Returns whether the key belongs to the first certificate in the file. Throws if one of the two is
  * unreadable or invalid.
  */
 export function isPair(certificate: string, key: string): boolean {
   return new X509Certificate(read(certificate)).checkPrivateKey(createPrivateKey(read(key)));
 }
 
-/** Returns the file's name. The file may contain any text, but must be readable. */
+/** Returns the name of a file after checking that it is readable. Its content may be any text. */
 export function readableFile(file: string): string {
   read(file);
   return file;

@@ -1,5 +1,5 @@
-// Explains why a port cannot be used, and names the setting to change. If the port is taken, it
-// also names the command that shows the process.
+// Explains why a port cannot be used, and names the setting to change. If another process uses the
+// port, the text also names a command that shows the process.
 
 const hostOf = {
   PORT: "HOST",
@@ -10,7 +10,7 @@ const hostOf = {
 
 export type PortName = keyof typeof hostOf;
 
-/** `error` is the error of Node's listen. */
+/** Returns the explanation for an error of Node's listen. */
 export function portFault(error: NodeJS.ErrnoException, port: number, name: PortName): string {
   const host = `PENSTOCK_${hostOf[name]} (${flagOf(hostOf[name])})`;
   switch (error.code) {

@@ -11,7 +11,7 @@ import { whenUnanswered } from "./unanswered.ts";
 
 export interface RawAnswer {
   readonly status: number;
-  /** The header, if present. */
+  /** The Retry-After header, if present. */
   readonly retryAfter: string | undefined;
   readonly text: string;
 }
@@ -19,18 +19,21 @@ export interface RawAnswer {
 interface PostOptions {
   readonly agent: HttpAgent | HttpsAgent;
   readonly headers: Readonly<Record<string, string>>;
-  /** Maximum total time, to the last byte of the response. */
+  /** Maximum total time in milliseconds, to the last byte of the response. */
   readonly answerMsMax: number;
-  /** Maximum time without any byte in either direction. Default: the total time. */
+  /** Maximum time in milliseconds without any byte in either direction. Default: the total time. */
   readonly silentMsMax?: number;
   readonly signal?: AbortSignal;
-  /** Called when the kernel has the whole body. */
+  /** Called when the kernel has the whole body of the request. */
   readonly handedOver?: () => void;
 }
 
 const answerBytesMax = 1_048_576;
 
-/** Rejects with an Error that states the cause if there is no complete response. */
+/**
+ * Sends the request and returns the complete response. Rejects with an Error that states the cause
+ * if the response is incomplete or missing.
+ */
 export async function postJson(
   target: URL,
   body: Buffer,
@@ -78,8 +81,8 @@ function secondsOf(ms = 0): string {
 }
 
 /**
- * Rejects if the response ends before it is complete. Text that is too long is cut, and is then
- * invalid JSON.
+ * Returns the text of the response. Rejects if the response ends early. A text that is too long is
+ * cut, which makes it invalid JSON.
  */
 async function textOf(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
@@ -91,7 +94,7 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** Returns the JSON object in a response; undefined if the text is not one. */
+/** Returns the JSON object in a response; undefined if the text is not a JSON object. */
 export function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -104,8 +107,8 @@ export function objectIn(text: string): Readonly<Record<string, unknown>> | unde
 type JsonFields = Readonly<Record<string, unknown>>;
 
 /**
- * Parses a Retry-After header, which contains seconds or a date (RFC 9110, section 10.2.3). Returns
- * milliseconds, at most `msMax`; undefined if the header is absent or invalid.
+ * Returns the delay in milliseconds of a Retry-After header, at most `msMax`; undefined if the
+ * header is absent or invalid. The header contains seconds or a date (RFC 9110, section 10.2.3).
  */
 export function retryAfterMs(header: string | undefined, msMax: number): number | undefined {
   if (header === undefined) return undefined;

@@ -1,11 +1,11 @@
-// Checks whether a folder is the npm package posthog-js with its scripts, for the settings and for
-// the code that serves the scripts.
+// Checks whether a folder is the npm package posthog-js with its scripts. Used by the settings and
+// by the code that serves the scripts.
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * Returns the folder's name, or `off` unchanged. Throws an Error whose message completes
+ * Returns the name of the folder, or `off` unchanged. Throws an Error whose message completes
  * "PENSTOCK_X: …".
  */
 export function posthogJsFolder(folder: string): string {

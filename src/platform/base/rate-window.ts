@@ -3,7 +3,7 @@
 
 interface RateWindowOptions {
   readonly max: number;
-  /** Default: a second. */
+  /** Length of a window in milliseconds. Default: one second. */
   readonly windowMs?: number;
   readonly monotonicMs: () => number;
 }

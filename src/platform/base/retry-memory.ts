@@ -1,10 +1,10 @@
-// Remembers failed requests that may be stored, for as long as the streams deduplicate their
-// message ids. If such a request is sent again, it is recognized as a retry. A request that is sent
-// again after a 200 is intended, and is stored again.
+// Remembers failed requests that may have been stored, for the duplicate window of the streams. If
+// a client sends such a request again, the gateway recognizes the retry. If a client sends a
+// request again after a 200, the repetition is intended, and is stored again.
 
-/** Maximum number of remembered values. Beyond that the oldest is forgotten. */
+/** Maximum number of remembered values. Beyond it, the oldest values are dropped. */
 const valuesMax = 16_384;
-/** The duplicate window of the streams. */
+/** The duplicate window of the streams in milliseconds. */
 const rememberedMs = 120_000;
 
 interface Remembered<Value> {
@@ -15,8 +15,8 @@ interface Remembered<Value> {
 export class RetryMemory<Value> {
   readonly #monotonicMs: () => number;
   /**
-   * In insertion order, the most recent last. Several clients may send the same request, so a key
-   * may have several values.
+   * The values in insertion order, the most recent last. Several clients may send the same request,
+   * so a key may have several values.
    */
   readonly #known = new Map<string, Remembered<Value>[]>();
   #size = 0;
@@ -30,7 +30,7 @@ export class RetryMemory<Value> {
     return this.#size === 0;
   }
 
-  /** Removes and returns the oldest value of the key: a value stands for one retry. */
+  /** Removes and returns the oldest value of the key. Each value matches one retry. */
   take(key: string): Value | undefined {
     this.#forgetOld();
     const values = this.#known.get(key);

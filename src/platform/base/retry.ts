@@ -1,15 +1,14 @@
-// Retries: waits for a server, keeps a process running, and logs failures at intervals. Independent
-// of what is retried.
+// Retries: waits for a server, restarts a process, and logs failures at intervals.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "./log.ts";
 
 interface PauseOptions {
-  /** False: the pause alone does not keep the process alive. Default: true. */
+  /** Whether the pause keeps the process alive. Default: true. */
   readonly ref?: boolean;
 }
 
-/** Fulfilled after `ms`, or as soon as the signal aborts. */
+/** Resolves after `ms` milliseconds, or as soon as the signal aborts. */
 export async function pauseUntilAborted(
   ms: number,
   signal: AbortSignal,
@@ -18,7 +17,10 @@ export async function pauseUntilAborted(
   await delay(ms, undefined, { signal, ref }).catch(() => {});
 }
 
-/** Waits for the work, at most `ms`, and until `rest` is aborted. Rejects if the work rejects. */
+/**
+ * Waits for the work, at most `ms` milliseconds, or until `rest` is aborted. Rejects if the work
+ * rejects.
+ */
 export async function atMost(
   ms: number,
   work: Promise<void>,
@@ -42,7 +44,7 @@ export class SparseWarning {
     this.#everyMs = everyMs;
   }
 
-  /** Returns whether it was logged. */
+  /** Logs the warning if the interval has passed. Returns whether it was logged. */
   warn(fields: object, message: string): boolean {
     const monotonicMs = performance.now();
     if (monotonicMs - this.#saidMonotonicMs < this.#everyMs) return false;
@@ -56,13 +58,16 @@ interface RetryOptions {
   readonly pauseMs: number;
   readonly signal?: AbortSignal | undefined;
   readonly warning: SparseWarning;
-  /** What to log for a failed attempt. Throws an error that no further attempt can fix. */
+  /**
+   * Returns the log line for a failed attempt. Throws the error if a further attempt cannot
+   * succeed.
+   */
   readonly explain: (error: unknown) => { readonly fields: object; readonly message: string };
 }
 
 /**
- * Repeats `work` until it succeeds, without a time limit, and returns its result. Rejects with what
- * `explain` throws. When the signal aborts, it rejects with the signal's reason, or during a pause
+ * Repeats `work` until it succeeds, without a time limit, and returns its result. Rejects if
+ * `explain` throws. If the signal aborts, rejects with the reason of the signal or, during a pause,
  * with an AbortError.
  */
 export async function retryWithWarning<T>(
@@ -85,18 +90,18 @@ export async function retryWithWarning<T>(
 interface RestartOptions {
   readonly signal: AbortSignal;
   readonly pauseMsMin: number;
-  /** Each pause is twice the one before, up to this maximum. */
+  /** Maximum pause in milliseconds. Each pause is twice the previous one. */
   readonly pauseMsMax: number;
-  /** After a successful run of this duration, the pauses start from the minimum again. */
+  /** Minimum duration in milliseconds of a run that resets the pause to its minimum. */
   readonly steadyMs: number;
   /**
-   * Called before each pause. `error` is the rejection of the run; undefined if it ended without
-   * one.
+   * Called before each pause. `error` is the rejection of the run; undefined if the run did not
+   * reject.
    */
   readonly ended: (pauseMs: number, error: unknown) => void;
 }
 
-/** The pauses before a process that died is started again; the first is very short. */
+/** Pauses in milliseconds before restarting a process that ended. The first pause is very short. */
 export const processPauses = { pauseMsMin: 100, pauseMsMax: 5_000, steadyMs: 30_000 } as const;
 
 /** Calls `run` again whenever it ends, until the signal aborts. Never rejects. */

@@ -1,13 +1,12 @@
-// Visits the entries of a map in turn, two per step, so that obsolete entries are found in time
-// without a full scan. With one step per added entry, the whole map is visited before it has
-// doubled.
+// Visits the entries of a map in rotation, two per step, so that obsolete entries are found without
+// a full scan. With one step per added entry, the whole map is visited before its size has doubled.
 
 export class Rounds<Key, Value> {
   readonly #map: ReadonlyMap<Key, Value>;
   readonly #visit: (value: Value, key: Key) => void;
   #entries: MapIterator<[Key, Value]>;
 
-  /** `visit` may delete the entry that it is called with. */
+  /** `visit` may delete the entry of its call. */
   constructor(map: ReadonlyMap<Key, Value>, visit: (value: Value, key: Key) => void) {
     this.#map = map;
     this.#visit = visit;

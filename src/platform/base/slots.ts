@@ -1,6 +1,9 @@
 // Limits the number of concurrent tasks.
 
-/** The others wait in the order of their calls. The callers limit how many wait. */
+/**
+ * Runs a limited number of tasks at once. Further tasks wait in the order of the calls. The callers
+ * limit the number of waiting tasks.
+ */
 export class Slots {
   #free: number;
   readonly #waiting: (() => void)[] = [];

@@ -1,12 +1,15 @@
 // The description of a database table: its columns with their types. Statements and the conversion
-// between objects and rows are derived from it.
+// between objects and rows are derived from the description.
 
 export type Value = string | number | null | Uint8Array;
 
 /** The values of a row, in the order of its table's columns. */
 export type Row = readonly Value[];
 
-/** In a row, a uuid is text, a boolean is 1 or 0, and JSON is text as received. */
+/**
+ * The type of a column. In a row, a uuid is text, a boolean is 1 or 0, and JSON is text as
+ * received.
+ */
 export type ColumnType =
   | "text"
   | "uuid"
@@ -20,9 +23,12 @@ export type ColumnType =
 export interface Column<Of> {
   readonly type: ColumnType;
   readonly isNullable?: boolean;
-  /** How a value is combined when a row with the same key is written. Default: it is replaced. */
+  /**
+   * The rule that combines the stored and the new value of a row with the same key. Default: the
+   * new value replaces the stored one.
+   */
   readonly merge?: "sum" | "min";
-  /** Type only: the compile-time type of the value in an object. */
+  /** The type of the value in an object. Exists at compile time only. */
   readonly of?: Of;
 }
 
@@ -30,14 +36,14 @@ type Columns = Readonly<Record<string, Column<unknown>>>;
 
 export interface Table<Types extends Columns = Columns> {
   readonly name: string;
-  /** Names of the key columns; irrelevant if rows are only appended. */
+  /** The names of the key columns; irrelevant if rows are only appended. */
   readonly key: readonly string[];
-  /** Names of all columns, the key's first. */
+  /** The names of all columns, key columns first. */
   readonly columns: readonly string[];
   readonly types: Types;
 }
 
-/** `started_at_ms` becomes `startedAtMs`. */
+/** The field name of a column: `started_at_ms` becomes `startedAtMs`. */
 type FieldName<Name extends string> = Name extends `${infer Head}_${infer Rest}`
   ? `${Head}${Capitalize<FieldName<Rest>>}`
   : Name;
@@ -58,7 +64,7 @@ export function table<Key extends Columns, Others extends Columns>(
   return { name, key: Object.keys(key), columns: Object.keys(types), types };
 }
 
-/** Some columns of a table, in this order. */
+/** Returns the given columns of a table, in the given order. */
 export function pick<Types extends Columns, Name extends keyof Types & string>(
   { name, key, types }: Table<Types>,
   columns: readonly Name[],
@@ -72,7 +78,7 @@ export function pick<Types extends Columns, Name extends keyof Types & string>(
   };
 }
 
-/** The index of each column in a row. */
+/** Returns the index of each column in a row. */
 export function indicesOf<Types extends Columns>({
   columns,
 }: Table<Types>): Readonly<Record<keyof Types & string, number>> {
@@ -98,7 +104,7 @@ export function rowReader<Types extends Columns>(table: Table<Types>): (row: Row
   };
 }
 
-/** Appends the values of a row to those of other rows. */
+/** Returns a function that appends the values of a row to an array. */
 export function rowWriter<Types extends Columns>(
   table: Table<Types>,
 ): (row: Fields<Types>, values: Value[]) => void {

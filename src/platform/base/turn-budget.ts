@@ -1,5 +1,5 @@
-// Limits how much of one kind of work is done per turn of the event loop, for all callers together.
-// The budget is full again in the next turn.
+// Limits the amount of one kind of work per event loop iteration, for all callers together. Each
+// iteration starts with the full budget.
 
 export class TurnBudget {
   readonly #max: number;
@@ -15,7 +15,7 @@ export class TurnBudget {
     return this.#left <= 0;
   }
 
-  /** Whether more was spent in this turn than the budget allows. */
+  /** Whether more was spent in this event loop iteration than the budget allows. */
   get isOverspent(): boolean {
     return this.#left < 0;
   }

@@ -1,11 +1,11 @@
-// Detects an HTTP request that ends without a response and without an error: for a protocol switch
-// without a listener, Node only closes the connection.
+// Detects an HTTP request that ends without a response and without an error. If a server switches
+// protocols and no listener exists, Node only closes the connection.
 
 import type { ClientRequest } from "node:http";
 
 /**
- * Calls `fail` if the response is 101, whose connection is then closed, or if the connection closes
- * before the response begins. `fail` may also be called after "error".
+ * Calls `fail` if the status is 101, because Node then closes the connection, or if the connection
+ * closes before the response begins. May also call `fail` after an "error" event.
  */
 export function whenUnanswered(request: ClientRequest, fail: (error: Error) => void): void {
   let isAnswered = false;

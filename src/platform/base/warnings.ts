@@ -4,8 +4,8 @@
 import type { ErrorRow } from "./errors.ts";
 
 /**
- * Why an item is dropped from a request with a 200 response. The response lists them in its
- * warnings.
+ * The reasons for dropping an item from a request with a 200 response. The response lists them in
+ * its warnings.
  */
 export const dropTable = {
   no_event: {

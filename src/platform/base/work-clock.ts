@@ -1,20 +1,22 @@
-// A clock of the work that this thread has done, for budgets of a turn of the event loop.
+// A clock of the work that this thread has done, for budgets of an event loop iteration.
 
 interface WorkClockOptions {
-  /** CPU time of this thread in milliseconds. Each call is a system call. */
+  /** Returns the CPU time of this thread in milliseconds. Each call is a system call. */
   readonly cpuMs: () => number;
   readonly monotonicMs: () => number;
 }
 
 /**
- * For this long after a read of the CPU time, the thread is assumed to be working. So the clock
- * counts at most this much too much if the thread had to wait for a processor.
+ * Minimum interval between two reads of the CPU time, in milliseconds. Between them the thread
+ * counts as working. So if the thread had to wait for a processor, the clock is fast by at most
+ * this interval.
  */
 const askedEveryMs = 0.25;
 
 /**
- * Returns a monotonic clock in milliseconds. A system call costs 0.5 to 0.8 µs, and a request of a
- * hundred events would make three of them in some 170 µs.
+ * Returns a monotonic clock of the work of this thread in milliseconds. It avoids system calls,
+ * because each takes 0.5 to 0.8 µs. Without it, a request of a hundred events (170 µs) would make
+ * three.
  */
 export function workClock({ cpuMs, monotonicMs }: WorkClockOptions): () => number {
   let askedMs = Number.NEGATIVE_INFINITY;

@@ -1,6 +1,6 @@
-// The connection options for NATS, used by the gateway and the commands: servers, credentials and
-// certificates. Files are read at every connect, so that a renewed file is used from the next
-// reconnect on. Timeouts and retries are decided elsewhere.
+// The connection options for NATS of the gateway and the commands: servers, credentials and
+// certificates. Files are read at every connect, so that the next reconnect uses a renewed file.
+// Timeouts and retries are decided elsewhere.
 
 import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
@@ -14,14 +14,13 @@ import {
 
 export interface NatsAccess {
   /**
-   * One URL or a comma-separated list. If one begins with `tls://`, TLS is required for all of
-   * them.
+   * One URL or a comma-separated list. If one URL begins with `tls://`, all of them require TLS.
    */
   readonly natsUrl: string;
   readonly natsToken?: string | undefined;
   /**
-   * This and the next three are files. A certificate authority (`natsCa`) or a client certificate
-   * (`natsCert`) also requires TLS.
+   * The credentials file. The next three fields are also files. A certificate authority (`natsCa`)
+   * or a client certificate (`natsCert`) requires TLS.
    */
   readonly natsCreds?: string | undefined;
   readonly natsCa?: string | undefined;
@@ -44,7 +43,9 @@ export function accessOptions(access: NatsAccess): ConnectionOptions {
   };
 }
 
-/** Returns how this process signs in, and the setting for it; undefined without credentials. */
+/**
+ * Returns how this process signs in, with the name of the setting; undefined without credentials.
+ */
 export function signsInBy({
   natsUrl,
   natsToken,
@@ -58,7 +59,7 @@ export function signsInBy({
   return { what: `${what} in the URL`, setting: "PENSTOCK_NATS_URL" };
 }
 
-/** The settings that require TLS; empty if none does. */
+/** Returns the settings that require TLS; "" if no setting does. */
 export function tlsSettings({ natsUrl, natsCa, natsCert }: NatsAccess): string {
   return [
     ...(asksForTls(natsUrl) ? ["PENSTOCK_NATS_URL"] : []),
@@ -67,7 +68,7 @@ export function tlsSettings({ natsUrl, natsCa, natsCert }: NatsAccess): string {
   ].join(", ");
 }
 
-/** The URLs without user, password and token, for display. */
+/** Returns the URLs without user, password and token, for display. */
 export function shownUrls(natsUrl: string): string {
   return natsUrl
     .split(",")
@@ -76,8 +77,8 @@ export function shownUrls(natsUrl: string): string {
 }
 
 /**
- * The `host:port` of each URL, which is all that the client uses of it, and the first
- * `user:password` or token in any of them.
+ * Returns the `host:port` of each URL, the only part that the client uses, and the first
+ * `user:password` or token in any URL.
  */
 function splitUrls(natsUrl: string): { places: string[]; userInfo: string | undefined } {
   const parts = natsUrl
@@ -97,7 +98,7 @@ function authenticatorOf(
   if (natsToken !== undefined) return tokenAuthenticator(natsToken);
   if (userInfo === undefined) return undefined;
   const colon = userInfo.indexOf(":");
-  // As in NATS: a single word before the @ is a token.
+  // As in NATS, a single word before the @ is a token.
   if (colon < 0) return tokenAuthenticator(unescaped(userInfo));
   return usernamePasswordAuthenticator(
     unescaped(userInfo.slice(0, colon)),
@@ -114,8 +115,9 @@ function unescaped(text: string): string {
 }
 
 /**
- * The client closes permanently if its authenticator throws. So while the file is unusable, for
- * example half written, the previous credentials stay in use.
+ * Returns an authenticator that reads the credentials file at each connect. The client closes
+ * permanently if its authenticator throws. So while the file is unusable, for example half written,
+ * the previous credentials stay in use.
  */
 function credsFrom(file: string): Authenticator {
   const read = (): Authenticator => {
@@ -151,9 +153,9 @@ function tlsOptionsOf(access: NatsAccess): TlsOptions | undefined {
 }
 
 /**
- * Checks the server's certificate against its IP address if the URL has one. The client then passes
- * no name to Node, which would compare with "localhost". `this` is the options object of the TLS
- * connection; without it the check is Node's own, which then fails.
+ * Checks the server's certificate. If the URL has an IP address, the client passes no name to Node,
+ * which would compare with "localhost": then this function checks the address. `this` is the
+ * options object of the TLS connection. Without `this`, Node's own check runs and fails.
  */
 function checkServer(
   this: { readonly servername?: string; readonly socket?: Socket } | undefined,

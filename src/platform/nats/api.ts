@@ -1,5 +1,5 @@
-// Shared access to JetStream's API: creating a manager, the meaning of error codes, and reading a
-// stream's state from its leader. Independent of what a stream is for.
+// Shared access to JetStream's API: creating a manager, the meaning of error codes, and the state
+// of a stream as reported by its leader. Independent of the purpose of a stream.
 
 import {
   JetStreamApiError,
@@ -15,15 +15,12 @@ import { NatsConnectionImpl } from "@nats-io/nats-core/internal";
 export const nanosPerMs = 1_000_000;
 
 /**
- * JetStream's error codes, of nats-server 2.10 to 2.15, under their names in its
- * server/errors.json.
+ * JetStream's error codes of nats-server 2.10 to 2.15, under the names in its server/errors.json.
  */
 export const apiCodes = {
   accountResourcesExceeded: 10_002,
   clusterIncomplete: 10_004,
-  /**
-   * No server can host the stream: for lack of storage, or because the cluster is still forming.
-   */
+  /** No server can store the stream: storage is missing, or the cluster is still forming. */
   clusterNoPeers: 10_005,
   clusterNotAssigned: 10_007,
   clusterNotAvailable: 10_008,
@@ -36,29 +33,29 @@ export const apiCodes = {
   notEnabledForAccount: 10_039,
   storageResourcesExceeded: 10_047,
   streamMessageExceedsMaximum: 10_054,
-  /** The store's own error; its text states which. */
+  /** An error of the storage layer. The text states the error. */
   streamMessageDeleteFailed: 10_057,
   streamNotFound: 10_059,
   streamNotMatch: 10_060,
-  /** The entry, or the stream, has changed since the version on which the change is based. */
+  /** The entry or the stream has changed since the version that the request names. */
   streamWrongLastSequence: 10_071,
-  /** More than one replica on a server that is not in a cluster. */
+  /** The stream has more than one replica, but the server is not in a cluster. */
   streamReplicasNotSupported: 10_074,
   notEnabled: 10_076,
-  /** The store's own error; its text states which. */
+  /** An error of the storage layer. The text states the error. */
   streamStoreFailed: 10_077,
   streamHeaderExceedsMaximum: 10_097,
   streamSealed: 10_109,
   streamOffline: 10_118,
   /** No limit of the account applies to this number of replicas. */
   noLimits: 10_120,
-  /** Since 2.11. An older server returns sequence 0 with `duplicate: true` instead. */
+  /** Used since 2.11. An older server returns sequence 0 with `duplicate: true` instead. */
   streamDuplicateMessageConflict: 10_158,
-  /** Since 2.11. */
+  /** Used since 2.11. */
   streamTooManyRequests: 10_167,
-  /** Since 2.12: the stream stores counters, and accepts no other messages. */
+  /** Used since 2.12. The stream stores counters, and rejects all other messages. */
   messageIncrementMissing: 10_169,
-  /** The codes of atomic batches exist since 2.12, that for too many since 2.14. */
+  /** Codes of atomic batches, used since 2.12. The code for too many batches is used since 2.14. */
   atomicPublishDisabled: 10_174,
   atomicPublishMissingSequence: 10_175,
   atomicPublishIncompleteBatch: 10_176,
@@ -66,16 +63,16 @@ export const apiCodes = {
   atomicPublishInvalidBatchId: 10_179,
   atomicPublishTooLargeBatch: 10_199,
   atomicPublishInvalidBatchCommit: 10_200,
-  /** The stream already has the message id of at least one message of the batch. */
+  /** The stream already has the message id of one or more messages of the batch. */
   atomicPublishContainsDuplicate: 10_201,
   atomicPublishTooManyInFlight: 10_210,
-  /** Since 2.12. */
+  /** Used since 2.12. */
   streamOfflineReason: 10_194,
 } as const;
 
 /**
- * Responses to the commit of an atomic batch that mean that none of its messages was stored.
- * nats-server sends them before it stores the first one.
+ * The responses to a commit of an atomic batch that prove that JetStream stored no message of the
+ * batch: nats-server sends them before it stores the first message.
  */
 export const batchRefusedCodes: readonly number[] = [
   apiCodes.atomicPublishDisabled,
@@ -89,7 +86,7 @@ export const batchRefusedCodes: readonly number[] = [
   apiCodes.atomicPublishTooManyInFlight,
 ];
 
-/** The server or the account has no storage left. */
+/** The error codes of a server or an account without free storage. */
 export const noRoomCodes: readonly number[] = [
   apiCodes.accountResourcesExceeded,
   apiCodes.insufficientResources,
@@ -98,7 +95,8 @@ export const noRoomCodes: readonly number[] = [
 ];
 
 /**
- * JetStream is still starting, or its cluster is still forming or has no leader. Waiting may help.
+ * The error codes of a temporary state: JetStream is still starting, or its cluster is forming or
+ * has no leader.
  */
 const notReadyCodes: readonly number[] = [
   apiCodes.clusterIncomplete,
@@ -118,23 +116,23 @@ export function isNotReady(error: unknown): boolean {
 }
 
 /**
- * False while the connection is lost. A failure then needs no log line of its own: the link logs
- * the loss.
+ * Returns whether the connection is up. A failure while it is down needs no log line, because the
+ * link logs the loss.
  */
 export function isConnected(connection: NatsConnection): boolean {
   return !(connection instanceof NatsConnectionImpl) || connection.protocol.connected;
 }
 
 interface ManagerOptions {
-  /** Timeout of each request. */
+  /** Timeout of each request in milliseconds. */
   readonly timeoutMs: number;
-  /** The JetStream domain, if it is not the connection's own. */
+  /** The JetStream domain, if it differs from the domain of the connection. */
   readonly domain?: string;
 }
 
 /**
- * Returns a manager that does not check first whether JetStream is enabled. That would be one more
- * request that can fail, and each response shows it.
+ * Returns a manager that does not check first whether JetStream is enabled: each response shows
+ * that anyway.
  */
 export function managerOf(
   connection: NatsConnection,
@@ -143,17 +141,17 @@ export function managerOf(
   return jetstreamManager(connection, { ...domain, checkAPI: false, timeout: timeoutMs });
 }
 
-/** The maximum size of a stream in bytes; Infinity without a limit. */
+/** Returns the maximum size of a stream in bytes; Infinity for no limit. */
 export function bytesMaxOf({ max_bytes: bytesMax }: Pick<StreamConfig, "max_bytes">): number {
   return bytesMax > 0 ? bytesMax : Number.POSITIVE_INFINITY;
 }
 
-/** The subject prefix of another domain's API. */
+/** Returns the subject prefix of the API of another domain. */
 export function apiPrefixOf(domain: string): string {
   return `$JS.${domain}.API`;
 }
 
-/** A response about a stream did not come from the stream's leader. */
+/** The error for a response about a stream that did not come from the leader of the stream. */
 export class NoLeaderError extends Error {
   override name = "NoLeaderError";
 
@@ -163,8 +161,8 @@ export class NoLeaderError extends Error {
 }
 
 /**
- * Undefined if the stream does not exist. The response may come from a member of a group without a
- * leader.
+ * Returns the description of the stream; undefined if the stream does not exist. The response may
+ * come from a server that is not the leader.
  */
 export async function streamInfoOf(
   manager: JetStreamManager,
@@ -179,7 +177,8 @@ export async function streamInfoOf(
 }
 
 /**
- * Like streamInfoOf, but rejects with a NoLeaderError if the response does not come from a leader.
+ * Returns the description of the stream; undefined if the stream does not exist. Rejects with a
+ * NoLeaderError if the response does not come from the leader.
  */
 export async function ledStreamInfo(
   manager: JetStreamManager,
@@ -191,10 +190,10 @@ export async function ledStreamInfo(
 }
 
 /**
- * Whether the response comes from the stream's leader. A member of a group without a leader
- * responds with its own state, which may be old. A server that is not in a cluster sends no
- * `cluster`. A member that responds omits itself from `replicas`, but names the leader: so a leader
- * that is among the replicas is not the one that responded.
+ * Returns whether a response comes from the leader of the stream. Any other member responds with
+ * its own state, which may be old. A server outside a cluster sends no `cluster`. A member lists
+ * the other members as `replicas` and names the leader. So if the leader is among the replicas,
+ * another member has responded.
  */
 export function isFromLeader({ cluster }: Pick<StreamInfo, "cluster">): boolean {
   if (cluster === undefined) return true;

@@ -1,17 +1,17 @@
-// Atomic batches: several messages that JetStream stores as a unit. Decides which streams should
-// use them; gateway, streams and doctor share this rule.
+// Atomic batches: several messages that JetStream stores as a unit. Decides for each stream whether
+// to use them. Gateway, streams and doctor share this rule.
 
 import type { StreamConfig } from "@nats-io/jetstream";
 
 /**
- * Before 2.15 a single node with `sync_interval: always` fsyncs every message of a batch, and a
- * batch that is being replicated can be read while it changes (pull requests 8539 and 8369 of
- * nats-server).
+ * The first version that is fit for atomic batches. In older versions a single node with
+ * `sync_interval: always` fsyncs every message of a batch (nats-server pull request 8539), and a
+ * reader may see a batch change during its replication (pull request 8369).
  */
 const [majorMin, minorMin] = [2, 15];
 
 /**
- * Whether a nats-server of that version, such as `2.15.1` or `2.15.0-RC.1`, stores batches
+ * Returns whether a version of nats-server, such as `2.15.1` or `2.15.0-RC.1`, stores batches
  * efficiently and safely.
  */
 export function storesAtomicBatchesWell(version: string): boolean {
@@ -20,8 +20,8 @@ export function storesAtomicBatchesWell(version: string): boolean {
 }
 
 /**
- * Whether the stream accepts atomic batches from its leader. `config` is from the leader's
- * response, whose metadata contains the server's version.
+ * Returns whether the stream accepts atomic batches and its leader has a suitable version. `config`
+ * must come from the leader: its metadata contains the version.
  */
 export function takesAtomicBatches(config: StreamConfig): boolean {
   return (

@@ -1,6 +1,6 @@
-// Reads the version of every server of a cluster. A server sends it in the first line of a
-// connection, before authentication, so this needs neither a user nor the system account. An
-// unreadable version is unknown: the caller must not treat it as new.
+// Reads the version of every server of a cluster. A server sends its version in the first line of a
+// connection, before authentication, so this needs neither a user nor the system account. If a
+// version is unreadable, it is unknown, and the caller must not treat it as new.
 
 import type { LookupAddress } from "node:dns";
 import { lookup } from "node:dns/promises";
@@ -8,7 +8,7 @@ import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/nats-core";
 
-/** The fields used of the server's first line. */
+/** The fields that are read from the first line of a server. */
 interface Info {
   readonly server_name?: string;
   readonly version?: string;
@@ -18,14 +18,18 @@ interface Info {
 type Resolve = (host: string) => Promise<readonly LookupAddress[]>;
 
 const readMsMax = 1_000;
-/** The line has some 600 bytes, and more if it contains many addresses. */
+/**
+ * Maximum size of the first line of a server in bytes. A typical line has 600, but it may list many
+ * addresses.
+ */
 const infoBytesMax = 65_536;
 const portMax = 65_535;
 
 /**
- * The versions of the cluster's servers by name, if they are reachable at `places`; undefined if
- * the connected server is not in a cluster. A server that is not resolved within a second, or does
- * not respond within another, is listed by its address, without a version. Never rejects.
+ * Returns the version of each server of the cluster by name; undefined if the connected server is
+ * not in a cluster. `places` are the addresses of the servers. Each resolution and each response
+ * may take a second. A server that fails is listed by its address, without a version. Never
+ * rejects.
  */
 export async function clusterVersions(
   { info }: Pick<NatsConnection, "info">,
@@ -41,7 +45,7 @@ export async function clusterVersions(
 }
 
 /**
- * Returns the first lines of the servers at `host:port`, by address: a name may have several
+ * Returns the first lines of the servers at `host:port`, by address. A host name may have several
  * servers.
  */
 async function infosAt(place: string, resolve: Resolve): Promise<(readonly [string, Info])[]> {
@@ -56,20 +60,23 @@ async function infosAt(place: string, resolve: Resolve): Promise<(readonly [stri
       return { family, at: several ? `${place} (${host})` : place, info };
     }),
   );
-  // A server may listen on one address family only, as on 127.0.0.1 and not on ::1.
+  // A server may listen on one address family only, for example on 127.0.0.1 but not on ::1.
   const answering = new Set(all.filter(({ info }) => info.version).map(({ family }) => family));
   return all
     .filter(({ family }) => answering.size === 0 || answering.has(family))
     .map(({ at, info }) => [at, info] as const);
 }
 
-/** Waiting for an unreachable resolver would take many seconds. */
+/**
+ * Resolves the host name. Rejects after a second, because an unreachable resolver takes many
+ * seconds.
+ */
 function addressesOf(host: string, resolve: Resolve): Promise<readonly LookupAddress[]> {
   const none = delay(readMsMax, [], { ref: false });
   return Promise.race([resolve(host).catch(() => []), none]);
 }
 
-/** Returns the server's first line; an empty object if it is unreadable. */
+/** Returns the first line of the server; an empty object if it is unreadable. */
 function infoOf(address: { host: string; port: number }): Promise<Info> {
   return new Promise((resolve) => {
     const socket = connect(address);
@@ -95,7 +102,7 @@ function readLine(socket: Socket, take: (line: string) => void): void {
   });
 }
 
-/** Parses `host:port` or `[address]:port`; undefined if the text is neither. */
+/** Parses `host:port` or `[address]:port`. Returns undefined for any other text. */
 function addressOf(place: string): { host: string; port: number } | undefined {
   const [, address, host = address ?? "", digits = ""] =
     /^(?:\[(.+)\]|([^:]+)):(\d{1,5})$/.exec(place) ?? [];

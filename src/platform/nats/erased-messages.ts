@@ -1,6 +1,6 @@
-// Finds which messages of a stream were erased, and which frame replaces each. Readers use it when
-// messages are missing: erased messages are not lost. Reads only the entries that were added since
-// the last read; without erasures, that is one request.
+// Finds the erased messages of a stream and the frames that replace them. A reader uses this if
+// messages are missing, because erased messages are not lost. Each read requests only the entries
+// since the last read. Without erasures a read is one request.
 
 import type { JetStreamManager, MsgRequest, StoredMsg } from "@nats-io/jetstream";
 import { apiCodes, isApiError } from "./api.ts";
@@ -17,30 +17,36 @@ import {
 
 const forgetAtMin = 10_000;
 /**
- * Maximum number of entries held ahead. When a reader reaches the end of these, the bucket is read
+ * Maximum number of entries held in memory. A reader beyond the last held entry reads the bucket
  * again.
  */
 const heldMax = 500_000;
-/** Marks a frame that replaces a message, and was not erased itself. */
+/** Marks a frame that replaces a message and was not erased itself. */
 const isReplacement = -1;
 
-/** A frame that replaces another. */
+/** A replacement frame. */
 export interface RewrittenFrame {
-  /** The sequence of the message that it replaces. */
+  /** The sequence of the replaced message. */
   readonly sequence: number;
   readonly storedAtMs: number;
   readonly message: StoredMsg;
 }
 
 /**
- * Callers must await each call before the next one: a call may drop data that another one needs.
+ * The erased messages of one stream. Callers must await each call before the next one, because a
+ * call may drop data that another call needs.
  */
 export class ErasedMessages {
   readonly #manager: JetStreamManager;
   readonly #of: MadeStream;
-  /** By sequence of a message: that of its replacement; 0 for none; or `isReplacement`. */
+  /**
+   * By sequence of an erased message, the sequence of its replacement, or 0 if it has none. By
+   * sequence of a frame that replaces a message, `isReplacement`.
+   */
   readonly #held = new Map<number, number>();
-  /** Everything known about messages in [`#from`, `#until`) is held, and nothing else. */
+  /**
+   * The held range of sequences begins here. All known erasures in [`#from`, `#until`) are held.
+   */
   #from = 0;
   #until = 0;
   #next = 1;
@@ -57,7 +63,7 @@ export class ErasedMessages {
 
   /**
    * Reads the erasures up to now. Entries before `from` may be dropped. Rejects if NATS does not
-   * respond, or if this user lacks the permission.
+   * respond, or if the user lacks the permission.
    */
   async learn(from: number = this.#from): Promise<void> {
     if (!this.#reaches(from)) {
@@ -89,7 +95,8 @@ export class ErasedMessages {
   }
 
   /**
-   * A reader calls this for every gap, so entries that it has passed are only dropped at intervals.
+   * Drops entries that the reader has passed. A reader calls this for every gap, so it does work
+   * only at intervals.
    */
   #forget(): void {
     if (this.#held.size < this.#forgetAt) return;
@@ -108,15 +115,18 @@ export class ErasedMessages {
     return this.#held.get(sequence);
   }
 
-  /** Returns the sequence of the replacement; 0: none; undefined: the message was not erased. */
+  /**
+   * Returns the sequence of the replacement of an erased message; 0 if it has none. Returns
+   * undefined if the message was not erased.
+   */
   async placeOf(sequence: number): Promise<number | undefined> {
     const held = await this.#heldOf(sequence);
     return held === isReplacement ? undefined : held;
   }
 
   /**
-   * Returns the sequence, not before `from`, from which on the stream is complete except for erased
-   * messages. `first`: its first message.
+   * Returns the first sequence, at least `from`, after which the stream lacks only erased messages.
+   * `first` is the sequence of the first message of the stream.
    */
   async firstOf(first: number, from: number): Promise<number> {
     let [begin, due] = [first, from];
@@ -128,15 +138,16 @@ export class ErasedMessages {
   }
 
   /**
-   * Yields the erased messages in [`from`, `first`) whose replacements are still in the stream,
-   * because they were stored later than their neighbours. `first`: the stream's first message.
+   * Yields the erased messages in [`from`, `first`) whose replacements are still in the stream. A
+   * replacement is stored later than its neighbours, so it outlives them. `first` is the sequence
+   * of the first message of the stream.
    */
   async *standing(first: number, from: number): AsyncGenerator<number> {
     for await (const sequence of this.between(from, first - 1))
       if (((await this.placeOf(sequence)) ?? 0) >= first) yield sequence;
   }
 
-  /** Yields the erased messages between the two, both included, in order. */
+  /** Yields the erased messages from `from` to `to`, both included, in order. */
   async *between(from: number, to: number): AsyncGenerator<number> {
     for (let at = from; at <= to; ) {
       if (!this.#reaches(at)) await this.learn(at);
@@ -160,7 +171,8 @@ export class ErasedMessages {
   }
 
   /**
-   * Returns the replacement of that message; undefined: there is none, or it has left the stream.
+   * Returns the replacement of an erased message; undefined if it has none, or if the stream has
+   * removed the replacement.
    */
   async frameAt(sequence: number): Promise<RewrittenFrame | undefined> {
     for (let tried = 0; ; ) {
@@ -172,24 +184,24 @@ export class ErasedMessages {
         const storedAtMs = Number(message.header.get(firstStoredHeader));
         return { sequence, storedAtMs, message };
       }
-      // The replacement may have been replaced again; that is recorded before it is removed.
+      // The replacement may have been replaced again. The bucket records this before the removal.
       await this.learn();
     }
   }
 
   /**
-   * Whether the content of a frame that replaces the original is also in another frame: an erasure
-   * that was killed may have stored it without recording it.
+   * Returns whether another frame also has the content of this replacement frame. An erasure that
+   * was killed may have stored the replacement without recording it.
    */
   async isStray(sequence: number, original: number): Promise<boolean> {
     const held = await this.#heldOf(sequence);
     if (held !== undefined) return held !== isReplacement;
-    // This instance continues in stream order, so a new one reads back that far.
+    // This instance reads in stream order, so a new instance reads back to the original.
     const all = this.#reaches(original) ? this : new ErasedMessages(this.#manager, this.#of);
     return (await all.placeOf(original)) !== undefined || (await this.isThere(original));
   }
 
-  /** Whether the stream still has the message itself. */
+  /** Returns whether the stream still has the message. */
   async isThere(sequence: number): Promise<boolean> {
     const { streams } = this.#manager;
     return (await streams.getMessage(this.#of.stream, { seq: sequence })) !== null;
@@ -207,7 +219,8 @@ interface Entries {
 }
 
 /**
- * Returns the first entry from there on for these subjects, in the bucket of the stream's erasures.
+ * Returns the first entry at or after `sequence` with one of these subjects, from the bucket of
+ * erasures of the stream.
  */
 async function entryFrom(
   manager: JetStreamManager,
@@ -226,10 +239,7 @@ async function entryFrom(
   }
 }
 
-/**
- * Returns the projects in which people were erased from this installation, according to the
- * receipts.
- */
+/** Returns the projects with erased persons, according to the receipts of this installation. */
 export async function erasedProjects(
   manager: JetStreamManager,
   stream: string,

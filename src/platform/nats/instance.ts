@@ -1,17 +1,17 @@
-// Identifies the installation of a process, so that `doctor` can distinguish the processes of
-// several installations on one machine.
+// Identifies the installation of a process, so that doctor can distinguish several installations on
+// one machine.
 
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import { shownUrls } from "./access.ts";
 
-/** As in the response of /livez. */
+/** The installation as reported by /livez. */
 export interface Instance {
-  /** The servers, without credentials; null while the address of an embedded one is unknown. */
+  /** The servers without credentials; null while the address of an embedded server is unknown. */
   readonly nats: string | null;
   readonly subject_prefix: string;
   readonly data_folder: string;
-  /** When the first live stream was created; null while that is unknown. */
+  /** The creation time of the first live stream; null while it is unknown. */
   stream_created: string | null;
 }
 
@@ -33,9 +33,9 @@ export function instanceOf({
 }
 
 /**
- * Returns whether both store in the same streams. A server may have several host names, so the
- * creation time of the first stream is compared first. Otherwise both must name the same server,
- * or, if one of them names no server, have the same data folder.
+ * Returns whether two installations store in the same streams. Compares the creation times of the
+ * first stream first, because a server may have several host names. Otherwise both must name the
+ * same server or, if one of them names no server, have the same data folder.
  */
 export function isSameInstance(one: Instance, other: Instance): boolean {
   if (one.subject_prefix !== other.subject_prefix) return false;
@@ -49,7 +49,10 @@ export function shownInstance({ nats, subject_prefix: prefix, data_folder: folde
   return `NATS ${nats ?? "embedded"}, prefix ${prefix}, data folder ${folder}`;
 }
 
-/** Undefined if the value is not an instance, as with an older version. */
+/**
+ * Returns the installation in a JSON value; undefined if the value has another form, such as that
+ * of an older version.
+ */
 export function instanceIn(value: unknown): Instance | undefined {
   const {
     nats,

@@ -1,8 +1,8 @@
-// The connection to NATS. At the start, waits without a limit for unreachable servers, and rejects
-// if one refuses this process. Later it reconnects forever, also after refusals, and logs one line
-// when the connection is lost, one per minute while it is, and one when it is back. At a disconnect
-// the client drops pending messages, and it does not limit its buffer: so nothing may be published
-// while `connected` is false. Independent of streams and frames.
+// The connection to NATS. At the start it waits without a time limit for unreachable servers, and
+// rejects if a server refuses this process. Later it reconnects forever, also after refusals. It
+// logs the loss of the connection, then one line per minute, and the reconnect. At a disconnect the
+// NATS client drops pending messages, and the client does not limit its buffer: so nothing may be
+// published while `connected` is false. Independent of streams and frames.
 
 import { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -19,14 +19,17 @@ import { type NatsAccess, shownUrls } from "./access.ts";
 import { apiRefusal, connectOnce, NatsRefusedError, outlastRefusals, signIn } from "./sign-in.ts";
 
 interface NatsLinkOptions {
-  /** The servers and credentials. Files are read at each connect. */
+  /** The servers and credentials. Credential files are read at each connect. */
   readonly access: NatsAccess;
   readonly log: Log;
   /**
-   * Aborting it ends the wait for the first connection: connectNats then rejects with its reason.
+   * A signal that ends the wait for the first connection: connectNats then rejects with its reason.
    */
   readonly signal?: AbortSignal | undefined;
-  /** Interval of pings. A link counts as dead after three pings without a response. */
+  /**
+   * Interval of pings in milliseconds. After three pings without a response the link counts as
+   * dead.
+   */
   readonly pingIntervalMs?: number | undefined;
 }
 
@@ -34,54 +37,66 @@ export interface NatsLink {
   readonly connection: NatsConnection;
   readonly connected: boolean;
   /**
-   * The maximum size of a message as announced by the server, headers included. Keeps its value
-   * while disconnected.
+   * Maximum size of a message in bytes as announced by the server, headers included. Unchanged
+   * while the connection is lost.
    */
   readonly messageBytesMax: number;
   /**
-   * Sends one whole protocol message, such as HPUB, without copying it. Its memory must not change
-   * until the server has responded. Throws if the connection is closed. The caller must limit the
-   * message's size: above max_payload the server cuts the connection.
+   * Sends one whole protocol message, such as HPUB, without copying it. The caller must not change
+   * its memory until the server has responded. Throws if the connection is closed. The caller must
+   * limit the size: if a message exceeds max_payload, the server closes the connection.
    */
   send(message: Buffer): void;
   /**
-   * Closes the connection and connects to the next server in the client's list. Returns false, and
-   * does nothing, while disconnected or if there is no other server.
+   * Closes the connection and connects to the next server in the client's list. Does nothing and
+   * returns false if the connection is lost, or if the list has no other server.
    */
   tryAnotherServer(): boolean;
-  /** Returns the error if NATS permanently refuses what this process needs; else undefined. */
+  /**
+   * Returns an error if NATS permanently refuses an operation that this process needs; else
+   * undefined.
+   */
   refusal(error: unknown): NatsRefusedError | undefined;
-  /** The listener is called at each loss and each reconnect, in order. */
+  /** Adds a listener that is called at each loss and each reconnect, in order. */
   onChange(listener: (connected: boolean) => void): void;
-  /** The listener is called with each subject to which NATS did not let this process publish. */
+  /**
+   * Adds a listener that is called with each subject to which NATS did not let this process
+   * publish.
+   */
   onDenied(listener: (subject: string, refusal: NatsRefusedError) => void): void;
-  /** Sends pending messages and closes permanently. */
+  /** Sends pending messages and closes the connection permanently. */
   close(): Promise<void>;
 }
 
 const reconnectWaitMs = 100;
 const connectTimeoutMs = 2_000;
 const firstConnectWaitMs = 500;
-// A dead link is detected after 4 s. The rest of a cluster needs at least as long to elect leaders
-// without the node of that link.
+// A dead link is detected after 4 s. The other servers of a cluster need at least as much time to
+// elect leaders without the server of that link.
 const pingIntervalMsDefault = 1_000;
 const pingsUnansweredMax = 3;
-// The client reports a dead link as stale, and then waits for the link's last bytes to be sent.
-// After this time the socket is cut.
+// The client reports a dead link as stale, and then waits until the last bytes of the link are
+// sent. After this time in milliseconds the socket is closed.
 const staleGraceMs = 500;
 const drainMsMax = 2_000;
-/** Interval of the log lines while waiting for the first connection. */
+/** Interval in milliseconds of the log lines while waiting for the first connection. */
 const waitingLogEveryMs = 5_000;
-/** Interval of the log lines for a lost connection, and for a repeated error of NATS. */
+/**
+ * Interval in milliseconds of the log lines for a lost connection, and for a repeated error of
+ * NATS.
+ */
 const lostLogEveryMs = 60_000;
-/** Maximum time to determine the reason of a loss before the loss is logged. */
+/**
+ * Maximum time in milliseconds to determine the reason of a loss. The loss is logged afterwards.
+ */
 const reasonMsMax = 1_000;
-/** Minimum pause before reconnecting to a server that refuses this process. */
+/** Minimum pause in milliseconds before reconnecting to a server that refuses this process. */
 const refusedWaitMs = 1_500;
 
 /**
- * Connects without a time limit. Rejects with a NatsRefusedError if a server refuses this process,
- * and with the signal's reason when the signal aborts.
+ * Returns a connection to NATS, and waits for it without a time limit. Rejects with a
+ * NatsRefusedError if a server refuses this process. Rejects with the signal's reason if the signal
+ * aborts.
  */
 export async function connectNats(options: NatsLinkOptions): Promise<NatsLink> {
   const { access, log, signal } = options;
@@ -103,7 +118,10 @@ export async function connectNats(options: NatsLinkOptions): Promise<NatsLink> {
   return new WatchedLink(connection, { access, log, pauses });
 }
 
-/** Rejects as soon as the signal aborts: a server may take seconds to respond. */
+/**
+ * Returns the first connection. Rejects as soon as the signal aborts, because a server may take
+ * seconds to respond.
+ */
 async function firstConnection(
   { access, pingIntervalMs, signal }: NatsLinkOptions,
   pauses: ReconnectPauses,
@@ -130,7 +148,10 @@ async function firstConnection(
   }
 }
 
-/** The pauses between attempts to reconnect to a server: longer while it refuses this process. */
+/**
+ * The pauses before reconnecting to each server. They are longer while a server refuses this
+ * process.
+ */
 class ReconnectPauses {
   isRefused = false;
 
@@ -152,21 +173,22 @@ class WatchedLink implements NatsLink {
   readonly #log: Log;
   readonly #pauses: ReconnectPauses;
   readonly #protocol: ProtocolHandler;
-  /** By the kind of error. */
+  /** Limits the log lines for each kind of error. */
   readonly #errors = new Map<string, SparseWarning>();
   /**
-   * Resolved with the server when a lost connection is restored, with undefined when it is closed.
+   * Resolved with the server when a lost connection is restored. Resolved with undefined when the
+   * connection is closed permanently.
    */
   #back = Promise.withResolvers<string | undefined>();
-  /** Fulfilled when all losses so far are completely logged. */
+  /** Resolved when all losses of the connection so far are completely logged. */
   #losses: Promise<void> = Promise.resolve();
   readonly #listeners: ((connected: boolean) => void)[] = [];
   readonly #deniedListeners: ((subject: string, refusal: NatsRefusedError) => void)[] = [];
   #connected = true;
   #messageBytesMax: number;
   /**
-   * The server to leave, and the number of further attempts: the client cycles through its servers,
-   * and may reconnect to the same one first.
+   * The server to disconnect from, and the number of further attempts. The client tries its servers
+   * in turn, and may reconnect to the same server first.
    */
   #leaving = { server: "", tries: 0 };
 
@@ -229,8 +251,8 @@ class WatchedLink implements NatsLink {
   }
 
   /**
-   * Rejects on a connection that drains or is closed, which is ignored: its server is being left
-   * anyway.
+   * Disconnects from the current server. The client rejects if the connection is draining or
+   * closed. This error is ignored, because the connection ends in both cases.
    */
   #leave(): void {
     this.connection.reconnect().catch(() => {});
@@ -260,7 +282,10 @@ class WatchedLink implements NatsLink {
     this.#back.resolve(undefined);
   }
 
-  /** A refusal is logged together with the loss of the connection. */
+  /**
+   * Logs an error of the server. The loss of the connection logs a refusal, so it is not logged
+   * here.
+   */
   #reported(error: Error): void {
     if (error instanceof AuthorizationError || error instanceof UserAuthenticationExpiredError) {
       this.#pauses.isRefused = true;
@@ -277,7 +302,7 @@ class WatchedLink implements NatsLink {
     warning.warn({ reason: error.message, ...fix }, "NATS error");
   }
 
-  /** The client reports a reconnect once for each attempt that failed before it. */
+  /** Handles a reconnect. The client reports a reconnect once for each failed attempt before it. */
   #reconnected(server: string): void {
     if (this.#connected) return;
     if (server === this.#leaving.server && this.#leaving.tries-- > 0) {
@@ -289,7 +314,10 @@ class WatchedLink implements NatsLink {
     this.#changeTo(true, server);
   }
 
-  /** Without a server, the connection is closed permanently. */
+  /**
+   * Records whether the connection is up, and informs the listeners. If a loss has no `server`, the
+   * connection is closed permanently.
+   */
   #changeTo(connected: boolean, server?: string): void {
     if (this.#connected === connected) return;
     this.#connected = connected;
@@ -304,7 +332,9 @@ class WatchedLink implements NatsLink {
     for (const listener of this.#listeners) listener(connected);
   }
 
-  /** Logs that the connection is lost and why, again each minute, and that it is restored. */
+  /**
+   * Logs that the connection is lost and why, again each minute, and finally that it is restored.
+   */
   async #logLoss(server: string, back: Promise<string | undefined>): Promise<void> {
     const access = this.#access;
     let isOver = false;
@@ -330,7 +360,9 @@ class WatchedLink implements NatsLink {
   }
 }
 
-/** The `host:port` of each server that the client knows, configured or announced. */
+/**
+ * Returns the `host:port` of each server in the client's list, both configured and announced ones.
+ */
 export function serverPlaces(connection: NatsConnection): string[] {
   const servers = protocolOf(connection).servers.getServers();
   return servers.map(({ hostname, port }) =>
@@ -339,8 +371,8 @@ export function serverPlaces(connection: NatsConnection): string[] {
 }
 
 /**
- * The client's internal handler, which accepts whole protocol messages. The client's `publish`
- * would copy them.
+ * Returns the client's internal handler, which accepts whole protocol messages. The `publish` of
+ * the client would copy them.
  */
 function protocolOf(connection: NatsConnection): ProtocolHandler {
   if (!(connection instanceof NatsConnectionImpl))
@@ -351,8 +383,8 @@ function protocolOf(connection: NatsConnection): ProtocolHandler {
 }
 
 /**
- * The client cannot cut a connection whose send buffer is full, so this returns the client's
- * socket.
+ * Returns the socket of the client. The client cannot close a connection if its send buffer is
+ * full.
  */
 function socketOf(connection: NatsConnection): Socket | undefined {
   const socket: unknown = Reflect.get(protocolOf(connection).transport, "socket");

@@ -1,6 +1,6 @@
 // Naming rules: the partition of a project, the subject of its frames, and the stream of a subject.
-// Stored data depends on them, so they must not change: consumers filter by subject, and order is
-// guaranteed per partition.
+// Stored data depends on these rules, so they must not change: consumers filter by subject, and
+// order is guaranteed per partition.
 
 import type { Lane } from "../base/lane.ts";
 
@@ -10,9 +10,9 @@ const fnvPrime = 0x01000193;
 export const lanes: readonly Lane[] = ["live", "historical"];
 
 /**
- * The partition of a project: FNV-1a, 32 bits, over the UTF-8 bytes of the id (project ids are
- * ASCII), modulo the count. Simple to implement in any language, for consumers that read one
- * project.
+ * Returns the partition of a project: FNV-1a, 32 bits, over the UTF-8 bytes of the id (project ids
+ * are ASCII), modulo the number of partitions. Consumers that read a single project implement the
+ * same function, in any language.
  */
 export function partitionOf(projectId: string, partitions: number): number {
   let hash = fnvOffsetBasis;
@@ -21,12 +21,12 @@ export function partitionOf(projectId: string, partitions: number): number {
   return (hash >>> 0) % partitions;
 }
 
-/** `PENSTOCK_LIVE_0` for prefix `penstock`. */
+/** Returns the name of a stream: `PENSTOCK_LIVE_0` for prefix `penstock`. */
 export function streamName(prefix: string, lane: Lane, partition: number): string {
   return `${prefix}_${lane}_${partition}`.toUpperCase();
 }
 
-/** Whether a message under this subject may contain events of several projects. */
+/** Returns whether a message with this subject may contain events of several projects. */
 export function isOfManyProjects(subject: string): boolean {
   return subject.endsWith(`.${manyProjects}`);
 }
@@ -35,35 +35,35 @@ export function isOfManyProjects(subject: string): boolean {
 export const messageIdHeader = "Nats-Msg-Id";
 /** The header with the number of events in the message. */
 export const eventsHeader = "Penstock-Events";
-/** The header with the format version of the message's lines. */
+/** The header with the format version of the lines in the message. */
 export const schemaHeader = "Penstock-Schema";
 /** The format version that this program writes and reads. */
 export const schemaKnown = "1";
 
-/** The subject prefix of a key-value bucket's entries. */
+/** Returns the subject prefix of the entries of a key-value bucket. */
 export function bucketSubjects(bucket: string): string {
   return `$KV.${bucket}.`;
 }
 
-/** The stream that holds a key-value bucket. */
+/** Returns the name of the stream that stores a key-value bucket. */
 export function bucketStream(bucket: string): string {
   return `KV_${bucket}`;
 }
 
 /**
- * Replaces the project id in the subject of messages that contain events of several projects.
+ * The subject token that replaces the project id if a message contains events of several projects.
  * Project ids cannot contain a `~`.
  */
 export const manyProjects = "~";
 
 /**
  * Whether a shared frame of the live lane contains the lines of one project, or of all projects of
- * a partition. It only concerns those frames: imports are batches, which fill frames by themselves,
- * and frames of a single request always have one project.
+ * a partition. Other frames always have one project: an import fills its frames alone, and a frame
+ * of a single request belongs to that request.
  */
 export type FrameScope = "project" | "partition";
 
-/** `penstock.live.0.<project id>`, or `penstock.live.0.~`. */
+/** Returns the subject of a frame: `penstock.live.0.<project id>` or `penstock.live.0.~`. */
 export function subjectOf(
   prefix: string,
   lane: Lane,
@@ -72,7 +72,7 @@ export function subjectOf(
   return `${prefix}.${lane}.${target.partition}.${target.projectId}`;
 }
 
-/** The subject filter of a stream: every project of one lane and partition, and `~`. */
+/** Returns the subject filter of a stream: all projects of one lane and partition, and `~`. */
 export function streamSubject(prefix: string, lane: Lane, partition: number): string {
   return `${prefix}.${lane}.${partition}.*`;
 }

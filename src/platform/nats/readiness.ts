@@ -1,100 +1,101 @@
-// The state of each stream as seen by the gateway: whether it has free space, whether it fulfils
-// the promise of a 200, and its last acknowledgements. The publisher and the watch write it; this
-// file sends no requests to JetStream.
+// The state of each stream in the gateway: whether it has free space, whether it fulfils the
+// promise of a 200, and its last acknowledgements. The publisher and the watch of the streams
+// change the state. This file sends no requests to JetStream.
 
 import type { ErrorCode, Problem } from "../base/errors.ts";
 import type { Lane } from "../base/lane.ts";
 import { lanes, streamName } from "./names.ts";
 
-/** A stream as the publisher sees it. */
+/** The state of a stream in the publisher. */
 export interface StreamState {
   readonly name: string;
   readonly lane: Lane;
-  /** Until this time frames for the stream are rejected without a publish. */
+  /** Time until which frames for the stream are rejected without a publish. */
   fullUntilMonotonicMs: number;
   /**
-   * Whether a frame for the stream was rejected because the whole server or account is out of
-   * storage, and no frame was acknowledged since.
+   * Whether the last response of the stream was a rejection for lack of storage of the whole server
+   * or account. An acknowledgement resets it.
    */
   isServerFull: boolean;
   /**
-   * Why the stream would not fulfil the promise of a 200. While this is set, nothing is sent to the
-   * stream, and its acknowledgements do not count.
+   * The reason why the stream would not fulfil the promise of a 200. While it is set, nothing is
+   * sent to the stream, and acknowledgements of the stream do not count.
    */
   refusal: Problem | undefined;
-  /**
-   * The largest message that the stream accepts in bytes, headers included; Infinity without a
-   * limit of its own.
-   */
+  /** Maximum size of a message of the stream in bytes, headers included; Infinity for no limit. */
   messageBytesMax: number;
   /**
-   * Whether the stream, at the last check, accepted atomic batches and its leader stores them
+   * Whether the last check found that the stream accepts atomic batches and its leader stores them
    * efficiently.
    */
   takesAtomicBatches: boolean;
-  /** The JetStream domain of the stream, "" for none; undefined until it is known. */
+  /** The JetStream domain of the stream; "" for no domain, undefined while it is unknown. */
   domain: string | undefined;
   /** The highest acknowledged sequence. */
   sequence: number;
-  /** When the stream last acknowledged a new message. */
+  /** Time of the last acknowledgement of a new message. */
   ackedMonotonicMs: number;
-  /**
-   * When a frame last timed out without a response; undefined once the stream acknowledges a new
-   * message.
-   */
+  /** Time when a frame last timed out without a response. A new acknowledgement resets it. */
   silentMonotonicMs: number | undefined;
   /**
-   * Why the stream's events are rejected while it responds to requests but acknowledges nothing.
-   * Probe requests are still let through at intervals. An acknowledgement ends this state.
+   * The reason for rejecting events of a stream that responds to requests but acknowledges no
+   * message. Requests still pass at intervals as probes. An acknowledgement resets it.
    */
   silence: Problem | undefined;
   /**
-   * Why NATS rejects what this process publishes to the stream, as last reported. An
-   * acknowledgement or a new connection ends this state.
+   * The last reason for which NATS rejected a publish of this process to the stream. An
+   * acknowledgement or a new connection resets it.
    */
   denial: string | undefined;
-  /** From this time on requests to the silent stream are let through, until one has lines. */
+  /** Time from which requests to the silent stream pass, until one of them has lines. */
   probeMonotonicMs: number;
   /**
-   * Since when the stream has stored nothing that was sent to it, as far as this process has
-   * noticed. Undefined while it stores.
+   * Time since which the stream has stored nothing that this process sent; undefined while it
+   * stores.
    */
   awaySinceMonotonicMs: number | undefined;
   /**
-   * Set when an acknowledgement shows that the stream has lost data. Cleared when the leader's
-   * description of the stream has been checked.
+   * A sign of lost data in an acknowledgement. A check of the description from the leader resets
+   * it.
    */
   wentBack: WentBack | undefined;
-  /** When the stream last went back. Frames first sent before that prove nothing new. */
+  /**
+   * Time of the last acknowledgement that showed lost data. Frames first sent before this time
+   * prove nothing about the stream's present state.
+   */
   wentBackMonotonicMs: number;
   /**
-   * The last response of the stream's leader; undefined before the first one, and while the stream
-   * is missing.
+   * The last response of the leader of the stream; undefined before the first response, and while
+   * the stream is missing.
    */
   reading: StreamReading | undefined;
-  /** From this time on, sending a frame to the stream calls `ask`. */
+  /** Time from which sending a frame to the stream calls `ask`. */
   askMonotonicMs: number;
-  /** Requests the stream's state from JetStream now. Set by the watch of the stream. */
+  /**
+   * Requests the state of the stream from JetStream immediately. Set by the watch of the stream.
+   */
   ask: () => void;
 }
 
-/** The content and limits of the stream. A new object for each response. */
+/** Content and limits of a stream. Each response creates a new object. */
 export interface StreamReading {
-  /** When the stream was created: changes if it is deleted and created again. */
+  /** The creation time of the stream. A new stream of the same name has a new creation time. */
   readonly created: string;
-  /** The sequence of the oldest message, or one more than the last if there is none. */
+  /**
+   * The sequence of the oldest message. If the stream is empty, the sequence of the next message.
+   */
   readonly firstSequence: number;
   readonly lastSequence: number;
-  /** Number of messages between the first and the last sequence that were purged or deleted. */
+  /** Number of purged or deleted messages between the first and the last sequence. */
   readonly deleted: number;
   readonly bytes: number;
-  /** Infinity without a limit. */
+  /** Maximum size of the stream in bytes; Infinity for no limit. */
   readonly bytesMax: number;
 }
 
 /**
- * `from` is an acknowledged sequence. `to` is not above it, although it was assigned to a frame
- * that was sent later.
+ * Two acknowledged sequences that show a loss of data. The frame of `to` was sent later than the
+ * frame of `from`, but `to` is not above `from`.
  */
 export interface WentBack {
   readonly from: number;
@@ -102,19 +103,23 @@ export interface WentBack {
 }
 
 /**
- * `cut_back`: the same stream ends before what it acknowledged. `made_anew`: another stream of that
- * name, created after the first one was deleted or its disk was lost.
+ * Causes of a loss of acknowledged messages. `cut_back`: the same stream ends before an
+ * acknowledged sequence. `made_anew`: the stream was deleted or its disk was lost, and a new stream
+ * has its name.
  */
 export const regressionCauses = ["cut_back", "made_anew"] as const;
 export type RegressionCause = (typeof regressionCauses)[number];
 
 /** The metrics of the watch of the streams. */
 export interface StreamMetrics {
-  /** A stream of the lane has lost acknowledged messages. */
+  /** Counts a loss of acknowledged messages in a stream of the lane. */
   streamWentBack(lane: Lane, cause: RegressionCause): void;
 }
 
-/** Why nothing may be sent to the stream now. */
+/**
+ * Returns the error code for events of a stream that must receive nothing now; undefined if the
+ * stream may receive frames.
+ */
 export function refusalNow(
   { refusal, fullUntilMonotonicMs }: StreamState,
   monotonicMs: number,
@@ -137,15 +142,15 @@ export function suspend(state: StreamState, wentBack: WentBack, monotonicMs: num
 }
 
 /**
- * Records that the stream has stored nothing new since that time, or since its last
- * acknowledgement.
+ * Records that the stream has stored nothing since the given time. If the last acknowledgement is
+ * later, its time is recorded instead.
  */
 export function noteAway(state: StreamState, sinceMonotonicMs: number): void {
   const since = Math.max(sinceMonotonicMs, state.ackedMonotonicMs);
   state.awaySinceMonotonicMs = Math.min(since, state.awaySinceMonotonicMs ?? since);
 }
 
-/** How long the stream has stored nothing; 0 while it stores. */
+/** Returns for how many milliseconds the stream has stored nothing; 0 while it stores. */
 export function awayMs({ awaySinceMonotonicMs: since }: StreamState, monotonicMs: number): number {
   return since === undefined ? 0 : monotonicMs - since;
 }
@@ -160,33 +165,35 @@ export function noteStored(stream: StreamState, monotonicMs: number): void {
   stream.awaySinceMonotonicMs = undefined;
 }
 
-/** Interval of the probes of a silent stream. */
+/** Interval of the probes of a silent stream in milliseconds. */
 const probeEveryMs = 1_000;
 
 /**
- * From now on requests to the stream are rejected. One request with lines per second is let through
- * as a probe.
+ * Rejects requests to the stream from now on, except one request with lines per interval as a
+ * probe.
  */
 export function refuseSilent(state: StreamState, silence: Problem, monotonicMs: number): void {
   state.silence = silence;
   state.probeMonotonicMs = monotonicMs + probeEveryMs;
 }
 
-/** Why a request to a silent stream is rejected; undefined for one that is let through. */
+/**
+ * Returns the reason for rejecting a request to a silent stream; undefined if the request may pass.
+ */
 export function silenceNow(state: StreamState, monotonicMs: number): Problem | undefined {
   return monotonicMs < state.probeMonotonicMs ? state.silence : undefined;
 }
 
 /**
- * Records that a request has lines for the stream: it is the probe of a silent one. Other requests
- * that are let through may have none, such as one without events, or one over its quota.
+ * Records that a request has lines for the stream, which makes it the probe of a silent stream. A
+ * request without lines is no probe: it has no events, or exceeds its quota.
  */
 export function noteLines(state: StreamState, monotonicMs: () => number): void {
   if (state.silence !== undefined) state.probeMonotonicMs = monotonicMs() + probeEveryMs;
 }
 
 export class StreamStates {
-  /** Sorted by lane, then by partition. */
+  /** All streams, sorted by lane, then by partition. */
   readonly all: readonly StreamState[];
   readonly #partitions: number;
 
@@ -203,24 +210,27 @@ export class StreamStates {
     return this.all[lanes.indexOf(lane) * this.#partitions + partition]!;
   }
 
-  /** How long all streams have stored nothing; 0 while one stores. */
+  /**
+   * Returns for how many milliseconds all streams have stored nothing; 0 while at least one stores.
+   */
   awayMs(monotonicMs: number): number {
     return Math.min(...this.all.map((state) => awayMs(state, monotonicMs)));
   }
 
-  /** The connection to NATS is lost. */
+  /** Records for all streams that the connection to NATS is lost. */
   allAway(monotonicMs: number): void {
     for (const state of this.all) noteAway(state, monotonicMs);
   }
 
-  /** The whole server or account is out of storage until that time. */
+  /** Records that the whole server or account is out of storage until the given time. */
   allFullUntil(untilMonotonicMs: number): void {
     for (const state of this.all) state.fullUntilMonotonicMs = untilMonotonicMs;
   }
 
   /**
-   * Why no stream accepts events. Undefined if at least one stream is usable and has free space: a
-   * full historical lane must not block live events, or the other way round.
+   * Returns the reason why no stream accepts events; undefined if at least one stream is usable and
+   * has free space. A full historical lane must not block live events, and a full live lane must
+   * not block imports.
    */
   refusalOfAll(monotonicMs: () => number): "store_full" | "unavailable" | undefined {
     let unfit = false;

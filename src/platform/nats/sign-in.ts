@@ -1,7 +1,7 @@
 // Checks once with each configured server whether it accepts this process, over a short connection.
-// The NATS client must not be given several servers for this: in a cluster that rejects its first
-// connection it cycles through the servers forever, without a pause, and it hides TLS errors while
-// it reconnects.
+// Each check must use a single server. If the NATS client has several servers and a cluster rejects
+// its first connection, the client retries them forever, without a pause. While it reconnects, it
+// also hides TLS errors.
 
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
@@ -17,7 +17,7 @@ import { connect as connectClient } from "@nats-io/transport-node";
 import { accessOptions, type NatsAccess, shownUrls, signsInBy, tlsSettings } from "./access.ts";
 import { apiCodes, isApiError } from "./api.ts";
 
-/** A server responded, and waiting does not help: the settings or the server must change. */
+/** The error for a refusal that waiting does not end: the settings or the server must change. */
 export class NatsRefusedError extends Error {
   override name = "NatsRefusedError";
   readonly server: string;
@@ -33,9 +33,9 @@ export class NatsRefusedError extends Error {
   }
 }
 
-/** Why a server did not accept this process. */
+/** The reason why a server did not accept this process. */
 interface Refusal {
-  /** `host:port`, or another subject of the message. */
+  /** The `host:port`, or another subject of the message. */
   readonly server: string;
   readonly reason: string;
   readonly fix: string;
@@ -43,13 +43,14 @@ interface Refusal {
 
 type SignIn =
   | { readonly kind: "accepted" }
-  /** No server responds as a running nats-server: waiting may help. */
+  /** No server responds like a running nats-server, but waiting may help. */
   | { readonly kind: "absent"; readonly reason: string }
   | ({ readonly kind: "refused" } & Refusal);
 
 /**
- * `accepted` if one of the servers accepts this process; `refused` if one refuses and none accepts
- * it. Slow servers count as much as fast ones. Never rejects, and takes at most about `timeoutMs`.
+ * Returns `accepted` if at least one server accepts this process, and `refused` if no server
+ * accepts but at least one refuses it. Waits for all servers, at most about `timeoutMs`. Never
+ * rejects.
  */
 export async function signIn(access: NatsAccess, timeoutMs: number): Promise<SignIn> {
   const unreadable = unreadableFile(access);
@@ -73,8 +74,8 @@ export async function signIn(access: NatsAccess, timeoutMs: number): Promise<Sig
 }
 
 /**
- * Returns a connection of the NATS client to a server that accepts this process. Rejects with a
- * NatsRefusedError if a server refuses it, with another error if none responds.
+ * Returns a connection to a server that accepts this process. Rejects with a NatsRefusedError if a
+ * server refuses this process, and with another error if no server responds.
  */
 export async function connectOnce(
   access: NatsAccess,
@@ -92,9 +93,9 @@ export async function connectOnce(
 }
 
 /**
- * Lets the connection survive servers that refuse it for a while, such as during a rotation of the
- * token. Must only be set once it is connected: otherwise the client would never end its first
- * attempt.
+ * Keeps the connection open if servers refuse it temporarily, for example during a rotation of the
+ * token. Must only be called after the first connect: otherwise the client would never end its
+ * first attempt.
  */
 export function outlastRefusals(connection: NatsConnection): void {
   if (connection instanceof NatsConnectionImpl)
@@ -108,7 +109,7 @@ export const withoutJetStream: Reason = {
 
 /**
  * Interprets a permanent error of JetStream: the account has no JetStream, or the user lacks a
- * permission. Undefined for any other error.
+ * permission. Returns undefined for any other error.
  */
 export function apiRefusal(error: unknown, access: NatsAccess): Reason | undefined {
   const user = `the user in ${signsInBy(access)?.setting ?? "PENSTOCK_NATS_URL"}`;
@@ -123,19 +124,19 @@ export function apiRefusal(error: unknown, access: NatsAccess): Reason | undefin
   return { reason: `the user lacks a permission (${violation.message})`, fix };
 }
 
-/** The permission violation that the error is, or was caused by. */
+/** Returns the first permission violation among the error and its causes. */
 export function violationIn(error: unknown): PermissionViolationError | undefined {
   return causesOf(error).find((one) => one instanceof PermissionViolationError);
 }
 
-/** The error and its causes, which the clients of NATS and JetStream wrap. */
+/** Returns the error and its causes. The clients of NATS and JetStream wrap errors. */
 function causesOf(error: unknown): Error[] {
   return error instanceof Error ? [error, ...causesOf(error.cause)] : [];
 }
 
 /**
- * A server that rejects the client certificate closes the connection, in about half of the cases
- * before its reason is read: then the sign-in is repeated.
+ * Maximum number of sign-ins if the server closes the connection without a reason. A server that
+ * rejects the client certificate closes in about half of the cases before its reason is read.
  */
 const closedTriesMax = 6;
 
@@ -166,7 +167,7 @@ async function ask(
   }
 }
 
-/** Undefined if waiting may help. */
+/** Returns the reason for a refusal; undefined if waiting may help. */
 function refusalOf(error: NodeJS.ErrnoException, access: NatsAccess): Reason | undefined {
   if (/(route|leaf ?node|gateway) port/i.test(error.message)) {
     const fix = "set PENSTOCK_NATS_URL to the client port, 4222 by default";
@@ -232,7 +233,10 @@ const untrustedCodes = [
   "INVALID_CA",
 ];
 
-/** Undefined if the error is not a TLS error, or may be temporary. */
+/**
+ * Returns the reason for a TLS error; undefined for any other error, and for one that may be
+ * temporary.
+ */
 function tlsRefusal(
   { code = "", message }: NodeJS.ErrnoException,
   access: NatsAccess,
@@ -259,7 +263,7 @@ function tlsRefusal(
       reason: `the TLS handshake fails (${message})`,
       fix: "check the `tls` block of nats-server",
     };
-  // The server sends an alert if it rejects our side of the handshake.
+  // The server sends an alert if it rejects the client's part of the handshake.
   const alert = message.split(":").slice(-2, -1)[0] ?? message;
   return access.natsCert === undefined
     ? {
@@ -272,7 +276,7 @@ function tlsRefusal(
       };
 }
 
-/** Returns why a file of a setting cannot be used. */
+/** Returns a refusal if a file of a setting cannot be used. */
 function unreadableFile(access: NatsAccess): SignIn | undefined {
   const files: [setting: string, read: () => unknown][] = [
     ["PENSTOCK_NATS_CREDS", () => signed(accessOptions(access))],
@@ -302,7 +306,7 @@ function unreadableFile(access: NatsAccess): SignIn | undefined {
   return undefined;
 }
 
-/** Signs an arbitrary nonce, because the credentials are only parsed then. */
+/** Signs an arbitrary nonce, because the authenticator parses the credentials only then. */
 function signed({ authenticator }: ConnectionOptions): void {
   if (typeof authenticator === "function") authenticator("nonce");
 }

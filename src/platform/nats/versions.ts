@@ -1,5 +1,5 @@
-// Known bugs of nats-server versions that break the promise of a 200, and the versions that fix
-// them. The gateway's log at its start and doctor share this table. The numbers in brackets are
+// Known bugs of nats-server versions that break the promise of a 200, and the versions with the
+// fixes. The gateway's log at its start and doctor share this table. The numbers in brackets are
 // pull requests and issues of the project nats-io/nats-server.
 
 import type { Log } from "../base/log.ts";
@@ -8,10 +8,10 @@ import type { NatsLink } from "./link.ts";
 type Version = readonly [number, number, number];
 
 interface VersionFault {
-  /** The consequence, as the rest of a sentence that begins with the version. */
+  /** The consequence of the bug: the rest of a sentence that begins with the version. */
   readonly bites: string;
   /**
-   * The version has been observed to lose acknowledged messages, or will lose them sooner or later.
+   * Whether the version has lost acknowledged messages in tests, or will lose some sooner or later.
    */
   readonly isGrave: boolean;
 }
@@ -20,18 +20,18 @@ interface Row extends VersionFault {
   readonly from: Version;
   /** The first version with the fix. */
   readonly until: Version;
-  /** A single node is not affected. */
+  /** Whether the bug affects clusters only. */
   readonly inClusterOnly: boolean;
   /**
-   * On a single node the bug needs a power failure at a particular moment, so there doctor reports
-   * it, but the log at each start does not.
+   * Whether the log at the start omits the bug on a single node, because the bug then needs a power
+   * failure at a particular moment. Doctor always reports the bug.
    */
   readonly isQuietOnOneNode?: true;
 }
 
 /**
- * The recommended versions in a cluster. For a single node 2.10.23 is enough, except for losses by
- * a power failure.
+ * The recommended versions in a cluster. A single node needs 2.10.23 or newer, and loses messages
+ * only at a power failure.
  */
 export const clusterVersionsWanted = "2.14.7, or 2.15 and newer";
 const beginning: Version = [0, 0, 0];
@@ -86,7 +86,7 @@ const rows: readonly Row[] = [
   },
 ];
 
-/** The known bugs of `version`, such as `2.10.27` or `2.10.27-RC.1`. Empty if none is known. */
+/** Returns the known bugs of a version, such as `2.10.27` or `2.10.27-RC.1`. */
 export function versionFaults(version: string, isClustered: boolean): readonly VersionFault[] {
   return rowsOf(version, isClustered);
 }
@@ -101,7 +101,7 @@ function rowsOf(version: string, isClustered: boolean): readonly Row[] {
 }
 
 /**
- * Logs the known bugs of the server's version, and again if a reconnect leads to another version.
+ * Logs the known bugs of the server's version. Logs again if a reconnect leads to another version.
  */
 export function logVersionFaults(
   link: Pick<NatsLink, "connection" | "onChange">,
