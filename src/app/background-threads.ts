@@ -21,7 +21,7 @@ const tasks = "/proc/self/task";
 const poolThread = "libuv-worker\n";
 
 /**
- * Fulfilled once the threads have the lower priority. Never rejects: the gateway also works if the
+ * Resolves once the threads have the lower priority. Never rejects: the gateway also works if the
  * system does not allow it.
  */
 export async function lowerBackgroundThreads(): Promise<void> {

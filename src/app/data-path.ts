@@ -108,7 +108,7 @@ async function openHttp(
   return http;
 }
 
-/** Undefined if no upstream is set. */
+/** Returns undefined if no upstream is set. */
 function openPassThrough({
   config: { upstreamUrl, ...config },
   clock: { monotonicMs },

@@ -27,7 +27,7 @@ export function requireNamedFolder(config: Pick<Config, "effectsUrl" | "dataDir"
   );
 }
 
-/** Undefined if the database is not a file. */
+/** Returns undefined if the database is not a file. */
 function folderOf(config: Pick<Config, "effectsUrl" | "dataDir">): string | undefined {
   const place = storePlace(config);
   return place.kind === "sqlite" ? path.dirname(place.file) : undefined;

@@ -66,7 +66,7 @@ export async function runEffects(
   await serveEffects(config, { host, log, signal: stop, acceptExpired, isChild: false });
 }
 
-/** Fulfilled once the signal has aborted and everything is closed. */
+/** Resolves once the signal has aborted and everything is closed. */
 export async function serveEffects(config: Config, options: ServeOptions): Promise<void> {
   const { log, signal } = options;
   const parts = new Parts();

@@ -41,8 +41,8 @@ interface Linked {
 }
 
 /**
- * Fulfilled with true once the link is down and another embedded nats-server than that of `access`
- * is running: each start may change its port, and a new data folder its token. Fulfilled with false
+ * Resolves with true once the link is down and another embedded nats-server than that of `access`
+ * is running: each start may change its port, and a new data folder its token. Resolves with false
  * when the signal aborts.
  */
 export async function natsHasMoved(config: Config, linked: Linked): Promise<boolean> {

@@ -72,7 +72,7 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
   });
 }
 
-/** Undefined if there is no effects port to query. */
+/** Returns undefined if there is no effects port to query. */
 function effectsUrlOf(
   { effectsHost, effectsPort }: Config,
   portBeside: () => number | undefined = () => effectsPort,

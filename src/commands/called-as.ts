@@ -22,7 +22,7 @@ export function calledAs({ mainFile, workingFolder, npmFolder }: Start): string 
   return isInRoot ? "./penstock" : shellWord(join(root, "penstock"));
 }
 
-/** Whether the program, started by `calledAs`, uses this data folder by default. */
+/** Returns whether the program, started by `calledAs`, uses this data folder by default. */
 export function isDefaultDataDir(dataDir: string, mainFile: string): boolean {
   const root = dirname(dirname(mainFile));
   // The launcher of a checkout uses the data folder of the checkout; that of a bundle the one in

@@ -65,7 +65,7 @@ function variableOf(name: string): string {
   return `npm_config_${name.replaceAll("-", "_")}`;
 }
 
-/** Whether one of npm's configuration files sets the option: then it was not typed. */
+/** Returns whether one of npm's configuration files sets the option: then it was not typed. */
 function isInNpmrc(name: string, env: Start["env"]): boolean {
   const folder = env["npm_config_local_prefix"];
   const files = [

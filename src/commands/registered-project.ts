@@ -49,7 +49,9 @@ export async function mustBeKnown(
   throw new CommandError(`${text}; ${hint}`);
 }
 
-/** Whether a stream has messages under the project's own subject, or that of many projects. */
+/**
+ * Returns whether a stream has messages under the project's own subject, or that of many projects.
+ */
 async function hasEvents(
   connection: NatsConnection,
   prefix: string,

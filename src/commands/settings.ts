@@ -83,7 +83,7 @@ export function settingsOf(
   return readConfig(context.env, flags);
 }
 
-/** Whether a flag or a variable sets the value. */
+/** Returns whether a flag or a variable sets the value. */
 export function isGiven(command: Command, { env }: CommandContext, name: SettingName): boolean {
   return command.opts()[name] !== undefined || env[variableOf(name)] !== undefined;
 }

@@ -136,7 +136,7 @@ async function warnIfUnknown(
   }
 }
 
-/** Fulfilled when `context.stop` is aborted; rejected when a source cannot be followed. */
+/** Resolves when `context.stop` is aborted; rejected when a source cannot be followed. */
 async function followAll(tailing: Tail, prefix: string): Promise<void> {
   const { js, context, options, say } = tailing;
   const subjects = options.lanes.flatMap((lane) => subjectsOf(prefix, lane, options.project));
@@ -266,7 +266,7 @@ function linesOf(message: JsMsg, options: TailOptions, say: Tail["say"]): string
   return shown.join("");
 }
 
-/** Undefined if the line is not a record. */
+/** Returns undefined if the line is not a record. */
 function recordIn(line: string): StoredRecord | undefined {
   let value: unknown;
   try {

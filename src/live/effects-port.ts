@@ -67,8 +67,8 @@ const notAnswering: EffectsSnapshot = {
 const answerBytesMax = 2_097_152;
 
 /**
- * Undefined if nothing responds on the port, or another program does. A timeout is shown, so that a
- * hanging process does not seem to work. Usage that does not arrive in time is omitted.
+ * Returns undefined if nothing responds on the port, or another program does. A timeout is shown,
+ * so that a hanging process does not seem to work. Usage that does not arrive in time is omitted.
  */
 export async function effectsSnapshot(
   baseUrl: string,

@@ -34,7 +34,7 @@ const headBytesMax = 65_536;
  */
 export const propertiesKey = ',"properties":';
 
-/** Undefined if the line is not a record. Does not retain `line`. */
+/** Returns undefined if the line is not a record. Does not retain `line`. */
 export function shownEvent(line: Buffer): ShownEvent | undefined {
   const head = headOf(line);
   if (head === undefined) return undefined;

@@ -70,7 +70,7 @@ export async function tail(options: TailOptions): Promise<void> {
 }
 
 /**
- * Fulfilled some time after the abort. A frozen server must not delay the end of a tail; once it
+ * Resolves some time after the abort. A frozen server must not delay the end of a tail; once it
  * runs again it removes the consumers by itself.
  */
 async function longAfter(signal: AbortSignal): Promise<void> {

@@ -14,7 +14,8 @@ export interface Viewer {
   send(name: string, data: string): boolean;
   push(batch: Batch): void;
   /**
-   * Whether the browser has read so little for so long that its slot should be given to another.
+   * Returns whether the browser has read so little for so long that its slot should be given to
+   * another.
    */
   isStuck(): boolean;
   end(): void;

@@ -45,7 +45,7 @@ interface NatsQuestions {
   readonly wallMs: () => number;
 }
 
-/** Fulfilled within the timeouts, whatever NATS does. */
+/** Resolves within the timeouts, whatever NATS does. */
 export async function askNats(
   connection: NatsConnection,
   questions: NatsQuestions,

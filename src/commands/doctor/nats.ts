@@ -208,8 +208,8 @@ function split(results: readonly (MonitorFacts | Finding)[]): {
 }
 
 /**
- * Whether the embedded server syncs each write; undefined if the settings name another NATS. A
- * server that is not running counts as syncing: Penstock configures it so at each start.
+ * Returns whether the embedded server syncs each write; undefined if the settings name another
+ * NATS. A server that is not running counts as syncing: Penstock configures it so at each start.
  */
 function embeddedSync({ natsUrl, dataDir }: Config, runs: boolean): boolean | undefined {
   if (natsUrl !== undefined) return undefined;

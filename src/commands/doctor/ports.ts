@@ -129,7 +129,7 @@ async function readiness(question: PortQuestion): Promise<Finding> {
   );
 }
 
-/** Undefined if something accepts connections on the port. */
+/** Returns undefined if something accepts connections on the port. */
 export async function unusedPort(
   { host, port, timeoutMs }: PortQuestion,
   { name, hostSetting, usualHost }: PortCheck,
@@ -195,8 +195,8 @@ export interface Answer {
 const bodyCharsMax = 65_536;
 
 /**
- * Undefined if no HTTP server responds in time. The certificate is not checked: its owner does not
- * matter here.
+ * Returns undefined if no HTTP server responds in time. The certificate is not checked: its owner
+ * does not matter here.
  */
 export function get({
   host,

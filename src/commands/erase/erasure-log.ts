@@ -133,7 +133,7 @@ export class ErasureLog {
   }
 
   /**
-   * Fulfilled once the entry is stored: from then on, a missing message is known to be erased. The
+   * Resolves once the entry is stored: from then on, a missing message is known to be erased. The
    * server stores it only while the lock belongs to this erasure: a suspended process may have lost
    * it to another erasure, whose entries these would contradict.
    */

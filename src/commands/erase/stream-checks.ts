@@ -56,7 +56,7 @@ export async function checkStream(
   return info;
 }
 
-/** Whether the error is the server's response to the deletion of a missing message. */
+/** Returns whether the error is the server's response to the deletion of a missing message. */
 export function isNoMessage(error: unknown): boolean {
   return (
     isApiError(error, apiCodes.noMessageFound) ||

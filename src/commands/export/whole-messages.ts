@@ -57,8 +57,8 @@ export async function* wholeMessages(
 }
 
 /**
- * Whether the replacement is read at the position of its original, or the original itself is. A
- * killed erasure may have recorded nothing, and its records may have been lost.
+ * Returns whether the replacement is read at the position of its original, or the original itself
+ * is. A killed erasure may have recorded nothing, and its records may have been lost.
  */
 async function isReadElsewhere(original: number, erased: ErasedMessages): Promise<boolean> {
   if ((await erased.placeOf(original)) !== undefined || (await erased.isThere(original)))

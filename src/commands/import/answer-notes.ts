@@ -18,7 +18,7 @@ export function namedNotes({ errors, warnings }: DoneAnswer, lines: readonly num
   ];
 }
 
-/** Merges the notes of the local check with those that only the gateway can give. */
+/** Merges the notes of the local check with the notes that only the gateway can give. */
 export function completed(
   all: readonly LineNote[],
   named: readonly LineNote[],

@@ -11,7 +11,7 @@ export type Answer =
       readonly dropped: number;
       readonly errors: readonly ItemNote[];
       readonly warnings: readonly ItemNote[];
-      /** The response names fewer events than it counts. */
+      /** Whether the response names fewer events than it counts. */
       readonly namesSome: boolean;
     }
   | { readonly kind: "retry"; readonly afterMs: number | undefined; readonly why: string }
@@ -19,18 +19,23 @@ export type Answer =
   | {
       readonly kind: "refused";
       readonly why: string;
-      /** False: the server that responded may have stored the events anyway. */
+      /**
+       * Whether no event is stored. If false, the server that responded may have stored the events.
+       */
       readonly isNothingStored: boolean;
     };
 
-/** More than a gateway sends; a proxy may send any value. */
+/**
+ * Maximum Retry-After in milliseconds. It exceeds the values of a gateway, but a proxy may send any
+ * value.
+ */
 const retryAfterMsMax = 600_000;
 const whyCharactersMax = 400;
 
 /**
- * `events`: the number of events in the request. A 4xx of a gateway means that nothing is stored,
- * and a 503 that a retry is safe. A 5xx, 408 or 425 of a proxy is retried too: the gateway
- * recognizes a body that it has stored.
+ * Interprets a response to a request with this number of events. A 4xx of a gateway means that no
+ * event is stored; a 503 means that a retry is safe. A 5xx, 408 or 425 of a proxy is also retried,
+ * because the gateway recognizes a body that it has stored.
  */
 export function readAnswer({ status, retryAfter, text }: RawAnswer, events: number): Answer {
   const fields = objectIn(text) ?? {};
@@ -60,7 +65,7 @@ function stored(fields: JsonFields, text: string): Answer {
   return { kind: "done", accepted, dropped, errors, warnings, namesSome };
 }
 
-/** Returns what happened to the lines, as the end of a sentence. */
+/** Returns the outcome of the lines as the end of a sentence. */
 export function refusedText({
   isNothingStored,
   why,
@@ -70,7 +75,10 @@ export function refusedText({
     : `got a response that does not state what happened to them: ${why}`;
 }
 
-/** Nothing is stored, because each event is invalid. A single event has its own error code. */
+/**
+ * Returns the outcome of a request whose events are all invalid and not stored. If the request has
+ * one event, the response has the error code of this event.
+ */
 function allInError(fields: JsonFields, code: string, events: number): Answer {
   const named = notesOf(fields["errors"]);
   const detail = typeof fields["detail"] === "string" ? fields["detail"] : "";
@@ -79,7 +87,10 @@ function allInError(fields: JsonFields, code: string, events: number): Answer {
   return { kind: "done", accepted: 0, dropped: events, errors, warnings: [], namesSome };
 }
 
-/** Skips values that are not notes, such as those of a proxy: their events are counted anyway. */
+/**
+ * Returns the notes in a response. Skips other values, such as those of a proxy: their events are
+ * counted anyway.
+ */
 function notesOf(value: unknown): ItemNote[] {
   return Array.isArray(value) ? value.filter(isNote) : [];
 }

@@ -1,6 +1,6 @@
-// Creates the body of a request from a block of lines. Lines that are already events are copied as
-// bytes: the gateway's scanner finds where they are, and which have no uuid. Other lines are parsed
-// and converted.
+// Creates the body of a request from a block of lines. If a line is already an event, its bytes are
+// copied: the gateway's scanner finds the events, and the events without a uuid. Other lines are
+// parsed and converted.
 
 import { isUtf8 } from "node:buffer";
 import { warningTable } from "../../platform/base/warnings.ts";
@@ -32,12 +32,12 @@ interface BatchMakerOptions {
   readonly formatOptions: FormatOptions;
   readonly hash: LineHash;
   readonly createScanner: (rows?: number) => Scanner;
-  /** Returns a buffer of at least the block's size; its old content is lost. */
+  /** Returns a buffer of at least the block's size with undefined content. */
   readonly takeBuffer: () => Buffer;
   readonly giveBuffer: (buffer: Buffer) => void;
 }
 
-/** A line as the scanner found it: an item of `body`, with its row in the table. */
+/** An item of `body`, with its row in the scanner's table. */
 interface Item {
   body: Buffer;
   table: Uint32Array;
@@ -52,7 +52,10 @@ interface Loss {
 }
 
 const lineHead = Buffer.from('{"batch":[');
-/** A link that was forgotten is sent again with the same uuid, so readers recognize it. */
+/**
+ * Maximum number of facts in memory. If a link was dropped, it is sent again with the same uuid, so
+ * readers recognize it.
+ */
 const factsMax = 100_000;
 
 export class BatchMaker {
@@ -61,7 +64,7 @@ export class BatchMaker {
   readonly #lineScanner: Scanner;
   readonly #item: Item;
   readonly #conversion: Conversion;
-  /** Of the line that is being converted. */
+  /** The losses of the line that is being converted. */
   #losses: Loss[] = [];
 
   constructor(options: BatchMakerOptions) {
@@ -78,8 +81,8 @@ export class BatchMaker {
   }
 
   /**
-   * Closes `block` and takes it over. `notes` are those of lines that are not in the block;
-   * `lastLine` is the last line read.
+   * Returns the batch of a block. Closes the block and owns its buffer from then on. `notes` are
+   * the notes of lines outside the block; `lastLine` is the last line read.
    */
   make(block: LineBlock, notes: LineNote[], lastLine: number): Batch {
     const work = new BlockWork(block, notes, this.#options);
@@ -104,7 +107,9 @@ export class BatchMaker {
     return work.finish(lastLine, this.#options.hash.fingerprint());
   }
 
-  /** Whether every line of the block is one JSON value with its own row in the table. */
+  /**
+   * Returns whether every line of the block is a single JSON value with its own row in the table.
+   */
   #scansWhole({ buffer, length, starts, ends, count }: LineBlock): boolean {
     if (count === 0) return false;
     const scanner = this.#scanner;
@@ -119,9 +124,7 @@ export class BatchMaker {
     return true;
   }
 
-  /**
-   * Scans a single line. Returns false if it is not one value; the line is then already converted.
-   */
+  /** Scans a single line. If the line is not a single value, converts it and returns false. */
   #scansAlone(work: BlockWork, index: number): boolean {
     const { buffer, starts, ends } = work.block;
     const line = buffer.subarray(starts[index]!, ends[index]!);
@@ -145,15 +148,14 @@ export class BatchMaker {
       Object.assign(this.#item, { body, table, row, start: lineHead.length, end });
       return true;
     }
-    // It may have several values; each is an event.
+    // The line may have several values, each of which is an event.
     this.#convert(work, index);
     return false;
   }
 
   /**
-   * Returns the repair of a body that the line scanner has just rejected, as the gateway does it:
-   * U+FFFD for malformed bytes, null for NaN and Infinity. Undefined if there is nothing to repair,
-   * or if that is not enough.
+   * Returns the gateway's repair of a body that the line scanner has just rejected: U+FFFD for
+   * malformed bytes, null for NaN and Infinity. Returns undefined if the body needs another repair.
    */
   #repaired(body: Buffer): Repair | undefined {
     const scanner = this.#lineScanner;
@@ -180,7 +182,7 @@ export class BatchMaker {
       (isObjectItem &&
         (!canBeName.has(typeAt(fields, FieldShift.Event)) || needsReading(this.#item)));
     if (isConverted) {
-      // The conversion reports what is wrong with the line.
+      // The conversion reports the error of the line.
       this.#convert(work, index);
       return;
     }
@@ -200,8 +202,8 @@ export class BatchMaker {
   }
 
   /**
-   * A line that fails does not affect other lines, and a value that fails does not affect the other
-   * values of the line.
+   * Converts the values of a line. If a line fails, other lines are not affected. If a value fails,
+   * other values of the line are not affected.
    */
   #convert(work: BlockWork, index: number): void {
     const { buffer, starts, ends } = work.block;
@@ -242,7 +244,10 @@ export class BatchMaker {
     return read;
   }
 
-  /** If it throws, nothing of the value is written. `nth`: index of the value in the line. */
+  /**
+   * Converts one value. If it throws, no part of the value is written. `nth` is the index of the
+   * value in the line.
+   */
   #convertOrThrow(
     work: BlockWork,
     index: number,
@@ -306,7 +311,10 @@ class ShownFacts implements Shown {
   }
 }
 
-/** Whether the gateway may misread a value: a number as a time, or text that contains an object. */
+/**
+ * Returns whether the gateway may misread a value: a number as a time, or text that contains an
+ * object.
+ */
 function needsReading(item: Item): boolean {
   const { table, row } = item;
   const fields = table[row + Row.FieldTypes]!;
@@ -331,7 +339,7 @@ function isText(type: TokenType): boolean {
   );
 }
 
-/** The gateway reports an event whose name is absent or empty. */
+/** Types of a valid event name. The gateway reports an event whose name is absent or empty. */
 const canBeName: ReadonlySet<TokenType> = new Set([
   ...[TokenType.Absent, TokenType.Null, TokenType.EmptyString],
   ...[TokenType.PlainString, TokenType.EscapedString],
@@ -345,7 +353,7 @@ function kindOf(value: unknown): string {
 /** Returns the code and the detail for a conversion error. */
 function whyNot(error: Error): readonly [string, string] {
   if (error instanceof SyntaxError) return ["not_json", `the line is not JSON: ${error.message}`];
-  // Deeply nested values exhaust the stack: no other RangeError occurs here.
+  // Deeply nested values exhaust the stack. A RangeError has no other cause here.
   const why = error instanceof RangeError ? "its values are nested too deeply" : error.message;
   return ["not_convertible", `the line cannot be converted: ${why}`];
 }
@@ -376,12 +384,15 @@ function hasUuid({ body, table, row }: Item): boolean {
   return sent !== undefined && !isBlankUuid(sent, 0);
 }
 
-/** The body of one block while it is built. It is the block's own buffer until an item differs. */
+/**
+ * The body of one block while it is built. The body is the block's own buffer until an item
+ * differs.
+ */
 class BlockWork {
   readonly block: LineBlock;
   readonly #notes: LineNote[];
   readonly #options: BatchMakerOptions;
-  /** Number of events that hold a link of another event's line. */
+  /** Number of events that contain a link from the line of another event. */
   links = 0;
   #writer: ItemWriter | undefined = undefined;
 
@@ -391,7 +402,7 @@ class BlockWork {
     this.#options = options;
   }
 
-  /** An item that is skipped is not in the body. */
+  /** Adds a note about a line. An item that is skipped is not in the body. */
   note(
     index: number,
     code: string,
@@ -399,7 +410,7 @@ class BlockWork {
   ): void {
     const line = this.block.numbers[index]!;
     const last = this.#notes.at(-1);
-    // A line that was scanned and is then converted reports the same error again.
+    // A line that was first scanned and then converted reports the same error again.
     if (isStored && last?.line === line && last.code === code && last.detail === detail) return;
     this.#notes.push({ line, code, detail, isStored });
     if (!isStored) this.#writerFrom(index);
@@ -454,7 +465,7 @@ class BlockWork {
   }
 }
 
-/** The body with the padding that it needs; empty if it has no event. */
+/** Returns the body with padding, if it needs any; empty if it has no event. */
 function padded(buffer: Buffer, length: number, events: number): Buffer {
   if (events === 0) return buffer.subarray(0, 0);
   const body = buffer.subarray(0, length);

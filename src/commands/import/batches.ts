@@ -1,5 +1,5 @@
 // Reads one file from beginning to end as batches: detects its format, skips the lines that an
-// earlier run has done, and collects the others.
+// earlier run has imported, and collects the other lines.
 
 import type { Scanner } from "../../records/table.ts";
 import { CommandError } from "../context.ts";
@@ -12,30 +12,30 @@ import { LineHash } from "./line-hash.ts";
 import { LineCutter } from "./lines.ts";
 
 export interface BatchesOptions {
-  /** The name of the file, for messages. */
+  /** The name of the file in messages. */
   readonly name: string;
   readonly key: string;
-  /** Undefined: detected from the first lines. */
+  /** The format of the file; undefined to detect it from the first lines. */
   readonly format: Format | undefined;
   readonly formatOptions: FormatOptions;
   readonly limits: BlockLimits;
   readonly lineBytesMax: number;
   readonly createScanner: (rows?: number) => Scanner;
-  /** The lines that are done, with the fingerprint that identifies them. */
+  /** The lines that an earlier run has imported, with the fingerprint that identifies them. */
   readonly done: DoneLines | undefined;
-  /** Called once the format is known. */
+  /** Called when the format is known. */
   readonly begun: (format: Format) => void;
 }
 
 interface DoneLines {
   readonly lines: number;
   readonly fingerprint: string;
-  /** A batch ends after this line, as in the earlier run. */
+  /** The last line of the batch in the earlier run. A batch ends after the same line. */
   readonly sending?: number;
 }
 
 interface TakenLine {
-  /** Empty for a line that is too long. */
+  /** The content of the line; empty for a line that is too long. */
   readonly bytes: Buffer;
   readonly number: number;
   readonly isTooLong: boolean;
@@ -62,8 +62,9 @@ export class Batches {
   }
 
   /**
-   * Yields the file's batches in order; the caller must release each. Throws a CommandError if the
-   * format cannot be detected, or if the file is not the one whose lines are done.
+   * Yields the batches of the file in order. The caller must release each batch. Throws a
+   * CommandError if the format cannot be detected, or if another file was imported by the earlier
+   * run.
    */
   async *of(chunks: AsyncIterable<Buffer>): AsyncGenerator<Batch, void, void> {
     const early: TakenLine[] = [];
@@ -82,12 +83,12 @@ export class Batches {
   }
 
   /**
-   * Whether the last line has no line feed and is not JSON: another program may still be writing
-   * it. It is reported and not counted as done, so that the next run reads it again.
+   * Returns whether the last line has no line feed and is not JSON. Another program may still be
+   * writing it. So the line is reported but not counted as done, and the next run reads it again.
    */
   #isCutOff(early: readonly TakenLine[]): boolean {
     const { bytes, start, end, number, isTooLong } = this.#cutter;
-    // If the file has no other line, its format is unknown.
+    // If the file has a single line, its format is unknown.
     const isFirst = this.#maker === undefined && early.length === 0;
     if (isTooLong || start === end || isFirst || this.#isSkipping) return false;
     if (isJson(bytes.toString("utf8", start, end))) return false;
@@ -157,7 +158,8 @@ export class Batches {
   ): Generator<Batch, void, void> {
     const cut = this.#options.done?.sending ?? 0;
     const last = this.#block.numbers.at(-1);
-    // Compared by block: skipped lines may be between its last line and this one.
+    // Compared by block, because skipped lines may be between the last line of the block and this
+    // line.
     if (last !== undefined && last <= cut && number > cut) yield this.#finishBlock();
     if (!this.#block.add(bytes, start, end, number)) {
       if (this.#isSkipping) this.#skipBlock();
@@ -169,7 +171,7 @@ export class Batches {
     if (wasSkipping) this.#endSkipping();
   }
 
-  /** Hashes the lines of the block, which are done, and drops them. */
+  /** Hashes the lines of a block of an earlier run, and drops them. */
   #skipBlock(): void {
     const block = this.#block;
     block.close();
@@ -179,7 +181,7 @@ export class Batches {
     this.#block = this.#newBlock();
   }
 
-  /** After the last line that is done: checks whether the file is the same. */
+  /** Checks after the last line of the earlier run whether the file is the same. */
   #endSkipping(): void {
     if (this.#isSkipping) return;
     this.#skipBlock();

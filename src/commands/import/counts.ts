@@ -1,20 +1,20 @@
-// Counts the outcome of the lines of a file, and formats it.
+// Counts the outcomes of the lines of a file, and formats the counts.
 
 import { cutOffCode, type LineNote } from "./batch.ts";
 
-/** The form in the state file. */
+/** The counts in the state file. */
 export interface CountsText {
   readonly stored: number;
-  /** By reason. */
+  /** Number of lines that are not stored, by reason. */
   readonly notStored: Readonly<Record<string, number>>;
   readonly warnings: Readonly<Record<string, number>>;
-  /** Lines with at least one warning. Absent in older state files. */
+  /** Number of lines with at least one warning. Absent in older state files. */
   readonly warned?: number;
-  /** Stored events that hold a link of another event's line. */
+  /** Number of stored events that contain a link from the line of another event. */
   readonly links?: number;
 }
 
-/** Skipped on purpose, as PostHog's own import and capture do. */
+/** Events that are skipped on purpose, as in PostHog's own import and capture. */
 const skippedOnPurpose: ReadonlySet<string> = new Set(["session_start", "performance_event"]);
 
 /** Warnings about a value that has no meaning, or that the record stores as sent. */
@@ -24,8 +24,8 @@ const costsNothing: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether a line with this note has data that is not stored. A warning that a value is missing, or
- * that the event got a new uuid, loses nothing of the line.
+ * Returns whether a line with this note has data that is not stored. A missing value and a new uuid
+ * lose nothing of the line.
  */
 export function isLoss({ code, isStored }: Pick<LineNote, "code" | "isStored">): boolean {
   if (!isStored) return !skippedOnPurpose.has(code);
@@ -34,9 +34,9 @@ export function isLoss({ code, isStored }: Pick<LineNote, "code" | "isStored">):
 
 export class Counts {
   stored = 0;
-  /** Lines that are stored with at least one warning. */
+  /** Number of lines that are stored with at least one warning. */
   warned = 0;
-  /** Stored events that hold a link of another event's line. */
+  /** Number of stored events that contain a link from the line of another event. */
   links = 0;
   readonly #notStored: Map<string, number>;
   readonly #warnings: Map<string, number>;
@@ -65,7 +65,10 @@ export class Counts {
     counts.set(code, (counts.get(code) ?? 0) + count);
   }
 
-  /** Without the line that is cut off: the next run reads it again. */
+  /**
+   * Returns the counts without a last line that is incomplete, because the next run reads this line
+   * again.
+   */
   text(): CountsText {
     const notStored = [...this.#notStored].filter(([code]) => code !== cutOffCode);
     return {
@@ -77,7 +80,7 @@ export class Counts {
     };
   }
 
-  /** Sentences for people; `verb` is "stored", or "would be stored" in a dry run. */
+  /** Returns sentences for people. `verb` is "stored", or "would be stored" in a dry run. */
   summary(verb: string): string[] {
     const events = `${grouped(this.stored)} ${this.stored === 1 ? "event" : "events"}`;
     return [
@@ -86,7 +89,10 @@ export class Counts {
     ];
   }
 
-  /** The same if an earlier run has done everything and nothing was sent. */
+  /**
+   * Returns sentences for people if an earlier run has imported everything and this run has sent
+   * nothing.
+   */
   earlierSummary(): string[] {
     const were = `${grouped(this.stored)} ${this.stored === 1 ? "was" : "were"} stored`;
     const fate = `${were} by an earlier run${this.#warnedText()}, ${grouped(this.notStored)} not`;
@@ -116,7 +122,7 @@ function descending(counts: ReadonlyMap<string, number>): [string, number][] {
   return [...counts].sort(([, one], [, other]) => other - one);
 }
 
-/** 1,234,567 */
+/** Returns a number with separators, such as 1,234,567. */
 export function grouped(count: number): string {
   return count.toLocaleString("en-US");
 }

@@ -17,7 +17,7 @@ import type { Batch, LineNote } from "./batch.ts";
 
 interface EventCheckOptions {
   readonly createScanner: (rows?: number) => BackgroundScanner;
-  /** The largest record that the store accepts. */
+  /** Maximum size in bytes of a record in the store. */
   readonly recordBytesMax: number;
 }
 
@@ -48,7 +48,7 @@ export class EventCheck {
     });
   }
 
-  /** Returns what a gateway would report for each event of the batch. */
+  /** Returns the notes that a gateway would report for each event of the batch. */
   check({ body, lines }: Pick<Batch, "body" | "lines">): Checked {
     if (lines.length === 0) return { accepted: 0, notes: [] };
     const scanner = this.#scanner;
@@ -153,7 +153,7 @@ class AllNotes extends Tally {
   }
 }
 
-/** The event that the gateway removes silently, as PostHog does. */
+/** The event that the gateway removes without a warning, as PostHog does. */
 export const removed = {
   code: "performance_event",
   detail: "$performance_event, which old browser SDKs sent, is not stored",

@@ -26,7 +26,7 @@ import type { Progress } from "./progress.ts";
 import { type Sender, Stopped } from "./sender.ts";
 
 interface FileImportOptions {
-  /** A path, or "-" for standard input. */
+  /** The path of the file, or "-" for standard input. */
   readonly file: string;
   readonly url: URL;
   readonly key: string;
@@ -35,10 +35,10 @@ interface FileImportOptions {
   readonly limits: BlockLimits;
   readonly lineBytesMax: number;
   readonly restart: boolean;
-  /** Resumes even if the address or the key has changed. */
+  /** Whether to resume even if the address or the key has changed. */
   readonly sameProject: boolean;
   readonly stateFile: StateFile | undefined;
-  /** Undefined in a dry run. */
+  /** The sender of the requests; undefined in a dry run. */
   readonly sender: Sender | undefined;
   readonly createScanner: (rows?: number) => BackgroundScanner;
   readonly progress: Progress;
@@ -46,14 +46,14 @@ interface FileImportOptions {
   readonly stop: AbortSignal;
 }
 
-/** The whole batch, for its first request. */
+/** A batch that is sent in one request first. */
 interface Whole {
   readonly body: Buffer;
   readonly handedOver: () => void;
 }
 
 const noBytes: Buffer = Buffer.alloc(0);
-/** Maximum number of lines listed per code; further ones are only counted. */
+/** Maximum number of lines listed per code. Further lines are only counted. */
 const listedPerCode = 10;
 
 export class FileImport {
@@ -73,13 +73,13 @@ export class FileImport {
   #isPadded = true;
   #hasReportedSplit = false;
   #hasBegun = false;
-  /** Lines of the current batch that are stored with a warning. */
+  /** The lines of the current batch that are stored with a warning. */
   readonly #warnedLines = new Set<number>();
   #formatName = "";
   counts = new Counts();
-  /** Stopped before the end of the file. */
+  /** Whether the import stopped before the end of the file. */
   isStopped = false;
-  /** An earlier run has imported the whole file, and nothing was added since. */
+  /** Whether an earlier run has imported the whole file, and no line was added since. */
   isDoneBefore = false;
 
   constructor(options: FileImportOptions) {
@@ -92,7 +92,10 @@ export class FileImport {
     return this.#formatName !== "";
   }
 
-  /** Rejects with a CommandError if it cannot continue; the state file then has the position. */
+  /**
+   * Imports the file. Rejects with a CommandError if the import cannot continue. The state file
+   * then has the position.
+   */
   async run(): Promise<void> {
     const { stateFile } = this.#options;
     stateFile?.take();
@@ -121,7 +124,7 @@ export class FileImport {
         await this.#begin(batch!);
       }
     } catch (error) {
-      // If the file cannot be read any further, the request in flight may still be acknowledged.
+      // If the rest of the file cannot be read, the request in flight may still be acknowledged.
       await this.#settle().catch(() => {});
       if (!(error instanceof Stopped)) throw error;
     } finally {
@@ -134,24 +137,24 @@ export class FileImport {
   }
 
   /**
-   * Starts sending the batch. Fulfilled once the kernel has all of the body, so that the next one
+   * Starts sending the batch. Resolves when the kernel has the whole body, so that the next batch
    * can be built.
    */
   async #begin(batch: Batch): Promise<void> {
     const { promise: handedOver, resolve } = Promise.withResolvers<void>();
     this.#sending = this.#take(batch, resolve);
-    // A rejection is handled when the batch is settled.
+    // A rejection is handled after the response.
     await Promise.race([handedOver, this.#sending.catch(() => {})]);
   }
 
-  /** Waits for the batch in flight, and saves the position after it. */
+  /** Waits for the response to the batch in flight, and saves the position after the batch. */
   async #settle(): Promise<void> {
     const sending = this.#sending;
     this.#sending = undefined;
     if (sending === undefined) return;
     await sending;
-    // A batch waits for the save of the batch before it, not for its own. If saving fails, the
-    // import ends: everything sent from then on would be sent again, and stored twice.
+    // A batch waits for the save of the previous batch, not for its own. If saving fails, the
+    // import ends: a later run would send all further lines again, and they would be stored twice.
     await this.#saved;
     const { lastLine: lines, fingerprint } = this.#last!;
     this.#done = { lines, fingerprint };
@@ -208,9 +211,9 @@ export class FileImport {
     return batches.of(inputChunks(file, { stdin, progress: this.#input }));
   }
 
-  /** Sends one batch, or only checks it in a dry run. */
+  /** Sends one batch. In a dry run only checks it. */
   async #take(batch: Batch, handedOver: () => void): Promise<void> {
-    // The rate covers what is sent, not the reading of lines that were done before.
+    // The rate covers the sent lines only, without the lines of an earlier run.
     if (!this.#hasBegun) {
       await this.#options.stateFile?.mustBeWritable();
       this.#options.progress.begin(this.#position());
@@ -236,7 +239,7 @@ export class FileImport {
     this.#options.progress.update(this.#position());
   }
 
-  /** Sends a part of the batch; in halves, if it is too large for one request. */
+  /** Sends a part of the batch. If the part is too large for one request, sends it in halves. */
   async #send(sender: Sender, batch: Batch, part: BatchPart, whole?: Whole): Promise<void> {
     const head = bodyHead(this.#options.key);
     const isPadded = this.#isPadded;
@@ -339,7 +342,10 @@ export class FileImport {
   }
 }
 
-/** Undefined for a pipe, or a missing file, which the read will report. */
+/**
+ * Returns the size of the file. Returns undefined for a pipe, and for a missing file, which the
+ * read reports.
+ */
 async function bytesOf(file: string): Promise<number | undefined> {
   try {
     const { size } = await stat(file);

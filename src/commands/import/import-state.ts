@@ -1,5 +1,6 @@
-// The position of an import, in a state file next to the input: a line counts as done once it is
-// acknowledged and saved there, so an import that was killed resumes after it.
+// The position of an import, in a state file next to the input. A line counts as done when it is
+// acknowledged and saved in the state file. If an import is killed, the next run resumes after the
+// last line that is done.
 
 import { createHash } from "node:crypto";
 import { readFile, rm } from "node:fs/promises";
@@ -13,20 +14,20 @@ export interface ImportState {
   /** The gateway and key, so that the import does not resume with another project. */
   readonly target: string;
   readonly format: string;
-  /** Lines of the file that are done. */
+  /** Number of lines of the file that are done. */
   readonly lines: number;
-  /** Identifies these lines. */
+  /** The fingerprint of the lines that are done. */
   readonly fingerprint: string;
   /**
-   * The last line of the request that ends the file, saved before it is sent: if the file has grown
-   * when the request is repeated, the request still ends there and is recognized.
+   * The last line of the request that ends the file, saved before the request is sent. If the file
+   * has grown when the request is repeated, the request still ends at this line and is recognized.
    */
   readonly sending?: number;
   readonly finished: boolean;
   readonly counts: CountsText;
 }
 
-/** Identifies gateway and project, without the key, and without user and password. */
+/** Returns a text that identifies gateway and project. It contains no key, user or password. */
 export function targetOf(url: URL, key: string): string {
   const address = new URL(url);
   [address.username, address.password] = ["", ""];
@@ -37,8 +38,8 @@ export function targetOf(url: URL, key: string): string {
 const loopbackNames: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /**
- * Describes how the target `now` differs from `before`, as the rest of a sentence; undefined if
- * they are equal. Both are results of `targetOf`. The names of this host are equal.
+ * Describes the difference between two results of `targetOf`, as the rest of a sentence; undefined
+ * if they are equal. All names of this host count as equal.
  */
 export function targetDifference(before: string, now: string): string | undefined {
   const [was, is] = [partsOf(before), partsOf(now)];
@@ -60,7 +61,7 @@ function comparable(address: string): string {
   return `${protocol}//${host}:${port}${pathname.replace(/\/+$/, "")}`;
 }
 
-/** Saves the newest of the given states, one write at a time. */
+/** Saves the newest state, one write at a time. */
 export class StateFile {
   readonly #file: string;
   #lock: FileLock | undefined = undefined;
@@ -75,7 +76,10 @@ export class StateFile {
     return this.#file;
   }
 
-  /** Call it first. Throws a CommandError if another import uses the file. */
+  /**
+   * Locks the state file. Must be called first. Throws a CommandError if another import uses the
+   * file.
+   */
   take(): void {
     for (;;) {
       const lock = this.#taken();
@@ -91,7 +95,7 @@ export class StateFile {
     }
   }
 
-  /** Call it at the end, also after an error. */
+  /** Releases the state file. Must be called at the end, also after an error. */
   async release(): Promise<void> {
     const lock = this.#lock;
     this.#lock = undefined;
@@ -103,7 +107,10 @@ export class StateFile {
     return `${this.#file}.lock`;
   }
 
-  /** Undefined if the file cannot be written, which is reported before anything is sent. */
+  /**
+   * Locks the file. Returns undefined if the file cannot be written: `mustBeWritable` reports this
+   * before anything is sent.
+   */
   #taken(): FileLock | "busy" | undefined {
     try {
       return takeFileLock(this.#lockName);
@@ -112,7 +119,10 @@ export class StateFile {
     }
   }
 
-  /** Undefined if the file does not exist. Throws a CommandError if it is not a state file. */
+  /**
+   * Returns the saved state; undefined if the file does not exist. Throws a CommandError if it is
+   * not a state file.
+   */
   async read(): Promise<ImportState | undefined> {
     let text: string;
     try {
@@ -134,7 +144,10 @@ export class StateFile {
     await rm(this.#file, { force: true });
   }
 
-  /** Rejects with a CommandError if the file cannot be written. Called before anything is sent. */
+  /**
+   * Rejects with a CommandError if the file cannot be written. Must be called before anything is
+   * sent.
+   */
   async mustBeWritable(): Promise<void> {
     const probe = `${this.#file}.new`;
     try {
@@ -152,8 +165,8 @@ export class StateFile {
   }
 
   /**
-   * Fulfilled when this state or a newer one is on disk, safe from a power failure. Rejects with a
-   * CommandError if it cannot be written.
+   * Saves the state. Resolves when this state or a newer one is safe from a power failure. Rejects
+   * with a CommandError if the file cannot be written.
    */
   async save(state: ImportState): Promise<void> {
     this.#next = state;

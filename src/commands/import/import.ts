@@ -1,6 +1,6 @@
-// `import` sends files of events to a gateway as history: Penstock's format, PostHog's, Segment's,
-// Mixpanel's and Amplitude's. It only uses HTTP, so it runs anywhere. docs/guides/importing.md
-// describes it.
+// Sends files of events to a gateway as history. The formats are Penstock's, PostHog's, Segment's,
+// Mixpanel's and Amplitude's. Only uses HTTP, so it runs anywhere. docs/guides/importing.md
+// describes the command.
 
 import { createNativeScanner } from "../../records/native.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
@@ -21,27 +21,27 @@ export interface ImportOptions {
   readonly dryRun: boolean;
   readonly strict: boolean;
   readonly allowLoss: boolean;
-  /** `Asia/Kolkata` or `+05:30`. */
+  /** The name or offset of a time zone, such as `Asia/Kolkata` or `+05:30`. */
   readonly timeZone?: string;
   readonly restart: boolean;
   readonly sameProject: boolean;
   readonly state?: string;
-  /** Seconds. */
+  /** Number of seconds without a successful response after which the import ends. */
   readonly giveUpAfter?: number;
   readonly gzip: boolean;
   readonly batchBytes: number;
   readonly lineBytesMax: number;
 }
 
-/** Suffix of the state file. */
+/** The suffix of the state file. */
 const stateEnding = ".penstock-import";
 /** Maximum number of lines per request: the number of rows in a table of the scanner. */
 const linesMax = 32_768;
 
 /**
- * Imports the files one after another. Rejects with a CommandError if a file cannot be continued;
- * if a line, or a part of one, is not stored, unless `allowLoss`; and with `strict` also if an
- * event is stored with a warning.
+ * Imports the files one after another. Rejects with a CommandError if the import of a file cannot
+ * continue, or if a line or a part of a line is not stored, unless `allowLoss` is set. With
+ * `strict`, also rejects if an event is stored with a warning.
  */
 export async function importFiles(
   files: readonly string[],
@@ -64,7 +64,7 @@ export async function importFiles(
         formatOptions: { groupType: options.groupType, timeZone },
         limits: { bytesMax: options.batchBytes, linesMax },
         stateFile: stateFileOf(file, options),
-        // Opened only if it is read: it would keep the process alive.
+        // Opened only if it is read, because an open standard input keeps the process alive.
         stdin: () => context.stdin,
       });
       await runOne(file, one, { options, context, progress });
@@ -132,7 +132,10 @@ async function runOne(
     stderr.write(`import: ${name} was imported before; use --restart to import it again\n`);
 }
 
-/** States that the end was not reached, so that nobody removes the file too early. */
+/**
+ * Returns a message that the import has not reached the end, so that users do not remove the file
+ * too early.
+ */
 function stoppedText(file: string, { dryRun }: ImportOptions): string {
   if (dryRun) return "stopped before the end";
   return file === "-"
@@ -202,7 +205,7 @@ function senderOf(
     giveUpAfterMs: giveUpAfter === undefined ? Number.POSITIVE_INFINITY : giveUpAfter * 1_000,
     trouble: (why) => {
       if (why === undefined && lastMessage !== "") progress.say("the gateway responds again");
-      // Equal consecutive messages are printed once.
+      // Of equal consecutive messages only the first is printed.
       else if (why !== undefined && why !== lastMessage) progress.say(`${why}: retrying`);
       lastMessage = why ?? "";
     },

@@ -1,4 +1,4 @@
-// Opens the input of an import, a file or standard input, and yields its bytes, decompressed. The
+// Opens the input of an import, a file or standard input, and yields its decompressed bytes. The
 // first bytes show the compression. Holds one chunk at a time.
 
 import { createReadStream } from "node:fs";
@@ -10,7 +10,7 @@ import { type FramePiece, ZstdFrames } from "./zstd-frames.ts";
 
 const chunkBytes = 1_048_576;
 
-/** Bytes read from the file, before decompression, for the progress. */
+/** Number of bytes read from the file, before decompression, for the progress. */
 interface InputProgress {
   bytesRead: number;
 }
@@ -19,7 +19,7 @@ type Chunks = AsyncGenerator<Buffer, void, void>;
 
 interface Codec {
   readonly magic: readonly number[];
-  /** Set for a format that cannot be read here: what it is, and what to do instead. */
+  /** The description of an unsupported format, with the alternative. */
   readonly instead?: string;
   readonly unpack?: (rest: Chunks) => Chunks;
 }
@@ -68,7 +68,7 @@ export async function* inputChunks(
   }
 }
 
-/** Replacements for Node's own messages, which repeat the code and the path. */
+/** Texts that replace Node's own messages. Node's messages repeat the code and the path. */
 const readFailures: Readonly<Record<string, string>> = {
   ENOENT: "no such file",
   ENOTDIR: "no such file",
@@ -104,14 +104,14 @@ async function* continued(first: Buffer, raw: Chunks): Chunks {
 }
 
 /**
- * Node's gunzip continues with a member that follows directly. After zero bytes, as tapes and
- * fixed-size blocks leave them, it takes the file as ended: a new decompressor starts there.
+ * Decompresses gzip. Node's gunzip continues with a member that follows directly. But it ends at
+ * zero bytes, which tapes and fixed-size blocks add, so a new decompressor starts after them.
  */
 async function* unpackedGzip(rest: Chunks): Chunks {
   for (let more: Buffer | undefined = noBytes; more !== undefined; ) {
     const gunzip = createGunzip({ chunkSize: chunkBytes });
     const given: Buffer[] = [];
-    /** Bytes of chunks that were released because they were read completely. */
+    /** Number of bytes of the chunks that were read completely and released. */
     let bytesDone = 0;
     const source = handedOn(continued(more, rest), (chunk) => {
       given.push(chunk);
@@ -119,14 +119,14 @@ async function* unpackedGzip(rest: Chunks): Chunks {
         bytesDone += given.shift()!.length;
     });
     yield* unpacked(source, gunzip);
-    // A pending read has been answered by then.
+    // A pending read has its result at this point.
     await source.return();
     const left = Buffer.concat(given).subarray(gunzip.bytesWritten - bytesDone);
     more = await behindZeros(left, rest);
   }
 }
 
-/** Ending this generator does not end `chunks`. */
+/** Yields the chunks of `chunks`. Ending this generator does not end `chunks`. */
 async function* handedOn(chunks: Chunks, handed: (chunk: Buffer) => void): Chunks {
   for (;;) {
     const { done, value } = await chunks.next();
@@ -136,7 +136,7 @@ async function* handedOn(chunks: Chunks, handed: (chunk: Buffer) => void): Chunk
   }
 }
 
-/** Returns the first bytes after zero bytes; undefined if there are none. */
+/** Returns the first bytes after zero bytes; undefined if only zero bytes follow. */
 async function behindZeros(first: Buffer, rest: Chunks): Promise<Buffer | undefined> {
   for (let chunk = first; ; ) {
     const at = chunk.findIndex((byte) => byte !== 0);
@@ -147,7 +147,7 @@ async function behindZeros(first: Buffer, rest: Chunks): Promise<Buffer | undefi
   }
 }
 
-/** Decompresses frame by frame. */
+/** Decompresses Zstandard data, frame by frame. */
 async function* unpackedZstd(rest: Chunks): Chunks {
   const frames = new ZstdFrames();
   const pieces = piecesOf(rest, frames);

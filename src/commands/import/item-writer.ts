@@ -21,7 +21,7 @@ export class ItemWriter {
     return this.#buffer;
   }
 
-  /** Writes bytes[start, end), an object. */
+  /** Writes bytes[start, end), which must be an object. */
   copy(bytes: Buffer, start: number, end: number, line: number): void {
     this.#begin(end - start, line);
     this.length += bytes.copy(this.#buffer, this.length, start, end);
@@ -29,8 +29,8 @@ export class ItemWriter {
   }
 
   /**
-   * Writes bytes[start, end), a non-empty object, with a uuid as its last member: of a repeated
-   * member the last one counts.
+   * Writes bytes[start, end), which must be a non-empty object, with a uuid as its last member. If
+   * a member is repeated, the last one counts.
    */
   copyWithUuid(
     bytes: Buffer,
@@ -55,7 +55,7 @@ export class ItemWriter {
     this.length += bodyTail.copy(this.#buffer, this.length);
   }
 
-  /** Reserves room for the item, the separator before it and the end of the body. */
+  /** Reserves space for the item, the separator before it and the end of the body. */
   #begin(bytes: number, line: number): void {
     const needed = this.length + 1 + bytes + bodyTail.length;
     if (needed > this.#buffer.length) {

@@ -1,10 +1,11 @@
-// Reads and writes the JSON of lines that are converted. Numbers keep their digits, even those that
-// a double cannot represent.
+// Reads and writes the JSON of lines that are converted. Numbers keep their digits, even if a
+// double cannot represent them.
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
 /**
- * The JSON.parse source text access proposal: available since V8 11.4, but not in the types yet.
+ * JSON with the methods of the JSON.parse source text access proposal. V8 has them since 11.4, but
+ * the types do not have them yet.
  */
 interface JsonWithSource {
   rawJSON(text: string): RawNumber;
@@ -15,7 +16,7 @@ interface JsonWithSource {
   ): unknown;
 }
 
-/** A number that a double cannot represent, as its text. */
+/** The text of a number that a double cannot represent. */
 interface RawNumber {
   readonly rawJSON: string;
 }
@@ -23,19 +24,22 @@ interface RawNumber {
 const json = JSON as unknown as JsonWithSource;
 
 /**
- * A number that a double may not represent exactly: 16 characters of digits and a point. The
- * characters are repeated instead of counted, which makes the regular expression seven times as
+ * Matches a number that a double may not represent exactly: 16 characters of digits and a point.
+ * The characters are repeated instead of counted, which makes the regular expression seven times as
  * fast.
  */
 const manyDigits = new RegExp(`\\d${"[\\d.]".repeat(15)}`);
-/** Other numbers that a double does not preserve: an exponent of three digits, a negative zero. */
+/**
+ * Matches other numbers that a double does not preserve: an exponent of three digits, a negative
+ * zero.
+ */
 const farOrSigned = /\d[eE][+-]?\d{3}|-0(?:\.0*)?(?:[eE][+-]?\d+)?(?=[\s,}\]]|$)/;
 
 function mayBeLong(text: string): boolean {
   return manyDigits.test(text) || farOrSigned.test(text);
 }
 
-/** Throws a SyntaxError if the text is not JSON. */
+/** Returns the value of a JSON text. Throws a SyntaxError if the text is not JSON. */
 export function parseJson(text: string): unknown {
   if (!mayBeLong(text)) return JSON.parse(text);
   return json.parse(text, (_, value, { source }) =>
@@ -48,7 +52,7 @@ export function parseJson(text: string): unknown {
 interface LineValues {
   /** The value of the line, or each of several values, or each object of an array. */
   readonly values: readonly unknown[];
-  /** Why the rest of the line, or all of it, is not JSON. */
+  /** The error for the part of the line that is not JSON. */
   readonly fault: SyntaxError | undefined;
 }
 
@@ -81,8 +85,8 @@ function itemsOf(value: unknown): readonly unknown[] {
 }
 
 /**
- * Returns the end of the object or array that begins at `from`; the end of the text if it is not
- * closed.
+ * Returns the end of the object or array that begins at `from`. If it is not closed, returns the
+ * end of the text.
  */
 function endOfContainer(text: string, from: number): number {
   let depth = 0;
@@ -99,14 +103,16 @@ function endOfContainer(text: string, from: number): number {
   return text.length;
 }
 
-/** Whether the value is an object, and not a number that is stored as its text. */
+/** Returns whether the value is an object. A number that is stored as text is not an object. */
 export function isObject(value: unknown): value is JsonObject {
   return (
     typeof value === "object" && value !== null && !Array.isArray(value) && !json.isRawJSON(value)
   );
 }
 
-/** Returns the number as a double, however many digits it has; undefined if it is not a number. */
+/**
+ * Returns the number as a double, for any number of digits; undefined if the value is not a number.
+ */
 export function numberOf(value: unknown): number | undefined {
   if (typeof value === "number") return value;
   return json.isRawJSON(value) ? Number(value.rawJSON) : undefined;

@@ -1,11 +1,11 @@
-// Collects the lines of one request, already as the items of its batch: if every line is a complete
-// event, this is the body, and no line is copied again.
+// Collects the lines of one request, already as the items of its batch. If every line is a complete
+// event, the block is the body, and no line is copied again.
 
 import { Ascii } from "../../platform/base/ascii.ts";
 import { bodyTail } from "./batch.ts";
 
 export interface BlockLimits {
-  /** Maximum bytes of lines in a block; only a single line may exceed it. */
+  /** Maximum number of bytes of the lines in a block. Only a single line may exceed it. */
   readonly bytesMax: number;
   readonly linesMax: number;
 }
@@ -19,7 +19,7 @@ export class LineBlock {
   readonly ends: number[] = [];
   readonly numbers: number[] = [];
 
-  /** `buffer` must have room for `blockBytes`. */
+  /** `buffer` must have a size of at least `blockBytes`. */
   constructor(buffer: Buffer, head: Buffer, limits: BlockLimits) {
     this.#head = head;
     this.#limits = limits;
@@ -31,7 +31,7 @@ export class LineBlock {
     return this.starts.length;
   }
 
-  /** Returns false if the line does not fit after the existing ones. */
+  /** Adds a line. Returns false if the line does not fit after the existing lines. */
   add(bytes: Buffer, start: number, end: number, number: number): boolean {
     const { bytesMax, linesMax } = this.#limits;
     const { count } = this;
@@ -46,8 +46,8 @@ export class LineBlock {
   }
 
   /**
-   * Closes the batch. Carriage returns between tokens become blanks, as the scanner would make
-   * them: so the hash of a line is the same with and without a scan.
+   * Closes the batch. Carriage returns between tokens become blanks, as in the scanner, so that the
+   * hash of a line is the same with and without a scan.
    */
   close(): void {
     this.length += bodyTail.copy(this.buffer, this.length);
@@ -58,7 +58,10 @@ export class LineBlock {
   }
 }
 
-/** Carriage returns within strings stay; they are invalid JSON. */
+/**
+ * Replaces the carriage returns between tokens. Carriage returns within strings stay; they are
+ * invalid JSON.
+ */
 function blankReturns(bytes: Buffer, start: number, end: number): void {
   let isInString = false;
   for (let at = start; at < end; at++) {
@@ -69,7 +72,7 @@ function blankReturns(bytes: Buffer, start: number, end: number): void {
   }
 }
 
-/** The maximum size of a block with its head and tail. */
+/** Returns the maximum size of a block with its head and tail. */
 export function blockBytes(head: Buffer, { bytesMax }: BlockLimits, lineBytesMax: number): number {
   return head.length + Math.max(bytesMax, lineBytesMax) + bodyTail.length;
 }

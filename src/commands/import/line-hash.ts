@@ -1,13 +1,13 @@
-// The running hash over the lines of a file. It identifies the file when an import resumes, and is
-// the source of uuids for lines without one: two files that are equal up to a line give it the same
-// uuid, and two equal lines of one file get different ones.
+// The running hash over the lines of a file. It identifies the file when an import resumes, and it
+// is the source of uuids for lines without one. If two files are equal up to a line, the line gets
+// the same uuid in both. Two equal lines of one file get different uuids.
 
 import { createHash, type Hash } from "node:crypto";
 import { uuidOfHash } from "./event-uuid.ts";
 
 /**
- * Lines are hashed together up to this many bytes: a call costs as much as hashing some hundred
- * bytes.
+ * Maximum number of bytes of lines that are hashed together. A call takes as long as hashing some
+ * hundred bytes.
  */
 const stagedBytes = 262_144;
 const separator = 0x0a;
@@ -30,12 +30,12 @@ export class LineHash {
     this.#staged[this.#length - 1] = separator;
   }
 
-  /** The uuid of the last added line, which depends on all lines before it. */
+  /** Returns the uuid of the last added line, which depends on all lines before it. */
   uuid(): string {
     return uuidOfHash(this.#digest("hex"));
   }
 
-  /** Identifies the lines added so far. */
+  /** Returns a text that identifies the lines added so far. */
   fingerprint(): string {
     return this.#digest("base64url");
   }

@@ -1,12 +1,12 @@
-// Splits chunks into lines. A line that is too long is skipped, and not stored. Holds the beginning
-// of one line in addition to the chunk.
+// Splits chunks into lines. Skips lines that are too long. In addition to the chunk, holds the
+// beginning of one line.
 
 import { Ascii, isJsonSpace } from "../../platform/base/ascii.ts";
 
 const noBytes: Buffer = Buffer.alloc(0);
 /**
- * U+FEFF, which some editors write at the beginning of a text; concatenated files contain it in the
- * middle.
+ * U+FEFF, which some editors write at the beginning of a text. Concatenated files also contain it
+ * in the middle.
  */
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf]);
 
@@ -14,7 +14,7 @@ export class LineCutter {
   readonly #lineBytesMax: number;
   #chunk = noBytes;
   #at = 0;
-  /** Pieces of a line that continues in the next chunk. */
+  /** The pieces of a line that continues in the next chunk. */
   #carried: Buffer[] = [];
   #carriedBytes = 0;
   #isPassingOver = false;
@@ -24,22 +24,22 @@ export class LineCutter {
   bytes: Buffer = noBytes;
   start = 0;
   end = 0;
-  /** Counted from 1. */
+  /** The number of the line, from 1. */
   number = 0;
-  /** The line exceeds the limit, and its bytes are not available. */
+  /** Whether the line exceeds the limit. If so, its bytes are not available. */
   isTooLong = false;
 
   constructor(lineBytesMax: number) {
     this.#lineBytesMax = lineBytesMax;
   }
 
-  /** Call it when `next` has returned false. */
+  /** Adds a chunk. Must be called only after `next` has returned false. */
   push(chunk: Buffer): void {
     this.#chunk = chunk;
     this.#at = 0;
   }
 
-  /** Whether there is another line, empty or not. False: the next chunk is needed. */
+  /** Finds the next line, which may be empty. Returns false if it needs the next chunk. */
   next(): boolean {
     const feed = this.#chunk.indexOf(Ascii.LineFeed, this.#at);
     if (feed < 0) {
@@ -59,7 +59,9 @@ export class LineCutter {
     return true;
   }
 
-  /** Whether the text ends with a line that has no line feed. */
+  /**
+   * Finds the last line of a text that ends without a line feed. Returns whether this line exists.
+   */
   last(): boolean {
     if (this.#carriedBytes === 0 && !this.#isPassingOver) return false;
     this.#foundCarried();

@@ -1,5 +1,5 @@
-// Prints the progress of an import: on a terminal in one line that is rewritten, otherwise as a
-// line every few seconds.
+// Prints the progress of an import. On a terminal, rewrites one line. Otherwise, prints a line
+// every few seconds.
 
 import type { Writable } from "node:stream";
 import { forTerminal } from "../terminal.ts";
@@ -10,7 +10,7 @@ interface ProgressOptions {
   readonly monotonicMs: () => number;
 }
 
-/** The current position; `bytesTotal` is undefined if it is unknown. */
+/** The current position. `bytesTotal` is undefined if it is unknown. */
 interface Position {
   readonly name: string;
   readonly events: number;
@@ -27,7 +27,7 @@ interface Sample {
 const clearLine = "\r\u001b[2K";
 const terminalEveryMs = 250;
 const linesEveryMs = 5_000;
-/** The time over which the rate is measured. */
+/** The time over which the rate is measured, in milliseconds. */
 const rateMs = 15_000;
 
 export class Progress {
@@ -48,7 +48,7 @@ export class Progress {
     this.#samples = [this.#sample(position)];
   }
 
-  /** Call it after each batch; prints the progress when it is due. */
+  /** Prints the progress if the interval has passed. Must be called after each batch. */
   update(position: Position): void {
     const sample = this.#sample(position);
     this.#samples.push(sample);
@@ -96,7 +96,7 @@ export class Progress {
   }
 }
 
-/** 42s, 3m 5s, 2h 10m. */
+/** Returns a duration as text, such as 42s, 3m 5s or 2h 10m. */
 export function durationText(seconds: number): string {
   const whole = Math.round(seconds);
   if (whole < 60) return `${whole}s`;

@@ -1,5 +1,5 @@
-// Sends the requests of an import one after another: each waits for the response to the one before
-// it. That preserves the order of the file, even if a request is retried.
+// Sends the requests of an import one after another. Each request waits for the response to the
+// previous one, which preserves the order of the file, even if a request is retried.
 
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
@@ -11,12 +11,15 @@ import { CommandError } from "../context.ts";
 import { type Answer, readAnswer } from "./answer.ts";
 
 interface SenderOptions {
-  /** The URL of the gateway; events are sent to `batch/` below it. */
+  /** The URL of the gateway. Events are sent to `batch/` below it. */
   readonly url: URL;
   readonly gzip: boolean;
-  /** Time without a successful response after which the import ends; Infinity: never. */
+  /**
+   * Time in milliseconds without a successful response after which the import ends; Infinity for no
+   * limit.
+   */
   readonly giveUpAfterMs: number;
-  /** Timeout of one request, to the end of its response. Default: 600,000. */
+  /** Timeout in milliseconds of one request, to the end of its response. Default: 600,000. */
   readonly answerMsMax?: number;
   readonly stop: AbortSignal;
   /**
@@ -28,15 +31,18 @@ interface SenderOptions {
 const pauseMsMin = 200;
 const pauseMsMax = 10_000;
 /**
- * A gateway responds within PENSTOCK_REQUEST_TIMEOUT_MS once it has the body. This timeout is well
- * below the two minutes in which it recognizes a request that it has stored and whose response was
- * lost.
+ * Maximum time in milliseconds without a byte. A gateway responds within
+ * PENSTOCK_REQUEST_TIMEOUT_MS after it has the body. The timeout is well below the two minutes for
+ * which the gateway recognizes a stored request if its response was lost.
  */
 const silentMsMax = 60_000;
-/** Also limits servers that send interim responses, or respond byte by byte. */
+/**
+ * Default timeout in milliseconds of one request. It also limits servers that send interim
+ * responses, or respond byte by byte.
+ */
 const answerMsMaxDefault = 600_000;
 
-/** The import was stopped before the request got a response. */
+/** The error for an import that was stopped before the request got a response. */
 export class Stopped extends Error {}
 
 type FinalAnswer = Exclude<Answer, { readonly kind: "retry" }>;
@@ -59,9 +65,9 @@ export class Sender {
   }
 
   /**
-   * Sends the body until the response is not a retry. Rejects with Stopped if stopped during a
-   * pause, and with a CommandError when it gives up. `handedOver` is called each time the kernel
-   * has the whole body: until then sending needs this event loop.
+   * Sends the body until the response is final. Rejects with Stopped if the import is stopped
+   * during a pause, and with a CommandError when the retries exceed their time. Calls `handedOver`
+   * each time the kernel has the whole body: until then, sending needs this event loop.
    */
   async send(
     body: Buffer,
@@ -83,9 +89,9 @@ export class Sender {
           `gave up after ${Math.round(giveUpAfterMs / 1_000)} s: ${answer.why}`,
         );
       }
-      // A closed idle connection is normal: the first retry is silent.
+      // A closed idle connection is normal, so the first retry is not reported.
       if (tries > 1 || answer.afterMs !== undefined) trouble(answer.why);
-      // A failing proxy may send a Retry-After of 0 or in the past.
+      // A failing proxy may send a Retry-After of 0, or one in the past.
       await pauseUntilAborted(Math.max(answer.afterMs ?? 0, pauseMs), stop);
       if (stop.aborted) throw new Stopped();
       pauseMs = Math.min(2 * pauseMs, pauseMsMax);
@@ -107,7 +113,10 @@ export class Sender {
 
 const gzipAsync = promisify(gzip);
 
-/** The fastest level: the gateway must decompress the body, too. */
+/**
+ * Returns the compressed body. Uses the fastest level, because the gateway must decompress the
+ * body.
+ */
 async function packed(body: Buffer): Promise<Buffer> {
   return await gzipAsync(body, { level: constants.Z_BEST_SPEED });
 }

@@ -2,20 +2,23 @@
 
 const minuteMs = 60_000;
 const dayMs = 86_400_000;
-/** How much time one cached offset covers. No zone changes its offset twice within it. */
+/**
+ * The time that one cached offset covers, in milliseconds. No zone changes its offset twice in a
+ * quarter of an hour.
+ */
 const quarterMs = 15 * minuteMs;
 const cachedMax = 10_000;
 
 export class TimeZone {
-  /** Undefined for a named zone. */
+  /** The offset of a zone without a name; undefined for a named zone. */
   readonly #fixedMs: number | undefined;
   readonly #format: Intl.DateTimeFormat | undefined;
-  /** Keyed by the beginning of a quarter of an hour. */
+  /** The cached offsets, by the beginning of a quarter of an hour. */
   readonly #offsetsMs = new Map<number, number>();
 
   /**
+   * Throws a RangeError if the zone does not exist. `text` is a name or an offset, such as
    * `Asia/Kolkata` or `+05:30`.
-   * @throws RangeError: there is no such zone.
    */
   constructor(text: string) {
     const offset = /^([+-])(\d\d):?([0-5]\d)$/.exec(text);
@@ -44,8 +47,8 @@ export class TimeZone {
   }
 
   /**
-   * Most offset changes are at a full hour, but some are a minute after it, as in St. John's or
-   * Gaza.
+   * Returns the offset of the zone. Most changes of an offset are at a full hour, but some are a
+   * minute later, as in St. John's or Gaza.
    */
   #offsetMs(ms: number): number {
     if (this.#fixedMs !== undefined) return this.#fixedMs;

@@ -1,9 +1,9 @@
-// Finds where Zstandard frames end (RFC 8878), from their block headers alone. A file may have many
-// frames. Node 22 decompresses only the first one, and silently accepts a truncated one, so each
-// frame gets its own decompressor.
+// Finds the end of each Zstandard frame (RFC 8878) from the block headers alone. A file may have
+// many frames. Node 22 decompresses only the first frame, and silently accepts a truncated frame,
+// so each frame gets its own decompressor.
 
 const frameMagic = 0xfd2fb528;
-/** A skippable frame of any content: 16 magic numbers from this one on. */
+/** The first of the 16 magic numbers of skippable frames, which may have any content. */
 const skippableMagic = 0x184d2a50;
 const blockHeaderBytes = 3;
 const checksumBytes = 4;
@@ -14,16 +14,16 @@ const dictionaryIdBytes = [0, 1, 2, 4] as const;
 /** A part of a frame. */
 export interface FramePiece {
   readonly bytes: Buffer;
-  /** The piece ends the frame. */
+  /** Whether the piece ends the frame. */
   readonly isEnd: boolean;
 }
 
 export class ZstdFrames {
-  /** Bytes of the header that is being read: a frame's, or a block's. */
+  /** The bytes read so far of the header of a frame or of a block. */
   #header: number[] = [];
   #isInBlocks = false;
   #hasChecksum = false;
-  /** Bytes to skip before the next header. */
+  /** Number of bytes to skip before the next header. */
   #left = 0;
   #isLastBlock = false;
   #isSkippable = false;
@@ -33,7 +33,7 @@ export class ZstdFrames {
     return !this.#isInBlocks && this.#left === 0 && this.#header.length === 0;
   }
 
-  /** Yields the pieces of the frames in the next bytes. Throws if these are not a frame. */
+  /** Yields the pieces of the frames in the next bytes. Throws if the bytes are not a frame. */
   *pieces(chunk: Buffer): Generator<FramePiece, void, void> {
     let from = 0;
     for (let at = 0; at < chunk.length; ) {
@@ -46,7 +46,7 @@ export class ZstdFrames {
         at++;
         if (this.#isInBlocks) this.#readBlockHeader();
         else {
-          // Held back until it is known whether the frame must be skipped.
+          // Held until it is known whether the frame must be skipped.
           from = at;
           const header = this.#readFrameHeader();
           if (header !== undefined) yield { bytes: header, isEnd: false };
@@ -64,7 +64,10 @@ export class ZstdFrames {
       yield { bytes: chunk.subarray(from), isEnd: false };
   }
 
-  /** Returns the header once it is complete; undefined also for a skippable frame. */
+  /**
+   * Returns the header when it is complete. Returns undefined while it is incomplete, and for a
+   * skippable frame.
+   */
   #readFrameHeader(): Buffer | undefined {
     const header = this.#header;
     if (header.length < 5) return undefined;

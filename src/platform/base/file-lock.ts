@@ -9,8 +9,8 @@ const busy = 5;
 
 export interface FileLock {
   /**
-   * Returns whether the file still exists. If it was removed, another process may have locked a new
-   * file of the same name.
+   * Returns whether the locked file still has its name. If not, another process may have locked a
+   * new file of the same name.
    */
   isHeld(): boolean;
   close(): void;

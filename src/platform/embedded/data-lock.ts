@@ -1,5 +1,5 @@
-// Reserves a data folder for one gateway: a lock that the kernel releases when the process ends,
-// and a note of the process that holds it, for the error of a second start and for `doctor`. The
+// Reserves a data folder for one gateway. The kernel releases the lock when the process ends. A
+// note names the process that holds the lock, for the error of a second start and for doctor. The
 // nats-server does not inherit the lock. If it outlives its gateway, nats-server.ts waits for it.
 
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -15,13 +15,13 @@ export interface DataLock {
   release(): void;
 }
 
-/** The addresses of the process that uses a data folder, once it listens. */
+/** The addresses of the process that uses a data folder. */
 export interface Answers {
   /** The URL of the public port. */
   readonly url: string;
   readonly port: number;
   readonly adminPort: number;
-  /** Undefined if it runs no effects. */
+  /** The port of the effects; undefined if the process runs no effects. */
   readonly effectsPort?: number | undefined;
 }
 
@@ -29,15 +29,20 @@ interface Holder extends Partial<Answers> {
   readonly pid: number;
 }
 
-/** An expected failure to start: the message is everything that the user needs. */
+/**
+ * The error for an expected failure to start. The message contains everything that the user needs.
+ */
 export class EmbeddedError extends Error {}
 
-/** The lock of a process that was just killed may persist for a moment. */
+/**
+ * Maximum number of attempts. The lock of a process that was just killed may persist for a moment.
+ */
 const tries = 10;
 const retryMs = 50;
 
 /**
- * Throws an EmbeddedError that names the process if the folder is in use; nothing is changed then.
+ * Locks the folder. If the folder is in use, throws an EmbeddedError that names the process, and
+ * changes nothing.
  */
 export async function lockDataDir(dataDir: string, pid: number): Promise<DataLock> {
   const lock = await take(dataDir);
@@ -62,8 +67,8 @@ export async function lockDataDir(dataDir: string, pid: number): Promise<DataLoc
 }
 
 /**
- * Returns the process that last locked the folder, and its addresses; undefined if there is no
- * note. The process may have been killed.
+ * Returns the process that last locked the folder, and its addresses; undefined if no note exists.
+ * The process may have been killed.
  */
 export function readHolder(dataDir: string): Holder | undefined {
   try {

@@ -1,5 +1,5 @@
 // Finds the nats-server binary to embed: the configured one, else the one on PATH if it is new
-// enough, else the newest that setup downloaded. nats-server.ts starts the server.
+// enough, else the newest download of setup. nats-server.ts starts the server.
 
 import { execFileSync } from "node:child_process";
 import { accessSync, constants, readdirSync } from "node:fs";
@@ -7,9 +7,9 @@ import { delimiter, join, resolve } from "node:path";
 import { EmbeddedError } from "./data-lock.ts";
 
 interface NatsServerSearch {
-  /** PENSTOCK_NATS_SERVER. */
+  /** The value of PENSTOCK_NATS_SERVER. */
   readonly named: string | undefined;
-  /** The PATH variable. */
+  /** The value of the PATH variable. */
   readonly path: string | undefined;
 }
 
@@ -21,12 +21,13 @@ export interface NatsServerBinary {
 type Version = readonly [number, number, number];
 
 /**
- * Acknowledged events may not be on disk without `sync_interval`, which is available since 2.10.
+ * The oldest supported version. Before 2.10 nats-server has no `sync_interval`, so acknowledged
+ * events may not be on disk.
  */
 const versionLeast: Version = [2, 10, 0];
 const fetchedDir = resolve(import.meta.dirname, "../../../.cache/nats-server");
 
-/** Throws an EmbeddedError if there is none that runs and is new enough. */
+/** Returns the binary. Throws an EmbeddedError if no binary runs and is new enough. */
 export function findNatsServer({ named, path }: NatsServerSearch): NatsServerBinary {
   if (named !== undefined) {
     const version = versionOf(named);

@@ -1,4 +1,4 @@
-// Explains why a data folder cannot be used, and how to fix it, for the start and for doctor.
+// Explains why a data folder cannot be used, and how to fix it. Used by the start and by doctor.
 
 import { accessSync, constants, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
@@ -14,8 +14,9 @@ export function folderFault(dataDir: string, error: unknown): string {
 }
 
 /**
- * Returns why this user cannot write to the folder, to the store and notes in it, or, if it is
- * missing, to the nearest existing parent; undefined if the user can. Changes nothing.
+ * Returns why this user cannot write to the folder, or to the store and notes in the folder;
+ * undefined if the user can. If the folder is missing, checks its nearest existing parent. Changes
+ * nothing.
  */
 export function unusableFolder(dataDir: string): string | undefined {
   const folder = resolve(dataDir);
@@ -40,7 +41,7 @@ function kindOf(path: string): "folder" | "file" | "nothing" {
   try {
     return statSync(path).isDirectory() ? "folder" : "file";
   } catch (error) {
-    // ENOTDIR: one of the parents is a file, so the path does not exist. `nearest` reaches that
+    // ENOTDIR: one of the parents is a file, so the path does not exist. `nearest` reaches this
     // file on its way up.
     const { code } = error as NodeJS.ErrnoException;
     return code === "ENOENT" || code === "ENOTDIR" ? "nothing" : "folder";

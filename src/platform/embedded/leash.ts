@@ -1,36 +1,36 @@
-// Runs one nats-server process that stops when this process ends. A shell between the two holds the
-// end of a pipe from this process, the leash. When the pipe closes, however this process ended, the
-// shell stops the server. nats-server.ts restarts it.
+// Runs one nats-server process that stops when this process ends. A shell between the two processes
+// holds the end of a pipe from this process, the leash. When the pipe closes, even by a crash, the
+// shell stops the server. nats-server.ts restarts the server.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { EmbeddedError } from "./data-lock.ts";
 
 export interface LeashedServer {
   /**
-   * The server's own pid, not the shell's. Rejected with an EmbeddedError if the server never
+   * The pid of the server, not of the shell. Rejects with an EmbeddedError if the server never
    * started.
    */
   readonly pid: Promise<number>;
-  /** Fulfilled when the shell has ended, with what the server wrote to standard error. */
+  /** Resolves when the shell has ended, with the text that the server wrote to standard error. */
   readonly ended: Promise<{ readonly status: number | null; readonly stderrText: string }>;
   /**
    * Closes the pipe. The shell then sends SIGTERM, and SIGKILL after the grace period. The caller
-   * awaits `ended`.
+   * must await `ended`.
    */
   release(): void;
 }
 
 const stderrCharsMax = 4_096;
 /**
- * Go collects when the heap has grown by this many per cent (its default is 100). Right after single
- * events at full rate nats-server has 67 MiB at 30, 110 to 140 MiB at 100. An environment variable of
- * the same name takes precedence.
+ * Percentage by which the heap of nats-server may grow before Go collects garbage (Go's default is
+ * 100). Right after single events at full rate nats-server has 67 MiB at 30. At 100 it has 110 to
+ * 140 MiB. An environment variable of the same name takes precedence.
  */
 const serverGogc = "50";
 
 // $1 is the grace period in seconds, the rest is the command, and descriptor 4 is the leash. The
-// server has its own process group, so that Ctrl-C in a terminal only reaches the gateway, which
-// stops the server after its last acknowledgement.
+// server has its own process group, so that Ctrl-C in a terminal only reaches the gateway. The
+// gateway stops the server after its last acknowledgement.
 const leashScript = `
 grace=$1; shift
 exec 4<&0
@@ -52,13 +52,13 @@ exit "$status"
 `;
 
 /**
- * `command` is the program and its arguments. Never throws: if the program cannot be started,
- * `ended` is fulfilled.
+ * Starts the server. `command` is the program and its arguments. Never throws: if the program
+ * cannot be started, `ended` resolves.
  */
 export function startOnLeash(command: readonly string[], graceSeconds: number): LeashedServer {
   const args = ["-c", leashScript, "nats-server-leash", String(graceSeconds), ...command];
-  // Without free file descriptors the shell has no streams. The return type of `spawn` hides that;
-  // ChildProcess does not.
+  // Without free file descriptors the shell has no streams. The return type of `spawn` hides this
+  // case, unlike ChildProcess.
   const env = { GOGC: serverGogc, ...process.env };
   const shell: ChildProcess = spawn("sh", args, { stdio: "pipe", detached: true, env });
   let stderrText = "";
@@ -94,8 +94,8 @@ function pidFrom(
     throw new EmbeddedError(`start nats-server: it exited: ${stderrText.trim()}`);
   });
   const pid = Promise.race([printed, failed]);
-  // A caller that awaits `pid` still gets the rejection. If there is none, this handler prevents an
-  // unhandled rejection, which would end the process.
+  // Prevents an unhandled rejection, which would end the process. A caller that awaits `pid` still
+  // gets the rejection.
   pid.catch(() => {});
   return pid;
 }

@@ -1,6 +1,6 @@
 // Writes the configuration of the embedded server, and the connection note from which commands read
 // its address. Both contain the token, so only their owner can read them. A file next to the store
-// records which version wrote the store.
+// records the version that wrote the store.
 
 import { createHash } from "node:crypto";
 import {
@@ -15,9 +15,9 @@ import {
 import { join } from "node:path";
 
 interface NatsConfig {
-  /** An absolute path. */
+  /** The absolute path of the data folder. */
   readonly dataDir: string;
-  /** -1 makes nats-server choose a free port. */
+  /** The port of the server; -1 makes nats-server choose a free port. */
   readonly port: number;
   readonly token: string;
   /** The storage that JetStream may reserve for all streams together, in bytes. */
@@ -31,11 +31,11 @@ export interface ConnectionNote {
   readonly token: string;
   /** The pid of the nats-server. */
   readonly pid: number;
-  /** When that process started; see process-identity.ts. */
+  /** The start time of the nats-server process, in the form of process-identity.ts. */
   readonly startedAt: string;
 }
 
-/** Its `max_payload`. */
+/** The `max_payload` of the server in bytes. */
 export const messageBytesMax = 8_388_608;
 const memoryBytesMax = 268_435_456;
 const logBytesMax = 16_777_216;
@@ -54,13 +54,16 @@ export function natsConfigFile(dataDir: string): string {
   return join(natsFolder(dataDir), "nats-server.conf");
 }
 
-/** This file is inside the store, so that a copy of the store includes it. */
+/**
+ * Returns the path of the version file. It is inside the store, so that a copy of the store
+ * includes it.
+ */
 export function storeVersionFile(dataDir: string): string {
   return join(dataDir, "jetstream", "written-by-nats-server");
 }
 
 /**
- * Writes the configuration and returns its path. The server's version is recorded before that
+ * Writes the configuration and returns its path. Records the version of the server before the
  * server can change the store.
  */
 export function writeNatsConfig({
@@ -96,7 +99,10 @@ jetstream {
   return file;
 }
 
-/** The path of the monitoring port: as secret as the token, which it does not reveal. */
+/**
+ * Returns the path of the monitoring port. It is as secret as the token, but does not reveal the
+ * token.
+ */
 export function monitoringPath(token: string): string {
   return `/${createHash("sha256").update(`monitoring ${token}`).digest("hex")}`;
 }
@@ -105,18 +111,18 @@ export interface WrittenNatsConfig {
   /** Whether the server calls fsync before each acknowledgement. */
   readonly isDurable: boolean;
   readonly storeBytesMax: number;
-  /** Undefined if the server chose the port itself, or if the port is unreadable. */
+  /** The configured port; undefined if the server chose the port, or if the port is unreadable. */
   readonly port: number | undefined;
   readonly token: string | undefined;
   /** The version of nats-server for which the configuration was written. */
   readonly version: string | undefined;
-  /** True if the file was changed after it was written. */
+  /** Whether the file was changed after it was written. */
   readonly isDamaged: boolean;
 }
 
 /**
- * The configuration of the server that runs on the folder, or ran last. Undefined if none ever ran
- * there.
+ * Returns the configuration of the server that runs on the folder, or ran last; undefined if no
+ * server ever ran on the folder.
  */
 export function readNatsConfig(dataDir: string): WrittenNatsConfig | undefined {
   try {
@@ -145,7 +151,10 @@ function tokenIn(text: string): string | undefined {
   }
 }
 
-/** The version of the nats-server that last opened the store; undefined if none is recorded. */
+/**
+ * Returns the version of the nats-server that last opened the store; undefined if no version is
+ * recorded.
+ */
 export function readStoreVersion(dataDir: string): string | "damaged" | undefined {
   const file = storeVersionFile(dataDir);
   if (!existsSync(file)) return undefined;
@@ -173,7 +182,7 @@ export function readConnectionNote(dataDir: string): ConnectionNote | undefined 
   }
 }
 
-/** Whether only another user may read the connection note. */
+/** Returns whether only another user may read the connection note. */
 export function isNoteHidden(dataDir: string): boolean {
   try {
     accessSync(connectionFile(dataDir), constants.R_OK);
@@ -193,7 +202,7 @@ function connectionFile(dataDir: string): string {
 
 function writePrivately(file: string, text: string): void {
   const next = `${file}.next`;
-  // A leftover file is removed first: the mode of writeFileSync only applies to a file that it
+  // Removes a leftover file first, because writeFileSync only sets the mode of files that it
   // creates.
   rmSync(next, { force: true });
   writeFileSync(next, text, { mode: 0o600 });

@@ -1,6 +1,6 @@
-// The embedded NATS: starts a real nats-server on a data folder, restarts it when it dies, always
-// with the same port and token so that clients reconnect, and stops it. The server must not outlive
-// this process, however this process ends.
+// The embedded NATS: starts a real nats-server on a data folder, restarts it when it dies, and
+// stops it. The port and the token never change, so that clients reconnect. The server must not
+// outlive this process, even if this process crashes.
 
 import { existsSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -39,12 +39,12 @@ interface EmbeddedNatsOptions {
   readonly host: ProcessHost;
   readonly log: Log;
   /**
-   * The port and the token from the settings. Undefined: those of the last start; the first start
-   * chooses a free port and a random token.
+   * The port and the token from the settings. If undefined, the values of the last start are used.
+   * The first start chooses a free port and a random token.
    */
   readonly port?: number | undefined;
   readonly token?: string | undefined;
-  /** Aborting it cancels a slow start, which then rejects with the signal's reason. */
+  /** A signal that cancels a slow start. The start then rejects with the reason of the signal. */
   readonly signal?: AbortSignal;
 }
 
@@ -54,7 +54,9 @@ const pollMs = 15;
 const slowStartLogMs = 5_000;
 const roomCheckMs = 1_000;
 
-/** Throws an EmbeddedError if it cannot start for a reason that the user can fix. */
+/**
+ * Starts the server. Throws an EmbeddedError if the start fails for a reason that the user can fix.
+ */
 export async function startEmbeddedNats(options: EmbeddedNatsOptions): Promise<EmbeddedNats> {
   const dataDir = resolve(options.dataDir);
   const { host, log, port, token } = options;
@@ -90,15 +92,15 @@ export class EmbeddedNats {
   #server: LeashedServer | undefined;
   #pid = 0;
   /**
-   * The server's pid and start time, read while the pid certainly belonged to the server. Undefined
+   * The server's pid and start time, read while the pid certainly belonged to the server; undefined
    * if the server never started.
    */
   #identity: ProcessIdentity | undefined;
   #port: number;
   #restarts = 0;
-  /** Undefined while no server listens. */
+  /** The URL of the server's health check; undefined while no server listens. */
   #healthUrl: string | undefined;
-  /** The server is being stopped in order to be restarted. */
+  /** Whether the server is being stopped for a restart. */
   #isRestarting = false;
   #supervision: Promise<void> = Promise.resolve();
 
@@ -115,17 +117,17 @@ export class EmbeddedNats {
     return this.#options.access.token;
   }
 
-  /** The pid of the current server; changes with a restart. */
+  /** The pid of the current server. A restart changes it. */
   get pid(): number {
     return this.#pid;
   }
 
-  /** How often the server died, or failed to restart. */
+  /** Number of times that the server died, or failed to restart. */
   get restarts(): number {
     return this.#restarts;
   }
 
-  /** Call it once. Fulfilled when the server listens. */
+  /** Starts the server. Resolves when it listens. Must be called once. */
   async start(): Promise<void> {
     const { log, signal, binary, dataDir } = this.#options;
     await this.#launch(signal);
@@ -141,7 +143,7 @@ export class EmbeddedNats {
     });
   }
 
-  /** Notes the gateway's addresses in the folder. Throws the system's error. */
+  /** Writes the gateway's addresses to the folder. Throws the system's error. */
   noteAnswers(answers: Answers): void {
     this.#options.lock.note(answers);
   }
@@ -171,8 +173,8 @@ export class EmbeddedNats {
     try {
       this.#pid = await server.pid;
       this.#identity = identify(this.#pid, host);
-      // The note is written before the server listens: if this gateway dies now, the next one on
-      // the folder must know of the server.
+      // The note is written before the server listens: if this gateway dies now, the next gateway
+      // on the folder must find the server.
       this.#note("");
       const ports = await portsOf(this.#pid, { server, dataDir, log, stop });
       this.#port = ports.nats;
@@ -190,7 +192,7 @@ export class EmbeddedNats {
       writeConnectionNote(this.#options.dataDir, { url, token: this.token, ...this.#identity });
   }
 
-  /** Stops the server, and waits until it has exited, not only its shell. */
+  /** Stops the server. Waits until the server has exited, not only its shell. */
   async #end(): Promise<void> {
     this.#server?.release();
     await this.#server?.ended;
@@ -238,7 +240,9 @@ export class EmbeddedNats {
     this.#server?.release();
   }
 
-  /** On a full disk nats-server cannot write the file with its ports. */
+  /**
+   * Starts the server again. If the disk is full, nats-server cannot write the file with its ports.
+   */
   async #launchAgain(): Promise<void> {
     const { signal } = this.#closing;
     const { dataDir, log } = this.#options;
@@ -266,8 +270,8 @@ interface PortWait {
 }
 
 /**
- * Returns the ports that the server listens on. Waits as long as the server lives: it listens only
- * after it has read its store, which may take long.
+ * Returns the ports that the server listens on. Waits while the server runs, without a time limit:
+ * it listens only after it has read its store.
  */
 async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait): Promise<Ports> {
   const file = join(natsFolder(dataDir), `nats-server_${pid}.ports`);
@@ -303,8 +307,8 @@ function lastWords(dataDir: string): string {
 }
 
 /**
- * Waits for the server of a gateway that was killed. The leash ends that server; until then the
- * store must not be opened.
+ * Waits until the nats-server of a killed gateway has stopped. The leash stops that server. Until
+ * then the store must not be opened.
  */
 async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> {
   const note = readConnectionNote(dataDir);
@@ -322,9 +326,9 @@ async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> 
 }
 
 /**
- * The storage that JetStream may reserve: the whole disk. The server's own default is a share of
- * the current free space, so a later start would reject the reservations of the first one, because
- * the server's own data have used the space since.
+ * Returns the storage that JetStream may reserve: the whole disk. The server's own default is a
+ * share of the current free space. A later start would then reject the reservations of the first
+ * start, because the data of the server use part of the space.
  */
 function storeRoom(dataDir: string, { streamBytesTotal, log }: EmbeddedNatsOptions): number {
   const store = join(dataDir, "jetstream");

@@ -1,18 +1,18 @@
-// Checks whether a recorded process still runs. Pids are reused, also across reboots, so a pid only
-// identifies a process together with its start time.
+// Checks whether a recorded process still runs. Pids are reused, also across reboots, so only a pid
+// with its start time identifies a process.
 
 import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** The parts of `process` that main.ts passes on; only main.ts may touch `process` itself. */
+/** The parts of `process` that main.ts passes on. Only main.ts may use `process` directly. */
 export interface ProcessHost {
   readonly pid: number;
   /**
    * Node's `process.kill`. Signal 0 only checks whether the process exists. Throws ESRCH or EPERM.
    */
   kill(pid: number, signal: NodeJS.Signals | 0): unknown;
-  /** These do not exist on Windows. */
+  /** The user and group ids; absent on Windows. */
   getuid?: () => number;
   initgroups?: (user: number, extraGroup: number) => void;
   setgroups?: (groups: readonly number[]) => void;
@@ -22,15 +22,17 @@ export interface ProcessHost {
 
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Opaque; empty if the platform does not provide it. */
+  /**
+   * The start time of the process, as an opaque text; empty if the platform does not provide it.
+   */
   readonly startedAt: string;
 }
 
 const pollMs = 15;
 
 /**
- * The boot and the pid namespace: within both, a pid identifies the same process. A part is empty
- * if the platform does not provide it.
+ * Returns the boot and the pid namespace. If both are equal, a pid identifies the same process. A
+ * part is empty if the platform does not provide it.
  */
 export function placeOfPids(): string {
   return `${tellOr(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim())} ${tellOr(() => readlinkSync("/proc/self/ns/pid"))}`;
@@ -44,7 +46,7 @@ function tellOr(tell: () => string): string {
   }
 }
 
-/** Undefined if there is no such process, or only a zombie. */
+/** Returns the identity of the process; undefined if it does not exist, or is a zombie. */
 export function identify(pid: number, host: ProcessHost): ProcessIdentity | undefined {
   try {
     host.kill(pid, 0);
@@ -60,13 +62,14 @@ export function isRunning(identity: ProcessIdentity, host: ProcessHost): boolean
   return now !== undefined && (identity.startedAt === "" || now.startedAt === identity.startedAt);
 }
 
-/** Fulfilled when the process has ended, or when its pid belongs to another process. */
+/** Resolves when the process has ended, or when its pid belongs to another process. */
 export async function untilGone(identity: ProcessIdentity, host: ProcessHost): Promise<void> {
   while (isRunning(identity, host)) await delay(pollMs);
 }
 
 /**
- * The start time of the process; "" if it is unknown, undefined for a zombie and for no process.
+ * Returns the start time of the process; "" if it is unknown. Returns undefined if the process does
+ * not exist or is a zombie.
  */
 function startOf(pid: number): string | undefined {
   try {

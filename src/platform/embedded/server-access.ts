@@ -1,6 +1,6 @@
-// Chooses the port and the token of an embedded nats-server: those of the settings, else those in
-// the configuration of its last start, so that readers can reconnect. Rejects a nats-server that is
-// older than the one that last wrote the store; a file next to the store has that version.
+// Chooses the port and the token of an embedded nats-server: the values of the settings, else the
+// values of its last start, so that readers can reconnect. Rejects a nats-server that is older than
+// the one that last wrote the store. A file next to the store has that version.
 
 import { randomBytes } from "node:crypto";
 import { readdirSync } from "node:fs";
@@ -17,14 +17,16 @@ import {
 } from "./nats-config.ts";
 
 export interface EmbeddedAccess {
-  /** -1 makes nats-server choose a free port. */
+  /** The port of the server; -1 makes nats-server choose a free port. */
   readonly port: number;
   readonly token: string;
 }
 
 interface WantedAccess {
   readonly dataDir: string;
-  /** The port from the settings; undefined: that of the last start, else a free one. */
+  /**
+   * The port from the settings. If undefined, the port of the last start is used, else a free port.
+   */
   readonly port: number | undefined;
   readonly token: string | undefined;
   /** The version of the nats-server that opens the store. */
@@ -33,8 +35,8 @@ interface WantedAccess {
 }
 
 /**
- * Throws an EmbeddedError if the configured port is taken, or if a newer nats-server wrote the
- * store.
+ * Returns the port and the token. Throws an EmbeddedError if the configured port is taken, or if a
+ * newer nats-server wrote the store.
  */
 export async function accessOf({
   dataDir,
@@ -73,8 +75,8 @@ export async function accessOf({
 }
 
 /**
- * Returns the version that last wrote the store; undefined if none is recorded, as for a new store.
- * Throws an EmbeddedError if the record is unreadable.
+ * Returns the version that last wrote the store; undefined if no version is recorded, as for a new
+ * store. Throws an EmbeddedError if the record is unreadable.
  */
 function wroteStore(
   dataDir: string,
@@ -97,7 +99,10 @@ function hasStore(dataDir: string): boolean {
   );
 }
 
-/** A newer nats-server can read what an older one wrote; the reverse is not supported. */
+/**
+ * Throws if the store was written by a newer nats-server. A newer version can read the store of an
+ * older one, but not the reverse.
+ */
 function refuseOlder(
   dataDir: string,
   { wrote, opens }: { wrote: string | undefined; opens: string },
@@ -109,7 +114,7 @@ function refuseOlder(
   );
 }
 
-/** Major and minor version as one number; undefined if the text contains none. */
+/** Returns major and minor version as one number; undefined if the text contains no version. */
 function lineOf(version: string): number | undefined {
   const match = /^(\d+)\.(\d+)\./.exec(version);
   return match === null ? undefined : Number(match[1]) * 1_000 + Number(match[2]);

@@ -1,6 +1,7 @@
-// Detects when the embedded nats-server must be restarted because its disk was full. Since 2.14
-// nats-server stores nothing more in a stream after a failed write; older ones may switch JetStream
-// off, or assign a sequence twice. A restart fixes all of that once the disk has free space.
+// Detects that the embedded nats-server must be restarted because its disk was full. Since 2.14,
+// nats-server stores nothing more in a stream after a failed write. Older versions may switch
+// JetStream off, or assign a sequence twice. A restart fixes these problems when the disk has free
+// space.
 
 import { statfsSync } from "node:fs";
 import type { Log } from "../base/log.ts";
@@ -9,7 +10,8 @@ import { pauseUntilAborted } from "../base/retry.ts";
 interface StoreWatchOptions {
   readonly dataDir: string;
   /**
-   * The /healthz URL of the current server, which changes with each start; undefined: none runs.
+   * Returns the /healthz URL of the current server; undefined while no server runs. Each start
+   * changes the URL.
    */
   readonly healthUrl: () => string | undefined;
   /** Ends the server, which is then restarted. */
@@ -20,17 +22,20 @@ interface StoreWatchOptions {
 
 const checkEveryMs = 1_000;
 const healthMsMax = 1_000;
-/** Pause between two restarts; doubles with each, until the server was healthy for `wellMs`. */
+/**
+ * Minimum pause between two restarts in milliseconds. The pause doubles with each restart, until
+ * the server was healthy for `wellMs`.
+ */
 const pauseMsMin = 5_000;
 const pauseMsMax = 60_000;
 const wellMs = 60_000;
-/** With less free space, nats-server fails to write. */
+/** Free space in bytes below which nats-server fails to write. */
 const noRoomBytes = 65_536;
-/** The free space that nats-server needs to start and to store a first message. */
+/** Free space in bytes that nats-server needs to start and to store a first message. */
 const enoughBytes = 4_194_304;
 const enoughFiles = 16;
 
-/** Watches until the signal aborts. Never rejects. */
+/** Watches the server until the signal aborts. Never rejects. */
 export async function watchStore(options: StoreWatchOptions): Promise<void> {
   const { dataDir, healthUrl, restart, signal, log } = options;
   let watched: string | undefined;
@@ -66,12 +71,12 @@ export async function watchStore(options: StoreWatchOptions): Promise<void> {
 export const noRoomFault =
   "the disk of the data folder is full: free some space; Penstock then restarts its nats-server";
 
-/** `little` is more than none, but less than nats-server needs to start. */
+/** Returns the free space of the folder. `little` is less than nats-server needs to start. */
 export function roomIn(folder: string): "enough" | "little" | "none" {
   try {
     const { bavail, bsize, files, ffree } = statfsSync(folder);
     const bytes = bavail * bsize;
-    // Some file systems have no limit of files, and report 0.
+    // Some file systems have no limit on the number of files, and report 0.
     const filesFree = files === 0 ? enoughFiles : ffree;
     if (bytes < noRoomBytes || filesFree === 0) return "none";
     return bytes < enoughBytes || filesFree < enoughFiles ? "little" : "enough";
@@ -82,7 +87,7 @@ export function roomIn(folder: string): "enough" | "little" | "none" {
 }
 
 /**
- * Returns the failed write that nats-server reports; undefined if there is none or it does not
+ * Returns the failed write that nats-server reports; undefined if it reports none or does not
  * respond.
  */
 async function writeError(healthUrl: string): Promise<string | undefined> {

@@ -1,12 +1,12 @@
-// Counters and histograms that cost the hot path a few additions to a typed array. They do not
-// depend on prom-client: `samples` returns the data of a scrape.
+// Counters and histograms for the hot path: an update is a few additions to a typed array. They do
+// not depend on prom-client: `samples` returns the data of a scrape.
 
 import type { Labels, Sample } from "./table.ts";
 
 /**
- * A counter for each pair of values of at most two labels. The values are fixed at creation: their
- * number is bounded, and every series exists, as 0, from the first scrape on. If a series only
- * appeared with its first failure, a rate would not show that failure.
+ * A counter for each pair of values of at most two labels. The values are fixed at creation, so
+ * their number is bounded, and every series exists with the value 0 from the first scrape on. If a
+ * series only appeared with its first failure, a rate would not show that failure.
  */
 export class LabeledCounters<First extends string = string, Second extends string = string> {
   readonly #first: Readonly<Record<string, number>>;
@@ -34,7 +34,10 @@ export class LabeledCounters<First extends string = string, Second extends strin
     this.#counts[this.#first[first]! * this.#width + this.#second[second]!]! += count;
   }
 
-  /** Adds a count that scrapes do not show until it is settled, and never if it is dropped. */
+  /**
+   * Adds a count that is pending until it is confirmed or dropped. Scrapes show it only after the
+   * confirmation.
+   */
   hold(count: number, first: First | "" = "", second: Second | "" = ""): void {
     this.#held[this.#first[first]! * this.#width + this.#second[second]!]! += count;
   }
@@ -53,16 +56,18 @@ export class LabeledCounters<First extends string = string, Second extends strin
   }
 }
 
-/** The index of each value in the list. */
+/** Returns the index of each value in the list. */
 function indexOf(values: readonly string[]): Readonly<Record<string, number>> {
   return Object.fromEntries(values.map((value, index) => [value, index]));
 }
 
 export class Histogram {
-  /** Upper bounds, inclusive, ascending; `+Inf` is implied. */
+  /** Upper bounds, inclusive and ascending. `+Inf` is implied. */
   readonly #bounds: readonly number[];
   readonly #labels: Labels;
-  /** Values per bucket, not cumulative. The last one is for values above all bounds. */
+  /**
+   * Number of values per bucket, not cumulative. The last bucket has the values above all bounds.
+   */
   readonly #counts: Float64Array;
   #sum = 0;
 
@@ -80,7 +85,9 @@ export class Histogram {
     this.#sum += value;
   }
 
-  /** The series of metric `name`: a cumulative `_bucket` for each bound, `_sum`, `_count`. */
+  /**
+   * Returns the series of metric `name`: a cumulative `_bucket` for each bound, `_sum`, `_count`.
+   */
   samples(name: string): Sample[] {
     const labels = this.#labels;
     const samples: Sample[] = [];

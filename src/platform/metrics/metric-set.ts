@@ -1,6 +1,6 @@
 // The metrics of one process: counters, gauges that are read at a scrape, and the page of a scrape.
-// Names, types and help texts are those of the process's table. Also converts metrics to plain
-// values, which a worker sends to the process that exports all workers on one page.
+// The table of the process defines names, types and help texts. Also converts metrics to plain
+// values. A worker sends them to the process that exports the metrics of all workers on one page.
 
 import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
 import { Histogram, LabeledCounters } from "./counters.ts";
@@ -11,7 +11,7 @@ export const scrapeContentType: string = Registry.PROMETHEUS_CONTENT_TYPE;
 /** A label and all its possible values. */
 type Label<Value extends string> = readonly [name: string, values: readonly Value[]];
 
-/** A process extends it with its own counters. */
+/** The metrics of a process. Each process extends the class with its own counters. */
 export class MetricSet<Name extends string> {
   readonly contentType = scrapeContentType;
   readonly #table: Readonly<Record<Name, MetricRow>>;
@@ -23,30 +23,30 @@ export class MetricSet<Name extends string> {
     collectDefaultMetrics({ register: this.#registry });
   }
 
-  /** The scrape in the Prometheus text format. */
+  /** Returns the scrape in the Prometheus text format. */
   text(): Promise<string> {
     return this.#registry.metrics();
   }
 
-  /** The scrape as values. */
+  /** Returns the scrape as values. */
   snapshot(): Promise<MetricSnapshot[]> {
     return snapshotOf(this.#registry);
   }
 
   /**
-   * The counters and histograms of the table. Unlike a scrape this starts no new window of a gauge,
-   * so it may be called at any time.
+   * Returns the counters and histograms of the table. Unlike a scrape this starts no new window of
+   * a gauge, so it may be called at any time.
    */
   counts(): MetricSnapshot[] {
     return this.#counting.map((read) => read());
   }
 
-  /** A counter without labels. */
+  /** Creates a counter without labels. */
   protected counter(name: Name): LabeledCounters<"", ""> {
     return this.tally(name, ["", [""]]);
   }
 
-  /** A counter for each value of a label, or for each pair of values of two labels. */
+  /** Creates a counter for each value of a label, or for each pair of values of two labels. */
   protected tally<First extends string, Second extends string = "">(
     name: Name,
     [label, first]: Label<First>,
@@ -67,7 +67,7 @@ export class MetricSet<Name extends string> {
     return histogram;
   }
 
-  /** A histogram for each value of a label. */
+  /** Creates a histogram for each value of a label. */
   protected histograms<Value extends string>(
     name: Name,
     bounds: readonly number[],
@@ -79,8 +79,8 @@ export class MetricSet<Name extends string> {
   }
 
   /**
-   * Exports what `read` returns at each scrape. A metric that is never registered is absent from
-   * the page; registering one twice is a bug and throws.
+   * Exports the result of `read` at each scrape. A metric that is never registered is absent from
+   * the page. Throws if a metric is registered twice, because that is a bug.
    */
   protected show(name: Name, read: () => number | boolean | Sample[]): void {
     const { type, help } = this.#table[name];
@@ -95,27 +95,30 @@ function samplesOf(read: number | boolean | Sample[]): Sample[] {
 }
 
 async function snapshotOf(registry: Registry): Promise<MetricSnapshot[]> {
-  // The declared type of `type` is a numeric enum; at run time it is the word of the text format.
+  // The declared type of `type` is a numeric enum. At run time it is the word of the text format.
   const metrics = (await registry.getMetricsAsJSON()) as unknown as MetricSnapshot[];
   return metrics.map(({ name, type, help, values }) => ({ name, type, help, values }));
 }
 
-/** The Prometheus text format. */
+/** Returns the metrics in the Prometheus text format. */
 export async function scrapeText(metrics: readonly MetricSnapshot[]): Promise<string> {
   const registry = new Registry();
   for (const metric of metrics) register(registry, metric.name, () => metric);
   return await registry.metrics();
 }
 
-/** Node's own metrics of this process, for a process that has no other metrics. */
+/**
+ * Registers Node's own metrics of this process, for a process without other metrics. Returns a
+ * function that reads them.
+ */
 export function watchProcess(): () => Promise<MetricSnapshot[]> {
   const metrics = new MetricSet({});
   return () => metrics.snapshot();
 }
 
 /**
- * A registry uses only `name` and `get()` of a metric. Its declared type is the union of its own
- * classes, hence the cast.
+ * Registers a metric. A registry uses only `name` and `get()` of a metric, but its declared type is
+ * the union of its own classes, hence the cast.
  */
 function register(registry: Registry, name: string, read: () => MetricSnapshot): void {
   const metric = { name, get: () => Promise.resolve({ ...read(), aggregator: "sum" }) };

@@ -5,17 +5,17 @@ export interface MetricRow {
   readonly type: "counter" | "gauge" | "histogram";
   readonly help: string;
   /**
-   * How the gauges of several workers are combined into one value on the page. Counters and
+   * The combination of the gauges of several workers into one value on the page. Counters and
    * histograms are always summed.
    */
   readonly across?: "sum" | "max" | "min";
-  /** If no worker reports this metric, the page omits it too. */
+  /** Whether the page omits the metric if no worker reports it. */
   readonly isOptional?: boolean;
 }
 
 /** One line of a scrape, in the format that prom-client's registry writes. */
 export interface Sample {
-  /** Only set if it differs from the metric's name: for the parts of a histogram. */
+  /** The name of a part of a histogram; absent if it equals the name of the metric. */
   readonly metricName?: string;
   readonly labels: Labels;
   readonly value: number;

@@ -68,8 +68,8 @@ async function infosAt(place: string, resolve: Resolve): Promise<(readonly [stri
 }
 
 /**
- * Resolves the host name. Rejects after a second, because an unreachable resolver takes many
- * seconds.
+ * Returns all addresses of a host name; empty if the resolver fails or takes more than a second. An
+ * unreachable resolver would take many seconds.
  */
 function addressesOf(host: string, resolve: Resolve): Promise<readonly LookupAddress[]> {
   const none = delay(readMsMax, [], { ref: false });

@@ -128,8 +128,8 @@ export function refusalNow(
 }
 
 /**
- * From now on nothing is sent to the stream, until its leader has reported the content and
- * configuration of the stream.
+ * Stops sending to the stream until its leader has reported the content and configuration of the
+ * stream.
  */
 export function suspend(state: StreamState, wentBack: WentBack, monotonicMs: number): void {
   const { from, to } = wentBack;

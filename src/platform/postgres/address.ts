@@ -1,5 +1,5 @@
-// Parses a `postgres://` URL into connection options and a name for display without the password.
-// Reads the certificates in the URL; connects to nothing.
+// Parses a `postgres://` URL into connection options, and into a name for display without the
+// password. Reads the certificates in the URL. Connects to nothing.
 
 import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
@@ -7,10 +7,10 @@ import type { ClientConfig } from "pg";
 import { StoreError } from "../base/store-error.ts";
 
 export interface PostgresAddress {
-  /** `host:port/database`, or `/folder/database` for a socket. */
+  /** The name for display: `host:port/database`, or `/folder/database` for a socket. */
   readonly shown: string;
   readonly config: ClientConfig;
-  /** TLS is tried first but is optional: `sslmode=prefer`, which is the default. */
+  /** Whether TLS is tried first but is optional: `sslmode=prefer`, which is the default. */
   readonly mayBePlain: boolean;
 }
 
@@ -21,7 +21,10 @@ type SslMode = (typeof sslModes)[number];
 const known = ["sslmode", "sslrootcert", "sslcert", "sslkey", "host", "application_name"];
 const defaultPort = 5432;
 
-/** Throws a StoreError whose message contains neither password nor user. */
+/**
+ * Returns the address in the URL. Throws a StoreError whose message contains no password and no
+ * user.
+ */
 export function readAddress(text: string): PostgresAddress {
   const url = parse(text);
   const parameters = url.searchParams;
@@ -57,7 +60,10 @@ function bracketed(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }
 
-/** The error of `URL` contains the text with the password, so it is replaced. */
+/**
+ * Returns the parsed URL. Replaces the error of `URL`, because it contains the text with the
+ * password.
+ */
 function parse(text: string): URL {
   const url = URL.parse(text);
   if (url === null || !/^postgres(ql)?:$/.test(url.protocol))
@@ -84,8 +90,8 @@ function sslModeOf(parameters: URLSearchParams): SslMode {
 }
 
 /**
- * As in libpq: `require` does not verify the server unless a root certificate is given;
- * `verify-full` also compares the name.
+ * Returns the TLS options by the rules of libpq: `require` verifies the server only with a root
+ * certificate; `verify-full` also compares the name.
  */
 function tlsOf(mode: SslMode, parameters: URLSearchParams): ConnectionOptions {
   const ca = fileOf(parameters, "sslrootcert");

@@ -1,10 +1,13 @@
 // Sends many rows in one statement: the values become one array literal per column, which the
-// server expands with unnest. Builds the texts of statements; sends nothing.
+// server expands with unnest. Builds the texts of statements, but sends nothing.
 
 import { Buffer } from "node:buffer";
 import type { ColumnType, Table, Value } from "../base/table.ts";
 
-/** Keeps the parameters of a statement far below the server's limit for one value, 1 GB. */
+/**
+ * Maximum number of characters of the parameters of a statement, far below the server's limit for
+ * one value, 1 GB.
+ */
 const chunkCharsMax = 16 * 1024 * 1024;
 const chunkRowsMax = 20_000;
 
@@ -20,8 +23,8 @@ const typeNames: Readonly<Record<ColumnType, string>> = {
 };
 
 /**
- * `unnest($1::text[], $2::uuid[], …) AS name (project_id, uuid, …)`; `at` adds a column with the
- * row number.
+ * Returns the SQL `unnest($1::text[], $2::uuid[], …) AS name (project_id, uuid, …)`. `at` adds a
+ * column with the row number.
  */
 export function unnestSql({ columns, types }: Table, name: string, at?: string): string {
   const arrays = columns
@@ -41,8 +44,9 @@ export function selectSql({ name, columns }: Table): string {
 }
 
 /**
- * Inserts rows from `source`, a table or a subquery with these columns. Replaces rows with the same
- * key, or merges their values, as the columns specify; columns in `reset` are always replaced.
+ * Returns the SQL to insert rows from `source`, a table or a subquery with these columns. If the
+ * key of a row exists, the columns specify whether values are replaced or merged. The columns in
+ * `reset` are always replaced.
  */
 export function upsertSql(
   { name, key, columns, types }: Table,
@@ -64,7 +68,7 @@ export function upsertSql(
 }
 
 /**
- * Yields, for each statement that the rows need, one array literal per column. A column without
+ * Yields one array literal per column for each statement that the rows need. A column without
  * values is an empty array, which unnest pads to the length of the others.
  */
 export function* chunksOf(values: readonly Value[], width: number): Generator<string[]> {
@@ -102,7 +106,7 @@ function columnOf(
   return hasValues ? `{${text}}` : "{}";
 }
 
-/** One array literal. */
+/** Returns one array literal. */
 export function arrayOf(values: readonly Value[]): string {
   return `{${values.map(itemOf).join(",")}}`;
 }

@@ -12,30 +12,35 @@ import type { PostgresAddress } from "./address.ts";
 
 const connectMsMax = 10_000;
 const keepAliveMs = 10_000;
-/** How long closing waits for a running query. */
+/** Maximum time in milliseconds that closing waits for a running query. */
 export const closeMsMax = 3_000;
-/** The client's timeout is a little longer than the server's. */
+/**
+ * Difference in milliseconds between the client's timeout and the shorter timeout of the server.
+ */
 const answerMsMore = 5_000;
 
 interface ConnectOptions {
-  /** Shown in the server's list of connections. */
+  /** The name of the connection in the server's list. */
   readonly name: string;
   readonly statementMsMax: number;
   /**
-   * Timeout of a transaction that waits for its next statement; 0: none. Default: the statement
-   * timeout.
+   * Timeout in milliseconds of a transaction that waits for its next statement; 0 for no limit.
+   * Default: the statement timeout.
    */
   readonly idleMsMax?: number;
   /** The schema of the tables. */
   readonly schema: string;
-  /** Identifies the session, as its setting penstock.session. */
+  /** The value of the setting penstock.session, which identifies the session. */
   readonly session?: string;
 }
 
 /** Object identifiers of types, which never change. */
 const oids = { bool: 16, bytea: 17, int8: 20, json: 114 } as const;
 
-/** Counts and times are below 2^53; JSON stays text with all digits; a boolean is 1 or 0. */
+/**
+ * Parsers of values. Counts and times are below 2^53; JSON stays text with all digits; a boolean is
+ * 1 or 0.
+ */
 const types: CustomTypesConfig = {
   getTypeParser(oid: number): (text: string) => unknown {
     if (oid === oids.bool) return (text: string) => (text === "t" ? 1 : 0);
@@ -46,7 +51,7 @@ const types: CustomTypesConfig = {
   },
 };
 
-/** Parses `\\x` and hexadecimal digits. */
+/** Returns the bytes of a text of `\\x` and hexadecimal digits. */
 function bytesOf(text: string): Uint8Array {
   return Uint8Array.from(Buffer.from(text.slice(2), "hex"));
 }
@@ -54,7 +59,7 @@ function bytesOf(text: string): Uint8Array {
 /** The client's error for a server without TLS. */
 const noTls = "The server does not support SSL connections";
 
-/** The caller closes the client. Rejects with the client's error. */
+/** Returns a new connection. The caller must close it. Rejects with the client's error. */
 export async function connect(address: PostgresAddress, options: ConnectOptions): Promise<Client> {
   return (await tried(address, options)).client;
 }
@@ -112,9 +117,9 @@ async function connected(config: ClientConfig, options: ConnectOptions): Promise
 }
 
 /**
- * Sets the session's parameters after connecting, because poolers reject them in the start-up
- * message. A database or user may have other defaults for all of them, which would change how
- * values are read. JIT compilation of these statements would take longer than running them.
+ * Sets the parameters of a session. They are not in the start-up message, because poolers reject
+ * them. A database or user may have other defaults, which would change how values are read. JIT
+ * compilation of these statements would take longer than running them.
  */
 export async function prepare(
   client: ClientBase,
@@ -130,7 +135,9 @@ export async function prepare(
     SET default_transaction_isolation = 'read committed'; SET transform_null_equals = off`);
 }
 
-/** Closes the connection immediately: it may be waiting for a response that never arrives. */
+/**
+ * Closes the connection immediately, because it may be waiting for a response that never arrives.
+ */
 export function destroy(client: ClientBase): void {
   const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } })
     .connection;

@@ -1,10 +1,10 @@
-// Error messages for PostgreSQL and its client: what was attempted, what is wrong, and how to fix
-// it. They never contain the password of a URL.
+// Error messages for PostgreSQL and its client: the failed operation, the cause, and the fix. They
+// never contain the password of a URL.
 
 import { DatabaseError } from "pg";
 import { StoreError, TooSlowError } from "../base/store-error.ts";
 
-/** By SQLSTATE, or by the code of the system or of TLS. */
+/** Hints by SQLSTATE, or by the code of the system or of TLS. */
 const hints: Readonly<Record<string, string>> = {
   "28P01": "wrong user or password",
   "28000": "the server rejects this user",
@@ -40,8 +40,8 @@ const hints: Readonly<Record<string, string>> = {
 };
 
 /**
- * Hints for codes that have several causes. The server's routine identifies the cause in every
- * language of its messages.
+ * Hints for codes with several causes, by the routine of the server. The routine identifies the
+ * cause in every language of the messages.
  */
 const hintsByRoutine: Readonly<Record<string, string>> = {
   "28000 ClientAuthentication":
@@ -58,7 +58,7 @@ const hintsByRoutine: Readonly<Record<string, string>> = {
     "the database accepts no connections: ALTER DATABASE … ALLOW_CONNECTIONS",
 };
 
-/** The client's errors without a code. */
+/** Hints for the client's errors without a code. */
 const hintsByMessage: readonly (readonly [RegExp, string])[] = [
   [
     /server does not support SSL/,
@@ -68,7 +68,7 @@ const hintsByMessage: readonly (readonly [RegExp, string])[] = [
   [/timeout expired|connection timeout/i, "no response"],
 ];
 
-/** How the server, and how the client, reports a statement timeout. */
+/** The code of a statement timeout from the server, and the message of one from the client. */
 const [tooSlow, answerTooLate] = ["57014", "Query read timeout"];
 
 interface Failed {
@@ -98,11 +98,11 @@ export function storeErrorOf(error: unknown, failed: Failed): Error {
 interface ErrorFacts {
   readonly message: string;
   readonly code?: string | undefined;
-  /** The routine in the server's source that reported the error. */
+  /** The routine in the source of the server that reported the error. */
   readonly routine?: string | undefined;
 }
 
-/** A host with several addresses fails once for each. */
+/** Returns the first error. If a host has several addresses, each of them fails. */
 function firstOf(error: unknown): ErrorFacts {
   const one: unknown = error instanceof AggregateError ? error.errors[0] : error;
   if (!(one instanceof Error)) return { message: String(one) };
@@ -111,8 +111,8 @@ function firstOf(error: unknown): ErrorFacts {
 }
 
 /**
- * Whether the connection is still usable after this error: only if the server has rejected a
- * statement, and is not shutting down.
+ * Returns whether the connection is still usable after this error. It is if the server rejected a
+ * statement and is not shutting down.
  */
 export function leavesConnection(error: unknown): boolean {
   if (error instanceof StoreError) return true;

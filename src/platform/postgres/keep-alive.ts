@@ -1,5 +1,5 @@
-// TCP keep-alive settings with which the server soon detects that the client's host is gone: it
-// then ends the transaction and releases its locks. Not every version has all of these settings.
+// TCP keep-alive settings that let the server soon detect a lost client host: the server then ends
+// the transaction and releases its locks. Not every version has all of these settings.
 
 export const keepAliveSql = `SELECT set_config(name, wanted, false) FROM pg_settings JOIN (VALUES
     ('tcp_keepalives_idle', '10'), ('tcp_keepalives_interval', '5'), ('tcp_keepalives_count', '3'),

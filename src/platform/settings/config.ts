@@ -22,7 +22,7 @@ import { upstreamSettings } from "./upstream-settings.ts";
 
 const MIB = 1_048_576;
 
-/** The table. docs/reference/settings.md is generated from it, in its order. */
+/** The table of settings. docs/reference/settings.md is generated from it, in its order. */
 export const settings = {
   host: setting({
     parse: text,
@@ -240,12 +240,12 @@ export const settings = {
     unit: "milliseconds",
     why: "time after which a frame without PubAck is resent with the same message id",
   }),
-  // Must be shorter than the streams' duplicate window of 2 minutes: the stream must still know the
-  // message id of a frame that is sent again.
+  // Must be shorter than the streams' duplicate window of 2 minutes: if a frame is sent again, the
+  // stream must still have its message id.
   requestTimeoutMs: setting({
     parse: wholeNumber(10, 100_000),
-    // Survives a stop of the store of five seconds, and responds before the clients of SDKs time
-    // out: posthog-ruby after 8 s, most others after 10 s.
+    // Outlasts an interruption of the store of five seconds, and is shorter than the timeouts of
+    // SDKs: posthog-ruby has 8 s, most others 10 s.
     fallback: "7000",
     unit: "milliseconds",
     why: "maximum time from a complete body to its response (503 timeout); while the store is unreachable, requests of up to 256 KiB wait this long (503 unavailable)",
@@ -312,17 +312,17 @@ type ValueOf<Row> =
       : T
     : never;
 
-/** The settings as values; durations are milliseconds. */
+/** The values of the settings. Durations are in milliseconds. */
 export type Config = {
   readonly [Name in SettingName]: ValueOf<(typeof settings)[Name]>;
 };
 
-/** The variable of a setting: `bodyBytesMax` becomes `PENSTOCK_BODY_BYTES_MAX`. */
+/** Returns the variable of a setting: `bodyBytesMax` becomes `PENSTOCK_BODY_BYTES_MAX`. */
 export function variableOf(name: string): string {
   return `PENSTOCK_${name.replace(/[A-Z]/g, "_$&").toUpperCase()}`;
 }
 
-/** The flag of a setting: `bodyBytesMax` becomes `--body-bytes-max`. */
+/** Returns the flag of a setting: `bodyBytesMax` becomes `--body-bytes-max`. */
 export function flagOf(name: string): string {
   return `--${name.replace(/[A-Z]/g, "-$&").toLowerCase()}`;
 }

@@ -1,5 +1,5 @@
 // Settings of `penstock effects`, the process that runs next to the gateway. The gateway itself
-// reads none of these.
+// does not read them.
 
 import { effectsUrl, text, wholeNumber } from "./parsers.ts";
 import { setting } from "./setting.ts";

@@ -1,4 +1,4 @@
-// Finds settings that are valid by themselves but not together. The table is in config.ts.
+// Finds settings that are valid alone but not together. The table of settings is in config.ts.
 
 import { isPair } from "../base/pem.ts";
 import type { Config } from "./config.ts";
@@ -11,7 +11,7 @@ const ofServersElsewhere = [
   ["hubDomain", "PENSTOCK_HUB_DOMAIN"],
 ] as const;
 
-/** Returns a message for each combination of settings that is not valid. */
+/** Returns a message for each invalid combination of settings. */
 export function faultsBetween(config: Config): string[] {
   const faults: string[] = [];
   if (config.ackTimeoutMs > config.requestTimeoutMs) {
@@ -28,7 +28,10 @@ export function faultsBetween(config: Config): string[] {
 
 const everyAddress = ["0.0.0.0", "::"];
 
-/** Two ports that are 0 do not collide: each picks a free port. */
+/**
+ * Returns a message for each pair of equal ports. Two ports that are 0 are valid, because each
+ * becomes a free port.
+ */
 function portFaults({ host, port, adminHost, adminPort }: Config): string[] {
   const areOnOneAddress =
     host === adminHost || [host, adminHost].some((name) => everyAddress.includes(name));

@@ -1,4 +1,4 @@
-// Parsers of the values of settings. No setting is named here.
+// Parsers of the values of settings. Independent of the settings.
 
 /** A parser returns the value, or throws an Error whose message completes "PENSTOCK_X: …". */
 export type Parse<T> = (text: string) => T;
@@ -59,7 +59,10 @@ export function oneOf<const T extends string>(...values: T[]): Parse<T> {
   };
 }
 
-/** A domain must be one token of a subject, because its API is at `$JS.<domain>.API`. */
+/**
+ * Returns a JetStream domain. It must be one token of a subject, because its API is at
+ * `$JS.<domain>.API`.
+ */
 export function jetStreamDomain(value: string): string {
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(value))
     throw new Error(`must match [A-Za-z0-9_-]{1,64} (got "${value}")`);
@@ -74,7 +77,9 @@ export function subjectPrefix(value: string): string {
   return value;
 }
 
-/** The value may hold a password, so no message shows it. */
+/**
+ * Returns the URLs of NATS servers. No message shows the value, because it may contain a password.
+ */
 export function natsUrl(value: string): string {
   const users = new Set<string | undefined>();
   for (const server of value.split(",")) {
@@ -91,7 +96,10 @@ export function natsUrl(value: string): string {
   return value;
 }
 
-/** The value may hold a password, so no message shows it. */
+/**
+ * Returns a URL of the effects database. No message shows the value, because it may contain a
+ * password.
+ */
 export function effectsUrl(value: string): string {
   if (/^sqlite:[^\0]*$/.test(value)) return value;
   if (/^postgres(ql)?:\/\/[^\s]+$/.test(value) && URL.canParse(value)) return value;

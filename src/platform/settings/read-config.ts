@@ -10,16 +10,17 @@ export type ConfigResult =
   | { readonly ok: false; readonly faults: readonly string[] };
 
 /**
- * Variables of the project's own tests and tools. They may be set in the environment of a gateway.
+ * Prefix of the variables of the project's own tests and tools. They may be set in the environment
+ * of a gateway.
  */
 const ofTests = "PENSTOCK_TEST_";
 const ownWord = "PENSTOCK";
 const prefix = `${ownWord}_`;
 
 /**
- * Reads all settings: a flag wins over a variable, a variable over the default. Unknown PENSTOCK_*
- * variables are errors, also under a misspelt PENSTOCK: a misspelt limit that silently has no
- * effect is worse than a gateway that does not start.
+ * Reads all settings. A flag takes precedence over a variable, a variable over the default. Unknown
+ * PENSTOCK_* variables are errors, also with a misspelt PENSTOCK: without an error, a misspelt
+ * limit would silently have no effect.
  */
 export function readConfig(
   env: Readonly<Record<string, string | undefined>>,
@@ -49,7 +50,8 @@ export function readConfig(
 }
 
 /**
- * Messages do not contain the value of such a variable: it may be a secret under a misspelt name.
+ * Returns messages for unknown variables. They do not contain values: a misspelt variable may hold
+ * a secret.
  */
 function unknownVariables(variables: readonly string[], known: readonly string[]): string[] {
   return variables.flatMap((variable) => {
@@ -62,8 +64,7 @@ function unknownVariables(variables: readonly string[], known: readonly string[]
 }
 
 /**
- * Returns the variable with the prefix PENSTOCK_, or undefined if it does not belong to this
- * program.
+ * Returns the variable with the prefix PENSTOCK_; undefined if it does not belong to this program.
  */
 function ownNameOf(variable: string): string | undefined {
   if (variable.startsWith(prefix)) return variable;
@@ -75,12 +76,12 @@ function ownNameOf(variable: string): string | undefined {
 }
 
 function isSlipOfOwnWord(word: string): boolean {
-  // OPENSTACK differs in two letters, and belongs to another program.
+  // The name OPENSTACK differs in two letters, and belongs to another program.
   const most = word.startsWith("P") ? 2 : 1;
   return lettersApart(word, ownWord, most) <= most;
 }
 
-/** Returns the setting with the most similar name, or undefined if no name is similar enough. */
+/** Returns the setting with the most similar name; undefined if no name is similar enough. */
 function meantBy(variable: string, known: readonly string[]): string | undefined {
   const given = variable.slice(prefix.length);
   const most = typosMax(given);
@@ -94,7 +95,7 @@ function meantBy(variable: string, known: readonly string[]): string | undefined
   return nearest(known, apart, most);
 }
 
-/** Sorts the words of a name, so that `MAX_BODY_BYTES` and `BODY_BYTES_MAX` are equal. */
+/** Returns a name with sorted words, so that `MAX_BODY_BYTES` and `BODY_BYTES_MAX` are equal. */
 function inOrder(name: string): string {
   return name.split("_").sort().join("_");
 }

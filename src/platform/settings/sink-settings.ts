@@ -1,5 +1,5 @@
 // Settings of `penstock sink`, which copies events from the streams to a target. The gateway itself
-// reads none of these.
+// does not read them.
 
 import { text, wholeNumber } from "./parsers.ts";
 import { setting } from "./setting.ts";

@@ -1,6 +1,6 @@
 // Amplitude's export (https://amplitude.com/docs/apis/analytics/export): one object per line. The
-// fields are converted as PostHog's own import does it (posthog,
-// rust/batch-import-worker/src/parse/content/amplitude.rs), except if a comment states otherwise.
+// fields are converted like in PostHog's own import (posthog,
+// rust/batch-import-worker/src/parse/content/amplitude.rs), unless a comment states otherwise.
 
 import type { JsonObject } from "../json-text.ts";
 import { readTime, timeOf } from "../times.ts";
@@ -48,8 +48,8 @@ export const amplitude: Format = {
 };
 
 /**
- * The parts by which Amplitude deduplicates: `$insert_id` and the device. Without an `$insert_id`,
- * the number that an SDK assigns to each event of a device.
+ * Returns the parts by which Amplitude deduplicates: `$insert_id` and the device. Without an
+ * `$insert_id`, uses the number that an SDK assigns to each event of a device.
  */
 function sourceOf(line: JsonObject): readonly unknown[] | undefined {
   const device = line["device_id"];
@@ -62,12 +62,12 @@ function sourceOf(line: JsonObject): readonly unknown[] | undefined {
   return ["amplitude", sender, session, number, name, exportedTime(time)];
 }
 
-/** Converts a number that the export has as text. */
+/** Returns the number in a text. Returns any other value unchanged. */
 function numberIfText(value: unknown): unknown {
   return typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value;
 }
 
-/** Formats a time as Amplitude exports it, `2024-07-06 12:00:00.123000`. */
+/** Returns a time in Amplitude's export format, such as `2024-07-06 12:00:00.123000`. */
 function exportedTime(time: unknown): unknown {
   if (typeof time === "string" && /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}$/.test(time)) return time;
   const { ms } = readTime(time);
@@ -81,13 +81,13 @@ const eventNames: ReadonlyMap<unknown, string> = new Map([
   ["[Amplitude] Element Changed", "$autocapture"],
 ]);
 
-/** The times of an event, most accurate first. */
+/** The fields with the time of an event, most accurate first. */
 const timeNames = [
   ...["event_time", "client_event_time", "server_received_time", "client_upload_time"],
   ...["server_upload_time", "processed_time"],
 ];
 
-/** "2024-07-06 12:00:00.123000" is UTC. */
+/** Returns the time of an event. A time such as "2024-07-06 12:00:00.123000" is UTC. */
 function timestampOf(line: JsonObject): unknown {
   const time = timeOf(timeNames.map((name) => line[name]));
   return typeof time === "string" && /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?$/.test(time)
@@ -102,7 +102,7 @@ const deviceTypes: ReadonlyMap<unknown, string> = new Map([
   ["Android", "Mobile"],
 ]);
 
-/** Properties that belong to both the event and its person. */
+/** Returns the properties that belong to both the event and its person. */
 function sharedOf(line: JsonObject, own: JsonObject): JsonObject {
   return present({
     $os: line["device_type"],
@@ -136,7 +136,8 @@ function propertiesOf(line: JsonObject, own: JsonObject, conversion: Conversion)
 }
 
 /**
- * Amplitude allows a list of groups per type; an event here has one. PostHog's import drops them.
+ * Returns the groups of an event. Amplitude allows a list of groups per type, but an event here has
+ * only one. PostHog's import drops groups.
  */
 function groupsOf(groups: JsonObject, { lost }: Conversion): JsonObject {
   const ofType = ([type, of]: [string, unknown]): [string, unknown] => {
@@ -160,8 +161,8 @@ const firstTouch: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns the properties of the person at the time of the event, together with those that the event
- * sets. PostHog's import drops the former, which would be lost. If none has to be dropped, the
+ * Returns the properties of the person at the time of the event, and the properties that the event
+ * sets. PostHog's import drops the former, which loses them. If no property has to be dropped, the
  * object is copied as a whole, which is faster.
  */
 function setOf(known: JsonObject, shared: JsonObject): JsonObject {
@@ -177,7 +178,10 @@ function isKept(name: string, value: unknown): boolean {
   return value !== noValue && !firstTouch.has(name);
 }
 
-/** The names are literals, because building them for each line takes 1.3 µs. */
+/**
+ * Returns the properties to set once. The names are literals, because building them for each line
+ * takes 1.3 µs.
+ */
 function setOnceOf(known: JsonObject): JsonObject {
   const initial = (name: string): unknown => (known[name] === noValue ? undefined : known[name]);
   return present({

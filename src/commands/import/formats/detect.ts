@@ -7,7 +7,10 @@ import { mixpanel } from "./mixpanel.ts";
 import { penstock, posthog, posthogBatchExport } from "./posthog.ts";
 import { segment } from "./segment.ts";
 
-/** The first format that recognises a line is chosen, so stricter ones come first. */
+/**
+ * The formats in the order of the checks. The first format that recognises a line is chosen, so
+ * stricter formats come first.
+ */
 const formats: readonly Format[] = [
   penstock,
   amplitude,
@@ -19,15 +22,15 @@ const formats: readonly Format[] = [
 
 export const formatNames = ["auto", ...formats.map(({ name }) => name)];
 
-/** Undefined for `auto`. */
+/** Returns the format of that name; undefined for `auto`. */
 export function formatNamed(name: string | undefined): Format | undefined {
   return formats.find((format) => format.name === name);
 }
 
 /**
- * Matches the beginning of a file that is not one object per line: an array of objects, or an
- * object over several lines. Without this check, the few later lines that happen to be whole
- * objects would be imported alone.
+ * Matches the beginning of a file that does not have one object per line: an array of objects, or
+ * an object over several lines. Without this check, an import would only contain the few later
+ * lines that happen to be whole objects.
  */
 const opensMore = /^\s*(?:\[\s*(?:\{|$)|\{\s*$)/;
 
@@ -35,8 +38,8 @@ const opensMore = /^\s*(?:\[\s*(?:\{|$)|\{\s*$)/;
 export const linesLookedAt = 20;
 
 /**
- * Returns the format, or why it cannot be detected, for people. Lines that are not JSON objects are
- * ignored: each only affects itself.
+ * Returns the format, or a message why it cannot be detected. Ignores lines that are not JSON
+ * objects, because an invalid line does not affect others.
  */
 export function detectFormat(lines: readonly string[]): Format | string {
   const begin = lines.find((line) => line.trim() !== "");
@@ -59,7 +62,7 @@ export function detectFormat(lines: readonly string[]): Format | string {
   return `its first lines are in no known format (they have ${first || "no members"}): choose one with --format`;
 }
 
-/** Empty if the line cannot be read. */
+/** Returns the objects in a line; empty if the line cannot be read. */
 function objectsIn(line: string): JsonObject[] {
   try {
     return valuesOf(line).values.filter(isObject);

@@ -1,15 +1,15 @@
 // The interface of an import format: how it recognises a line, and how it converts the line to an
-// event. Holds types, and parsers of values that several formats share.
+// event. Contains types, and parsers of values for several formats.
 
 import { isBlankId } from "../event-uuid.ts";
 import { isObject, type JsonObject, parseJson } from "../json-text.ts";
 import type { TimeZone } from "../time-zone.ts";
 
-/** An event as the gateway accepts it, without its uuid. */
+/** An event in the form that the gateway accepts, without its uuid. */
 interface SentEvent {
   readonly event: unknown;
   readonly distinct_id: unknown;
-  /** ISO 8601, or the unparsed time of the line; absent if the line has none. */
+  /** The time in ISO 8601, or the unparsed time of the line; absent if the line has no time. */
   readonly timestamp?: unknown;
   readonly properties: JsonObject;
   readonly $set?: JsonObject | undefined;
@@ -20,19 +20,19 @@ interface SentEvent {
 export type Converted =
   | {
       readonly event: SentEvent;
-      /** The event's id in its source, if that is a UUID. */
+      /** The id of the event in its source, if the id is a UUID. */
       readonly uuid?: unknown;
       /**
-       * Other parts that identify the event in its source: a line with the same parts, in this or
-       * another file, is the same event.
+       * Further parts that identify the event in its source. Lines with equal parts are the same
+       * event, even in two files.
        */
       readonly source?: readonly unknown[] | undefined;
-      /** Links between ids that the line also states; sent as separate events after it. */
+      /** The links between ids in the line. They are sent as separate events after the event. */
       readonly links?: readonly Link[];
-      /** A further event that the line contains; sent after it. */
+      /** A further event in the line. It is sent after the event. */
       readonly also?: SentEvent | undefined;
     }
-  /** The line is not an event that should be stored. */
+  /** A line without an event to store. */
   | { readonly skipped: string; readonly detail: string };
 
 export interface Link {
@@ -40,10 +40,10 @@ export interface Link {
   readonly source: readonly unknown[];
 }
 
-/** Why a part of a line is not in its event, which is stored anyway. */
+/** Reasons why a part of a line is not in its event. The event is stored anyway. */
 export type LossCode = "unreadable_field" | "more_groups" | "group_properties";
 
-/** A bounded set of facts by kind. It forgets the oldest ones. */
+/** A bounded set of facts by kind. It drops the oldest facts. */
 export interface Shown {
   /** Adds a fact. Returns true if it is new. */
   add(kind: string, fact: string): boolean;
@@ -51,36 +51,36 @@ export interface Shown {
 }
 
 export interface FormatOptions {
-  /** The group type of a Segment `group` call that has none. */
+  /** The group type of a Segment `group` call without a type. */
   readonly groupType: string;
-  /** The time zone of Mixpanel's times; undefined: UTC. */
+  /** The time zone of Mixpanel's times; undefined for UTC. */
   readonly timeZone?: TimeZone | undefined;
 }
 
 /** The options and callbacks of a conversion. */
 export interface Conversion extends FormatOptions {
-  /** Records a part of the line that its event does not contain. */
+  /** Records a part of the line that is not in its event. */
   readonly lost: (code: LossCode, detail: string) => void;
-  /** Facts from earlier lines of the file. */
+  /** The facts from earlier lines of the file. */
   readonly shown: Shown;
 }
 
 export interface Format {
   readonly name: string;
-  /** The field with the event's name. Default: `event`. */
+  /** The field with the name of the event. Default: `event`. */
   readonly nameField?: string;
   /** Whether times may be local times of a zone that the line does not name. */
   readonly hasLocalTimes?: boolean;
-  /** For people: "PostHog's batch export". */
+  /** The name of the format in messages, such as "PostHog's batch export". */
   readonly title: string;
-  /** Whether a line of the file, as an object, has this format. */
+  /** Returns whether a line of the file, as an object, has this format. */
   recognises(line: JsonObject): boolean;
   /**
-   * Whether the line must be converted; if not, its bytes are already an event. Absent if all lines
-   * must be converted.
+   * Returns whether the line must be converted. If not, its bytes are already an event. Absent if
+   * all lines must be converted.
    */
   needsConversion?(text: Buffer, start: number, end: number): boolean;
-  /** Whether a line without a `uuid` may have its id under another name. */
+  /** Returns whether a line without a `uuid` may have its id under another name. */
   mayHaveOtherId?(text: Buffer, start: number, end: number): boolean;
   convert(line: JsonObject, conversion: Conversion): Converted;
 }
@@ -92,7 +92,7 @@ export function objectOf(value: unknown): JsonObject {
 /** Maximum number of times that JSON may be encoded as text. */
 const encodedMax = 3;
 
-/** Returns the value; for text that contains a JSON object or array, that object or array. */
+/** Returns the JSON object or array in a text. Returns any other value unchanged. */
 export function decoded(value: unknown): unknown {
   let found = value;
   for (let nth = 0; nth < encodedMax && typeof found === "string"; nth++) {
@@ -108,8 +108,8 @@ export function decoded(value: unknown): unknown {
 }
 
 /**
- * Returns the object of a field, also if it is JSON in text. Empty for null and for an empty array,
- * which PHP writes for an empty object. Anything else is recorded as lost.
+ * Returns the object of a field, also if it is JSON in text. Returns an empty object for null, and
+ * for an empty array, which PHP writes for an empty object. Records any other value as lost.
  */
 export function objectIn(name: string, value: unknown, { lost }: Conversion): JsonObject {
   if (isObject(value)) return value;
@@ -126,15 +126,15 @@ export function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** Returns an id, which some sources write as a number; undefined if there is none. */
+/** Returns an id, which some sources write as a number; undefined if the value is not an id. */
 export function idOf(value: unknown): unknown {
   if (typeof value === "string") return value.trim() === "" ? undefined : value;
   return value ?? undefined;
 }
 
 /**
- * Returns an id in the form from which uuids are derived: some exports write it as a number, others
- * as text. Undefined if there is none.
+ * Returns an id in the form from which uuids are derived, because some exports write it as a number
+ * and others as text. Returns undefined if the value is not an id.
  */
 export function idTextOf(value: unknown): string | undefined {
   const id = idOf(value);
@@ -142,14 +142,15 @@ export function idTextOf(value: unknown): string | undefined {
   return JSON.stringify(id);
 }
 
-/** Returns the id of an event in its source; undefined if it has none, or the nil or max UUID. */
+/** Returns the id of an event in its source; undefined if it is missing, or the nil or max UUID. */
 export function eventIdOf(value: unknown): unknown {
   return isBlankId(value) ? undefined : idOf(value);
 }
 
 /**
- * Returns the members that are present. JSON omits undefined; null counts as absent. A loop takes a
- * quarter of the time of Object.entries and back, and most lines have few of many possible members.
+ * Returns the members that are present. JSON omits undefined members; null counts as absent. The
+ * loop takes a quarter of the time of Object.entries, because most lines have few of many possible
+ * members.
  */
 export function present(members: JsonObject): JsonObject {
   const kept: Record<string, unknown> = {};

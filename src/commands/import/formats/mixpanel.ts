@@ -68,24 +68,24 @@ function propertiesOf(sent: JsonObject): JsonObject {
   return { ...others, ...present(places) };
 }
 
-/** A number that is more likely a year or a day than a time from 1970 to 1973. */
+/** Matches a number that is more likely a year or a day than a time from 1970 to 1973. */
 const yearOrDay = /^(?:19|20)\d\d(?:[01]\d[0-3]\d)?$/;
 
 /**
- * The time of an event. Mixpanel has no unit smaller than milliseconds, so a number that is too
- * small to show its unit is in seconds.
+ * Returns the time of an event. Mixpanel has no unit smaller than milliseconds. If a number is too
+ * small to show its unit, the number is in seconds.
  */
 function timeIn(sent: JsonObject): unknown {
   const time = sent["time"];
   const number = numberOf(time) ?? 0;
   if (number < 1 || number >= 1e8 || yearOrDay.test(String(number))) return time;
-  // Without a zone, like the number.
+  // The result has no zone, like the number.
   return new Date(number * 1_000).toISOString().slice(0, -1);
 }
 
 /**
- * The time of an event in seconds: an export may have text, seconds or milliseconds, and all of
- * them give the same result.
+ * Returns the time of an event in seconds. An export may contain text, seconds or milliseconds. All
+ * three give the same result.
  */
 function secondOf(time: unknown): unknown {
   const { ms } = readTime(time);
@@ -93,14 +93,17 @@ function secondOf(time: unknown): unknown {
 }
 
 const devicePrefix = "$device:";
-/** A UUID, or the older device ids of Mixpanel's browser SDK: five groups, but longer. */
+/**
+ * Matches a UUID, and the longer device ids of Mixpanel's older browser SDK, which also have five
+ * groups.
+ */
 const deviceForm = /^(?=.{32})[0-9a-f]+(?:-[0-9a-f]+){4}$/i;
 
-/** Records which ids the line shows to be devices or users. */
+/** Records the ids in the line that belong to a device or to a user. */
 function noteIds(sent: JsonObject, { shown }: Conversion): void {
   for (const name of ["$device_id", "$anon_id", "$anon_distinct_id"]) {
     const device = idTextOf(sent[name]);
-    // The form identifies most devices.
+    // Most devices are identified by the form of their ids.
     if (device !== undefined && !deviceForm.test(device)) shown.add("device", device);
   }
   for (const name of ["$user_id", "$identified_id"]) {
@@ -112,7 +115,8 @@ function noteIds(sent: JsonObject, { shown }: Conversion): void {
 type UserTest = (id: unknown) => boolean;
 
 /**
- * Distinguishes the id of a user from that of a device: by facts from the file, else by its form.
+ * Returns a function that distinguishes the id of a user from the id of a device: by facts from the
+ * file, else by its form.
  */
 function userTest({ shown }: Conversion): UserTest {
   return (id) => {
@@ -123,10 +127,10 @@ function userTest({ shown }: Conversion): UserTest {
 }
 
 /**
- * The id under which the event was sent, if Mixpanel has replaced it by one of its own. As in
- * PostHog's import, except for events that a device sent before its user was known: they stay the
- * device's, so that an earlier and a later export give the same event. The user's events link the
- * device. Without any id, it is that of Simplified ID Merge.
+ * Returns the id with which the event was sent, even if Mixpanel has replaced it by its own id. As
+ * in PostHog's import, with one exception: an event that a device sent before its user was known
+ * keeps the id of the device, so that an earlier and a later export give the same event. The events
+ * of the user link the device. If the event has no id, the result is an id of Simplified ID Merge.
  */
 function distinctIdOf(sent: JsonObject, isUser: UserTest): unknown {
   const distinctId = idOf(sent["distinct_id"]);
@@ -137,7 +141,8 @@ function distinctIdOf(sent: JsonObject, isUser: UserTest): unknown {
 }
 
 /**
- * The distinct id of events that a device sent before its user was known, in Simplified ID Merge.
+ * Returns the distinct id of events that a device sent before its user was known, in Simplified ID
+ * Merge.
  */
 function visitorOf(sent: JsonObject): string | undefined {
   const text = idTextOf(sent["$device_id"]);
@@ -148,8 +153,8 @@ function visitorOf(sent: JsonObject): string | undefined {
 }
 
 /**
- * The sender of the event, which is the same in all exports: `distinct_id` becomes the user's once
- * the user is known.
+ * Returns the sender of the event, which is the same in all exports. `distinct_id` is not: when the
+ * user is known, it becomes the id of the user.
  */
 function senderOf(sent: JsonObject): string | undefined {
   const id =
@@ -160,8 +165,9 @@ function senderOf(sent: JsonObject): string | undefined {
 }
 
 /**
- * A `$identify` belongs to the user and names the visitor: in Original ID Merge
- * (https://docs.mixpanel.com/reference/create-identity), as SDKs send it, or by the device.
+ * Converts a `$identify`, which belongs to the user and names the visitor. Original ID Merge
+ * (https://docs.mixpanel.com/reference/create-identity) has the visitor's id from the SDK, or the
+ * device.
  */
 function identified(
   sent: JsonObject,
@@ -183,8 +189,8 @@ interface Pair {
 }
 
 /**
- * The ids of one person that an event has. Simplified ID Merge links a device to the user of any
- * event that has both ids
+ * Returns the pairs of ids of one person in the event. Simplified ID Merge links a device to the
+ * user of any event that has both ids
  * (https://docs.mixpanel.com/docs/tracking-methods/id-management/identifying-users-simplified). If
  * Mixpanel has replaced the id of an event, the former id belongs to the same person.
  */
@@ -204,7 +210,7 @@ function linkSource({ visitor, user }: Pair): readonly unknown[] {
   return ["mixpanel link", idTextOf(visitor), idTextOf(user)];
 }
 
-/** Whether the link is new in this file; records it. */
+/** Returns whether the link is new in this file, and records the link. */
 function isNewLink(pair: Pair, { shown }: Conversion): boolean {
   return shown.add("link", JSON.stringify(linkSource(pair)));
 }
@@ -225,8 +231,9 @@ interface Merge {
 }
 
 /**
- * A `$merge` joins two persons (https://docs.mixpanel.com/reference/identity-merge). If one of the
- * ids is a device, the main id is the user's.
+ * Converts a `$merge`, which joins two persons
+ * (https://docs.mixpanel.com/reference/identity-merge). If one of the ids is a device, the main id
+ * is the id of the user.
  */
 function merged({ sent, timestamp, source }: Merge, conversion: Conversion): Converted {
   const named = decoded(sent["$distinct_ids"]);
@@ -252,7 +259,7 @@ function merged({ sent, timestamp, source }: Merge, conversion: Conversion): Con
   return {
     event: eventOf(first, propertiesOf(sent)),
     source: source ?? sourceOf(secondOf(timeIn(sent)), firstText, mainText),
-    // Without the properties, which contain all ids.
+    // The links omit the properties, which contain all ids.
     links: more.map((id) => ({
       event: eventOf(id, {}),
       source: sourceOf(idTextOf(id), mainText),

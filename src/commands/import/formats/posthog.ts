@@ -1,6 +1,6 @@
-// The formats whose lines are events already, or nearly: the gateway's own record, the events of
-// PostHog's capture, and PostHog's exports. The fields that the gateway reads have the same place
-// in all of them, and it ignores the others.
+// Formats whose lines are events already, with small changes: the gateway's own record, the events
+// of PostHog's capture, and PostHog's exports. The fields that the gateway reads are the same in
+// all of them. It ignores other fields.
 
 import { Ascii, isJsonSpace } from "../../../platform/base/ascii.ts";
 import { isObject } from "../json-text.ts";
@@ -17,8 +17,8 @@ import {
 } from "./format.ts";
 
 /**
- * The record that the gateway stores, as `penstock tail` prints it and docs/guides/reading.md
- * describes it. `ip`, `received_at` and `sent_at` are replaced by those of the import.
+ * The record that the gateway stores, as printed by `penstock tail` and described in
+ * docs/guides/reading.md. The import replaces `ip`, `received_at` and `sent_at` by its own values.
  */
 export const penstock: Format = {
   name: "penstock",
@@ -32,10 +32,10 @@ export const penstock: Format = {
 };
 
 /**
- * A row of the events model, as JSONLines
+ * A row of the events model as JSONLines
  * (https://posthog.com/docs/cdp/batch-exports/s3#events-model). `$set` and `$set_once` are in its
  * `properties`. In Parquet `properties` is text, and stays text if Parquet is converted to JSON.
- * `person_id` and `person_properties` are ignored: they are derived from all events.
+ * `person_id` and `person_properties` are ignored, because they are derived from all events.
  */
 export const posthogBatchExport: Format = {
   name: "posthog-batch-export",
@@ -53,8 +53,9 @@ export const posthogBatchExport: Format = {
 };
 
 /**
- * An event as PostHog's capture accepts it (https://posthog.com/docs/api/capture), and as its
- * events API returns it (https://posthog.com/docs/api/events): there the uuid is called `id`.
+ * An event in the form that PostHog's capture accepts (https://posthog.com/docs/api/capture) and
+ * that its events API returns (https://posthog.com/docs/api/events). The events API calls the uuid
+ * `id`.
  */
 export const posthog: Format = {
   name: "posthog",
@@ -74,7 +75,7 @@ const idName = Buffer.from('"id"');
 const chainName = Buffer.from('"elements_chain"');
 const elementsName = Buffer.from('"elements"');
 
-/** Whether the line may contain clicked elements. */
+/** Returns whether the line may contain clicked elements. */
 function hasElements(text: Buffer, start: number, end: number): boolean {
   const line = text.subarray(start, end);
   return (
@@ -89,7 +90,10 @@ function hasElements(text: Buffer, start: number, end: number): boolean {
   );
 }
 
-/** Whether a member of that name, at any depth, may have such a value; the value begins at `at`. */
+/**
+ * Returns whether a member of the given name, at any depth, may have a value for which `isSuch`
+ * returns true. `at` is the offset of the value.
+ */
 function mayHave(line: Buffer, name: Buffer, isSuch: (at: number) => boolean): boolean {
   for (let found = line.indexOf(name); found >= 0; ) {
     let at = found + name.length;
@@ -117,12 +121,12 @@ function eventOf(line: Readonly<Record<string, unknown>>, conversion: Conversion
   return { event: sent as ConvertedEvent["event"], uuid };
 }
 
-/** Returns the object in a text; anything else unchanged. */
+/** Returns the object in a text. Returns any other value unchanged. */
 function fieldOf(name: string, value: unknown, conversion: Conversion): unknown {
   return typeof value === "string" ? objectIn(name, value, conversion) : value;
 }
 
-/** Properties that the gateway reads as objects, and that may be text here. */
+/** Properties that the gateway reads as objects. Here they may be text. */
 const objectNames = ["$set", "$set_once", "$group_set", "$groups"] as const;
 
 function propertiesOf(value: unknown, conversion: Conversion): unknown {
@@ -138,8 +142,8 @@ function propertiesOf(value: unknown, conversion: Conversion): unknown {
 }
 
 /**
- * Moves the clicked elements into the properties, where PostHog's own clients send them
- * (`$elements_chain`, posthog-js since 1.91; `$elements` before).
+ * Moves the clicked elements into the properties, the place in which PostHog's own clients send
+ * them (`$elements_chain` since posthog-js 1.91, `$elements` before).
  */
 function withElements(
   converted: ConvertedEvent,

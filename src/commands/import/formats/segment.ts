@@ -1,6 +1,6 @@
-// The calls of Segment and RudderStack (https://segment.com/docs/connections/spec/). Each call
-// becomes what RudderStack's PostHog destination makes of it (rudder-transformer,
-// src/v0/destinations/posthog), except if a comment states otherwise.
+// The calls of Segment and RudderStack (https://segment.com/docs/connections/spec/). Each call is
+// converted like in RudderStack's PostHog destination (rudder-transformer,
+// src/v0/destinations/posthog), unless a comment states otherwise.
 
 import type { JsonObject } from "../json-text.ts";
 import { timeOf } from "../times.ts";
@@ -32,7 +32,7 @@ export const segment: Format = {
       const type = JSON.stringify(line["type"]) ?? "none";
       return { skipped: "unknown_call", detail: `unknown type of call: ${type}` };
     }
-    // Segment deduplicates by messageId, so two lines with one messageId are one event.
+    // Segment deduplicates by messageId, so two lines with the same messageId are one event.
     const messageId = eventIdOf(line["messageId"]);
     const timestamp = timeOf(timeNames.map((name) => line[name]));
     const { $set, ...event } = converted;
@@ -50,8 +50,9 @@ export const segment: Format = {
 };
 
 /**
- * The times of a call, most accurate first: Segment's `timestamp` is `originalTimestamp`, corrected
- * by the error of the client's clock. RudderStack also writes them in snake case.
+ * The fields with the time of a call, most accurate first. Segment's `timestamp` is
+ * `originalTimestamp`, corrected by the error of the client's clock. RudderStack also writes the
+ * names in snake case.
  */
 const timeNames = [
   ...["timestamp", "originalTimestamp", "original_timestamp", "sentAt", "sent_at"],
@@ -73,7 +74,7 @@ function eventOf(line: JsonObject, conversion: Conversion): SegmentEvent | undef
     ...groupsOf(properties, context, conversion),
   };
   const ownTraits = objectIn("traits", line["traits"], conversion);
-  // The traits of a group call are those of the group; its context has those of the user.
+  // The traits of a group call belong to the group. The traits in its context belong to the user.
   const known = line["type"] === "group" ? traits : { ...traits, ...ownTraits };
   const $set = Object.keys(known).length > 0 ? known : undefined;
   switch (line["type"]) {
@@ -113,9 +114,9 @@ interface Aliased {
 }
 
 /**
- * The user id stays the person's main id, or the anonymous id if the call has no user id: in a
- * `$create_alias` that is the alias, and the event belongs to the previous id. Without a previous
- * id there is nothing to link.
+ * Converts an alias call. The main id of the person stays the user id or, if the call has no user
+ * id, the anonymous id. In the `$create_alias` this id is the alias, and the event belongs to the
+ * previous id. A call without a previous id links nothing.
  */
 function aliased({ userId, anonymousId, previousId, base }: Aliased): SegmentEvent {
   const main = userId ?? anonymousId ?? previousId;
@@ -129,7 +130,10 @@ function aliased({ userId, anonymousId, previousId, base }: Aliased): SegmentEve
   };
 }
 
-/** The groups of an event: that of the user from the context, and those from the properties. */
+/**
+ * Returns the groups of an event: the user's group from the context, and the groups from the
+ * properties.
+ */
 function groupsOf(
   properties: JsonObject,
   context: JsonObject,
@@ -159,8 +163,9 @@ interface Identified {
 }
 
 /**
- * A call without a user id describes a visitor and links nothing: it becomes `$set`, which
- * identifies no person. With both ids the visitor becomes the user, as in posthog-js.
+ * Converts an identify call. A call without a user id describes a visitor and links nothing, so it
+ * becomes `$set`, which identifies no person. If the call has both ids, the visitor becomes the
+ * user, as in posthog-js.
  */
 function identified({ userId, anonymousId, base, traits }: Identified): SegmentEvent {
   if (userId === undefined) {
@@ -192,7 +197,7 @@ function grouped({ distinct_id, base, groupType, key, traits }: Grouped): Segmen
   return { event: "$groupidentify", distinct_id, properties };
 }
 
-/** The context of a call, under PostHog's property names. */
+/** Returns the context of a call under PostHog's property names. */
 function contextProperties(
   line: JsonObject,
   context: JsonObject,
