@@ -4,8 +4,8 @@
 
 import type { CommandContext } from "./commands/context.ts";
 
-// This check runs first, and all other modules are imported after it: some need parts of Node that
-// older versions lack, and would fail with an error that does not name the cause.
+// This check runs first. All other modules are imported after it, because some need parts of Node
+// that older versions lack, and would fail with an error that does not name the cause.
 const nodeMin = "22.19";
 if (isOlder(process.versions.node, nodeMin)) {
   process.stderr.write(
@@ -16,10 +16,10 @@ if (isOlder(process.versions.node, nodeMin)) {
 
 // uWebSockets.js reads this variable when it is loaded, so the commands that serve are imported
 // only when they run, after this line. Its default of 4 KiB is too small for the cookies and
-// referrer of some browsers, and SDKs do not retry after that error.
+// referrer of some browsers, and SDKs do not retry after the resulting error.
 process.env["UWS_HTTP_MAX_HEADERS_SIZE"] ??= "16384";
 
-// File locks use Node's SQLite module, for which the pinned Node prints an experimental warning at
+// File locks use Node's SQLite module. The pinned Node prints an experimental warning for it at
 // each start.
 const { emitWarning } = process;
 process.emitWarning = ((warning: string | Error, ...rest: unknown[]) => {
@@ -39,7 +39,7 @@ async function main(): Promise<number> {
   const { stdout, stderr } = process;
   const stop = stopSignal(process);
   stdout.on("error", (error: NodeJS.ErrnoException) => {
-    // The program that read our output has ended, as `head` does.
+    // The program that read the output has ended, for example `head`.
     if (error.code === "EPIPE") stop.abort();
     else throw error;
   });
@@ -48,7 +48,7 @@ async function main(): Promise<number> {
     host: process,
     mainFile: import.meta.filename,
     channel: process,
-    // Opened on first use: an open standard input keeps the process alive.
+    // Opened on first use, because an open standard input keeps the process alive.
     get stdin() {
       return process.stdin;
     },
@@ -72,7 +72,7 @@ async function main(): Promise<number> {
   }
 }
 
-/** Compares two versions by major and minor. */
+/** Returns whether a version is older than another one, by major and minor. */
 function isOlder(version: string, other: string): boolean {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const [otherMajor = 0, otherMinor = 0] = other.split(".").map(Number);
@@ -87,6 +87,6 @@ function dieLoudly(error: unknown): void {
 process.on("uncaughtException", dieLoudly);
 process.on("unhandledRejection", dieLoudly);
 const exitCode = await main();
-// The exit ends whatever is still open, such as a gateway that waits for NATS. The empty write lets
-// standard output drain first.
+// The exit ends everything that is still open, such as a gateway that waits for NATS. The empty
+// write drains standard output first.
 process.stdout.write("", () => process.exit(exitCode));

@@ -1,6 +1,6 @@
-// The command tree: names, arguments, options and the function that runs each command.
-// docs/reference/commands.md is generated from it. This file does not touch `process`: commands get
-// what they need from outside through the context.
+// The command tree: names, arguments, options and the function of each command.
+// docs/reference/commands.md is generated from it. This file does not use `process`: commands get
+// everything from outside through the context.
 
 import { Command, Help, Option } from "commander";
 import type { ConfiguredCommand } from "../commands/configured-command.ts";
@@ -58,7 +58,7 @@ export function commandLine(context: CommandContext): Command {
     .version(version)
     .exitOverride()
     .hook("preAction", (_, command) => {
-      // doctor reports a missing scanner among its findings.
+      // Doctor reports a missing scanner among its findings.
       if (command.name() !== doctorCommand) loadAddon();
     });
   addServing(program, context);
@@ -84,7 +84,7 @@ function settingsLast<Item extends Command | Option>(
   return new Help().groupItems(sorted, sorted, groupOf);
 }
 
-// The modules that serve are imported only when they run: main.ts sets something up before
+// The modules that serve are imported only when they run: main.ts must set a variable before
 // uWebSockets.js is loaded, and other commands start faster without them.
 function addServing(program: Command, context: CommandContext): void {
   withAll(program.command("serve").description("run the gateway")).action(
@@ -132,8 +132,8 @@ function addDoctor(program: Command, context: CommandContext): void {
 
 function addProjects(program: Command, context: CommandContext): void {
   const project = program.command("project").description("add and change projects and their keys");
-  // No suggestions here: for a mistyped command, the nearest name may be that of a command that
-  // ends keys.
+  // Suggestions are off, because for a mistyped command the nearest name may be a command that ends
+  // keys.
   project.showSuggestionAfterError(false);
   const of = (command: Command): ConfiguredCommand => projectCommand(command, context);
   withNats(project.command("add <id>").description("add a project"))

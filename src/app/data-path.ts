@@ -1,5 +1,5 @@
 // Wires the path of a request from the public port to the store: HTTP, intake, publisher, and the
-// limits on requests. It has no logic of its own.
+// limits on requests. It contains no other logic.
 
 import { randomFillSync } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
@@ -38,7 +38,7 @@ export interface DataPath {
   readonly http: HttpServer;
 }
 
-/** Opens all parts that a request passes through. Nothing listens yet. */
+/** Opens all parts that a request passes through. No port is open yet. */
 export async function openDataPath(
   base: GatewayBase,
   store: StoreSide,
@@ -108,7 +108,7 @@ async function openHttp(
   return http;
 }
 
-/** Returns undefined if no upstream is set. */
+/** Opens the forwarding to the upstream; returns undefined if no upstream is set. */
 function openPassThrough({
   config: { upstreamUrl, ...config },
   clock: { monotonicMs },
@@ -185,7 +185,7 @@ export function connectionAddon(
 
 /**
  * Logs whether posthog-js is served. Without its scripts, pages with the HTML snippet send no
- * events, and no error shows it.
+ * events, and no error shows the problem.
  */
 function logScripts(files: StaticFiles | undefined, setting: string | undefined, log: Log): void {
   if (files !== undefined) {
@@ -202,8 +202,8 @@ function logScripts(files: StaticFiles | undefined, setting: string | undefined,
 }
 
 /**
- * The limit on all connections reserves file descriptors for other uses. The limit per address is a
- * quarter of it, unless it is set.
+ * Returns the limits on connections. The limit on all connections reserves file descriptors for
+ * other uses. The limit per address is a quarter of it, unless the settings contain one.
  */
 function connectionLimits(config: Config): {
   connectionsMax: number;

@@ -1,6 +1,7 @@
 // The effects process that `up` runs as a child, so that the effects and the gateway do not share a
-// thread. This file has both ends: the code in `up` that keeps the child running, and the hidden
-// command that the child runs. However the parent ends, the channel closes and the child exits.
+// thread. This file has both ends: the code in `up` that restarts the child, and the hidden command
+// that the child runs. When the parent ends, even by a crash, the channel closes and the child
+// exits.
 
 import { type ChildProcess, fork } from "node:child_process";
 import { constants, setPriority } from "node:os";
@@ -21,18 +22,20 @@ export interface EffectsChild {
   close(): Promise<void>;
 }
 
-/** The pause between restarts limits the log lines of a process that fails at every start. */
+/**
+ * Pauses between restarts. The maximum limits the log lines of a process that fails at every start.
+ */
 const pauses = { ...processPauses, pauseMsMax: 30_000 } as const;
 /**
- * V8 collects earlier instead of growing its heap. After 20 s of single events of 100,000 people at
- * 40,000 a second the process has 220 MiB with these flags and the caches of `childMemory`, and
- * 390 MiB with the small caches alone.
+ * V8 flags for garbage collection at a smaller heap. After 20 s of single events of 100,000 people
+ * at 40,000 a second, the process has 220 MiB with these flags and the caches of `childMemory`.
+ * With the small caches alone it has 390 MiB.
  */
 const smallHeap = ["--optimize-for-size", "--max-semi-space-size=2"];
-/** A commit and closing the database take less than this, unless something hangs. */
+/** Maximum time in milliseconds for a commit and for closing the database. */
 const closeGraceMs = 10_000;
 
-/** Returns immediately: the gateway does not wait for the effects. */
+/** Starts the child and returns immediately, because the gateway does not wait for the effects. */
 export function startEffectsChild(
   config: Config,
   { env, mainFile, stop }: CommandContext,
@@ -42,8 +45,7 @@ export function startEffectsChild(
   let child: ChildProcess | undefined;
   let end: object = {};
   const run = async (): Promise<void> => {
-    // The settings are sent over the channel, because the environment must not contain their
-    // secrets.
+    // The channel sends the settings, because the environment must not contain their secrets.
     const own = Object.entries(env).filter(([name]) => !name.startsWith("PENSTOCK_"));
     const started = fork(mainFile, ["effects", childCommand], {
       env: Object.fromEntries(own),
@@ -80,7 +82,7 @@ export function startEffectsChild(
   };
 }
 
-/** The child's end: runs until `context.stop` is aborted or the parent exits. */
+/** Runs the effects in the child until `context.stop` is aborted or the parent exits. */
 export async function runEffectsChild(context: CommandContext): Promise<void> {
   const { channel, stop } = context;
   if (channel.send === undefined) {
@@ -106,20 +108,20 @@ export async function runEffectsChild(context: CommandContext): Promise<void> {
 }
 
 /**
- * Sets the lowest priority: the effects use the processor time that the gateway and nats-server
- * leave, and catch up later. On Linux, priority is per thread, and new threads inherit it. If the
- * system does not allow the change, the effects have the gateway's priority.
+ * Sets the lowest priority: the effects use only idle processor time, and catch up later. On Linux,
+ * priority is per thread, and new threads inherit it. If the system does not allow the change, the
+ * effects have the gateway's priority.
  */
 function lowerPriority(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
     setPriority(pid, constants.priority.PRIORITY_LOW);
   } catch {
-    // Not allowed: the process has the gateway's priority.
+    // The system does not allow it: the process has the gateway's priority.
   }
 }
 
-/** Rejects if the process could not be started. */
+/** Resolves when the process has ended. Rejects if it could not be started. */
 function endOf(child: ChildProcess): Promise<object> {
   return new Promise((resolve, reject) => {
     child.on("error", (error) => {

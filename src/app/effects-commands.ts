@@ -39,7 +39,7 @@ export function addEffects(program: Command, context: CommandContext): void {
       "continue after events that left their stream before they were applied; if a stream was restored from an older copy, apply all of it again",
       false,
     )
-    // Words after `effects` that are not a subcommand arrive here, at the default command.
+    // Words after `effects` that are not a subcommand are arguments of this default command.
     .allowExcessArguments(true)
     .action(async (options: { acceptExpired: boolean }, command: Command) => {
       refuseWords(command.args, effects);
@@ -194,7 +194,7 @@ function commandOf(command: Command, context: CommandContext): ConfiguredCommand
   return { config: configOf(command, context), context };
 }
 
-/** Adds the settings to reach the database, and those of NATS, which reports the lag. */
+/** Adds the settings to reach the database, and the settings of NATS, which reports the lag. */
 function withDatabase(command: Command): Command {
   return withJson(withSettings(command, databaseAndNats));
 }
@@ -211,7 +211,7 @@ function withJson(command: Command): Command {
   return command.option("--json", "print JSON", false);
 }
 
-/** Reports an invalid value of an option as wrong usage. */
+/** Returns a parser that reports an invalid value of an option as wrong usage. */
 function parsed<T>(parse: (text: string) => T): (text: string) => T {
   return (text) => {
     try {

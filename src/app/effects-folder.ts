@@ -1,6 +1,6 @@
-// The folder of the effects database. A missing data folder is created. A missing folder from
-// PENSTOCK_EFFECTS_URL is not: a typo would create a new database elsewhere and apply all events to
-// it.
+// The folder of the effects database. A missing data folder is created. A missing folder of
+// PENSTOCK_EFFECTS_URL is an error: a typo would create a new database in another folder and apply
+// all events to it.
 
 import path from "node:path";
 import { CommandError } from "../commands/context.ts";
@@ -18,7 +18,10 @@ export function readyFolder(config: Pick<Config, "effectsUrl" | "dataDir">): voi
   if (folderOf(config) === path.resolve(config.dataDir)) makeFolder(config.dataDir);
 }
 
-/** The same check for a process that does not create the data folder itself. */
+/**
+ * Throws a CommandError if the folder of PENSTOCK_EFFECTS_URL does not exist. For a process that
+ * does not create the data folder.
+ */
 export function requireNamedFolder(config: Pick<Config, "effectsUrl" | "dataDir">): void {
   const folder = folderOf(config);
   if (folder === undefined || folder === path.resolve(config.dataDir) || !isAbsent(folder)) return;
@@ -27,7 +30,7 @@ export function requireNamedFolder(config: Pick<Config, "effectsUrl" | "dataDir"
   );
 }
 
-/** Returns undefined if the database is not a file. */
+/** Returns the folder of the database; undefined if the database is not a file. */
 function folderOf(config: Pick<Config, "effectsUrl" | "dataDir">): string | undefined {
   const place = storePlace(config);
   return place.kind === "sqlite" ? path.dirname(place.file) : undefined;

@@ -22,14 +22,17 @@ export async function requireEffectsPort({ effectsHost, effectsPort }: Place): P
   }
 }
 
-/** Was free when `requireEffectsPort` checked it. The child reports the port that it got. */
+/**
+ * Returns the port from the settings. `requireEffectsPort` has checked that it was free. The child
+ * reports its actual port.
+ */
 export async function givenEffectsPort({ effectsHost, effectsPort }: Place): Promise<number> {
   return effectsPort === 0 ? await freePort(effectsHost, 0) : effectsPort;
 }
 
 /**
- * Returns a port that was free a moment ago, or undefined if there is none; logs both. The child
- * reports the port that it got.
+ * Returns a port that was free a moment ago, or undefined if no port is free. Logs both. The child
+ * reports its actual port.
  */
 export async function defaultEffectsPort(
   { effectsHost, effectsPort }: Place,

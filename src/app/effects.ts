@@ -33,30 +33,30 @@ import { requireStreams } from "./require-streams.ts";
 interface ServeOptions {
   readonly host: CommandContext["host"];
   readonly log: Log;
-  /** Aborting it ends the process, after a last commit. */
+  /** A signal that ends the process, after a last commit. */
   readonly signal: AbortSignal;
-  /** Continues after events that left their stream unread. */
+  /** Whether to continue if events have left their stream unread. */
   readonly acceptExpired: boolean;
   /**
-   * True for the child process of `up`: if the port is taken, the process logs it and applies
-   * events without it.
+   * Whether the process is the child process of `up`. If the port is taken, such a process logs it
+   * and applies events without a port.
    */
   readonly isChild: boolean;
 }
 
 /**
- * Maximum events applied per second and processor, next to a gateway. Without this limit, the reads
- * cost the gateway 20 % to 40 % of its throughput on two processors, and nats-server 0.3 to 1.2 GB
- * for recently read blocks.
+ * Maximum number of events applied per second and processor, next to a gateway. Without this limit,
+ * the reads take 20 % to 40 % of the gateway's throughput on two processors. nats-server then needs
+ * another 0.3 to 1.2 GB for recently read blocks.
  */
 const childEventsPerSecondMax = 10_000;
-/** Caches next to a gateway, in bytes: an eighth and a quarter of the default sizes. */
+/** Sizes of the caches next to a gateway in bytes: an eighth and a quarter of the default sizes. */
 const childMemory = { cacheBytesMax: 32 * 1_048_576, duplicatesBytesMax: 64 * 1_048_576 };
 const againMs = 500;
 const sayAgainMs = 30_000;
 const questionMs = 2_000;
 
-/** `penstock effects`: runs until `context.stop`. */
+/** Runs `penstock effects` until `context.stop` is aborted. */
 export async function runEffects(
   config: Config,
   { host, stop }: CommandContext,
@@ -66,7 +66,7 @@ export async function runEffects(
   await serveEffects(config, { host, log, signal: stop, acceptExpired, isChild: false });
 }
 
-/** Resolves once the signal has aborted and everything is closed. */
+/** Runs the effects. Resolves when the signal has aborted and everything is closed. */
 export async function serveEffects(config: Config, options: ServeOptions): Promise<void> {
   const { log, signal } = options;
   const parts = new Parts();
@@ -136,7 +136,7 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
   }
 }
 
-/** The parts that have been opened so far. */
+/** The open parts of the process. */
 class Parts {
   store: EffectsStore | undefined;
   writer: EffectsWriter | undefined;
@@ -178,7 +178,8 @@ async function listen(http: EffectsHttp, config: Config, options: ServeOptions):
 }
 
 /**
- * When the first live stream was created; null if no live stream exists or NATS does not respond.
+ * Returns the creation time of the first live stream; null if no live stream exists or NATS does
+ * not respond.
  */
 async function streamCreated(connection: NatsConnection, prefix: string): Promise<string | null> {
   try {
@@ -190,8 +191,8 @@ async function streamCreated(connection: NatsConnection, prefix: string): Promis
 }
 
 /**
- * Waits for a database that is unreachable or locked by another writer. Rejects with a CommandError
- * if it belongs to another installation: only other settings help then.
+ * Opens the database. Waits while it is unreachable or locked by another writer. Rejects with a
+ * CommandError if it belongs to another installation, because then the settings must change.
  */
 async function openStore(config: Config, { log, signal }: ServeOptions): Promise<EffectsStore> {
   const place = storePlace(config);

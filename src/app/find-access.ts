@@ -1,4 +1,4 @@
-// Finds NATS for the processes next to a gateway: they may start before the embedded nats-server
+// Finds NATS for the processes next to a gateway. They may start before the embedded nats-server
 // that they read from.
 
 import type { CommandContext } from "../commands/context.ts";
@@ -41,9 +41,9 @@ interface Linked {
 }
 
 /**
- * Resolves with true once the link is down and another embedded nats-server than that of `access`
- * is running: each start may change its port, and a new data folder its token. Resolves with false
- * when the signal aborts.
+ * Resolves with true when the link is down and an embedded nats-server runs at another address than
+ * `access`: each start may change the port, and a new data folder changes the token. Resolves with
+ * false when the signal aborts.
  */
 export async function natsHasMoved(config: Config, linked: Linked): Promise<boolean> {
   const { host, access, link, signal } = linked;

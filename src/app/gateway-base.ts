@@ -1,5 +1,5 @@
-// The base that all parts of a gateway process share: settings, clocks, counters, and the status
-// that the process reports while its parts start and stop. It imports none of the parts.
+// The base of all parts of a gateway process: settings, clocks, counters, and the status that the
+// process reports while its parts start and stop. It imports none of the parts.
 
 import { ClientWarnings } from "../gateway/admin/metrics/client-warnings.ts";
 import { createMetrics, type Metrics } from "../gateway/admin/metrics/metrics.ts";
@@ -9,24 +9,25 @@ import type { Config } from "../platform/settings/config.ts";
 
 export interface GatewayDependencies {
   readonly log: ProcessLog;
-  /** Aborting it cancels a start that still waits for NATS. */
+  /** A signal that cancels a start while it waits for NATS. */
   readonly signal?: AbortSignal;
   /**
-   * Set for a gateway that shares the public port with others: whether it is the first to open the
-   * port, or joins. Such a gateway opens no admin port.
+   * The role of a gateway that shares the public port with others: the first one to open the port,
+   * or one that joins. Such a gateway opens no admin port. Undefined for a single gateway.
    */
   readonly worker?: "first" | "joining";
   /**
-   * The clock for the receive time of events, in milliseconds since the epoch. Default: the system
-   * clock, which may be adjusted at any time.
+   * Returns the receive time of events, in milliseconds since the epoch. Default: the system clock,
+   * which may be adjusted at any time.
    */
   readonly wallMs?: () => number;
-  /** Interval of the registry polls. Default: that of the registry. */
+  /** Interval of the registry polls in milliseconds. Default: the interval of the registry. */
   readonly registryPollMs?: number;
   /** The API key of the sample project, which the live page shows. */
   readonly tryKey?: string | undefined;
   /**
-   * The port of the effects process that runs next to the gateway. Default: that of the settings.
+   * Returns the port of the effects process that runs next to the gateway. Default: the port of the
+   * settings.
    */
   readonly effectsPort?: (() => number | undefined) | undefined;
 }
@@ -43,7 +44,7 @@ export interface GatewayBase extends Omit<GatewayDependencies, "wallMs"> {
 
 type Close = () => Promise<void> | void;
 
-/** The functions that close the parts which have been opened. */
+/** The functions that close the open parts. */
 class Closers {
   readonly #closers: Close[] = [];
 
@@ -58,11 +59,11 @@ class Closers {
   }
 }
 
-/** The status that the gateway reports. Each part sets its own field once it is open. */
+/** The status that the gateway reports. Each part sets its own field when it is open. */
 class GatewayStatus {
-  /** The reasons why events cannot be stored now; empty when they can. */
+  /** Returns the reasons why events cannot be stored now; empty if they can. */
   readiness: () => Promise<readonly string[]> = async () => ["waiting for NATS"];
-  /** Facts for the operator that do not prevent events from being stored. */
+  /** Returns facts for the operator that do not prevent events from being stored. */
   warnings: () => readonly string[] = () => [];
   isConnected: () => boolean = () => false;
   publicPort: number | undefined;
@@ -82,8 +83,8 @@ export function gatewayBase(
   const status = new GatewayStatus();
   const metrics = createMetrics();
   closers.add(() => metrics.close());
-  // Exported from the first scrape on: the alert for a NATS that was never reached needs this
-  // gauge.
+  // Exported from the first scrape on, because the alert for a NATS that was never reached needs
+  // this gauge.
   metrics.watch({ natsConnected: () => status.isConnected() });
   const clientWarnings = new ClientWarnings(clock);
   const instance = instanceOf(config);

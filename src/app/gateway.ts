@@ -1,5 +1,5 @@
-// Starts and stops one gateway process in the right order. It also decides readiness: both the
-// registry and the streams must be ready. The parts are wired in files of their own.
+// Starts and stops one gateway process in the right order. Decides readiness: both the registry and
+// the streams must be ready. Other files wire the parts.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { ClientWarnings } from "../gateway/admin/metrics/client-warnings.ts";
@@ -14,21 +14,21 @@ import { openStoreSide, type StoreSide } from "./store-side.ts";
 export interface Gateway {
   /** The port of the public endpoints. */
   readonly port: number;
-  /** The admin port; 0 for a worker, which has none. */
+  /** The admin port; 0 for a worker, which has no admin port. */
   readonly adminPort: number;
-  /** When the first live stream was created; null if JetStream did not answer. */
+  /** The creation time of the first live stream; null if JetStream did not respond. */
   readonly streamCreated: string | null;
   readonly metrics: Metrics;
   /** The most recent client warnings. */
   readonly clientWarnings: ClientWarnings;
-  /** The reasons why events cannot be stored now; empty when they can. */
+  /** Returns the reasons why events cannot be stored now; empty if they can. */
   readiness(): Promise<readonly string[]>;
-  /** Facts for the operator that do not prevent events from being stored. */
+  /** Returns facts for the operator that do not prevent events from being stored. */
   warnings(): readonly string[];
   /**
-   * Drains: waits for the delay, accepts no more requests, responds to those in progress, then
-   * closes everything. The delay defaults to the setting `drainDelayMs`. Never rejects because of
-   * clients.
+   * Closes the gateway: waits for the delay, accepts no more requests, responds to the requests in
+   * progress, then closes everything. `drainDelayMs` defaults to the setting. Clients cannot make
+   * it reject.
    */
   close(drainDelayMs?: number): Promise<void>;
 }
@@ -84,7 +84,7 @@ interface OperatorSide {
   readonly port: number;
 }
 
-/** Opens the admin port, which responds while the rest still starts. */
+/** Opens the admin port, which responds while the other parts still start. */
 async function openOperatorSide(base: GatewayBase): Promise<OperatorSide> {
   const { config, log, clock, metrics, clientWarnings, status, instance, closers } = base;
   const { tryKey, effectsPort } = base;

@@ -15,13 +15,13 @@ import type { Config } from "../platform/settings/config.ts";
 import { version } from "./options.ts";
 
 interface LiveSources extends Pick<LiveSource, "counts" | "clientWarnings" | "readiness"> {
-  /** The public port; undefined until it is known. */
+  /** Returns the public port; undefined until it is known. */
   readonly publicPort: () => number | undefined;
-  /** The API key of the sample project, if there is one. */
+  /** The API key of the sample project, if it exists. */
   readonly tryKey?: string | undefined;
   /**
-   * The port of the effects process that runs next to the gateway; undefined until it is known.
-   * Default: that of the settings.
+   * Returns the port of the effects process that runs next to the gateway; undefined until it is
+   * known. Default: the port of the settings.
    */
   readonly effectsPort?: (() => number | undefined) | undefined;
 }
@@ -29,7 +29,7 @@ interface LiveSources extends Pick<LiveSource, "counts" | "clientWarnings" | "re
 /** Maximum number of streams that are followed if all projects are watched. */
 const streamsMax = 16;
 const connectTimeoutMs = 2_000;
-/** With more projects than this, the page shows no list of them. */
+/** Maximum number of projects for which the page shows a list of projects. */
 const projectsListedMax = 1_000;
 
 export function livePageOf(config: Config, sources: LiveSources): LivePage {
@@ -53,7 +53,7 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
     subjectPrefix,
     sourcesOf: (project) => sourcesOf(config, project),
     async projectIds(connection, project) {
-      // Listing half a million projects takes seconds, so the list is read only to check whether a
+      // Listing half a million projects takes seconds. So the list is read only to check whether a
       // project exists.
       if (project === undefined) {
         const bucket = await bucketReader(connection, bucketName(subjectPrefix));
@@ -65,14 +65,14 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
     async connect() {
       const options = { name: "penstock-live", timeoutMs: connectTimeoutMs };
       const connection = await connectOnce(access, options);
-      // As for the gateway's own connection: the page must recover after a refusal.
+      // The page must recover after a refusal, like the gateway's own connection.
       outlastRefusals(connection);
       return connection;
     },
   });
 }
 
-/** Returns undefined if there is no effects port to query. */
+/** Returns the URL of the effects port; undefined if it is unknown. */
 function effectsUrlOf(
   { effectsHost, effectsPort }: Config,
   portBeside: () => number | undefined = () => effectsPort,

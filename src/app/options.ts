@@ -1,4 +1,4 @@
-// The program's version, and parsers of option values that several commands share.
+// The version of the program, and parsers of option values for several commands.
 
 import { readFileSync } from "node:fs";
 import { InvalidArgumentError } from "commander";
@@ -14,14 +14,14 @@ export const { version } = JSON.parse(
 /** The name of the hidden command of `penstock effects` for the child process of `up`. */
 export const childCommand = "beside";
 
-/** Throws the error that commander shows to the user. */
+/** Returns a positive number. Throws the error that commander shows to the user. */
 export function positiveNumber(text: string): number {
   const value = Number(text);
   if (!isPositive(value)) throw new InvalidArgumentError("must be a number above 0");
   return value;
 }
 
-/** Throws the error that commander shows to the user. */
+/** Returns the share of a stream. Throws the error that commander shows to the user. */
 export function streamShare(text: string): number {
   const value = Number(text);
   if (!isStreamShare(value)) throw new InvalidArgumentError("must be a number from 1 to 100");
@@ -29,7 +29,7 @@ export function streamShare(text: string): number {
 }
 
 /**
- * Creates the target of a sink. If that fails, a restart does not help: the command ends with the
+ * Creates the target of a sink. If this fails, a restart does not help: the command ends with the
  * exit code of wrong usage before it does anything.
  */
 export function orUsageFault<Target>(make: () => Target): Target {

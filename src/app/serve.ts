@@ -1,5 +1,5 @@
-// `serve` and `up`: start the embedded NATS if there is one, then the gateway, in this process or
-// in workers, and stop both in the reverse order.
+// `serve` and `up`: start the embedded NATS if the settings name no NATS, then the gateway, in this
+// process or in workers. Both stop in the reverse order.
 
 import { resolve } from "node:path";
 import { calledAs, isDefaultDataDir, shellWord } from "../commands/called-as.ts";
@@ -21,14 +21,14 @@ import { startWorkers } from "./workers.ts";
 
 type Running = Pick<Gateway, "port" | "adminPort" | "close">;
 
-/** Runs until `context.stop`; fulfilled when everything is down. */
+/** Runs the gateway until `context.stop` is aborted. Resolves when everything is closed. */
 export async function serve(config: Config, context: CommandContext): Promise<void> {
   await run(config, context, { prepare: async () => undefined });
 }
 
 /**
- * Like `serve`, but always with an embedded NATS and with a sample project, for which it prints an
- * example request. If the default effects port is taken, another one is used; a port from the
+ * Runs the gateway like `serve`, but always with an embedded NATS and a sample project, and prints
+ * an example request. If the default effects port is taken, another port is used. A port from the
  * settings must be free.
  */
 export async function up(
@@ -53,7 +53,10 @@ export async function up(
 
 interface Kind {
   readonly prepare: (effective: Config, log: Log) => Promise<Project | undefined>;
-  /** Returns the port of the effects process next to the gateway; absent if none runs. */
+  /**
+   * Returns the port for the effects process next to the gateway. Absent if no effects process
+   * should run.
+   */
   readonly effectsPort?: (config: Config, log: Log) => Promise<number | undefined>;
 }
 
@@ -88,7 +91,7 @@ async function run(
         welcome({ config, gateway, project, program, isDefaultData, effectsPort }),
       );
     }
-    // Started last: no request waits for the effects.
+    // Started last, because no request waits for the effects.
     if (portOf !== undefined) {
       const settings = { ...effective, effectsPort: effectsPort ?? effective.effectsPort };
       effects = startEffectsChild(settings, context, log);
@@ -97,7 +100,7 @@ async function run(
     log.info({}, "stopping");
   } finally {
     await gateway?.close();
-    // Events stored after this are applied at the next start.
+    // Events that are stored later are applied at the next start.
     await effects?.close();
     await embedded?.close();
   }
@@ -128,8 +131,8 @@ interface Answering {
 }
 
 /**
- * Notes the ports in the data folder, for `doctor` and for a second start on the folder. The
- * gateway works without the note.
+ * Writes the ports to the data folder, for doctor and for a second start on the folder. If this
+ * fails, the gateway works without the note.
  */
 function noteAnswers(embedded: EmbeddedNats, { config, gateway, effectsPort, log }: Answering) {
   const { port, adminPort } = gateway;
@@ -179,7 +182,7 @@ interface Welcome {
   /** The command line that starts this program. */
   readonly program: string;
   readonly isDefaultData: boolean;
-  /** The port that serves people and groups; undefined: none. */
+  /** The port that serves people and groups; undefined without effects. */
   readonly effectsPort: number | undefined;
 }
 

@@ -1,4 +1,4 @@
-// Adds the commands of the sinks to the command tree: one for each kind of target. Their modules
+// Adds the commands of the sinks to the command tree, one for each kind of target. Their modules
 // are imported only when they run.
 
 import path from "node:path";
@@ -157,8 +157,8 @@ function addParquet(sink: Command, context: CommandContext): void {
 }
 
 /**
- * Returns the folder to write to. Throws a CommandError if none is given, or if it is a URL: a
- * local folder with that name would be created.
+ * Returns the folder to write to. Throws a CommandError if it is missing or a URL, because a URL
+ * would become a local folder of that name.
  */
 function localFolder(folder: string | undefined): string {
   if (folder === undefined)

@@ -1,7 +1,7 @@
-// Opens the NATS connection of a sink, once every project that the command line names is known. An
-// unknown name must stop the sink: events that it skips for a misspelt project are never written,
-// even after the name is corrected. The names are checked once: a running sink that continues with
-// another server does not check them again.
+// Opens the NATS connection of a sink when all projects on the command line are known. An unknown
+// name must stop the sink: events that it skips for a misspelt project are never written, even
+// after the name is corrected. The names are checked once. If a running sink continues with another
+// server, it does not check them again.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
@@ -59,8 +59,8 @@ export async function sinkLink(config: Config, options: SinkLinkOptions): Promis
       waits(`waiting for the registry: ${reason}`);
       warning.warn({ reason }, "waiting for the registry, to look up the named projects");
     }
-    // The next connection may be to another server: an embedded one that restarts may change its
-    // port.
+    // The next connection may be to another server, because a restart of an embedded server may
+    // change its port.
     await pauseUntilAborted(againMs, signal);
     signal.throwIfAborted();
   }
@@ -73,7 +73,7 @@ interface Lookup {
 }
 
 /**
- * Rejects with a CommandError if a project is unknown, and with another error if that cannot be
+ * Rejects with a CommandError if a project is unknown, and with another error if this cannot be
  * decided yet.
  */
 async function lookUp(connection: NatsConnection, { config, named, log }: Lookup): Promise<void> {

@@ -1,4 +1,4 @@
-// The --with-person option, for the sinks whose target has a column for the person of an event.
+// The option --with-person of the sinks whose target has a column for the person of an event.
 
 import type { Command } from "commander";
 import { CommandError } from "../commands/context.ts";
@@ -21,9 +21,9 @@ export function withPersons(command: Command): Command {
 }
 
 /**
- * Opens the effects database, or returns undefined without --with-person. A missing file, or a
- * database of another installation, is a wrong argument and ends the command. A database that does
- * not respond is waited for at the first batch.
+ * Opens the effects database; returns undefined without --with-person. A missing file, or a
+ * database of another installation, is a wrong argument and ends the command. If a database does
+ * not respond, the sink waits for it at the first batch.
  */
 export async function peopleOf(
   config: Config,

@@ -1,5 +1,5 @@
-// What the PostHog sink needs in addition to its target: the API keys of the projects from the
-// registry, and printing the events that were set aside.
+// The parts of the PostHog sink in addition to its target: the API keys of the projects from the
+// registry, and printing the rejected events.
 
 import { createReadStream } from "node:fs";
 import type { Writable } from "node:stream";
@@ -21,7 +21,10 @@ import type { NamedProjects } from "./sink-link.ts";
 interface PosthogRun {
   readonly url: string;
   readonly folder: string;
-  /** Keys by project; the projects must exist. They override those of the registry. */
+  /**
+   * The API keys by project. The projects must exist. These keys take precedence over the keys of
+   * the registry.
+   */
   readonly keys: ReadonlyMap<string, string>;
   readonly acceptRefused: boolean;
   readonly projects: readonly string[] | undefined;
@@ -30,7 +33,7 @@ interface PosthogRun {
   readonly acceptExpired: boolean;
 }
 
-/** Runs until the context's `stop`. */
+/** Runs the sink until the context's `stop` is aborted. */
 export async function runPosthogSink(
   config: Config,
   context: Pick<CommandContext, "host" | "stop">,
@@ -59,7 +62,7 @@ export async function runPosthogSink(
   await runSink(config, context, { ...reading, named, target, connected });
 }
 
-/** Prints one JSON object per line; nothing if no event was set aside. */
+/** Prints the rejected events of a folder, one JSON object per line. */
 export async function printAside(folder: string, stdout: Writable): Promise<void> {
   const file = asideFile(folder);
   try {
@@ -70,7 +73,7 @@ export async function printAside(folder: string, stdout: Writable): Promise<void
   }
 }
 
-/** The newest key of each project. */
+/** Returns the newest key of each project. */
 async function newestKeys(
   connection: NatsConnection | undefined,
   { subjectPrefix: prefix, replicas, hubDomain }: Config,

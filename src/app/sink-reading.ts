@@ -1,4 +1,4 @@
-// The options that all sinks share: which events to read, and the NATS settings.
+// The options of all sinks: the events to read, and the NATS settings.
 
 import { type Command, InvalidArgumentError } from "commander";
 import { natsSettings, withSettings } from "../commands/settings.ts";
@@ -14,14 +14,14 @@ const processSettings: readonly SettingName[] = [
 ];
 
 export interface ReadingOptions {
-  /** Undefined: all. */
+  /** Ids of the projects to read; undefined for all. */
   readonly projects?: string[];
   readonly lanes?: Lane[];
-  /** Continues after events that left their stream unread. */
+  /** Whether to continue if events have left their stream unread. */
   readonly acceptExpired: boolean;
 }
 
-/** Adds the shared options and settings, and `own`, the settings of this target. */
+/** Adds the shared options and settings, and the settings `own` of this target. */
 export function withReading(command: Command, own: readonly SettingName[]): Command {
   return withSettings(command, [...processSettings, ...own])
     .option(

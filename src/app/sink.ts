@@ -19,14 +19,14 @@ import { type NamedProjects, sinkLink } from "./sink-link.ts";
 
 interface SinkRun {
   readonly target: SinkTarget;
-  /** Undefined: all. */
+  /** Ids of the projects that the sink writes; undefined for all. */
   readonly projects: readonly string[] | undefined;
-  /** Named project ids, which must exist. Default: none. */
+  /** Project ids from the command line, which must exist. Default: no ids. */
   readonly named?: readonly NamedProjects[];
   readonly lanes: readonly Lane[] | undefined;
-  /** Continues after events that left their stream unread. */
+  /** Whether to continue if events have left their stream unread. */
   readonly acceptExpired: boolean;
-  /** Looks up the persons of events; undefined: events get none. */
+  /** The database with the persons of events; undefined to write events without persons. */
   readonly people?: OpenReader | undefined;
   /** Called with the connection before the target is opened. */
   readonly connected?: (connection: NatsConnection) => void;
@@ -44,7 +44,7 @@ const moving: SinkStatus = {
   reasons: ["waiting for the current write, to continue with another nats-server"],
 };
 
-/** Runs until `stop`. */
+/** Runs the sink until `stop` is aborted. */
 export async function runSink(
   config: Config,
   { host, stop: signal }: Pick<CommandContext, "host" | "stop">,
@@ -79,7 +79,8 @@ export async function runSink(
     while (!signal.aborted) {
       const linked = await sinkLink(config, { host, log, signal, named: toLookUp, waits });
       link = linked.link;
-      // Checked once: another server may not know them, and the sink must continue there.
+      // Checked once: another server may not have these projects, and the sink must continue with
+      // it.
       toLookUp = [];
       const { connection } = link;
       connected?.(connection);
@@ -93,7 +94,7 @@ export async function runSink(
       if (!(await natsHasMoved(config, { host, ...linked, signal }))) break;
       log.warn({}, "the embedded nats-server was replaced: continuing with the new one");
       isMoving = true;
-      // The target may be opened again only when nothing is being written.
+      // The target may be opened again only after all writes have ended.
       await writer.close(signal);
       writer = undefined;
       isMoving = false;

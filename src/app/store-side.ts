@@ -1,5 +1,5 @@
 // Wires the store side of the gateway: the NATS connection, the streams, the project registry and
-// the usage record. It has no logic of its own.
+// the usage record. It contains no other logic.
 
 import { randomBytes } from "node:crypto";
 import { openRegistry, type Registry } from "../gateway/projects/registry/registry.ts";
@@ -17,7 +17,7 @@ export interface StoreSide {
   readonly streams: StreamStates;
   readonly watch: StreamWatch;
   readonly registry: Registry;
-  /** Identifies this process in message ids and in the usage record; unique per process. */
+  /** The id of this process in message ids and in the usage record, unique per process. */
   readonly processId: string;
 }
 
@@ -67,7 +67,7 @@ async function readRegistry(
     connection,
     ...{ prefix, replicas, hubDomain, log, signal, pollMs },
     refusal: (error) => link.refusal(error),
-    // Stored events show whether the registry has lost projects, except at a leaf: the first
+    // Stored events show whether the registry has lost projects. A leaf is an exception: the first
     // sequence of its streams is derived from the time, and its registry is the hub's.
     ...(hubDomain === undefined ? { storedEvents: () => storedEvents(connection, prefix) } : {}),
   });

@@ -1,4 +1,4 @@
-// The gateway as several processes: wires the supervisor, its one admin server for all workers, and
+// The gateway as several processes: wires the supervisor, its admin server for all workers, and
 // each worker.
 
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
@@ -19,7 +19,7 @@ interface StartOptions {
   readonly effectsPort?: (() => number | undefined) | undefined;
 }
 
-/** Does the same as startGateway, in `config.workers` processes. */
+/** Starts the gateway like startGateway, in `config.workers` processes. */
 export async function startWorkers(
   config: Config,
   { env, mainFile, stop }: CommandContext,
@@ -66,14 +66,14 @@ export async function startWorkers(
     log.info({ host, port, adminHost, adminPort, workers }, "all workers listen");
     return { port, adminPort, close };
   } catch (error) {
-    // Closed without a delay: no load balancer knows the workers that have started.
+    // Closed without a delay, because no load balancer knows the workers that have started.
     await close(0);
     throw error;
   }
 }
 
 /**
- * Removes the settings from a worker's environment: they are sent in a message, because the
+ * Removes the settings from the environment of a worker. A message sends them, because the
  * environment must not contain their secrets.
  */
 function withoutSettings(env: CommandContext["env"]): CommandContext["env"] {
@@ -81,8 +81,8 @@ function withoutSettings(env: CommandContext["env"]): CommandContext["env"] {
 }
 
 /**
- * The hidden command `worker`, which `serve --workers N` runs N times. Its settings come from the
- * supervisor.
+ * Runs the hidden command `worker`, which `serve --workers N` starts N times. Its settings come
+ * from the supervisor.
  */
 export async function work({ channel, stop }: CommandContext): Promise<void> {
   if (channel.send === undefined) {

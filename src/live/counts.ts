@@ -1,19 +1,19 @@
 // Reduces the counters to a few running totals by name for the live page. The page computes the
-// rates itself, so no history is held here.
+// rates, so this file holds no history.
 
 import type { MetricSnapshot } from "../platform/metrics/table.ts";
 
 export interface Counts {
-  /** Requests by status. */
+  /** Number of requests by status. */
   readonly answers: Readonly<Record<string, number>>;
-  /** Requests answered with an error, by its code. */
+  /** Number of requests with an error response, by error code. */
   readonly problems: Readonly<Record<string, number>>;
   readonly events: readonly EventCount[];
-  /** Warnings on stored events, by code. */
+  /** Number of warnings on stored events, by code. */
   readonly warnings: Readonly<Record<string, number>>;
   /**
-   * Pairs of a bound in seconds and the number of requests to the endpoints that took at most that
-   * long. The last pair has the bound null and counts all of them.
+   * Pairs of a bound in seconds and the number of requests to the endpoints that took at most this
+   * time. The last pair has the bound null and counts all requests.
    */
   readonly durations: readonly (readonly [number | null, number])[];
 }

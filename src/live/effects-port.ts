@@ -1,6 +1,6 @@
-// Queries the HTTP port of the effects process for the live page: the page's
-// Content-Security-Policy only lets a browser request the admin port. Requests are limited in time
-// and size, and nothing is cached here.
+// Queries the HTTP port of the effects process for the live page. A browser cannot query it,
+// because the page's Content-Security-Policy only allows requests to the admin port. Requests are
+// limited in time and size. Nothing is cached here.
 
 import { dayOf } from "../platform/base/day.ts";
 import { totalLag } from "../readers/effects/streams/lag.ts";
@@ -9,9 +9,9 @@ import { totalLag } from "../readers/effects/streams/lag.ts";
 export interface EffectsSnapshot {
   readonly state: string;
   readonly reasons: readonly string[];
-  /** Undefined while their database does not respond. */
+  /** The totals; undefined while the database does not respond. */
   readonly totals?: Totals;
-  /** The lag of all streams together; null: unknown. */
+  /** The lag of all streams together in seconds; null while it is unknown. */
   readonly lagSeconds: number | null;
   readonly lagMessages: number | null;
   /** Today's usage (UTC) of the watched projects. */
@@ -63,12 +63,13 @@ const notAnswering: EffectsSnapshot = {
   reasons: [`no response within ${snapshotMsMax / 1_000} s`],
   ...nothingKnown,
 };
-/** Larger than any person with properties and ids. */
+/** Maximum size of a response in bytes. It exceeds any person with properties and ids. */
 const answerBytesMax = 2_097_152;
 
 /**
- * Returns undefined if nothing responds on the port, or another program does. A timeout is shown,
- * so that a hanging process does not seem to work. Usage that does not arrive in time is omitted.
+ * Returns the state of the effects; undefined if no program or another program responds on the
+ * port. A timeout is shown, so that a hanging process does not seem to work. Usage that does not
+ * arrive in time is omitted.
  */
 export async function effectsSnapshot(
   baseUrl: string,
@@ -88,8 +89,9 @@ export async function effectsSnapshot(
 }
 
 /**
- * Returns the person of a distinct id: the JSON text of the response, unparsed so that numbers keep
- * their digits; undefined if there is none. Rejects if there is no response.
+ * Returns the person of a distinct id; undefined if the id is unknown. The result is the JSON text
+ * of the response, unparsed so that numbers keep their digits. Rejects if the port does not
+ * respond.
  */
 export async function effectsPerson(
   baseUrl: string,

@@ -1,6 +1,6 @@
 // Selects the events for the viewers of one filter: reads them from frames at a limited rate,
-// collects them for the next push, and holds the most recent ones for later viewers. Matching
-// events that are not shown are counted.
+// collects them for the next push, and holds the most recent events for later viewers. Counts the
+// matching events that are not shown.
 
 import type { JsMsg } from "@nats-io/jetstream";
 import { RateWindow } from "../platform/base/rate-window.ts";
@@ -17,16 +17,16 @@ export interface LiveFilter {
 export interface Batch {
   readonly events: readonly ShownEvent[];
   /**
-   * Number of events that have arrived and are not in `events`. A lower bound: a message that was
-   * skipped unread counts as one event.
+   * Number of new events that are not in `events`. A lower bound: a message that was skipped unread
+   * counts as one event.
    */
   readonly skipped: number;
 }
 
 const eventsPerSecondMax = 50;
 /**
- * Maximum number of lines that are parsed for a filter. Further matching lines are skipped, because
- * nobody could follow them.
+ * Maximum number of lines per second that are parsed for a filter. Further matching lines are
+ * skipped, because a viewer could not read them.
  */
 const parsedPerSecondMax = 1_000;
 const recentMax = 50;
@@ -48,17 +48,17 @@ export class Feed {
   }
 
   /**
-   * `wasThere`: the message was stored before anyone watched, so its events do not count as
-   * skipped.
+   * Reads the events of a message. If `wasThere` is set, the message was stored before the page was
+   * opened, so its events do not count as skipped.
    */
   take(message: JsMsg, wasThere = false): void {
     const wanted = this.#wantedIn(message);
     const count = eventsOf(message);
-    // Messages from before are few and arrive once. They have their own limit, so that they do not
-    // use that of current events.
+    // Earlier messages are few and arrive once. They have their own limit, so that they do not use
+    // the limit of current events.
     const room = wasThere ? recentMax : this.#rate.left;
     if (room <= 0) {
-      // The number of matching events in the frame is only known from its lines, which are not read
+      // The number of matching events is only known after reading the lines, which are not read
       // here.
       if (wanted === undefined) this.#skipped += count;
       return;
@@ -70,7 +70,7 @@ export class Feed {
     this.#skipped += wanted === undefined ? Math.max(0, count - lines.length) : passed;
   }
 
-  /** Returns a filter for the lines of the message; undefined: all lines match. */
+  /** Returns a filter for the lines of the message; undefined if all lines match. */
   #wantedIn({ subject }: JsMsg): ((line: Buffer) => boolean) | undefined {
     const { project, event, distinctId } = this.#filter;
     const ofProject =
@@ -105,7 +105,7 @@ export class Feed {
     return batch;
   }
 
-  /** The most recently shown events, the newest last. */
+  /** Returns the most recently shown events, the newest last. */
   recent(): readonly ShownEvent[] {
     return this.#recent;
   }
@@ -122,8 +122,8 @@ export class Feed {
 }
 
 /**
- * Rejects lines that cannot contain the text as a value, by a byte search without parsing. JSON may
- * write any character as an escape.
+ * Returns a filter that rejects lines which cannot contain the text as a value. It searches bytes
+ * without parsing. JSON may write any character as an escape.
  */
 function mayHold(text: string): (line: Buffer) => boolean {
   const value = Buffer.from(JSON.stringify(text));
@@ -135,8 +135,8 @@ function mayHold(text: string): (line: Buffer) => boolean {
 }
 
 /**
- * The number of events according to the message's header. A message of another publisher may lack
- * it, or have an invalid number: it counts as one.
+ * Returns the number of events in the header of a message. If the header is missing or invalid, as
+ * in a message of another publisher, the message counts as one event.
  */
 function eventsOf({ headers }: JsMsg): number {
   const events = Number(headers?.get(eventsHeader));
@@ -144,8 +144,8 @@ function eventsOf({ headers }: JsMsg): number {
 }
 
 /**
- * The first `max` lines of a frame, not copied. With `wanted`, only lines that it accepts; `passed`
- * is the number of further accepted lines.
+ * Returns the first `max` lines of a frame without copying them. With `wanted`, returns only the
+ * lines that it accepts. `passed` is the number of further accepted lines.
  */
 function linesOf(
   data: Uint8Array,

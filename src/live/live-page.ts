@@ -1,6 +1,6 @@
 // The live page on the admin port: `/`, an HTML page; `/live`, its server-sent events; and
-// `/live/person`, one person. This file checks access; watch.ts has the work that goes on while
-// someone watches. Not reachable from the public port.
+// `/live/person`, one person. This file checks access. watch.ts does the work for open pages. Not
+// reachable from the public port.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isProjectId } from "../platform/base/forms.ts";
@@ -51,7 +51,7 @@ export class LivePage {
     this.#watch = new Watch(options);
   }
 
-  /** Handles the request. Returns false if its path is not one of these. */
+  /** Handles the request. Returns false if its path does not belong to the live page. */
   answer(request: IncomingMessage, response: ServerResponse): boolean {
     const [path, query = ""] = (request.url ?? "").split("?", 2);
     const file = this.#files.get(path ?? "");
@@ -68,7 +68,7 @@ export class LivePage {
     return true;
   }
 
-  /** Ends all watching, and removes its consumers from the NATS server. */
+  /** Ends all viewers, and removes their consumers from the NATS server. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#watch.close();
@@ -105,7 +105,8 @@ export class LivePage {
   }
 
   /**
-   * A person is personal data like events, and is shown under the same condition. Never rejects.
+   * Responds with a person. A person is personal data like events, and is shown under the same
+   * condition. Never rejects.
    */
   async #showPerson(response: ServerResponse, project: string, distinctId: string): Promise<void> {
     const { showsEvents, effectsUrl } = this.#options;
@@ -135,8 +136,9 @@ export class LivePage {
 }
 
 /**
- * Browsers send these headers by themselves, older ones only Origin. A page of another site could
- * not read the response, but it could use up the slots for viewers.
+ * Returns whether a request comes from a page of another site. Browsers send these headers by
+ * themselves, older ones only Origin. The other page could not read the response, but could use up
+ * the slots for viewers.
  */
 function isForeign({ headers }: IncomingMessage): boolean {
   const { host = "", origin, "sec-fetch-site": site = "same-origin" } = headers;

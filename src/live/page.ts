@@ -1,5 +1,5 @@
-// The files of the live page in page/, and the Content-Security-Policy that allows only these to
-// run. They do not change while the process runs, and never contain data from clients.
+// The files of the live page in page/, and the Content-Security-Policy that only allows these files
+// to run. They do not change while the process runs, and never contain data from clients.
 
 import { readFileSync } from "node:fs";
 
@@ -28,7 +28,7 @@ const headersOfPage = {
   "X-Frame-Options": "DENY",
 };
 
-/** Reads the files, by path: the page itself is at `/`. */
+/** Reads the files. Returns them by path: the page itself is at `/`. */
 export function readPage(): ReadonlyMap<string, PageFile> {
   const files = new Map<string, PageFile>([
     ["/", { body: read("page.html"), headers: headersOfPage }],

@@ -1,7 +1,7 @@
-// Extracts what the live page shows of a stored record: a few short fields, and the beginning of
-// its text. The record comes from a client, so it must not make this slow or large: only its
-// beginning is decoded, and results are copies, because a slice of a string keeps the whole string
-// in memory.
+// Extracts the parts of a stored record that the live page shows: a few short fields, and the
+// beginning of its text. A record comes from a client, so it must not make the page slow or large:
+// only its beginning is decoded, and results are copies, because a slice of a string keeps the
+// whole string in memory.
 
 export interface ShownEvent {
   readonly project: string;
@@ -11,30 +11,36 @@ export interface ShownEvent {
   readonly receivedAt: string;
   readonly historical: boolean;
   /**
-   * True for an event that was stored before anyone watched. Such events come from several streams,
+   * Whether the event was stored before the page was opened. Such events come from several streams,
    * each in its own order.
    */
   readonly wasThere?: boolean;
-  /** The record, or its beginning if it is too long. */
+  /** The record. If it is too long, its beginning. */
   readonly text: string;
-  /** The size of the whole record. */
+  /** The size of the whole record in bytes. */
   readonly bytes: number;
   readonly isCut: boolean;
 }
 
 const textCharsMax = 4_096;
-/** This many bytes of UTF-8 always contain more than `textCharsMax` UTF-16 units. */
+/** Number of bytes of UTF-8 that always contain more than `textCharsMax` UTF-16 units. */
 const textBytesMax = 4 * textCharsMax;
 const fieldCharsMax = 200;
-/** All fields before `properties` are smaller than this, unless the event name is absurdly long. */
+/**
+ * Maximum number of bytes of the fields before `properties`, unless the event name is absurdly
+ * long.
+ */
 const headBytesMax = 65_536;
 /**
- * Inside a string these quotes would be escaped, so the first occurrence of this text is the key
- * `properties`.
+ * The key `properties` with its separators. Inside a string the quotes would be escaped, so the
+ * first occurrence of this text is the key.
  */
 export const propertiesKey = ',"properties":';
 
-/** Returns undefined if the line is not a record. Does not retain `line`. */
+/**
+ * Returns the shown parts of a record; undefined if the line is not a record. Does not retain
+ * `line`.
+ */
 export function shownEvent(line: Buffer): ShownEvent | undefined {
   const head = headOf(line);
   if (head === undefined) return undefined;
@@ -56,7 +62,7 @@ export function shownEvent(line: Buffer): ShownEvent | undefined {
   };
 }
 
-/** Returns the members of a record before its properties; undefined if it is not a record. */
+/** Returns the members of a record before its properties; undefined if the line is not a record. */
 export function headOf(line: Buffer): Record<string, unknown> | undefined {
   const end = line.subarray(0, headBytesMax).indexOf(propertiesKey);
   if (end < 0 && line.length > headBytesMax) return undefined;

@@ -1,6 +1,6 @@
 // The state of the gateway for the live page, as JSON, once per second. All parts are queried
-// concurrently. A part that does not respond in time keeps its last value: the page matters most
-// when something hangs.
+// concurrently. If a part does not respond in time, its last value is shown: the page matters most
+// if a part hangs.
 
 import type { ClientWarning } from "../platform/base/client-warning.ts";
 import type { MetricSnapshot } from "../platform/metrics/table.ts";
@@ -16,15 +16,20 @@ interface Readiness {
 
 /** The source of the gateway's state, for one process or for several workers. */
 export interface LiveSource {
-  /** At least the counters and histograms. */
+  /** Returns at least the counters and histograms. */
   readonly counts: () => Promise<readonly MetricSnapshot[]>;
   readonly clientWarnings: () => Promise<readonly ClientWarning[]>;
   readonly readiness: () => Promise<readonly string[] | Readiness>;
-  /** Facts that do not change while the process runs. They are sent to the page unchanged. */
+  /**
+   * Returns facts that do not change while the process runs. They are sent to the page unchanged.
+   */
   readonly about: () => object;
   readonly upMs: () => number;
   readonly showsEvents: boolean;
-  /** The URL of the effects port, such as `http://127.0.0.1:9465`; undefined: none. */
+  /**
+   * Returns the URL of the effects port, such as `http://127.0.0.1:9465`; undefined without
+   * effects.
+   */
   readonly effectsUrl?: () => string | undefined;
 }
 
@@ -70,12 +75,12 @@ export class Snapshots {
   }
 
   /**
-   * Takes a snapshot. `viewers` is the number of viewers, `projects` are those with a viewer of
-   * their own. Never rejects.
+   * Takes a snapshot. `viewers` is the number of viewers. `projects` are the projects with a viewer
+   * of their own. Never rejects.
    */
   async take(viewers: number, projects: readonly string[]): Promise<PageSnapshot> {
     this.#projects = projects;
-    // Not awaited: the gateway's own state must not wait for another process.
+    // Not awaited, because the gateway's own state must not wait for another process.
     void this.#effects.refresh();
     await inTime([
       this.#counts.refresh(),
@@ -109,7 +114,7 @@ function readinessOf(found: readonly string[] | Readiness): Readiness {
     : { ready: found.length === 0 ? 1 : 0, workers: 1, reasons: found };
 }
 
-/** The last value that was read, until it can be read again. */
+/** The last value of a query, until the next query succeeds. */
 class Remembered<T> {
   value: T;
   readonly #read: () => Promise<T>;
@@ -120,10 +125,7 @@ class Remembered<T> {
     this.value = initial;
   }
 
-  /**
-   * Reads the value again; fulfilled whether or not that succeeds. Concurrent callers share one
-   * read.
-   */
+  /** Reads the value again. Resolves even if the read fails. Concurrent callers share one read. */
   refresh(): Promise<void> {
     this.#asking ??= this.#ask();
     return this.#asking;

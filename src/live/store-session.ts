@@ -1,6 +1,6 @@
-// The live page's own connection to NATS, open while someone watches. It reports the state of the
-// server and of the streams. It is separate from the gateway's connection, so that watching never
-// delays storing.
+// The live page's own connection to NATS, which is open while a viewer watches. It reports the
+// state of the server and of the streams. It is separate from the gateway's connection, so that a
+// viewer never delays storing.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { pauseUntilAborted } from "../platform/base/retry.ts";
@@ -10,23 +10,23 @@ interface StreamSnapshot {
   readonly name: string;
   readonly messages: number;
   readonly bytes: number;
-  /** Maximum size of the stream in bytes; 0: no limit. */
+  /** Maximum size of the stream in bytes; 0 for no limit. */
   readonly bytesMax: number;
   /**
-   * When the stream's last message was stored, in milliseconds since the epoch; 0: the stream is
-   * empty.
+   * Time when the last message of the stream was stored, in milliseconds since the epoch; 0 if the
+   * stream is empty.
    */
   readonly lastAtMs: number;
 }
 
 export interface StoreSnapshot {
   readonly connected: boolean;
-  /** Why there is no connection, if known. */
+  /** The reason why the connection is down, if known. */
   readonly reason: string;
   readonly server: string;
   readonly version: string;
   readonly streams: readonly StreamSnapshot[];
-  /** The number of streams, which may exceed the number listed. */
+  /** The number of streams, which may exceed the number of listed streams. */
   readonly streamsTotal: number;
 }
 
@@ -41,8 +41,7 @@ const streamsMax = 32;
 
 export class StoreSession {
   /**
-   * Fulfilled at the first connection, or with undefined if the session ended before. Never
-   * rejects.
+   * Resolves at the first connection, or with undefined if the session ends earlier. Never rejects.
    */
   readonly connection: Promise<NatsConnection | undefined>;
   readonly #options: StoreSessionOptions;

@@ -1,6 +1,6 @@
 // Reads stored frames as they arrive, for viewers. Each source has an ordered consumer, and all
-// share a budget per second. Messages over the budget are skipped, not queued: a tail that lags
-// continues with the newest. It leaves nothing on the server.
+// consumers share a budget per second. Messages over the budget are skipped, not queued: a tail
+// that lags continues with the newest messages. It leaves no consumers on the server.
 
 import { setTimeout as delay } from "node:timers/promises";
 import {
@@ -19,18 +19,20 @@ import { originalOf } from "../platform/nats/rewritten.ts";
 
 export interface TailSource {
   readonly stream: string;
-  /** The subject to read; undefined: the whole stream. */
+  /** The subject to read; undefined for the whole stream. */
   readonly subject?: string;
 }
 
 export interface TailOptions {
   readonly connection: NatsConnection;
   readonly sources: readonly TailSource[];
-  /** `wasThere`: the message was stored before the tail began. */
+  /**
+   * Called with each message. `wasThere` is true if the message was stored before the tail began.
+   */
   readonly onFrame: (message: JsMsg, wasThere: boolean) => void;
   /** Called with the number of skipped messages. Each contains at least one event. */
   readonly onSkipped: (messages: number) => void;
-  /** How many of the newest messages of each source are read first. */
+  /** Number of the newest messages of each source that are read first. */
   readonly messagesBefore?: number;
   readonly signal: AbortSignal;
 }
@@ -38,13 +40,15 @@ export interface TailOptions {
 const bytesPerSecondMax = 4_194_304;
 const messagesPerSecondMax = 500;
 const secondMs = 1_000;
-/** Frames that each source requests ahead. A frame may exceed half a MiB. */
+/** Number of frames that each source requests ahead. A frame may exceed half a MiB. */
 const framesAhead = 4;
 /** Default number of messages from before the tail that are shown for a whole stream. */
 const messagesBeforeDefault = 10;
-/** After this time without contact the server removes the consumer by itself. */
+/** Time in milliseconds without contact after which the server removes the consumer. */
 const inactiveMs = 30_000;
-/** How long the end of a tail waits for the server to remove its consumers. */
+/**
+ * Maximum time in milliseconds that the end of a tail waits for the server to remove its consumers.
+ */
 const leaveMs = 500;
 
 interface Budget {
@@ -53,8 +57,8 @@ interface Budget {
 }
 
 /**
- * Runs until the signal aborts, and then until the consumers are removed or the timeout for that
- * has passed. A source that fails is restarted. Never rejects.
+ * Runs until the signal aborts, and then until the consumers are removed or the timeout for the
+ * removal has passed. Restarts a source that fails. Never rejects.
  */
 export async function tail(options: TailOptions): Promise<void> {
   const js = jetstream(options.connection);
@@ -70,8 +74,8 @@ export async function tail(options: TailOptions): Promise<void> {
 }
 
 /**
- * Resolves some time after the abort. A frozen server must not delay the end of a tail; once it
- * runs again it removes the consumers by itself.
+ * Resolves some time after the abort. A frozen server must not delay the end of a tail. When the
+ * server runs again, it removes the consumers.
  */
 async function longAfter(signal: AbortSignal): Promise<void> {
   const aborted = Promise.withResolvers<void>();
@@ -93,8 +97,7 @@ async function follow(tail: Tail, source: TailSource): Promise<void> {
       const start = isFirst ? await startOf(tail, source) : fromNowOn;
       await followOnce(tail, source, start);
     } catch {
-      // Either the stream does not exist yet, or NATS is unreachable. The page shows both
-      // elsewhere.
+      // The stream does not exist yet, or NATS is unreachable. Another part of the page shows both.
     }
     await pauseUntilAborted(secondMs, signal);
   }
@@ -102,13 +105,16 @@ async function follow(tail: Tail, source: TailSource): Promise<void> {
 
 interface Start {
   readonly consumer: Partial<OrderedConsumerOptions>;
-  /** The stream's last sequence before the tail. */
+  /** The last sequence of the stream before the tail. */
   readonly sequenceBefore: number;
 }
 
 const fromNowOn: Start = { consumer: { deliver_policy: DeliverPolicy.New }, sequenceBefore: 0 };
 
-/** The tail begins slightly in the past: people who have just sent an event want to see it. */
+/**
+ * Returns the start of the tail, slightly in the past: people who have just sent an event want to
+ * see it.
+ */
 async function startOf(tail: Tail, { stream, subject }: TailSource): Promise<Start> {
   const { js, messagesBefore } = tail;
   const { state } = await (await js.jetstreamManager(false)).streams.info(stream);
@@ -167,8 +173,8 @@ async function consume(tail: Tail, consumer: Consumer, sequenceBefore: number): 
 }
 
 /**
- * The sequence of the last message that was available to the consumer when this one was sent. A
- * lower bound if the consumer or the stream skips sequences.
+ * Returns the sequence of the last message that was available to the consumer when this message was
+ * sent. A lower bound if the consumer or the stream skips sequences.
  */
 function lastSequence({ seq, info }: JsMsg): number {
   return seq + info.pending;

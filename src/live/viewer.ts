@@ -1,5 +1,5 @@
-// A browser that watches: receives server-sent events as fast as it reads them. A browser that
-// reads too slowly loses events; nothing waits for it.
+// A browser that watches. It receives server-sent events at its own speed. A browser that reads too
+// slowly loses events, and delays no other part.
 
 import type { ServerResponse } from "node:http";
 import type { Batch } from "./feed.ts";
@@ -9,13 +9,14 @@ const stuckMs = 30_000;
 
 export interface Viewer {
   /**
-   * `data` is one line of JSON. Returns false if too much is unread; the event was then not sent.
+   * Sends an event. `data` is one line of JSON. Returns false if too much is unread: the event is
+   * then not sent.
    */
   send(name: string, data: string): boolean;
   push(batch: Batch): void;
   /**
-   * Returns whether the browser has read so little for so long that its slot should be given to
-   * another.
+   * Returns whether the browser has read too little for too long, so that another browser should
+   * get its slot.
    */
   isStuck(): boolean;
   end(): void;

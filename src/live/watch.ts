@@ -1,6 +1,7 @@
-// Runs while someone watches: a snapshot of the counts per second, a connection to NATS, and a tail
-// for each filter in use. It starts with the first viewer and ends with the last. Only the history
-// of the counts is always sampled, so that a new viewer sees the last minute immediately.
+// The work for the viewers of the live page: a snapshot of the counts per second, a connection to
+// NATS, and a tail for each filter in use. It starts with the first viewer and ends with the last
+// one. Only the history of the counts is always sampled, so that a new viewer sees the last minute
+// immediately.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { countsOf } from "./counts.ts";
@@ -13,9 +14,12 @@ import type { Viewer } from "./viewer.ts";
 export interface WatchOptions extends LiveSource {
   readonly connect: () => Promise<NatsConnection>;
   readonly subjectPrefix: string;
-  /** The streams and subjects with the events of a project, or of all projects. */
+  /** Returns the streams and subjects with the events of a project, or of all projects. */
   readonly sourcesOf: (project: string | undefined) => readonly TailSource[];
-  /** The ids of all projects. Without `project`, none if there are too many to list. */
+  /**
+   * Returns the ids of all projects. Without `project`, returns no ids if the list would be too
+   * long.
+   */
   readonly projectIds: (
     connection: NatsConnection,
     project: string | undefined,
@@ -39,7 +43,7 @@ interface Channel {
 }
 
 const historyEveryMs = 5_000;
-/** A minute of history. */
+/** Maximum number of samples in the history, which covers a minute. */
 const historySamplesMax = 13;
 /** Number of earlier messages per stream for a viewer that filters by event or distinct id. */
 const filteredMessagesBefore = 400;
@@ -50,15 +54,15 @@ const pushEveryMs = 250;
 export class Watch {
   readonly #options: WatchOptions;
   /**
-   * Each viewer with the client warnings that were last sent to it: they are only sent again after
-   * a change.
+   * The viewers, each with the client warnings that were last sent to it. They are only sent again
+   * after a change.
    */
   readonly #viewers = new Map<Viewer, string>();
-  /** By the filter as JSON. */
+  /** The channels, by the filter as JSON. */
   readonly #channels = new Map<string, Channel>();
   readonly #ending = new Set<Promise<void>>();
   #running: Running | undefined;
-  /** Counts of the last minute as JSON, the oldest first. */
+  /** The counts of the last minute as JSON, the oldest first. */
   readonly #history: string[] = [];
   readonly #sampling: NodeJS.Timeout;
 
@@ -120,7 +124,7 @@ export class Watch {
   }
 
   /**
-   * The session closes after the tails have ended, because they remove their consumers over its
+   * Closes the session after the tails have ended, because they remove their consumers over its
    * connection.
    */
   #stop(): void {
@@ -131,14 +135,17 @@ export class Watch {
       this.#untilDone(Promise.all(this.#ending).then(() => ended.session.close()));
   }
 
-  /** Never rejects: a process that does not respond leaves a gap in the history. */
+  /**
+   * Adds a sample to the history. Never rejects: a process that does not respond leaves a gap in
+   * the history.
+   */
   async #sample(): Promise<void> {
     try {
       const counts = countsOf(await this.#options.counts());
       this.#history.push(JSON.stringify({ atMs: Date.now(), counts }));
       if (this.#history.length > historySamplesMax) this.#history.shift();
     } catch {
-      // The page shows elsewhere why the gateway does not respond.
+      // Another part of the page shows why the gateway does not respond.
     }
   }
 
@@ -146,18 +153,18 @@ export class Watch {
     const key = keyOf(filter);
     const channel = this.#channels.get(key) ?? this.#open(filter, session);
     this.#channels.set(key, channel);
-    // Pending events are also in the list of recent ones. They are pushed before the viewer joins,
-    // so that it does not get them twice.
+    // Pending events are also in the list of recent events. They are pushed before the viewer
+    // joins, so that it does not receive them twice.
     pushTo(channel);
     channel.viewers.add(viewer);
     viewer.push({ events: channel.feed.recent(), skipped: 0 });
-    // Not awaited: the first events must not wait for this response.
+    // Not awaited, because the first events must not wait for this response.
     void this.#sendProjects(viewer, filter.project, session);
   }
 
   #open(filter: LiveFilter, session: StoreSession): Channel {
     const { project, event, distinctId } = filter;
-    // The newest messages of all rarely contain a matching event.
+    // The newest messages of all projects rarely contain a matching event.
     const isRare = event !== undefined || distinctId !== undefined;
     const feed = new Feed(filter, this.#options.monotonicMs);
     const stop = new AbortController();
@@ -186,7 +193,7 @@ export class Watch {
 
   /**
    * Sends the ids of all projects for the project picker, and reports a watched project that does
-   * not exist. It is watched anyway: it may be added later.
+   * not exist. The project is watched anyway, because it may be added later.
    */
   async #sendProjects(
     viewer: Viewer,
