@@ -15,7 +15,7 @@ const links: readonly (readonly [RegExp, string])[] = [
     "../guides/projects-and-quotas.md#quotas",
   ],
   [/its share of a stream/g, "../guides/projects-and-quotas.md#a-projects-share-of-a-stream"],
-  [/would not keep what a 200 promises/g, "../guides/operations.md#readiness"],
+  [/cannot guarantee that acknowledged events stay stored/g, "../guides/operations.md#readiness"],
   [/deploy\/nats\/README\.md/g, "../../deploy/nats/README.md"],
 ];
 

@@ -128,7 +128,7 @@ function openPassThrough({
     passedKeptBytes: () => passThrough.keptBytes,
   });
   if (worker !== "joining")
-    log.info({ upstream: upstreamUrl }, "upstream set: requests that are not events are forwarded");
+    log.info({ upstream: upstreamUrl }, "upstream set: other requests of SDKs are forwarded");
   return passThrough;
 }
 

@@ -168,7 +168,7 @@ function localFolder(folder: string | undefined): string {
     );
   if (/^[a-z][a-z0-9+.-]*:\/\//i.test(folder))
     throw new CommandError(
-      `${folder.replace(/:\/\/.*/s, "://…")} is not a local folder: name one, and sync it to the remote place`,
+      `${folder.replace(/:\/\/.*/s, "://…")} is a URL, not a local folder: use a local folder and copy its files to the remote storage`,
       usageExitCode,
     );
   return folder;

@@ -45,7 +45,8 @@ export async function mustBeKnown(
   const text = unknownText(`${command}: there is no project ${project}`, project, known);
   if (!(await hasEvents(connection, config.subjectPrefix, manyProjects)))
     throw new CommandError(text);
-  const hint = `if it was removed and frames of several projects still hold its events, add it again first`;
+  const hint =
+    "if the project was removed and messages shared by several projects still hold its events, add the project again first";
   throw new CommandError(`${text}; ${hint}`);
 }
 

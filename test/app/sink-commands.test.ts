@@ -16,7 +16,7 @@ async function saidTo(line: string): Promise<unknown> {
 }
 
 test.each([
-  ["parquet s3://key:secret@bucket/warehouse", "s3://… is not a local folder"],
+  ["parquet s3://key:secret@bucket/warehouse", "s3://… is a URL, not a local folder"],
   ["parquet", "no target: use penstock sink parquet <folder>"],
   ["postgres --to mysql://user:secret@db/warehouse", "read the database's URL"],
   ["postgres --to localhost/warehouse", "read the database's URL"],

@@ -62,7 +62,7 @@ export function checkStreams(question: StreamQuestion): Finding[] {
     if (broken.length > 0) {
       findings.push(
         check.fail(
-          `${name} would break the promise of a 200: ${broken.join("; ")}`,
+          `${name} cannot guarantee that acknowledged events stay stored: ${broken.join("; ")}`,
           fixOf(config, info),
         ),
       );

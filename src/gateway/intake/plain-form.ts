@@ -86,7 +86,7 @@ export class PlainForm {
       // alone is read in any case, or because of escaped or repeated names that can be read
       // unchanged.
       if ((flags & ~(ItemFlag.EscapedInnerKey | ItemFlag.DuplicateKey)) === 0) return item;
-      const detail = `The event needs normalising, and is larger than the maximum of ${slowItemBytesMax} bytes for that`;
+      const detail = `The event must be normalised, and is larger than the maximum of ${slowItemBytesMax} bytes for such events`;
       return refuse(verdict, "event_too_large", detail);
     }
     return this.#rescanned({ body, start, end });

@@ -145,7 +145,7 @@ export class Streams {
 
   #logFailure(error: unknown): void {
     if (!this.#link.connection.isClosed())
-      this.#log.error({ err: error }, "stream check after a reconnect failed");
+      this.#log.error({ err: error }, "stream check failed after a reconnect");
   }
 }
 
@@ -216,7 +216,7 @@ async function ensureOne(
   const broken = brokenPromises(wanted, config, messageBytes);
   if (broken.length > 0) {
     throw new StreamError(
-      `cannot use stream ${wanted.name}: it would break what a 200 promises: ${broken.join("; ")}`,
+      `cannot use stream ${wanted.name}: it cannot guarantee that acknowledged events stay stored: ${broken.join("; ")}`,
     );
   }
   const raised = raisedLimits(wanted, config);
@@ -224,7 +224,7 @@ async function ensureOne(
   if (kept.length > 0)
     log.warn(
       { stream: wanted.name, kept },
-      "stream has larger limits than the settings: unchanged",
+      "stream has larger limits than the settings: its limits are unchanged",
     );
   let current: StreamInfo = existing;
   if (Object.keys(raised).length > 0) {

@@ -228,20 +228,20 @@ export class WatchedStream {
         `stream ${name} assigned a sequence twice, and has not reported what it still has`,
       );
     if (certainty === "broken")
-      problems.push(`stream ${name} would not keep what a 200 promises: ${repeatsSequences}`);
-    if (broken !== "") problems.push(`stream ${name} would break what a 200 promises: ${broken}`);
+      problems.push(`stream ${name} cannot guarantee that acknowledged events stay stored: ${repeatsSequences}`);
+    if (broken !== "") problems.push(`stream ${name} cannot guarantee that acknowledged events stay stored: ${broken}`);
     return problems;
   }
 
   #refuse(why: string): void {
     const { state } = this;
-    const detail = `Stream ${state.name} would not keep what a 200 promises: ${why}`;
+    const detail = `Stream ${state.name} cannot guarantee that acknowledged events stay stored: ${why}`;
     if (state.refusal?.detail === detail) return;
     state.refusal = { code: "unavailable", detail };
     noteAway(state, this.#options.monotonicMs());
     this.#options.log.error(
       { stream: state.name, reason: why },
-      "stream would break what a 200 promises: its events are refused",
+      "stream cannot guarantee that acknowledged events stay stored: its events are rejected",
     );
   }
 

@@ -32,7 +32,7 @@ export const errorTable = {
     title: "The body does not match its declared encoding",
     when: "the body cannot be decompressed, is compressed twice, or is not in the base64 or lz64 that it declares; or it is not UTF-8 and is not a JSON object after the malformed bytes are replaced, or it has more than a million malformed places",
     remedy:
-      "Send UTF-8, compressed once, with the coding that Content-Encoding names. The detail names the byte at which decoding failed and what the bytes look like.",
+      "Send UTF-8. Compress it at most once, and name the compression in Content-Encoding. The detail states the position at which decoding failed, and what the bytes look like.",
   },
   invalid_json: {
     status: 400,
@@ -191,7 +191,7 @@ export const errorTable = {
   project_full: {
     status: 503,
     title: "The project has filled its share of the store",
-    when: `the project has filled its share of a stream, or the ${expansionText} per minute that it may store beyond PENSTOCK_EXPANSION_MAX times the bytes received; other projects are not affected`,
+    when: `the project has filled its share of a stream; or its events expand to more than PENSTOCK_EXPANSION_MAX times the bytes received, and it has used up the ${expansionText} per minute allowed beyond that. Other projects are not affected`,
     remedy:
       "Retry after the seconds in Retry-After. The operator of the gateway can raise the share of the project (penstock project limit --stream-share, PENSTOCK_PROJECT_SHARE) or, for bodies that expand far, PENSTOCK_EXPANSION_MAX.",
   },

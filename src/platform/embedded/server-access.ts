@@ -54,7 +54,7 @@ export async function accessOf({
     ];
     log.warn(
       { file: natsConfigFile(dataDir), lost },
-      "the last configuration of the embedded nats-server is damaged: the unreadable values (`lost`) are replaced, unless PENSTOCK_NATS_PORT and PENSTOCK_NATS_TOKEN are set",
+      "embedded nats-server configuration damaged: the values in `lost` are unreadable; new ones are used unless PENSTOCK_NATS_PORT and PENSTOCK_NATS_TOKEN are set",
     );
   }
   const found = { token: token ?? last?.token ?? randomBytes(24).toString("base64url") };

@@ -122,7 +122,7 @@ export function logVersionFaults(
     const wanted = isClustered ? { wanted: clusterVersionsWanted } : {};
     log.warn(
       { version, faults, ...wanted },
-      "this version of nats-server can break the promise of a 200: upgrade it",
+      "nats-server has known bugs that can lose acknowledged events or let replicas diverge (see `faults`): upgrade it",
     );
   };
   tell();

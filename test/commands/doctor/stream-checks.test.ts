@@ -21,7 +21,7 @@ beforeEach(async () => {
 });
 
 describe("doctor finds problems of the streams", () => {
-  test("a stream that would break the promise of a 200", async () => {
+  test("a stream that cannot guarantee that acknowledged events stay stored", async () => {
     await edit(server, live, { discard: DiscardPolicy.Old, max_msgs: 1_000 });
     const run = await doctorAt(server);
     expect(run.exitCode).toBe(1);

@@ -51,7 +51,7 @@ test("explains what to do if an unknown project may have events in shared frames
   );
   await storeFrames(connection, [sharedFrameOf([], [eventOf("eve")])]);
   await expect(gone()).rejects.toThrow(
-    "other, shop; if it was removed and frames of several projects still hold its events, add it again first",
+    "other, shop; if the project was removed and messages shared by several projects still hold its events, add the project again first",
   );
 });
 

@@ -29,7 +29,7 @@ describe("an edited stream is 503", () => {
     const answer = await gateway.post("/capture/", event);
     expect(answer.json).toMatchObject({ status: 503, code: "unavailable" });
     expect(answer.json["detail"]).toContain(
-      "Stream PENSTOCK_LIVE_0 would not keep what a 200 promises: discard is old",
+      "Stream PENSTOCK_LIVE_0 cannot guarantee that acknowledged events stay stored: discard is old",
     );
     const ready = await fetch(`${gateway.adminUrl}/readyz`);
     expect([ready.status, await ready.text()]).toEqual([

@@ -14,7 +14,7 @@ import { costOf, takenOf } from "../../kit/cost-of.ts";
 
 const unfit: Problem = {
   code: "unavailable",
-  detail: "Stream LIVE_0 would not keep what a 200 promises: it was edited",
+  detail: "Stream LIVE_0 cannot guarantee that acknowledged events stay stored: it was edited",
 };
 
 function answerTo(

@@ -20,7 +20,7 @@ describe("a waiter that throws does not affect others", () => {
     expect((await rig.stored("live")).map((frame) => frame.lines)).toEqual([
       ["bad 1", "bad 2", "good"],
     ]);
-    expect(rig.log.filter((line) => line.includes("waiter threw"))).toHaveLength(1);
+    expect(rig.log.filter((line) => line.includes("outcome of a frame threw"))).toHaveLength(1);
     await rig.close();
   });
 

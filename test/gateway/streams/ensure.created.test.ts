@@ -76,7 +76,7 @@ describe("streams are created and never shrunk", () => {
     expect(log.find((line) => line.includes("raised"))).toContain("max_age");
   });
 
-  test("refuses to start with a stream that would break the promise of a 200, and lists every reason", async () => {
+  test("does not start with a stream that cannot guarantee that acknowledged events stay stored, and lists every reason", async () => {
     const settings = streamSettings();
     const name = nameOf(settings, "live");
     await jsm.streams.add({
@@ -89,7 +89,7 @@ describe("streams are created and never shrunk", () => {
       max_bytes: mebibyte,
     });
     await expect(ensure(settings)).rejects.toThrow(
-      `cannot use stream ${name}: it would break what a 200 promises: ` +
+      `cannot use stream ${name}: it cannot guarantee that acknowledged events stay stored: ` +
         "storage is memory, not file; discard is old, not new; it has a limit of 10 messages; " +
         "its maximum message size is 1000 bytes, and a full frame has 524800",
     );

@@ -29,7 +29,7 @@ describe("an edited stream is not ready", () => {
       ],
       [{ sealed: true }, {}, "it is sealed"],
     ];
-    const promise = `stream ${liveStream(rig)} would break what a 200 promises: `;
+    const promise = `stream ${liveStream(rig)} cannot guarantee that acknowledged events stay stored: `;
     for (const [change, cure, fault] of edits) {
       await edit(rig, change);
       expect(await rig.streams.check()).toEqual([promise + fault]);

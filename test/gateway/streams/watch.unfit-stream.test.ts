@@ -62,7 +62,7 @@ describe("an unfit stream takes no events", () => {
       await streams.update(liveStream(rig), change);
       await vi.waitFor(() => expect(liveRefusal(rig)).toContain(fault), within);
       expect(liveRefusal(rig)).toContain(
-        `Stream ${liveStream(rig)} would not keep what a 200 promises: `,
+        `Stream ${liveStream(rig)} cannot guarantee that acknowledged events stay stored: `,
       );
       const framesSent = rig.heard.framesSent;
       expect(await rig.send("live", "to a stream that forgets")).toEqual(refused);

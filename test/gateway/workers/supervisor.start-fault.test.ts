@@ -35,7 +35,7 @@ describe("a start that cannot succeed is an error", () => {
     expect(await gateway.readyz()).toMatchObject([200, { workers_ready: 2 }]);
   });
 
-  test("reports a stream that would break the promise of a 200", async () => {
+  test("reports a stream that cannot guarantee that acknowledged events stay stored", async () => {
     const nats = await natsWithProject();
     const subjects = ["penstock.live.0.*"];
     await withClient(nats, async (connection) =>

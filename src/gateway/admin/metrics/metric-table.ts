@@ -151,7 +151,7 @@ export const metricTable = {
   penstock_streams_refused: {
     type: "gauge",
     across: "max",
-    help: "Streams whose events are refused, because they would not keep what a 200 promises, or acknowledge nothing.",
+    help: "Streams whose events are rejected, because they cannot guarantee that acknowledged events stay stored, or acknowledge nothing.",
   },
   penstock_projects: { type: "gauge", across: "max", help: "Projects known to this process." },
   penstock_registry_in_doubt: {

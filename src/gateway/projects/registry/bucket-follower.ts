@@ -235,7 +235,7 @@ export class BucketFollower {
       await markLoss(connection, this.#options, async () => stored);
     } catch (error) {
       const reason = (error as Error).message;
-      log.warn({ reason }, "project registry: the mark of lost projects cannot be written to it");
+      log.warn({ reason }, "project registry: cannot record that projects were lost");
     }
   }
 
