@@ -291,7 +291,7 @@ function newerProtocol(): readonly Row[] {
       `ignored, and stored in \`replaced\` (\`options\` as a whole); warning ${code("invalid_options")}`,
     ],
     [
-      `an event of more than ${bytesText(slowItemBytesMax)}, including the fields that are stored in its \`properties\``,
+      `an event that gets fields added to its \`properties\` (\`$lib\` of the request, \`session_id\`, \`window_id\` or \`options\`), and has more than ${bytesText(slowItemBytesMax)} with them`,
       `drop, ${code("event_too_large")}`,
     ],
     ["`timestamp` absent", `warning, ${code("missing_timestamp")}`],

@@ -213,7 +213,7 @@ export const errorTable = {
     title: "The store did not acknowledge in time",
     when: "the store did not acknowledge in time, so it is unknown whether the events are stored; or the request timed out before anything was stored. The detail states which",
     remedy:
-      "Retry the unchanged request after the seconds in Retry-After, which grow with the outage. For two minutes the same gateway process recognizes the events and stores them once. After that, or on another gateway, readers deduplicate by uuid.",
+      "Retry the unchanged request after the seconds in Retry-After, which grow with the outage. For two minutes the same gateway process recognizes the events and stores them once. After that, or on another gateway, readers deduplicate by project_id, uuid, event and distinct_id.",
   },
 } as const satisfies Record<string, ErrorRow>;
 
