@@ -275,7 +275,7 @@ describe("openapi describes the answers", () => {
     expect(await answered("/e/?data=%7B%7D", {})).toBe(401);
   });
 
-  test("other requests of SDKs", async () => {
+  test("describes the responses to other SDK requests", async () => {
     for (const at of [
       "/flags/?v=2",
       "/flags/?v=2&config=true",

@@ -48,7 +48,7 @@ for (const { reader, kind, args, given, addressOf, volumeMounts } of readers) {
   const specOf = (wanted: string): Spec => the(manifests, wanted, name)["spec"] as Spec;
 
   describe(`the ${reader} on Kubernetes`, () => {
-    test("are selected by their own name, so that they get no gateway requests", () => {
+    test("has its own label, so gateway requests do not reach it", () => {
       const label = { "app.kubernetes.io/name": name };
       expect(specOf(kind).template.metadata.labels).toEqual(label);
       expect(specOf(kind).selector).toEqual({ matchLabels: label });

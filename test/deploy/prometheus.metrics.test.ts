@@ -33,7 +33,7 @@ describe("every metric is watched", () => {
     expect(series.some((suffix) => shown.has(name + suffix))).toBe(true);
   });
 
-  test("uses only existing metrics and recording rules, and every recording rule", () => {
+  test("uses only existing metrics and recording rules, and leaves no recording rule unused", () => {
     const recorded = rules.flatMap(({ record }) => record ?? []);
     const known = new Set([
       ...recorded,

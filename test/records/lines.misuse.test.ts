@@ -64,7 +64,7 @@ test("reports offsets beyond the text as of no line", () => {
   expect([words[Line.Flags], words[Line.Words + Line.Flags]]).toEqual([0, 0]);
 });
 
-test("reports lines however little room for ends there is", () => {
+test("counts all lines even if the array for their ends is too small", () => {
   const few = new Uint32Array(2);
   const lines = Buffer.from("x\na\n\nbc\n");
   expect(joinLines(lines, 1, 7, few)).toBe(4);

@@ -253,7 +253,7 @@ describe("person fields are at the top level", () => {
     },
   );
 
-  test("any two places give the result of a simple merge", () => {
+  test("merges $set and $unset of the top level and of properties; the top level wins", () => {
     const clean = (value: unknown): unknown =>
       JSON.parse(JSON.stringify(value).replaceAll("\\u0000", "\ufffd")) as unknown;
     const listed = (value: object | undefined): string[] =>

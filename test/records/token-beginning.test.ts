@@ -80,7 +80,7 @@ describe("names and times are read by their beginning", () => {
     }
   });
 
-  test("treats a name that is blank as far as it is read as missing", () => {
+  test("treats a name as missing if the part that is read is blank", () => {
     expect(judged(`"event":"${" ".repeat(4_000)}x"`).drop).toBeUndefined();
     expect(judged(`"event":"${" ".repeat(5_000)}x<<"`).drop).toBe("no_event");
   });

@@ -16,7 +16,7 @@ import { addProjects, erased, eventOf, exported, frameOf, messagesIn } from "./e
 const nats = await natsServerForFile();
 const postgres = await postgresForFile();
 
-test("an erasure ends if messages that it has not checked leave the stream", async () => {
+test("an erasure does not hang, and reports messages that left the stream unchecked", async () => {
   const connection = await freshStreams(nats);
   await addProjects(connection);
   const padding = "x".repeat(20_000);

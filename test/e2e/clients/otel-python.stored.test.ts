@@ -15,7 +15,7 @@ const gateway = await gatewayForFile();
 const script = path.join(import.meta.dirname, "otel_exporter.py");
 
 describe("spans of the Python exporter are stored", () => {
-  test("the matrix has the tested version", () => {
+  test("docs/guides/sdks.md lists the tested version", () => {
     expectTold(
       "opentelemetry-exporter-otlp-proto-http",
       versions["opentelemetry-exporter-otlp-proto-http"]!,

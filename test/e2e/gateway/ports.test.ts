@@ -44,7 +44,7 @@ describe("each port serves only its own paths", () => {
     }
   });
 
-  test("names the other port to a client of the wrong one", async () => {
+  test("a request to the wrong port gets a response that names the right port", async () => {
     for (const page of [...adminPages, "/healthz"]) {
       const { text } = await ask(gateway.url + page, "GET");
       expect(JSON.parse(text).detail).toContain(`at ${page} on this port: metrics and health`);

@@ -45,7 +45,7 @@ test("gives bodies without a known key one of the two slots, and the other to kn
   expect(said()).toBe("?y");
 });
 
-test("continues a body under its project once the key is found", () => {
+test("counts a body towards its project once its key is found", () => {
   const { add, again, said } = poolOf();
   const found = add("?x", { isKnown: false });
   add("?y", { isKnown: false });

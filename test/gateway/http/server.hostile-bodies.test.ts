@@ -170,7 +170,7 @@ const cases: Record<string, Case> = {
   zeros: [() => request(Buffer.alloc(1_000)), 400, "invalid_json"],
 };
 
-test("each hostile body gets its answer, and is stored as it was sent or not at all", {
+test("each hostile body gets the expected response, and is stored as it was sent or not at all", {
   timeout: 120_000,
 }, async () => {
   const target = await startTarget();

@@ -114,7 +114,7 @@ describe("what JSON.parse accepts is accepted", () => {
       expect(lines[1]).toContain('"properties":{"__proto__":3}');
     });
 
-    test("with an escaped uuid, which remains the same uuid", async () => {
+    test("with an escaped uuid, which is stored as the uuid that it encodes", async () => {
       const lines = await storedLines(
         ({ key }) =>
           `{"api_key":"${key}","event":"a","distinct_id":"1","uuid":"0199AAAA\\u002dbbbb-7ccc-8ddd-eeeeeeeeeeee"}`,

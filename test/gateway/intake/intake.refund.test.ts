@@ -280,7 +280,7 @@ describe("a 503 costs a project nothing", () => {
     const fiveMegabytes = () => batchOf(20, 250_000);
     const sendPacked = (batch: object[]) => send(batch, 1_000);
 
-    test("costs no expansion bytes after a 503, and some after a 200", async () => {
+    test("is charged no expansion bytes after a 503, and some after a 200", async () => {
       otherwise = ["refused", "store_full"];
       for (let tries = 0; tries < 3; tries++)
         expect(await sendPacked(fiveMegabytes())).toBe("store_full");
@@ -290,7 +290,7 @@ describe("a 503 costs a project nothing", () => {
       expect(await send(fiveMegabytes())).toBe("stored");
     });
 
-    test("costs nothing after a bug, a 429, or events that are all in error", async () => {
+    test("is charged no expansion bytes after an internal error, a 429, or invalid events only", async () => {
       for (let tries = 0; tries < 3; tries++)
         expect(await sendPacked([...fiveMegabytes(), { event: "bug", distinct_id: "u" }])).toBe(
           "threw",

@@ -62,7 +62,7 @@ describe("the answer names an unfit stream", () => {
     });
   });
 
-  test("keeps the unknown outcome if the stream is fit again by the time of the answer", () => {
+  test("answers `timeout` for an unknown outcome if the stream is usable again", () => {
     expect(answerTo([["unknown", "unavailable"]], undefined)).toEqual({
       code: "timeout",
       detail: expect.stringContaining("may be stored or not"),

@@ -101,7 +101,7 @@ test("doubles pauses up to their maximum, and starts again only after a long run
   ]);
 });
 
-test("does not report a run that ends after the abort, and starts no other", async () => {
+test("does not report a run that ends after the abort, and does not start another run", async () => {
   const stopping = new AbortController();
   const ended = vi.fn();
   const run = vi.fn(async () => stopping.abort());

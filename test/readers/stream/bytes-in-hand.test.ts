@@ -53,7 +53,7 @@ test("counts messages by the size of the earlier ones, and always allows one", (
   expect(share.messagesIn(100_000)).toBe(99);
 });
 
-test("keeps streams that use only their room within the total", () => {
+test("holds at most the maximum plus one frame per stream, if streams request only their room", () => {
   const step = fc.record({ stream: fc.nat({ max: 3 }), bytes: fc.integer({ min: 1, max: 700 }) });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), fc.array(fc.boolean()), (steps, releases) => {

@@ -75,7 +75,7 @@ test("delivers no more than there is room for, until the delivered ones are rele
   expect(bytes.used).toBe(0);
 });
 
-test("releases its room when ended, reports that to its reader, and leaves no consumer", async () => {
+test("when closed, releases its bytes, rejects the next read, and deletes its consumer", async () => {
   const { pull, bytes, manager, connection } = await opened({ frames: 1, max: 1e6 });
   release(await pull.next());
   // These arrive while nothing reads.

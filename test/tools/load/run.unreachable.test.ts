@@ -32,7 +32,7 @@ describe("unreachable servers are reported before anything is sent", () => {
     );
   });
 
-  test("something that does not speak HTTP", async () => {
+  test("reports a server that does not speak HTTP", async () => {
     const server = createServer((socket) => void socket.end("220 mail\r\n"));
     await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => void server.close());

@@ -125,7 +125,7 @@ describe("each event of a request has its own outcome", () => {
     expect(given).toMatchObject({ dropped: 1, stored: frames[0]?.uuids.length });
   });
 
-  test("charges stored and dropped events, and refunds events to be sent again once", async () => {
+  test("charges stored events, and the bytes of stored and dropped events; refunds the rest", async () => {
     const burst = { events: 1_000, bytes: 10_000_000 };
     const meter = new Meter(() => 0);
     meter.setQuota({ eventsPerSecond: 1, bytesPerSecond: 10_000, burstSeconds: 1_000 });

@@ -79,7 +79,7 @@ describe("a partial retry is recognised", () => {
     expect(new Set(frames.map(({ messageId }) => messageId)).size).toBe(5);
   });
 
-  test("recognises events without uuids by the request id, and never without one", () => {
+  test("recognises repeated events without uuids only if the request has an id", () => {
     const { frames, send } = intakeOnFrames();
     const nil = { ...event(), uuid: "00000000-0000-0000-0000-000000000000" };
     const requestId = randomUUID();

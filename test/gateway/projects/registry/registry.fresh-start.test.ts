@@ -74,7 +74,7 @@ describe("a fresh start detects lost projects", () => {
     });
   });
 
-  test("treats a registry with an entry for every project as complete, even for one whose events remain", async () => {
+  test("treats a registry as complete if every project has an entry, even a deleted project with stored events", async () => {
     const place = newPlace();
     await add(place, "shop", "blog");
     await storeEvents(place, "shop", "blog");

@@ -162,7 +162,7 @@ test("holds nothing of a request once it is answered", async () => {
   socket.destroy();
 });
 
-test("ends a waiting request with the port", async () => {
+test("closes waiting requests when the port closes", async () => {
   const { url, http } = await openEffectsHttp(readerOf({ applied: async () => [] }));
   const port = Number(new URL(url).port);
   const socket = createConnection(port, "127.0.0.1");
