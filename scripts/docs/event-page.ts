@@ -79,7 +79,7 @@ function fields(): readonly Row[] {
       "`distinct_id`, else `$distinct_id`, else either in `properties`",
       "yes",
       `text of at most ${distinctIdCharactersMax} characters`,
-      `absent everywhere, or empty or white space in the first place that has one: skipped, warning ${code("no_distinct_id")}. Longer: stored as its first ${idBeginningCharacters} characters, a tilde and the SHA-256 of the whole id, with a warning ${code("id_shortened")}; \`replaced\` has the original. A number, boolean, array or object: normalised to its compact JSON text`,
+      `absent everywhere, or empty or white space in the first of these fields that is present: skipped, warning ${code("no_distinct_id")}. Longer: stored as its first ${idBeginningCharacters} characters, a tilde and the SHA-256 of the whole id, with a warning ${code("id_shortened")}; \`replaced\` has the original. A number, boolean, array or object: normalised to its compact JSON text`,
     ],
     [
       keys,
@@ -114,13 +114,13 @@ function fields(): readonly Row[] {
     [
       "`$set`, `$set_once`, also in `properties`",
       "no",
-      `an object each. If both places have one, they are merged by key, and the values of the top level win; both together may have ${bytesText(mergedBytesMax)}`,
+      `an object each. If the top level and \`properties\` both have one, the two are merged by key, and the values of the top level win; both together may have ${bytesText(mergedBytesMax)}`,
       `an empty array: counts as \`{}\`. Anything else: stored in \`replaced\` only, warning ${code("invalid_object")}. Fields in \`properties\` stay there and are copied to the record's top level. Larger: error ${code("event_too_large")}`,
     ],
     [
       "`$unset`, also in `properties`",
       "no",
-      `an array of names, or an object with the names as keys; ${bytesText(namesBytesMax)} in both places together. Stored at the top level as one array without repetitions`,
+      `an array of names, or an object with the names as keys; ${bytesText(namesBytesMax)} in the top level and \`properties\` together. Stored at the top level as one array without repetitions`,
       `anything else: stored in \`replaced\` only; other values in the array are not stored. Warning ${code("invalid_unset")}. Larger: error ${code("event_too_large")}`,
     ],
   ];

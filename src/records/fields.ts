@@ -142,7 +142,7 @@ export const recordFields = {
     from: "`properties.$process_person_profile`",
     most: "",
     column: "person_profile",
-    description: "Whether the event makes a person.",
+    description: "Whether the event creates or updates a person.",
   },
   historical: {
     type: "boolean",
@@ -164,7 +164,7 @@ export const recordFields = {
     part: Part.Set,
     isOptional: true,
     from: "`$set`, also in `properties`",
-    most: `${mergedBytesMax / 1_024} KiB if both places have it`,
+    most: `${mergedBytesMax / 1_024} KiB if the top level and \`properties\` both have it`,
     column: "set",
     description: "Properties to set on the person.",
   },
@@ -173,7 +173,7 @@ export const recordFields = {
     part: Part.SetOnce,
     isOptional: true,
     from: "`$set_once`, also in `properties`",
-    most: `${mergedBytesMax / 1_024} KiB if both places have it`,
+    most: `${mergedBytesMax / 1_024} KiB if the top level and \`properties\` both have it`,
     column: "set_once",
     description: "Properties to set on the person if it has none of the name.",
   },
@@ -193,7 +193,7 @@ export const recordFields = {
     from: "fields that cannot be stored as sent",
     most: `${replacedCharactersMax} characters of a value longer than ${replacedBytesMax} bytes`,
     description:
-      "What was sent as `session_id`, `window_id` or `options` (newer protocol), `timestamp`, `uuid`, `offset` or `sent_at` and could not be read, as a `distinct_id` that was cut, or as `$set`, `$set_once`, `$unset`, `$groups`, `$group_set` or `$group_unset` of a wrong type; the top level counts before `properties`. Sinks write it as `$replaced` in `properties`.",
+      "The sent values of fields that are stored otherwise: a `timestamp`, `uuid`, `offset`, `sent_at`, `session_id`, `window_id` or `options` that is invalid; a `distinct_id` that was shortened; a `$set`, `$set_once`, `$unset`, `$groups`, `$group_set` or `$group_unset` of a wrong type. If the top level and `properties` both have the field, the value is that of the top level. Sinks write `replaced` as `$replaced` in `properties`.",
   },
 } as const satisfies Readonly<Record<string, RecordField>>;
 

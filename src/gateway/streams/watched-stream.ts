@@ -228,8 +228,13 @@ export class WatchedStream {
         `stream ${name} assigned a sequence twice, and has not reported what it still has`,
       );
     if (certainty === "broken")
-      problems.push(`stream ${name} cannot guarantee that acknowledged events stay stored: ${repeatsSequences}`);
-    if (broken !== "") problems.push(`stream ${name} cannot guarantee that acknowledged events stay stored: ${broken}`);
+      problems.push(
+        `stream ${name} cannot guarantee that acknowledged events stay stored: ${repeatsSequences}`,
+      );
+    if (broken !== "")
+      problems.push(
+        `stream ${name} cannot guarantee that acknowledged events stay stored: ${broken}`,
+      );
     return problems;
   }
 

@@ -194,7 +194,11 @@ export class StreamReader {
 
   #warn(isStopped: boolean): void {
     const fields = { stream: this.name.stream, reason: this.#fault };
-    if (isStopped) this.#options.log.warn(fields, "reading the stream stopped: an operator must decide how to continue (see `reason`)");
+    if (isStopped)
+      this.#options.log.warn(
+        fields,
+        "reading the stream stopped: an operator must decide how to continue (see `reason`)",
+      );
     else if (isConnected(this.#options.connection))
       this.#warning.warn(fields, "stream read failed; retrying");
   }

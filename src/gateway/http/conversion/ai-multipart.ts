@@ -94,7 +94,9 @@ export class AiMultipart implements Conversion {
     const separate = parts.find(({ name }) => name === "event.properties");
     const within = event.value["properties"];
     if (separate !== undefined && within !== undefined)
-      throw new PartError("properties are in event and also in the part event.properties: send only one");
+      throw new PartError(
+        "properties are in event and also in the part event.properties: send only one",
+      );
     if (within !== undefined && !isNone(within) && !isObject(within))
       throw new PartError("properties must be an object");
     const members = this.#blobMembers(parts);

@@ -282,7 +282,8 @@ export class ProjectActivity {
 }
 
 function historyText(history: History | undefined): string {
-  if (history === undefined) throw new Error("cannot store the activity of a project: it has no history");
+  if (history === undefined)
+    throw new Error("cannot store the activity of a project: it has no history");
   const { since, next, minutes, hours } = history.numbers();
   return JSON.stringify([since, next, minutes, hours]).slice(1, -1);
 }

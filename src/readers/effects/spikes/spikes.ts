@@ -135,7 +135,8 @@ export class Spikes {
    * rows.
    */
   apply(): void {
-    if (this.missing().length > 0) throw new Error("apply spikes: rows named by `missing` have not been read");
+    if (this.missing().length > 0)
+      throw new Error("apply spikes: rows named by `missing` have not been read");
     for (const waiting of this.#waiting) {
       if ("projectId" in waiting) this.#countWaiting(waiting);
       else this.#judge(waiting);

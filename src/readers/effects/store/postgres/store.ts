@@ -230,7 +230,9 @@ export class PostgresStore implements EffectsStore {
       let isFirst = this.#begun?.number !== number;
       if (isFirst) await this.#undo(client);
       else if (this.#begun?.of !== client)
-        throw new StoreError(`cannot commit in PostgreSQL at ${shown}: the first part of the commit was rolled back`);
+        throw new StoreError(
+          `cannot commit in PostgreSQL at ${shown}: the first part of the commit was rolled back`,
+        );
       this.#begun = undefined;
       for (const piece of piecesOf(commit, pieceRowsMax)) {
         const part = { shown, isFirst, isLast: piece.isPart !== true };
