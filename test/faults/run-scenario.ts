@@ -66,9 +66,9 @@ const loadShapes: Readonly<Record<RunOptions["form"], LoadShape>> = {
     batchConnections: 4,
     batchPauseMs: 40,
     batchEvents: 20,
-    largePauseMs: 700,
+    largePauseMs: 1_000,
     importPauseMs: 20,
-    largeImportEvery: 50,
+    largeImportEvery: 100,
   },
   full: {
     singleConnections: 48,

@@ -1,9 +1,10 @@
-// Starts the longest test files start: the longest first, so that the run does not end with one of them. By itself vitest starts the largest files first, and a file of fault scenarios is small.
+// Starts the longest test files first, so that the run does not end with one of them. By itself
+// vitest starts the largest files first, and a file of fault scenarios is small.
 
 import path from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 
-/** Duration of the long files, in seconds on a machine of two cores; Approximate values are enough. */
+/** Approximate seconds that the long files take on a machine of two cores. */
 const longFiles: Readonly<Record<string, number>> = {
   "tools/faults/scenarios.cluster": 150,
   "tools/faults/scenarios.single": 90,

@@ -224,8 +224,8 @@ export const clusterRuns: readonly ShortRun[] = [
 ];
 
 /**
- * Scenarios that only `npm run faults` runs: only `npm run faults` runs: they take too long, or covered by another scenario
- * or by test/e2e/durability.
+ * Scenarios that only `npm run faults` runs: they take too long, or another scenario or
+ * test/e2e/durability covers them.
  */
 export const onlyInFullForm: readonly string[] = [
   "cluster-block-damaged",
