@@ -14,9 +14,9 @@ const CAPACITY_MIN = 16_384;
  */
 const COPIED_BYTES_MAX = 4_194_304;
 /**
- * Minimum length in bytes of a large body, which grows by `GROWTH_ON_HINT_LARGE` if its hint is as
- * large. About one growth is then enough for a body of the default maximum size. Reserved memory
- * uses no page before it is written.
+ * Minimum length in bytes of a large body. If its hint is as large, it grows by
+ * `GROWTH_ON_HINT_LARGE`: about one growth is then enough for a body of the default maximum size.
+ * Reserved memory uses no page before it is written.
  */
 const LARGE_BYTES = 1_048_576;
 const GROWTH_ON_HINT_LARGE = 16;
@@ -83,8 +83,8 @@ export class BodyBuffer {
   }
 
   /**
-   * Copies the bytes to the end of the body. Unless a small body grows, its bytes are copied only
-   * here on their way to the scanner.
+   * Copies the bytes to the end of the body. For a small body that does not grow, this is the only
+   * copy before the scanner.
    */
   append(bytes: Uint8Array): void {
     const needed = this.length + bytes.length;

@@ -26,7 +26,7 @@ export class BodyMemory {
     return this.#pool.take(bytes);
   }
 
-  /** Releases a body's memory, which no other code may reference any more. */
+  /** Releases a body's memory. No other code may reference the memory after that. */
   give(memory: Buffer): void {
     this.#pool.give(memory);
   }

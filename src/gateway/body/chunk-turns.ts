@@ -56,7 +56,7 @@ export class ChunkTurns<Body extends ChunkedBody> {
   /** The bodies that have begun and are not complete, in the order in which they are read next. */
   readonly #bodies = new Set<Body>();
   readonly #paused = new Set<Body>();
-  /** The complete bodies whose connections are still paused, until the answer. */
+  /** The complete bodies whose connections stay paused until the answer. */
   readonly #resting = new Set<Body>();
   #spender: Body | undefined;
   #chunks = 0;

@@ -5,9 +5,8 @@
 // is needed, no body is evicted. Does not know the budget.
 
 /**
- * Time in milliseconds, in addition to that of the body's bytes at `slowBytesPerSecond`, after
- * which a body counts as slow. It is `smallSlowAfterMs` for a small body, `slowAfterMs` for a large
- * one.
+ * Milliseconds after which a small body counts as slow, in addition to one second for each
+ * `slowBytesPerSecond` bytes that have arrived. For a large body `slowAfterMs` applies instead.
  */
 const smallSlowAfterMs = 1_000;
 const slowAfterMs = 5_000;

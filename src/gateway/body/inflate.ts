@@ -65,8 +65,8 @@ const DEFLATE_RATIO_MAX = 1_032;
  */
 const FREE_OF_RATIO_BYTES = 8_388_608;
 /**
- * Maximum ratio of a body whose first bytes show no project, which events that differ do not
- * exceed.
+ * Maximum ratio of a body whose first bytes show no project. Events that differ in their ids or
+ * times do not exceed this ratio.
  */
 const UNKNOWN_RATIO_MAX = 200;
 /**

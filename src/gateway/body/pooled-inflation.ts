@@ -91,7 +91,8 @@ export class PooledInflation {
 
   /**
    * Estimated bytes of work that are left: the greater of the claimed size and the compressed size,
-   * minus the inflated length. A body that has exceeded that size is assumed to be half done.
+   * minus the inflated length. If the inflated length exceeds that size, the body is assumed to be
+   * half done.
    */
   get bytesLeft(): number {
     const { length } = this.#inflated;

@@ -23,8 +23,8 @@ export const BodyState = {
   /** Some bytes of the body have arrived. They are in `buffer` unless the body is discarded. */
   Arriving: "arriving",
   /**
-   * The whole body has arrived. It is in `buffer`. If `buffer` is undefined, it is in memory that
-   * is valid only during the current call of the body reader: uWS's own memory, or that of an
+   * The whole body has arrived, and is in `buffer`. If `buffer` is undefined, the body is in memory
+   * that is valid only during the current call of the body reader: uWS's own memory, or that of an
    * inflation on the event loop.
    */
   Whole: "whole",
@@ -70,13 +70,13 @@ interface RequestBodyOptions {
   readonly request: BodyRequest;
   readonly admission: Admission;
   readonly growing: GrowingBodies<RequestBody>;
-  /** Finds the project and lane at a body's first bytes; undefined for no hints. */
+  /** Finds the project and lane in a body's first bytes; if undefined, the body has no hint. */
   readonly peek: Peek | undefined;
   /** Time when the head arrived, in milliseconds of the monotonic clock. */
   readonly startedMs: number;
   /** Content-Length in bytes, or -1 if absent. */
   readonly bytesDeclared: number;
-  /** Content-Encoding as sent, "" for none. */
+  /** Content-Encoding as sent, "" if absent. */
   readonly contentEncoding: string;
   readonly senderAddress: string;
 }
@@ -205,8 +205,8 @@ export class RequestBody {
   }
 
   /**
-   * Discards the body; the request is answered with the verdict at the body's end. The first
-   * verdict counts.
+   * Discards the body and answers the request with the verdict at the body's end. If called again,
+   * the first verdict applies.
    */
   discard(verdict: Problem | FixedAnswer): void {
     this.verdict ??= verdict;

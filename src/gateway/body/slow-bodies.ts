@@ -12,9 +12,8 @@ export const slowCheckMs = 4_000;
 /** Minimum average of a body in bytes per second: 256 KiB in less than five minutes. */
 const bytesPerSecondMin = 1_000;
 /**
- * Maximum number of consecutive checks without a new byte after which uWS's timeout is restarted.
- * At the next such check the timeout continues from the previous one. So a body survives a pause of
- * 12 seconds.
+ * Maximum number of consecutive checks without a new byte at which uWS's timeout is restarted. At
+ * the next such check the timeout is not restarted. So a body survives a pause of 12 seconds.
  */
 const idleChecksMax = 1;
 /**
@@ -23,8 +22,8 @@ const idleChecksMax = 1;
  */
 export const slowBodiesMax = 1_024;
 /**
- * Number of slow bodies of one address that have precedence over its other bodies. It applies if
- * more bodies are slow than can be kept open, so that one address cannot use the whole limit.
+ * Maximum number of slow bodies of one address that have precedence, if more bodies are slow than
+ * can be kept open. So one address cannot use the whole limit.
  */
 const addressSlowBodiesMax = slowBodiesMax / 8;
 

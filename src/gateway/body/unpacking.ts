@@ -1,14 +1,14 @@
 // Removes the layers around the JSON of clients, one after the other. Each layer occurs once, and
 // only one of them compresses:
 //
-//   whole ─► peel ─┬─► inflate: at once, or a chunk a step on the thread pool ──┐
-//             ▲    ├─► decode: at once, or a step a turn of the event loop ─────┤
+//   whole ─► peel ─┬─► inflate: on the event loop, or on the thread pool ───────┐
+//             ▲    ├─► decode: in one step, or in several event loop iterations ┤
 //             │    ├─► passed on: it is JSON, or unrecognized                   │
 //             │    └─► refused                                                  │
 //             └─────────────────────  the layer's content  ─────────────────────┘
 //
-// The work at once is limited for all bodies of a turn together. Unrecognized data is passed on,
-// and the scan decides.
+// The work on the event loop is limited per iteration, for all bodies together. Unrecognized data is
+// passed on, and the scan reports its error.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import { FairQueue } from "../../platform/base/fair-queue.ts";
@@ -363,7 +363,8 @@ function asRefused(body: RequestBody, problem: Unpacked): Unpacked {
 }
 
 /**
- * Creates work that waits for the turn of its project, or of its address if the project is unknown.
+ * Creates work for the queue, in the group of its project. If the project is unknown, the group is
+ * the address.
  */
 function queued<Part extends { readonly bytesLeft: number; readonly memoryBytes?: number }>(
   body: RequestBody,

@@ -22,7 +22,10 @@ const checksBetweenTries = 60;
  */
 const rsaBitsMax = 2_048;
 const signatures = 3;
-/** Approximate duration in milliseconds of a signature with an RSA key of 3,072 bits. */
+/**
+ * Milliseconds assumed for a signature if the key cannot be read: about those of an RSA key of
+ * 3,072 bits.
+ */
 const unmeasuredMs = 2.5;
 
 /**
@@ -50,7 +53,7 @@ interface CertificateWatchOptions {
   readonly log: Log;
   /** Milliseconds since the epoch. */
   readonly nowMs: () => number;
-  /** Puts the pair in the files into use; throws if that fails. */
+  /** Loads the pair in the files; throws if that fails. */
   readonly renew: () => void;
   readonly everyMs?: number;
 }
@@ -65,7 +68,8 @@ interface Certificate {
 }
 
 /**
- * Watches the files of a pair that is already in use. Throws if the files do not contain a pair.
+ * Creates a watch for the files of a pair that is already in use. Throws if the files do not
+ * contain a pair.
  */
 export async function watchCertificate(
   options: CertificateWatchOptions,

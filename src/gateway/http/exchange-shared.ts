@@ -54,6 +54,6 @@ export interface ExchangeShared {
   draining: boolean;
   /** Limits the number of requests that are answered as they are read, per event loop iteration. */
   readonly atOnce: TurnBudget;
-  /** Called during a drain when no request is in flight any more. */
+  /** Reports, during a drain, that no request is in flight any more. */
   idle: () => void;
 }

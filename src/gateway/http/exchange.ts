@@ -1,10 +1,11 @@
-// Follows one HTTP request from its head to its one answer. The response is written once and never
-// after the client has disconnected, and held bytes and the request's place in flight are released.
+// Follows one HTTP request from its head to its one answer. Writes the response once, and never
+// after the client has disconnected. At the end of the request, releases the bytes that it holds, and
+// no longer counts it as in flight.
 //
 //   open ─► deferred ─► open ─┬─► writing ─┬─► done
 //    │          │             └────────────┘    ▲
-//    └──────────┴─► gone (the client has left, ─┘
-//                   the answer is still due)
+//    └──────────┴─► gone (the client has ───────┘
+//                   disconnected, the answer is still due)
 
 import { errorTable, type Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -54,7 +55,7 @@ interface ExchangeHead {
   /** The path for display: shortened, and without possible keys. */
   readonly path: string;
   readonly origin: string;
-  /** Content-Encoding as sent, "" for none. */
+  /** Content-Encoding as sent, "" if absent. */
   readonly contentEncoding: string;
   /** Content-Length in bytes, or -1 if absent. */
   readonly bytesDeclared: number;

@@ -14,10 +14,11 @@ import type { HttpRequest } from "./uws.ts";
 type Framing = "certain" | "uncertain" | Problem;
 
 /**
- * Checks a head. `bytesDeclared` is the first Content-Length, -1 if absent. If `everyLine` is true,
- * reads all header lines, even if `bytesDeclared` is above 0 and would be sufficient. This takes
- * longer, so it is used only if a proxy may have read the head as well. uWS has already refused a
- * first length that is not digits, and a length together with a transfer coding that is not empty.
+ * Checks the framing in a head. `bytesDeclared` is the first Content-Length, -1 if absent. If
+ * `everyLine` is true, reads all header lines, even if `bytesDeclared` is above 0 and would be
+ * sufficient. To read all lines takes longer, so `everyLine` is set only if a proxy may have read
+ * the head as well. uWS has already refused a first length that is not digits, and a length
+ * together with a transfer coding that is not empty.
  */
 export function framingOf(
   request: HttpRequest,

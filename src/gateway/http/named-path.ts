@@ -7,7 +7,8 @@ import { percentDecoded } from "./percent-decoded.ts";
 /** Maximum number of characters of a path that are shown: enough to recognize the path. */
 const charsShownMax = 80;
 /**
- * Number of characters that are searched for keys, so that a key whose beginning is shown is found.
+ * Maximum number of characters that are searched for keys: more than are shown, so that a key whose
+ * beginning is shown is found.
  */
 const charsReadMax = 320;
 /** The segment after `/array/`, which is always a key. */
@@ -29,7 +30,8 @@ export function namedPath(path: string): string {
  * percent-encoded twice, by a client and by a proxy.
  */
 function namedSegment(segment: string): string {
-  // A segment of one repeated character is not a key. It may be long, so it is not searched.
+  // A segment of one repeated character is not a key. Such a segment may be long, so it is not
+  // searched.
   if (/^(.)\1*$/.test(segment)) return segment;
   const decoded = percentDecoded(percentDecoded(segment));
   const hidden = withoutKeys(decoded);

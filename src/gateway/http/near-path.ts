@@ -38,9 +38,9 @@ export class NearPaths {
 }
 
 /**
- * Returns the path nearest to `path`, or undefined if no path is near. `paths` accept events, in
- * any order; `others` do not. If `paths` contains a path with and without a final slash, the result
- * has the slash.
+ * Returns the path nearest to `path`, or undefined if every path differs too much. `paths` accept
+ * events and may have any order; `others` do not accept events. If `paths` contains a path with and
+ * without a final slash, the result has the slash.
  */
 export function nearPath(
   path: string,

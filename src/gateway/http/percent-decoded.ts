@@ -1,5 +1,5 @@
-// Decodes percent-encoding in short texts (paths, queries, names in a form), whose meaningful
-// values are ASCII. body/step-decoder.ts decodes payloads.
+// Decodes percent-encoding in short texts (paths, queries, names in a form) in which only ASCII has
+// a meaning. body/step-decoder.ts decodes payloads.
 
 /** The value of each byte as a hexadecimal digit; -1 for any other byte. */
 export const hexValues = Int8Array.from({ length: 256 }, (_, byte) => {

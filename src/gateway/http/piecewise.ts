@@ -17,7 +17,7 @@ export interface PiecewiseOptions {
   /** Whether the connection must end with the answer. */
   readonly close: boolean;
   /**
-   * Called once the socket has accepted the whole answer; not called if the client disconnects
+   * Reports that the socket has accepted the whole answer; not called if the client disconnects
    * before. If `mustClose` is true, the caller must close the connection.
    */
   readonly sent: (mustClose: boolean) => void;

@@ -15,7 +15,7 @@ export interface ItemNote {
   readonly detail: string;
 }
 
-/** The result of a request whose events are all either stored or dropped. */
+/** The result of a request, after each of its events is either stored or dropped. */
 export interface IntakeReport {
   accepted: number;
   dropped: number;
@@ -129,7 +129,7 @@ export interface OwnedBody {
   readonly bytes: Buffer;
 }
 
-/** One whole, inflated body. */
+/** A complete body without compression. */
 export type WholeBody = BorrowedBody | OwnedBody;
 
 /**

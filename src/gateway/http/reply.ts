@@ -17,8 +17,8 @@ import type { HttpResponse } from "./uws.ts";
 const PROBLEM_TYPE = "application/problem+json";
 const RETRY_AFTER_SECONDS_MAX = 60;
 /**
- * Number of consecutive seconds of which Retry-After is a random one. They begin with the first
- * useful second. The spread keeps clients that were refused together from retrying together.
+ * Number of consecutive seconds from which Retry-After is chosen at random, beginning with the
+ * first useful second. The spread keeps clients that were refused together from retrying together.
  */
 const RETRY_AFTER_SPREAD = 5;
 /**

@@ -47,13 +47,13 @@ interface HttpServerOptions {
   readonly admission: Admission;
   readonly metrics: HttpMetrics;
   readonly clientWarnings?: ClientWarningTaker;
-  /** Inflates small gzip bodies faster; optional. */
+  /** Inflates small gzip bodies; if undefined, node:zlib inflates them, which takes longer. */
   readonly inflater?: QuickInflater | undefined;
-  /** Finds the project and lane at a body's first bytes; undefined for no hints. */
+  /** Finds the project and lane in a body's first bytes; if undefined, bodies have no hints. */
   readonly peek?: Peek | undefined;
   readonly log: Pick<Log, "error">;
   readonly clock: Clock;
-  /** CPU time of this thread in milliseconds. Default: `clock.monotonicMs`. */
+  /** Returns the CPU time of this thread in milliseconds. Default: `clock.monotonicMs`. */
   readonly workMs?: (() => number) | undefined;
   /** Returns a number from 0 to below 1. */
   readonly random: () => number;
@@ -62,7 +62,7 @@ interface HttpServerOptions {
    * the declared length of the body.
    */
   readonly refusal?: (requestBytes: number) => ErrorCode | undefined;
-  /** Default: always returns 0. */
+  /** Returns how long the store has been away; by default always 0. */
   readonly awayMs?: AwayMs;
   /**
    * Functions of the connection addon. With the addon the client's address is read once per
@@ -278,8 +278,8 @@ export class HttpServer {
   }
 
   /**
-   * Sends 100 (Continue) if the client expects it in a spelling other than `100-continue`, which
-   * uWS answers itself. Ignores unknown expectations. RFC 9110, section 10.1.1.
+   * Sends 100 (Continue) if the client expects it in a spelling other than `100-continue`. uWS
+   * itself handles that spelling. Ignores unknown expectations. RFC 9110, section 10.1.1.
    */
   #continueIfAsked(response: HttpResponse, request: HttpRequest): void {
     const { connection, certificate } = this.#options;
@@ -345,8 +345,9 @@ export class HttpServer {
 
 /**
  * Waits until all connections and requests that have already arrived are read. If a process did not
- * get CPU time, its timers are due before it polls its sockets. It would then close sockets with
- * unread requests. Waits two event loop iterations, because the first one may have polled already.
+ * get CPU time, its timers are due before it polls its sockets. Without this wait, a drain would
+ * then close sockets with unread requests. Waits two event loop iterations, because the first one
+ * may have polled already.
  */
 async function hasReadAll(): Promise<void> {
   await turn();

@@ -24,8 +24,8 @@ interface ListenWithHostAndOptions {
 }
 
 /**
- * Listens on a port that no other process has. Returns undefined if that fails: uWS does not report
- * the reason.
+ * Listens on a port that no other process has, and returns the socket. Returns undefined if the
+ * port cannot be opened: uWS does not report the reason.
  */
 export function listenExclusively(
   app: TemplatedApp,
@@ -67,8 +67,8 @@ interface ParentApp {
 }
 
 /**
- * Makes `acceptor` pass each connection that it accepts from now on to one of its apps in rotation,
- * including `app`.
+ * Adds `app` to the apps of `acceptor`, which passes each connection that it accepts to one of its
+ * apps in rotation.
  */
 export function handConnectionsTo(acceptor: TemplatedApp, app: TemplatedApp): void {
   parentApp(acceptor).addChildAppDescriptor(parentApp(app).getDescriptor());

@@ -18,7 +18,7 @@ interface FixedAnswerOptions {
   /** Tracks answers that belong to one request alone. */
   readonly long: LongAnswers;
   /**
-   * Called once the whole answer is passed to the socket; not called if the client disconnects
+   * Reports that the whole answer is passed to the socket; not called if the client disconnects
    * before. If `mustClose` is true, the caller must close the connection.
    */
   readonly sent: (mustClose: boolean) => void;

@@ -49,8 +49,8 @@ const failuresToAway = 3;
  */
 const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
 /**
- * Kinds with large bodies for separate servers, whose success does not show the state of the other
- * servers.
+ * Kinds with large bodies, which have servers of their own. Their success does not show the state
+ * of the other servers.
  */
 const separateKinds: ReadonlySet<PassedKind> = new Set(["recordings", "logs"]);
 const awayMs = 1_000;

@@ -7,8 +7,8 @@ import type { MetricSnapshot } from "../../platform/metrics/table.ts";
 import type { Config } from "../../platform/settings/config.ts";
 
 /**
- * How a worker opens the public port. With `first` the worker checks that no other process has the
- * port. With `joining` it joins the workers that share the port.
+ * Role of a worker when it opens the public port. With `first` the worker checks that no other
+ * process has the port. With `joining` it joins the workers that share the port.
  */
 export type WorkerRole = "first" | "joining";
 

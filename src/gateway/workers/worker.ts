@@ -35,9 +35,9 @@ interface WorkerGateway extends Listening {
 
 interface WorkerOptions {
   readonly channel: SupervisorChannel;
-  /** Aborted by SIGINT and SIGTERM. */
+  /** Signal that SIGINT and SIGTERM abort. */
   readonly stop: AbortSignal;
-  /** Rejects if the gateway cannot start, or if the signal aborts. */
+  /** Starts a gateway. Rejects if the gateway cannot start, or if the signal aborts. */
   readonly startGateway: (start: StartMessage, signal: AbortSignal) => Promise<WorkerGateway>;
 }
 
@@ -117,8 +117,8 @@ export async function runWorker({ channel, stop, startGateway }: WorkerOptions):
 }
 
 /**
- * Sends a message. Resolves when the message has been sent or cannot be sent. If the supervisor has
- * ended, the `disconnect` listener handles that.
+ * Sends a message. Resolves when the message has been sent or cannot be sent. The `disconnect`
+ * listener handles the end of the supervisor.
  */
 function send(channel: SupervisorChannel, message: MessageFromWorker): Promise<void> {
   return new Promise((resolve) => {

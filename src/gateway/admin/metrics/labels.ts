@@ -27,7 +27,7 @@ const elsewhere = [
 ] as const;
 export const routes = [...endpoints, ...elsewhere] as const;
 /**
- * The states of a request whose client disconnected. `head`: no byte of the body had arrived.
+ * The states of a request at the disconnect of its client. `head`: no byte of the body had arrived.
  * `body`: a part of the body had arrived. `answer`: the body was complete, the answer was not sent.
  */
 export const abortPhases = ["head", "body", "answer"] as const;
@@ -59,7 +59,7 @@ export const outcomeOfReason = {
 >;
 
 /**
- * How an event ended.
+ * The outcome of an event.
  * - `stored`: its frame was acknowledged, whatever the answer to its request.
  * - `duplicate`: the stream had its frame from an earlier attempt of the request, which counted it.
  * - `unknown`: its frame was not acknowledged by the deadline.

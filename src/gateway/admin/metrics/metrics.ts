@@ -153,7 +153,7 @@ export class Metrics extends MetricSet<MetricName> {
     super(metricTable);
     this.show("penstock_requests_total", () => this.#requestSamples());
     this.show("penstock_events_total", () => this.#events.samples());
-    // These are the numbers of a single process. With several workers, the supervisor adds them up,
+    // The numbers of a single process. With several workers, the supervisor adds these numbers up,
     // together with its own count of restarts.
     this.show("penstock_workers", () => 1);
     this.show("penstock_worker_restarts_total", () => 0);

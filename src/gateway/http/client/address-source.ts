@@ -23,7 +23,7 @@ export interface AddressSourceConfig {
   readonly connectionsMax?: number | undefined;
   /** Maximum number of open connections from one address. Default: no limit. */
   readonly addressConnectionsMax?: number | undefined;
-  /** Networks of the trusted proxies. Default: no proxy is trusted. */
+  /** Networks of the trusted proxies. Default: no networks. */
   readonly trustedProxies?: readonly Network[] | undefined;
   readonly proxyProtocol?: boolean | undefined;
 }
@@ -44,8 +44,8 @@ type Peers = Pick<
 >;
 
 /**
- * Headers of which a proxy that shares connections among clients adds one to each request. A client
- * cannot remove that header.
+ * Headers that show a proxy. A proxy that shares connections among clients adds one of them to each
+ * request, and a client cannot remove it.
  */
 const proxyHeaders = ["x-forwarded-for", "forwarded", "via"];
 

@@ -3,8 +3,8 @@
 // untrusted client: it is only displayed, and the rest of the header is discarded.
 
 /**
- * Names of browsers in a User-Agent, which names other browsers too. The first of these names that
- * it contains is the browser.
+ * Names of browsers, in order of precedence: a browser's User-Agent also contains the names of
+ * other browsers.
  */
 const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari"] as const;
 const browserNames: Readonly<Record<string, string>> = { Edg: "Edge", OPR: "Opera" };

@@ -21,7 +21,7 @@ interface ConnectionAddressesOptions<Response extends NewConnection> {
    * opened is not its client's.
    */
   readonly atFirstRequest?: ((response: Response, address: string) => string) | undefined;
-  /** Called once, when connections cannot be identified any more. */
+  /** Reports that connections cannot be identified any more; called once. */
   readonly distrusted?: (() => void) | undefined;
   /** Limits of open connections. Default: no limit. */
   readonly limits?: ConnectionLimits | undefined;

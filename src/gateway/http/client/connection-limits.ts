@@ -320,11 +320,11 @@ export class ConnectionLimits {
   }
 
   /**
-   * Returns the connection to close for the newcomer. This is the oldest idle connection of the
-   * largest holder. If all its connections are busy, it is the one that has waited longest for the
-   * rest of a body: its client has no answer and retries. Busy connections of proxies are spared.
-   * Returns undefined if the newcomer's own address has as many connections: otherwise two floods
-   * would alternate, and each of their clients would keep losing its connection.
+   * Returns the connection to close for the newcomer: the oldest idle connection of the largest
+   * holder. If all its connections are busy, returns the one that has waited longest for the rest
+   * of a body, because its client has no answer and retries. Busy connections of proxies are
+   * spared. Returns undefined if the newcomer's own address has as many connections: otherwise two
+   * floods would alternate, and each of their clients would keep losing its connection.
    */
   #victimFor(newcomer: OpenConnection): OpenConnection | undefined {
     const own = newcomer.holder!;

@@ -28,7 +28,7 @@ const handshakesPerTurnMax = 1;
  * Approximate milliseconds for the handshakes of one turn. A longer handshake gets several turns.
  */
 const handshakeMsPerTurn = 2.5;
-/** Maximum number of turns that a connection waits, however long a signature takes. */
+/** Maximum number of turns between two new TLS connections, however long a signature takes. */
 const turnsPerHandshakeMax = 50;
 
 /**

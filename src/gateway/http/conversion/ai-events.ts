@@ -646,7 +646,7 @@ function setStates(properties: Attributes, kind: SpanKind): void {
     properties["$ai_output_state"] ??= output.at(-1) as unknown;
 }
 
-/** Attributes without further information once the event is built. */
+/** Names of attributes that have no further information once the event is built. */
 const mappedKeys = [
   ...["gen_ai.operation.name", "llm.request.type", "ai.operationId", "posthog.ai.debug"],
   ...["posthog.distinct_id", "posthog.geoip_disable", "user.id", "langfuse.user.id"],

@@ -1,5 +1,5 @@
-// The interface for paths whose bodies must be converted to events. A conversion converts a body to
-// a batch, which the intake processes like any other, and answers in its own form.
+// The interface for paths whose bodies must be converted to events. A conversion turns a body into
+// a batch, which the intake processes like any other body, and answers in its own form.
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../../platform/base/errors.ts";

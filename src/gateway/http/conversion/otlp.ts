@@ -7,12 +7,15 @@
 export type Attributes = Record<string, unknown>;
 
 export interface OtlpSpan {
-  /** Lower-case hexadecimal digits, as for the other ids; "" for no id. */
+  /**
+   * Id of the trace in lower-case hexadecimal digits, "" if absent. The other ids have the same
+   * form.
+   */
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId: string;
   readonly name: string;
-  /** Nanoseconds since the epoch; 0 if the span has no time. */
+  /** Start in nanoseconds since the epoch; 0 if the span has no time. */
   readonly startNs: bigint;
   readonly endNs: bigint;
   readonly attributes: Attributes;

@@ -22,7 +22,7 @@ export const SCRIPT_TYPE = "text/javascript; charset=utf-8";
 export const nosniff = ["X-Content-Type-Options", "nosniff"] as const;
 
 interface PageParts {
-  /** The text of the page's style element, whose hash is in the policy. */
+  /** The text of the page's style element. The policy contains its hash. */
   readonly style: string;
   /** Number of seconds for which a cache may store the page. */
   readonly cachedSeconds: number;

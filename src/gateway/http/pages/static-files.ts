@@ -130,7 +130,7 @@ function nearestPackage(): string | undefined {
     candidates.push(join(folder, "node_modules", "posthog-js"));
   }
   // The bundle's own copy comes last, so that a version installed next to the bundle has
-  // precedence. It is outside of node_modules, where npm would remove it.
+  // precedence. The copy is outside of node_modules, where npm would remove it.
   candidates.push(fileURLToPath(new URL("../../../../posthog-js", import.meta.url)));
   return candidates.find(isPosthogJs);
 }
