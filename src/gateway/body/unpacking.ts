@@ -7,8 +7,8 @@
 //             │    └─► refused                                                  │
 //             └─────────────────────  the layer's content  ─────────────────────┘
 //
-// The work on the event loop is limited per iteration, for all bodies together. Unrecognized data is
-// passed on, and the scan reports its error.
+// The work on the event loop is limited per iteration, for all bodies together. Unrecognized data
+// is passed on, and the scan reports its error.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import { FairQueue } from "../../platform/base/fair-queue.ts";

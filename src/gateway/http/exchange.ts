@@ -1,6 +1,6 @@
 // Follows one HTTP request from its head to its one answer. Writes the response once, and never
-// after the client has disconnected. At the end of the request, releases the bytes that it holds, and
-// no longer counts it as in flight.
+// after the client has disconnected. At the end of the request, releases the bytes that it holds,
+// and no longer counts it as in flight.
 //
 //   open ─► deferred ─► open ─┬─► writing ─┬─► done
 //    │          │             └────────────┘    ▲

@@ -40,7 +40,6 @@ interface Asking {
 /** A request for a shared resource. */
 interface SharedAsking {
   readonly head: PassedHead;
-  /** The cache for the answer. */
   readonly answers: AnswerCache;
   readonly hasCached: boolean;
 }

@@ -54,6 +54,5 @@ export interface WorkerAnswers {
   readonly readiness: readonly string[];
   /** Problems that do not prevent the storing of events. */
   readonly warnings: readonly string[];
-  /** The latest client problems. */
   readonly clientWarnings: readonly ClientWarning[];
 }

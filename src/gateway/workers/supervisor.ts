@@ -17,7 +17,6 @@ import {
 } from "./worker-process.ts";
 
 interface SupervisorOptions {
-  /** The settings for the workers. */
   readonly config: Config;
   readonly program: WorkerProcessOptions["program"];
   readonly log: Log;

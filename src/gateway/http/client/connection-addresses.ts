@@ -55,7 +55,6 @@ export class ConnectionAddresses<Response extends NewConnection> {
     return this.#last;
   }
 
-  /** Returns the number of stored addresses. */
   get size(): number {
     return this.#connections.size;
   }

@@ -46,7 +46,7 @@ export function loadConnectionAddon(): ConnectionAddon {
   return loadNativeModule("connection addon", addonPlaces) as ConnectionAddon;
 }
 
-/** Loads the function of the addon that identifies connections. Throws like loadConnectionAddon. */
+/** Loads the addon's function that identifies connections. Throws like loadConnectionAddon. */
 export function loadConnectionId(): ConnectionId {
   return loadConnectionAddon().connectionId;
 }

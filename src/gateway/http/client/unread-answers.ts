@@ -79,7 +79,6 @@ export class UnreadAnswers {
     return this.#bytes;
   }
 
-  /** Returns the number of connections that were reset. */
   get reset(): number {
     return this.#reset;
   }

@@ -7,7 +7,7 @@ import { Ascii, isJsonSpace } from "../../../platform/base/ascii.ts";
 import { exactlyParsed, MalformedOtlpError, RejectedSpanError, spanBytesMax } from "./otlp.ts";
 import { parsedRepaired, textIn } from "./repaired-text.ts";
 
-/** A position in a JSON text. Each value must be read by exactly one call. */
+/** A position in a JSON text. Each value must be read by exactly one call of a method. */
 export class JsonCursor {
   readonly #bytes: Buffer;
   #at = 0;

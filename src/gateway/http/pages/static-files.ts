@@ -17,7 +17,6 @@ interface FileRequest {
 }
 
 export interface StaticFiles {
-  /** The package's folder. */
   readonly folder: string;
   readonly version: string;
   readonly names: readonly string[];
