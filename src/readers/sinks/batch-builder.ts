@@ -1,5 +1,5 @@
 // Builds batches from frames, with the position of each stream after the batch. A frame is never
-// split. Its bytes are held until the batch is written or dropped.
+// split. The bytes of a frame are held until the batch is written or dropped.
 
 import { Buffer } from "node:buffer";
 import { linesToPause } from "../../records/reader.ts";
@@ -13,24 +13,24 @@ import type { RejectedLine, SinkRecord } from "./sink-records.ts";
 import { SinkRecords } from "./sink-records.ts";
 import type { Before, SinkBatch, SinkFilter, SinkIncident, SinkPosition } from "./sink-target.ts";
 
-/** A batch, its counts, and the release of its memory. */
+/** A batch with its counts and the release of its memory. */
 export interface BuiltBatch extends SinkBatch {
-  /** Number of messages in the batch; the filter may exclude all events of a message. */
+  /** Number of messages in the batch, by lane. The filter may exclude all events of a message. */
   readonly frames: { readonly live: number; readonly historical: number };
   /** Releases the bytes of the frames. */
   release(): void;
 }
 
 export interface BatchLimits {
-  /** Maximum number of events and rejected lines; exceeded only if a single frame has more. */
+  /** Maximum number of events and rejected lines. Exceeded only if a single frame has more. */
   readonly eventsMax: number;
-  /** Maximum number of bytes; exceeded only if a single frame has more. */
+  /** Maximum number of bytes of frames. Exceeded only if a single frame has more. */
   readonly bytesMax: number;
 }
 
 /**
- * Number of pauses of the record reader between two yields to the event loop: short lines take
- * milliseconds.
+ * Number of pauses of the record reader between two yields to the event loop. Short lines take
+ * milliseconds in total.
  */
 const pausesAtOnce = 4_096 / linesToPause;
 /** Maximum number of rejected lines of a frame that are stored individually. */
@@ -42,7 +42,7 @@ export class BatchBuilder {
   readonly #positions = new Map<string, StreamProgress>();
   #before: Before;
   readonly #changed = new Set<string>();
-  /** Items that were put in and not yet added, in order. */
+  /** Items that were put in and not yet added to a batch, in order. */
   readonly #waiting: StreamItem[] = [];
   #items: FrameItem[] = [];
   #events: SinkRecord[] = [];
@@ -50,7 +50,7 @@ export class BatchBuilder {
   #incidents: SinkIncident[] = [];
   #bytes = 0;
 
-  /** `positions`: the positions of the target. */
+  /** Creates a builder that continues at `positions`, the positions of the target. */
   constructor(filter: SinkFilter, positions: readonly SinkPosition[]) {
     this.#filter = filter;
     for (const position of positions)
@@ -62,7 +62,7 @@ export class BatchBuilder {
     return this.#changed.size === 0;
   }
 
-  /** Number of events and rejected lines. */
+  /** Number of events and rejected lines in the batch. */
   get lines(): number {
     return this.#events.length + this.#rejected.length;
   }
@@ -75,12 +75,12 @@ export class BatchBuilder {
     return this.lines >= eventsMax || this.#bytes >= bytesMax;
   }
 
-  /** Whether items were put in and not yet added. */
+  /** Whether items were put in and not yet added to a batch. */
   get hasWaiting(): boolean {
     return this.#waiting.length > 0;
   }
 
-  /** Receives the next items. If this batch is full, they go into a later one. */
+  /** Adds items to the queue. If the current batch is full, they are added to a later one. */
   put(items: readonly StreamItem[]): void {
     for (const item of items) this.#waiting.push(item);
   }
@@ -97,7 +97,7 @@ export class BatchBuilder {
     }
   }
 
-  /** Returns what was added since the last call; the next batch starts after it. */
+  /** Returns the current batch. The next batch starts after it. */
   take(): BuiltBatch {
     const positions = [...this.#changed].map((stream) => this.#positions.get(stream)!.position());
     const items = this.#items;
@@ -160,9 +160,9 @@ export class BatchBuilder {
 }
 
 /**
- * The rejected lines of one frame. A message of another program may have a million of them, and
- * each would take a hundred times its bytes. So later lines are combined into one rejected line
- * with all their text.
+ * The rejected lines of one frame. A message of another program may have a million such lines, and
+ * each would take a hundred times its bytes. After the first 10,000, all lines are therefore
+ * combined into one rejected line with their text.
  */
 class RejectedOfFrame {
   readonly #data: Uint8Array;
@@ -174,7 +174,7 @@ class RejectedOfFrame {
     this.#data = data;
   }
 
-  /** Returns the line if it is stored individually; undefined: it belongs to the `rest`. */
+  /** Returns the line if it is stored individually; undefined if it is part of `rest`. */
   single(line: RejectedLine): RejectedLine | undefined {
     if (++this.#count <= singleMax) return line;
     this.#first ??= line;
@@ -182,7 +182,10 @@ class RejectedOfFrame {
     return undefined;
   }
 
-  /** Combines the later lines. The text also includes the records between them. */
+  /**
+   * Returns one line that combines the later lines. Its text also includes the records between
+   * them.
+   */
   rest(): RejectedLine | undefined {
     const first = this.#first;
     const lines = this.#count - singleMax;
@@ -199,8 +202,8 @@ class RejectedOfFrame {
 }
 
 /**
- * How far one stream is read, with the most recent messages by id, so that another stream of the
- * same name is recognised. Returned objects do not change any more.
+ * The position of one stream and its most recent messages by id, so that another stream of the same
+ * name is recognised. Returned objects do not change any more.
  */
 class StreamProgress {
   readonly #name: StreamName;

@@ -1,5 +1,6 @@
-// Records in a file next to a lock which process holds it. The kernel does not report that, and an
-// operator who waits for a frozen process must find it. Decides nothing: the lock does.
+// Records in a file next to a lock which process holds the lock. The kernel does not report the
+// holder, and an operator who waits for a frozen process must find it. The file has no effect on
+// the lock.
 
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -7,23 +8,29 @@ import { hostname } from "node:os";
 interface Holder {
   readonly pid: number;
   readonly host: string;
-  /** ISO 8601. */
+  /** Time in ISO 8601 when the lock was taken. */
   readonly since: string;
 }
 
 const ownerOnly = 0o600;
 
-/** Called by the process that has just taken the lock. Ignores a file that cannot be written. */
+/**
+ * Writes the file. Must be called by the process that has just taken the lock. Ignores a file that
+ * cannot be written.
+ */
 export function noteHolder(file: string, pid: number): void {
   const holder: Holder = { pid, host: hostname(), since: new Date().toISOString() };
   try {
-    // Removes the file first, so that a link in its place is not followed.
+    // The file is removed first, so that a link under its name is not followed.
     rmSync(file, { force: true });
     writeFileSync(file, `${JSON.stringify(holder)}\n`, { mode: ownerOnly, flag: "wx" });
   } catch {}
 }
 
-/** The end of a sentence: who holds the lock and what to do; empty if that is unknown. */
+/**
+ * Returns the end of a sentence: the holder of the lock, and what to do. Empty if the holder is
+ * unknown.
+ */
 export function holderText(file: string): string {
   const holder = holderIn(file);
   if (holder === undefined) return "";

@@ -1,5 +1,5 @@
-// Removes duplicates from a batch: the first event of each uuid, name and distinct id stays. Also
-// finds the next copy of an event, for a target that rejects the first.
+// Removes duplicates from a batch: the first event of each project, uuid, name and distinct id
+// stays. Also finds the next copy of an event, for a target that rejects the first one.
 
 import type { SinkRecord } from "./sink-records.ts";
 
@@ -13,7 +13,7 @@ export function singleEvents(events: readonly SinkRecord[]): SinkRecord[] {
   });
 }
 
-/** For each event, its next copy. */
+/** Returns the next copy of each event that has one. */
 export function nextCopies(events: readonly SinkRecord[]): Map<SinkRecord, SinkRecord> {
   const last = new Map<string, SinkRecord>();
   const next = new Map<SinkRecord, SinkRecord>();

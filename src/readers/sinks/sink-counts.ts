@@ -1,5 +1,5 @@
-// What a sink has written since the process started. Only what the target has stored counts, so
-// that nothing rolled back is counted.
+// Counts what a sink has written since the process started. Counts only stored batches, so that a
+// batch that was rolled back does not count.
 
 import type { IncidentKind } from "../stream/incidents.ts";
 import type { BuiltBatch } from "./batch-builder.ts";
@@ -10,7 +10,7 @@ export interface CommitCounts {
   readonly batch: BuiltBatch;
   readonly outcome: WriteOutcome;
   readonly seconds: number;
-  /** Rejected lines, including events that the target refused. */
+  /** Reasons of the rejected lines, including events that the target refused. */
   readonly rejected: readonly RejectReason[];
   readonly incidents: readonly IncidentKind[];
 }
@@ -20,11 +20,16 @@ export class SinkCounts {
   events = 0;
   duplicates = 0;
   rejected = 0;
-  /** Events that the target has refused since it last accepted one or had it already. */
+  /**
+   * Number of events that the target has refused since it last accepted an event or reported a
+   * duplicate.
+   */
   refusedInRow = 0;
   commits = 0;
 
-  /** `onCommit` is called for every commit; for a failed one without argument. */
+  /**
+   * Creates the counts. `onCommit` is called for every commit; for a failed batch, with undefined.
+   */
   constructor(onCommit?: (commit: CommitCounts | undefined) => void) {
     this.#onCommit = onCommit;
   }

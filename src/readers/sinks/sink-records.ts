@@ -1,6 +1,7 @@
 // An event as the sinks use it: its values, its columns, and how it is read from a frame. A batch
-// holds tens of thousands of them while it is written, so each is small: common values of the lines
-// of a request are shared, and a view of the frame's bytes is created only when it is needed.
+// holds tens of thousands of events while it is written, so each object is small. Values that the
+// lines of a request have in common are shared, and a view of the frame's bytes is created only
+// when it is needed.
 
 import { Buffer } from "node:buffer";
 import { isUuid } from "../../platform/base/forms.ts";
@@ -16,27 +17,27 @@ import type { StoredFrame } from "../stream/frame.ts";
 export interface SinkRecord {
   readonly stream: string;
   readonly sequence: number;
-  /** Index in the frame. */
+  /** Index of the line in the frame. */
   readonly line: number;
-  /** When the stream stored it. */
+  /** Time in ms when the stream stored the frame. */
   readonly storedAtMs: number;
-  /** 36 characters, in lower case. */
+  /** UUID of 36 characters, in lower case. */
   readonly uuid: string;
   readonly projectId: string;
   readonly event: string;
   readonly distinctId: string;
-  /** Years 0 to 9999. */
+  /** Time of the event in ms, in the years 0 to 9999. */
   readonly timestampMs: number;
   readonly receivedAtMs: number;
-  /** NaN: not in the record. */
+  /** Client's own time of the event in ms; NaN if the record has none. */
   readonly timestampSentMs: number;
   readonly sentAtMs: number;
-  /** "": not in the record. */
+  /** Client's address; empty if the record has none. */
   readonly ip: string;
   readonly kind: string;
   readonly personProfile: boolean;
   readonly historical: boolean;
-  /** JSON, as it was sent. */
+  /** Properties as JSON, as the client sent them. */
   readonly properties: Uint8Array;
   readonly set: Uint8Array | undefined;
   readonly setOnce: Uint8Array | undefined;
@@ -44,13 +45,13 @@ export interface SinkRecord {
   /** The whole record, without the line feed. */
   readonly text: Uint8Array;
   /**
-   * "": the event has no person, or persons are not used. Set once the batch is built; all other
-   * fields never change.
+   * UUID of the event's person; empty if the event has no person or persons are not used. Set after
+   * the batch is built; all other fields never change.
    */
   personUuid: string;
 }
 
-/** Why a line is rejected: it is not a record, or the target does not accept the event. */
+/** Reasons why a line is rejected: it is not a record, or the target does not accept the event. */
 export const rejectReasons = ["not_json", "not_a_record", "wrong_project", "value"] as const;
 export type RejectReason = (typeof rejectReasons)[number];
 
@@ -59,14 +60,14 @@ export interface RejectedLine {
   readonly sequence: number;
   readonly line: number;
   readonly storedAtMs: number;
-  /** "": unknown. */
+  /** Project of the line; empty if unknown. */
   readonly projectId: string;
   readonly reason: RejectReason;
   readonly detail: string;
   readonly text: Uint8Array;
 }
 
-/** An event that the target refuses, with the reason. */
+/** Returns the rejected line of an event that the target refuses, with the reason. */
 export function refusedLine(event: SinkRecord, detail: string): RejectedLine {
   const { stream, sequence, line, storedAtMs, projectId, text } = event;
   return { stream, sequence, line, storedAtMs, projectId, reason: "value", detail, text };
@@ -82,7 +83,7 @@ type FrameOfRecords = Pick<
   "stream" | "sequence" | "storedAtMs" | "projectId" | "data"
 >;
 
-/** The fields that lines of one request share, except their project. */
+/** Fields that the lines of one request share, except their project. */
 type SharedFields = Pick<
   SinkRecord,
   "receivedAtMs" | "timestampSentMs" | "sentAtMs" | "ip" | "kind" | "personProfile" | "historical"
@@ -95,7 +96,9 @@ export class SinkRecords {
   readonly #records = new RecordReader();
   #shared: SharedFields | undefined = undefined;
 
-  /** Calls the visitor for every line that is not blank, in order. Pauses as RecordReader does. */
+  /**
+   * Calls the visitor for every line that is not blank, in order. Yields where RecordReader yields.
+   */
   *read(frame: FrameOfRecords, visitor: SinkVisitor): Generator<void, void> {
     const { stream, sequence, storedAtMs, data } = frame;
     const body = Buffer.from(data.buffer, data.byteOffset, data.length);
@@ -106,7 +109,7 @@ export class SinkRecords {
     };
     yield* this.#records.read(data, {
       record: (record) => {
-        // For every line, even a rejected one, because the next line may refer to it.
+        // Called for every line, even a rejected one, because the next line may refer to it.
         const shared = this.#sharedOf(record);
         const fault = record.isWritten ? undefined : faultOf(record);
         if (fault !== undefined) reject(record, "not_a_record", fault);
@@ -126,16 +129,19 @@ export class SinkRecords {
   }
 }
 
-/** A line of the frame's data. */
+/** Position of a line in the frame's data. */
 type LinePlace = Pick<RecordView, "line" | "start" | "end">;
 
 interface FrameBytes {
   readonly frame: FrameOfRecords;
-  /** The frame's data. */
+  /** Data of the frame. */
   readonly body: Buffer;
 }
 
-/** Why a record is not one that the gateway writes; undefined: it may be. */
+/**
+ * Returns the reason why the gateway cannot have written the record; undefined if there is no such
+ * reason.
+ */
 function faultOf(record: RecordView): string | undefined {
   const lacks = (part: Part): boolean => !isString(record.type(part));
   if (lacks(Part.Uuid)) return "it has no uuid";
@@ -246,7 +252,7 @@ class FrameRecord implements SinkRecord {
     return this.#shared.historical;
   }
 
-  /** With `replaced` as the member `$replaced`. */
+  /** Properties of the event, with `replaced` as the member `$replaced`. */
   get properties(): Buffer {
     const [start, end] = [this.#propertiesStart, this.#propertiesEnd];
     const properties = end === 0 ? emptyObject : this.#body.subarray(start, end);
@@ -261,7 +267,9 @@ class FrameRecord implements SinkRecord {
   }
 }
 
-/** An event's value of a field, by type. An absent text is "", an absent time NaN. */
+/**
+ * Type of an event's value by the type of its field. An absent text is "", an absent time is NaN.
+ */
 interface Values {
   readonly id: string;
   readonly uuid: string;
@@ -296,8 +304,8 @@ function column<Name extends ColumnField>(
 }
 
 /**
- * The columns of an event in the databases and files of the sinks, in order. People query them, so
- * they are an interface. The type of a record's field is that of the table of fields.
+ * The columns of an event in the databases and files of the sinks, in order. Users query them, so
+ * they are a public interface. The table of record fields defines their types.
  */
 export const eventColumns: readonly EventColumn[] = [
   column("project_id", ({ projectId }) => projectId),
@@ -319,7 +327,7 @@ export const eventColumns: readonly EventColumn[] = [
   column("$unset", ({ unset }) => unset),
 ];
 
-/** The column of a sink with persons. */
+/** The additional column of a sink with persons. */
 export const personColumn: EventColumn = {
   name: "person_uuid",
   type: "uuid",

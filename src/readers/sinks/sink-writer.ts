@@ -1,6 +1,6 @@
-// The writer of a sink: builds batches from the events of the streams and writes each to the
-// target, together with the positions of the streams. While another sink has the target, this one
-// is the standby, and takes over when the other one is gone.
+// The writer of a sink: builds batches from the events of the streams, and writes each batch to the
+// target together with the positions of the streams. While another sink has the target, this one is
+// the standby. It takes over when the other sink ends.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../platform/base/log.ts";
@@ -22,21 +22,21 @@ import {
 import { type UnreadStream, UnreadWatch } from "./unread-watch.ts";
 
 interface WriterLimits extends BatchLimits {
-  /** How long the first event of a batch waits for others. */
+  /** Maximum time in ms for which the first event of a batch waits for others. */
   readonly ageMsMax: number;
 }
 
 export interface SinkWriterOptions {
   readonly connection: NatsConnection;
-  /** The first part of the stream names. */
+  /** First part of the stream names. */
   readonly prefix: string;
-  /** The caller closes it. */
+  /** Target of the events. The caller closes it. */
   readonly target: SinkTarget;
-  /** Adds the persons of events; undefined: events get no persons. */
+  /** Adds the persons of events; undefined if events get no persons. */
   readonly persons?: EventPersons | undefined;
   readonly filter: SinkFilter;
   readonly limits: WriterLimits;
-  /** Continues after messages that have left a stream unread. */
+  /** Whether to continue after messages that have left a stream unread. */
   readonly acceptExpired: boolean;
   readonly counts: SinkCounts;
   readonly log: Log;
@@ -44,25 +44,28 @@ export interface SinkWriterOptions {
 
 export interface SinkStatus {
   readonly state: "starting" | "standing by" | "writing" | "hindered";
-  /** Why nothing is being written; empty: no problem. */
+  /** Reasons why nothing is being written; empty if there is no problem. */
   readonly reasons: readonly string[];
   readonly hasTarget: boolean;
-  /** The holder of the target, while this sink stands by. */
+  /** Holder of the target, while this sink stands by. */
   readonly standsByFor?: string;
-  /** The unread part of each stream, by the last known state of the target; empty on standby. */
+  /** Unread part of each stream, by the last known state of the target; empty on standby. */
   readonly streams: readonly UnreadStream[];
 }
 
-/** In addition to the batches being written, one is being built, and two are read ahead. */
+/**
+ * Number of batches in memory in addition to those being written: one is being built, and two are
+ * read ahead.
+ */
 const batchesAhead = 3;
 const stepEvents = 2_000;
 const stepBytes = 2_097_152;
 const pauseMsMax = 5_000;
 const standbyMs = 500;
 const sayAgainMs = 30_000;
-/** After this time with nothing to write, the reason of a failed write is outdated. */
+/** Time in ms with nothing to write after which the reason of a failed write is outdated. */
 const idleMs = 10_000;
-/** If more events in a row are refused, a wrong table is likelier than wrong events. */
+/** Number of refused events in a row above which a wrong table is more likely than wrong events. */
 const refusedMax = 100;
 const words = {
   action: "`penstock sink` with --accept-expired continues",
@@ -81,18 +84,18 @@ export class SinkWriter {
   #gathering: AbortController | undefined;
   /** Ends the wait for the persons of a batch. */
   #waiting: AbortController | undefined;
-  /** The builder of the current session. */
+  /** Builder of the current session. */
   #builder: BatchBuilder | undefined;
   #fault: string | undefined = "it is starting";
-  /** A batch has failed, and none was written since. */
+  /** Whether a batch has failed and no batch was written since. */
   #hasFailedToWrite = false;
   #openSinceMonotonicMs: number | undefined;
   #streams: EventStreams | undefined;
-  /** Why the sink stands by. */
+  /** Reason why the sink stands by; undefined if it does not. */
   #standsByFor: string | undefined;
-  /** The state that was last logged. */
+  /** State that was last logged. */
   #logged: { readonly isWriting: boolean; readonly reason: string } | undefined;
-  /** The positions of the target at the last `open`, advanced by the batches since. */
+  /** Positions of the target at the last `open`, advanced by the batches since. */
   #written = new Map<string, SinkPosition>();
 
   constructor(options: SinkWriterOptions) {
@@ -126,8 +129,8 @@ export class SinkWriter {
   }
 
   /**
-   * Writes the current batches and ends. Gives up on a target that does not answer in time, or when
-   * `until` aborts. Otherwise no write is running once it is fulfilled.
+   * Writes the current batches and ends. Waits until `until` aborts at most, or 10 s if `until` is
+   * undefined. If the wait was long enough, no write is running when the promise is fulfilled.
    */
   async close(until?: AbortSignal): Promise<void> {
     const closed = this.#session.close({ until });
@@ -149,7 +152,7 @@ export class SinkWriter {
     return { state, reasons, hasTarget, streams: this.#watch.streams(nowMs) };
   }
 
-  /** The committed positions: later messages must not leave the stream. */
+  /** Committed positions. Later messages must not leave their stream. */
   get #committed(): SinkPosition[] {
     const { committed } = this.#options.target;
     const written = [...this.#written.values()];
@@ -162,7 +165,10 @@ export class SinkWriter {
     );
   }
 
-  /** Reopening the target successfully does not mean that it accepts the failed batch. */
+  /**
+   * Reason of the last failure. A reopened target does not clear it, because the target may still
+   * reject the failed batch.
+   */
   get #faultNow(): string | undefined {
     const since = this.#openSinceMonotonicMs;
     if (!this.#hasFailedToWrite || since === undefined || this.#session.writes > 0)
@@ -170,7 +176,10 @@ export class SinkWriter {
     return performance.now() - since > idleMs ? undefined : this.#fault;
   }
 
-  /** Only a warning: one project's events must not stop those of others. */
+  /**
+   * Warning about refused events. Writing continues, because one project's events must not stop
+   * those of others.
+   */
   get #refusing(): string[] {
     const { refusedInRow } = this.#options.counts;
     if (refusedInRow <= refusedMax) return [];
@@ -179,7 +188,10 @@ export class SinkWriter {
     ];
   }
 
-  /** Returns the pause before the next session; undefined: the default. */
+  /**
+   * Records a failed session. Returns the pause in ms before the next one; undefined for the
+   * default.
+   */
   #note(error: Error): number | undefined {
     const { log, counts } = this.#options;
     const { message: reason } = error;
@@ -205,7 +217,7 @@ export class SinkWriter {
     return undefined;
   }
 
-  /** Logs each reason once. */
+  /** Logs that writing failed, once for each reason. */
   #logHindered(reason: string): void {
     const { shown: target } = this.#options.target;
     if (this.#logged?.isWriting === false && this.#logged.reason === reason) return;
@@ -213,7 +225,7 @@ export class SinkWriter {
       this.#logged = { isWriting: false, reason };
   }
 
-  /** Logged once after each problem. */
+  /** Logs that writing works, once after each problem. */
   #logWriting(): void {
     const { log, target } = this.#options;
     if (this.#logged?.isWriting === true) return;
@@ -221,7 +233,10 @@ export class SinkWriter {
     log.info({ target: target.shown }, "writing events");
   }
 
-  /** The open target counts as a success only if no events arrive that could show it. */
+  /**
+   * Logs success if no events have arrived for 10 s. While events may arrive, only a written batch
+   * counts as success.
+   */
   async #logWritingOnceIdle(streams: EventStreams): Promise<void> {
     await pauseUntilAborted(idleMs, this.#session.signal);
     const isOver = this.#session.writes === 0 && this.#faultNow === undefined;
@@ -248,22 +263,23 @@ export class SinkWriter {
     }
   }
 
-  /** Builds a batch while the previous ones are being written; then writes it. */
+  /** Builds a batch while the previous ones are being written, and then starts its write. */
   async #batch(streams: EventStreams): Promise<boolean> {
     const session = this.#session;
     const builder = this.#builder!;
-    // If nothing arrives, a failing write must still be noticed at once.
+    // If no event arrives, a failing write must still be noticed at once.
     if (!builder.hasWaiting) await Promise.race([streams.ready(), session.failed()]);
     await this.#gather(streams, builder);
     const batch = builder.isEmpty ? undefined : builder.take();
     const isWhole = batch === undefined || (await this.#hasPersons(batch));
     await session.room(this.#options.target.batchesMax ?? 1);
-    // An incomplete batch is dropped and read again at the next start.
+    // If closing interrupted the wait for persons, the batch is dropped and read again at the next
+    // start.
     if (batch !== undefined && isWhole) session.write(this.#write(batch));
     return true;
   }
 
-  /** Adds the persons to the batch. False: closing came first. */
+  /** Adds the persons to the batch. Returns false if the sink closes before they are known. */
   async #hasPersons(batch: BuiltBatch): Promise<boolean> {
     const { persons } = this.#options;
     if (persons === undefined) return true;
@@ -296,7 +312,7 @@ export class SinkWriter {
           builder.put(streams.take(Math.min(stepEvents, room[0]), Math.min(stepBytes, room[1])));
         }
         await builder.addWaiting(limits);
-        // Yields to the event loop.
+        // Lets the event loop handle other requests.
         await new Promise(setImmediate);
       }
     } finally {

@@ -1,5 +1,6 @@
-// Queries NATS every few seconds for how much of each stream is not in the target yet, and when the
-// oldest of that will leave its stream, whether or not the streams are being read. Changes nothing.
+// Queries NATS every few seconds for the part of each stream that is not in the target, and for the
+// time until its oldest message leaves the stream. Works whether or not the streams are being read.
+// Read only.
 
 import { DiscardPolicy, type JetStreamManager, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -10,43 +11,46 @@ import type { SinkPosition } from "./sink-target.ts";
 
 interface UnreadWatchOptions {
   readonly connection: NatsConnection;
-  /** The positions of the target. */
+  /** Returns the positions of the target. */
   readonly written: () => readonly SinkPosition[];
   readonly everyMs?: number;
 }
 
 export interface UnreadStream extends StreamName {
-  /** The last frame that is in the target. */
+  /** Sequence of the last frame that is in the target. */
   readonly sequence: number;
   /**
-   * The last frame of the stream. This and the following fields are undefined while NATS does not
-   * answer.
+   * Sequence of the last frame of the stream. This field and the following ones are undefined while
+   * NATS does not answer.
    */
   readonly lastSequence: number | undefined;
-  /** How long the oldest frame that is not in the target has been stored; 0: none. */
+  /** Time since the oldest frame that is not in the target was stored; 0 if no frame waits. */
   readonly lagSeconds: number | undefined;
-  /** Time until that frame leaves the stream. Infinity: no frame waits, or it never leaves. */
+  /**
+   * Time until the oldest frame that is not in the target leaves the stream; Infinity if no frame
+   * waits or frames never leave.
+   */
   readonly expirySeconds: number | undefined;
-  /** How long a frame stays in the stream. Infinity: for ever. */
+  /** Time for which a frame stays in the stream; Infinity if there is no limit. */
   readonly retentionSeconds: number | undefined;
 }
 
-/** The state of a stream as NATS reported it. */
+/** State of a stream as NATS reported it. */
 interface Asked {
   readonly atMs: number;
   readonly created: string;
   readonly lastSequence: number;
   readonly ageMsMax: number;
-  /** Bytes that the stream can store before its oldest unread message is discarded. */
+  /** Number of bytes that the stream can store before its oldest unread message is discarded. */
   readonly bytesLeft: number;
   readonly bytesPerMs: number;
-  /** The oldest message that was unread. */
+  /** Oldest message that was unread at the time of the query. */
   readonly oldest: { readonly sequence: number; readonly storedAtMs: number } | undefined;
 }
 
 const questionMs = 2_000;
 const everyMsDefault = 5_000;
-/** Older states are ignored. */
+/** Age in ms after which a state is ignored. */
 const staleMs = 30_000;
 
 export class UnreadWatch {
@@ -57,7 +61,7 @@ export class UnreadWatch {
     this.#options = options;
   }
 
-  /** Never rejects: if a query fails, the state is unknown. */
+  /** Queries until the signal aborts. Never rejects: if a query fails, the state is unknown. */
   async run(signal: AbortSignal): Promise<void> {
     const { connection, everyMs = everyMsDefault } = this.#options;
     const manager = await managerOf(connection, { timeoutMs: questionMs });
@@ -79,7 +83,7 @@ export class UnreadWatch {
           : undefined;
         this.#asked.set(stream, askedOf(info, { nowMs, oldest, before: this.#asked.get(stream) }));
       } catch {
-        // The gauges disappear once the last state is too old.
+        // The gauges disappear when the last state is too old.
       }
     }
   }
@@ -110,7 +114,7 @@ function askedOf(
   const ageMsMax = config.max_age === 0 ? Number.POSITIVE_INFINITY : config.max_age / nanosPerMs;
   const messageBytes = state.messages === 0 ? 0 : state.bytes / state.messages;
   const unread = oldest === undefined ? 0 : state.last_seq - oldest.sequence + 1;
-  // Only a stream that discards old messages for new ones loses them by its size.
+  // A stream loses messages by size only if it discards old messages for new ones.
   const isBounded = config.discard !== DiscardPolicy.New;
   const bytesMax = isBounded ? bytesMaxOf(config) : Number.POSITIVE_INFINITY;
   const isSame = before?.created === created && nowMs > before.atMs;
@@ -135,7 +139,7 @@ function unreadOf(
       expirySeconds: Number.POSITIVE_INFINITY,
       retentionSeconds,
     };
-  // Everything unread now was stored after the last written message.
+  // All messages that are unread now were stored after the last written message.
   const writtenAtMs = trail.at(-1)?.storedAtMs ?? 0;
   const storedAtMs = Math.max(oldest?.storedAtMs ?? nowMs, writtenAtMs);
   const byAgeMs = storedAtMs + ageMsMax - nowMs;

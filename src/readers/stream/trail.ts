@@ -21,7 +21,7 @@ export interface TrailEntry {
 /** Entries in the order of their sequences. */
 export type Trail = readonly TrailEntry[];
 
-/** Minimum number of messages that are remembered. */
+/** Maximum number of messages in a stored trail. */
 export const trailLength = 1_000;
 
 /**

@@ -6,17 +6,17 @@ import { readFileSync } from "node:fs";
 import { StoreError } from "../../../platform/base/store-error.ts";
 
 export interface ClickHouseAddress {
-  /** `http://host:8123`, with the path of a proxy if there is one. */
+  /** URL without secrets, such as `http://host:8123`, with the path of a proxy. */
   readonly shown: string;
   readonly isTls: boolean;
-  /** The host as connections need it: an IPv6 address without brackets. */
+  /** Host name or address for connections. An IPv6 address has no brackets. */
   readonly host: string;
   readonly port: number;
   readonly path: string;
-  /** PEM; undefined: Node's default certificate authorities. */
+  /** Certificate authorities as PEM; undefined for Node's default. */
   readonly ca: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
-  /** Settings that are sent with every request. */
+  /** Server settings that are sent with every request. */
   readonly settings: Readonly<Record<string, string>>;
 }
 
@@ -26,7 +26,7 @@ const reserved = ["query", "query_id", "user", "password", "database", "default_
 const authority = "sslrootcert";
 const explicitPort = /^[a-z]+:\/\/[^/?#]*?:(\d+)(?=[/?#]|$)/i;
 
-/** Throws a StoreError that contains neither password nor user. */
+/** Parses the URL. Throws a StoreError that contains neither password nor user. */
 export function readAddress(text: string): ClickHouseAddress {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:"))

@@ -1,13 +1,13 @@
-// An error that ClickHouse returns: its code, a text for people, and whether a value of a row
+// An error that ClickHouse returns, with its code, a text for people, and whether a value of a row
 // caused it, so that the row can be rejected.
 
 import { StoreError } from "../../../platform/base/store-error.ts";
 
-/** The server has returned an error or an invalid response. */
+/** The server returned an error or an invalid response. */
 export class ClickHouseError extends StoreError {
-  /** The server's number, as in `Code: 252`; undefined if there was none. */
+  /** The server's error code, as in `Code: 252`; undefined if there was none. */
   readonly code: number | undefined;
-  /** The server's text, which may contain parts of a row. */
+  /** The server's error text, which may contain parts of a row. */
   readonly said: string;
 
   constructor(message: string, { code, said }: { code: number | undefined; said: string }) {
@@ -18,7 +18,9 @@ export class ClickHouseError extends StoreError {
 }
 
 export const runningAlready = 216;
-/** Codes that a value of a row can cause, whatever types and constraints the table has. */
+/**
+ * Codes of errors that a value of a row can cause, whatever types and constraints the table has.
+ */
 const valueCodes = new Set([
   ...[6, 25, 26, 27, 38, 41, 53, 69, 70, 72, 117, 131, 190, 321, 349, 376, 395, 407, 469],
   ...[675, 676, 691],
@@ -39,7 +41,10 @@ const hints: Readonly<Record<number, string>> = {
 };
 const shownMax = 300;
 
-/** `doing`: such as `write to ClickHouse at …`. */
+/**
+ * Returns the error of a response. `doing` is the failed operation, such as `write to ClickHouse at
+ * …`.
+ */
 export function errorOf(
   doing: string,
   { status, code, text }: { status: number; code: number | undefined; text: string },
@@ -61,7 +66,7 @@ export function isOfValue(error: unknown): error is ClickHouseError {
   return error instanceof ClickHouseError && valueCodes.has(error.code ?? 0);
 }
 
-/** The body may contain an exception although the status is 200. */
+/** Whether the body contains an exception, which is possible even with status 200. */
 export function hasException(text: string): boolean {
   return /(?:^|\n|__exception__)[\s\S]{0,32}Code: \d+[.,] [\s\S]*DB::Exception/.test(text);
 }
@@ -78,7 +83,7 @@ function byStatus(status: number): string | undefined {
   return undefined;
 }
 
-/** Removes the class of the exception, the version and the stack. */
+/** Returns the text without the class of the exception, the version and the stack. */
 function plainText(text: string): string {
   return text
     .replace(/^[\s\S]*?Code: \d+[.,] (?:e\.displayText\(\) = )?DB::Exception: /, "")

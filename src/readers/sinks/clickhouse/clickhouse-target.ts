@@ -1,7 +1,7 @@
 // The ClickHouse target. ClickHouse has no transactions across tables, so events are written first
 // and the positions last. After an interrupted batch, the next one queries which rows exist and
-// skips them. If the server rejects a value, the batch is halved until the event is found; that
-// event is rejected, and the rest is written.
+// skips them. If the server rejects a value, the batch is halved until the event is found. This
+// event is rejected, and the others are written.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { StoreError } from "../../../platform/base/store-error.ts";
@@ -36,20 +36,20 @@ import { WrittenRows } from "./written-rows.ts";
 interface ClickHouseTargetOptions {
   readonly url: string;
   readonly database: string;
-  /** Whether missing tables are created. Default: true. */
+  /** Whether missing tables are created; true by default. */
   readonly makesTables?: boolean;
-  /** Whether events have a column for the uuid of their person. Default: no. */
+  /** Whether events have a column for the uuid of their person; false by default. */
   readonly withPerson?: boolean;
-  /** Whether a lock keeps out a second sink. Default: true. */
+  /** Whether a lock keeps out a second sink; true by default. */
   readonly hasLock?: boolean;
 }
 
-/** How long a server may still list a query of the same id after it has answered it. */
+/** Maximum time in ms for which a server may still list a query that it has answered. */
 const sameIdMsMax = 30_000;
 const sameIdPauseMs = 10;
 const textEncoder = new TextEncoder();
 
-/** Rejected events, each with its error. */
+/** Rejected events with their errors. */
 type Refused = Map<SinkRecord, ClickHouseError>;
 
 function faultsOf(refused: Refused): ReadonlyMap<SinkRecord, string> {
@@ -64,12 +64,12 @@ export class ClickHouseTarget implements SinkTarget {
   readonly #withPerson: boolean;
   readonly #lock: SinkLock | undefined;
   readonly #writtenRows: WrittenRows;
-  /** The query id of all inserts of events, so that one runs at a time across sinks. */
+  /** Query id of all inserts of events, so that one insert runs at a time across sinks. */
   readonly #queryId: string;
   #form: ServerForm = modernForm;
   #rows: JsonRows;
 
-  /** Throws a StoreError if the URL is invalid. Connects at the first call. */
+  /** Throws a StoreError if the URL is invalid. Connects at the first call of a method. */
   constructor(options: ClickHouseTargetOptions) {
     const { url, database, makesTables = true, withPerson = false, hasLock = true } = options;
     const address = readAddress(url);
@@ -85,7 +85,7 @@ export class ClickHouseTarget implements SinkTarget {
     this.#queryId = `penstock-sink-write:${database}`;
   }
 
-  /** The statements that create the tables on this server. */
+  /** Returns the statements that create the tables on this server. */
   async ddl(): Promise<string> {
     await this.#learnForm();
     return ddl(this.#database, this.#form, { withPerson: this.#withPerson });
@@ -161,9 +161,10 @@ export class ClickHouseTarget implements SinkTarget {
   }
 
   /**
-   * Writes the events and rejects those that the server does not accept. If one is rejected, the
-   * next event of its uuid is tried, because it may differ. The rejected one is stored first: when
-   * a message is written again, the row of its duplicate would be taken for the row of both.
+   * Writes the events, and rejects those that the server does not accept. If an event is rejected,
+   * its next copy is tried, because the copy may differ. The rejected event is stored before its
+   * copy is tried. Otherwise, if the message is written again, the row of the copy would count as
+   * the row of both.
    */
   async #writeEvents(all: readonly SinkRecord[]): Promise<{ written: number; refused: number }> {
     const outOfRange = new Map<SinkRecord, string>();
@@ -193,7 +194,7 @@ export class ClickHouseTarget implements SinkTarget {
     await this.#insertRejected([...faults].map(([event, fault]) => refusedLine(event, fault)));
   }
 
-  /** Halves the events until each rejected event is alone. */
+  /** Inserts the events. Halves them until each rejected event is alone. */
   async #insertEvents(events: readonly SinkRecord[], refused: Refused): Promise<void> {
     if (events.length === 0) return;
     try {
@@ -241,7 +242,10 @@ export class ClickHouseTarget implements SinkTarget {
     await this.#client.insert("write to", { sql, chunks }, { settings, ...id });
   }
 
-  /** Retries while another query of that id runs, because its rows must be visible. */
+  /**
+   * Runs `work`, and retries while another query with the same id runs, because the rows of that
+   * query must be visible.
+   */
   async #alone(work: () => Promise<void>): Promise<void> {
     const deadline = performance.now() + sameIdMsMax;
     for (;;) {

@@ -15,15 +15,18 @@ type Cell = string | number | null | readonly Cell[];
 type ClickHouseRow = readonly Cell[];
 
 interface RequestOptions {
-  /** The server runs one query of an id at a time. */
+  /** Id of the query. The server runs one query of an id at a time. */
   readonly queryId?: string;
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** How long the client waits for a response, and for each step of it. */
+/** Maximum time in ms for which the client waits for a response, and for each part of it. */
 const answerMsMax = 120_000;
 const answerBytesMax = 268_435_456;
-/** JSON rows shrink to a fifth at the lowest level; higher levels take many times as long. */
+/**
+ * Compression level. JSON rows shrink to a fifth at the lowest level; higher levels take many times
+ * as long.
+ */
 const gzipLevel = 1;
 
 export class ClickHouseClient {
@@ -40,7 +43,9 @@ export class ClickHouseClient {
     return this.#address.shown;
   }
 
-  /** Rejects with a ClickHouseError, or with a StoreError if there is no response. */
+  /**
+   * Runs a statement. Rejects with a ClickHouseError, or with a StoreError if there is no response.
+   */
   async run(doing: string, sql: string, options: RequestOptions = {}): Promise<void> {
     this.#checkEmpty(doing, await this.#answer(doing, options, sql));
   }
@@ -109,7 +114,7 @@ export class ClickHouseClient {
       request.destroy(new Error(`no response for ${answerMsMax / 1_000} s`)),
     );
     const answered = answerOf(request);
-    // A response that arrives before the request is complete explains the error better than the
+    // If a response arrives before the request is complete, it explains the error better than the
     // broken connection after it.
     const sent = isText
       ? new Promise<void>((resolve) => request.end(body, resolve))
@@ -129,7 +134,7 @@ export class ClickHouseClient {
     return text;
   }
 
-  /** An exception may also arrive with status 200, when the body should be empty. */
+  /** Throws if the body has an exception, which may also arrive with status 200. */
   #checkEmpty(doing: string, text: string): void {
     if (hasException(text))
       throw errorOf(this.#words(doing), { status: 200, code: undefined, text });
@@ -146,7 +151,7 @@ export class ClickHouseClient {
     const request = isTls
       ? https.request({ ...options, ...(ca === undefined ? {} : { ca }) })
       : http.request(options);
-    // The first error reaches the caller through the response; later ones add nothing.
+    // The first error reaches the caller through the response. Later errors add no information.
     return request.on("error", () => {});
   }
 
@@ -163,17 +168,20 @@ interface RequestParts {
 
 interface Answer {
   readonly status: number;
-  /** The exception code in the server's header. */
+  /** Exception code in the server's header. */
   readonly code: number | undefined;
   readonly text: string;
 }
 
-/** OpenSSL reports a plain-text response as a wrong TLS version. */
+/**
+ * Returns the text of a connection error. OpenSSL reports a plain-text response as a wrong TLS
+ * version.
+ */
 function faultOf({ message }: Error): string {
   return message.includes("wrong version number") ? "it does not use TLS: write http://" : message;
 }
 
-/** Rejects if the connection closes before the end of the response. */
+/** Returns the response. Rejects if the connection closes before the end of the response. */
 export function answerOf(request: ClientRequest): Promise<Answer> {
   return new Promise((resolve, reject) => {
     request.once("error", reject);

@@ -1,5 +1,5 @@
-// Rows in ClickHouse's JSONEachRow format, and the events whose times it cannot store. Properties
-// are copied as they were sent: they are text to the server.
+// Writes rows in ClickHouse's JSONEachRow format, and finds events whose times the server cannot
+// store. Properties are copied as they were sent, because the server stores them as text.
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
@@ -8,7 +8,7 @@ import { type EventColumn, eventColumns, personColumn } from "../sink-records.ts
 import type { ServerForm } from "./tables.ts";
 
 const chunkCharacters = 524_288;
-/** The last day that a column of days can store in every version. */
+/** Start of the last day in ms that a column of days can store in every version. */
 const lastDayMs = Date.UTC(2105, 11, 31);
 const ranges = {
   milliseconds: { fromMs: Date.UTC(1900), toMs: Date.UTC(2300) - 1, said: "1900 to 2299" },
@@ -21,7 +21,7 @@ export class JsonRows {
   readonly #form: ServerForm;
   readonly #columns: readonly (EventColumn & { readonly member: string })[];
   readonly #range: (typeof ranges)["seconds"];
-  /** Texts of days by number: nearly all times of a batch are of a few days. */
+  /** Texts of days by day number. Nearly all times of a batch are on a few days. */
   readonly #days = new Map<number, string>();
 
   constructor(form: ServerForm, { withPerson }: { readonly withPerson: boolean }) {
@@ -34,7 +34,10 @@ export class JsonRows {
     this.#range = form.hasMilliseconds ? ranges.milliseconds : ranges.seconds;
   }
 
-  /** Why the server would store another time than the event's; undefined: it stores that time. */
+  /**
+   * Returns the reason why the server would store another time than the event's; undefined if the
+   * server stores the event's time.
+   */
   timeFault({ timestampMs }: SinkRecord): string | undefined {
     const { fromMs, toMs, said } = this.#range;
     return timestampMs >= fromMs && timestampMs <= toMs
@@ -66,7 +69,7 @@ export class JsonRows {
     const { timestampMs, timestampSentMs, stream, sequence, line } = record;
     let text = "";
     for (const column of this.#columns) text += column.member + this.#value(record, column);
-    // The table recognises an event that was sent again by this day. A client sends the same
+    // If an event is sent again, the table recognises it by this day. A client sends the same
     // timestamp each time, but the corrected time differs, so the sent one is used.
     const claimedMs = Number.isNaN(timestampSentMs) ? timestampMs : timestampSentMs;
     const day = this.#day(Math.floor(Math.min(Math.max(claimedMs, 0), lastDayMs) / dayMs));
@@ -85,7 +88,7 @@ export class JsonRows {
     return isOptional && text === "" ? "null" : `"${text}"`;
   }
 
-  /** Clamps a time to the range that the server can store. */
+  /** Returns the time as text, clamped to the range that the server can store. */
   #time(ms: number): string {
     const { fromMs, toMs } = this.#range;
     const held = Math.min(Math.max(ms, fromMs), toMs);

@@ -1,5 +1,5 @@
-// Reads and writes the positions in ClickHouse: one row per commit, of which the furthest counts.
-// So a late write of an older sink moves no position back.
+// Reads and writes the positions in ClickHouse. Each commit adds one row, and the furthest row
+// counts, so that a late write of an older sink moves no position back.
 
 import { lanes } from "../../../platform/nats/names.ts";
 import type { SinkBatch, SinkPosition } from "../sink-target.ts";
@@ -50,7 +50,7 @@ export async function checkBefore(
   mustBeNext(batch, (stream) => there.get(stream));
 }
 
-/** All of them in one block, which is inserted as a whole or not at all. */
+/** Returns the rows of all positions as one block, which is inserted as a whole or not at all. */
 export function positionRows(positions: readonly SinkPosition[]): string {
   return positions
     .map(({ trail, ...position }) => {

@@ -1,6 +1,6 @@
 // Locks out a second sink. ClickHouse has no locks, so an INSERT whose body never ends, into a
-// table that stores nothing, serves as one. A server runs one query of an id at a time, and ends
-// this one when the connection of its client is closed. The lock has no effect on another replica.
+// table that stores nothing, serves as a lock. A server runs one query of an id at a time, and ends
+// the INSERT when its connection is closed. The lock has no effect on another replica.
 
 import { randomUUID } from "node:crypto";
 import type { ClientRequest } from "node:http";
@@ -10,9 +10,12 @@ import { StandbyError } from "../sink-target.ts";
 import { runningAlready } from "./clickhouse-error.ts";
 import { answerOf, type ClickHouseClient } from "./client.ts";
 
-/** Older servers start a query only when this much of its body has arrived. */
+/** Number of bytes of a body that must have arrived before an older server starts the query. */
 const openingBytes = 1_200_000;
-/** Less than the time that servers wait for more of a body: 30 s for newer ones. */
+/**
+ * Interval in ms at which the body is continued. Servers wait longer for more of a body: newer ones
+ * 30 s.
+ */
 const beatMs = 5_000;
 const grantMsMax = 10_000;
 const askAgainMs = 25;
@@ -36,12 +39,12 @@ export class SinkLock {
     this.#queryId = `penstock-sink-lock:${database}`;
   }
 
-  /** Whether this sink has the lock; false also after its connection was lost. */
+  /** Whether this sink has the lock. False also after its connection was lost. */
   get isHeld(): boolean {
     return this.#request !== undefined;
   }
 
-  /** Rejects with a StandbyError if another sink has the lock. */
+  /** Takes the lock. Rejects with a StandbyError if another sink has it. */
   async take(): Promise<void> {
     if (this.isHeld) return;
     const taken = new StandbyError(

@@ -1,6 +1,6 @@
 // Finds events of a batch that are already in the table because a previous batch was interrupted
 // before its positions were written. Queries only messages up to the furthest one that the table
-// had when it was opened, so that nothing is queried without an interruption.
+// had when it was opened. Without an interruption, nothing is queried.
 
 import type { SinkRecord } from "../sink-records.ts";
 import type { SinkPosition } from "../sink-target.ts";
@@ -16,13 +16,13 @@ interface Since {
   readonly fromMs: number;
 }
 
-/** Maximum time by which a server's clock may have been set back between two messages. */
+/** Maximum time in ms by which a server's clock may have been set back between two messages. */
 const clockSlackMs = 3_600_000;
 
 export class WrittenRows {
   readonly #client: ClickHouseClient;
   readonly #events: string;
-  /** The furthest message of each stream that has rows. */
+  /** Sequence of the furthest message of each stream that has rows. */
   #ends = new Map<string, number>();
 
   constructor({ client, database }: WrittenRowsOptions) {
@@ -30,7 +30,10 @@ export class WrittenRows {
     this.#events = `${database}.events`;
   }
 
-  /** Waits, by the query's id, for a running insert. */
+  /**
+   * Reads the furthest message of each stream. The query has the id of the inserts, so it does not
+   * run while an insert is running.
+   */
   async open(positions: readonly SinkPosition[], queryId: string): Promise<void> {
     const places = positions.flatMap(({ stream, trail }) => {
       const writtenAtMs = trail.at(-1)?.storedAtMs;
@@ -65,14 +68,18 @@ export class WrittenRows {
     const there = new Set(rows.map((row) => row.join("\n")));
     return new Set(
       asked.filter(({ stream, sequence, projectId, uuid, event, distinctId }) =>
-        // The uuid distinguishes a message from one that had the same number in an earlier stream.
-        // The line number is not compared: it changes if `penstock erase` removes an earlier line.
+        // The uuid distinguishes a message from one that had the same sequence in an earlier
+        // stream. The line number is not compared, because it changes if `penstock erase` removes
+        // an earlier line.
         there.has([stream, sequence, projectId, uuid, event, distinctId].join("\n")),
       ),
     );
   }
 
-  /** The interrupted batch may have been the first one of a stream, which then has no position. */
+  /**
+   * Reads the furthest message of streams without a position. The interrupted batch may have been
+   * the first batch of such a stream.
+   */
   async #askUnknown(events: readonly SinkRecord[]): Promise<void> {
     const places = new Map<string, Since>();
     for (const { stream, storedAtMs } of events) {
@@ -85,9 +92,12 @@ export class WrittenRows {
       this.#ends.set(stream, end);
   }
 
-  /** The furthest message of each stream that has rows since then; 0: none. */
+  /**
+   * Returns the sequence of the furthest message of each stream that has rows since `fromMs`; 0 if
+   * no row exists.
+   */
   async #endsOf(places: readonly Since[], queryId?: string): Promise<Map<string, number>> {
-    // Each part knows the time range of its rows, so only the newest parts are read.
+    // Each part has the time range of its rows, so only the newest parts are read.
     const conditions = places.map(
       ({ stream, fromMs }) =>
         `(stream = '${escaped(stream)}' AND stored_at >= ${seconds(fromMs - clockSlackMs, Math.floor)})`,

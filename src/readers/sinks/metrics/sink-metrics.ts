@@ -38,7 +38,7 @@ export class SinkMetrics extends MetricSet<SinkMetricName> {
     super(sinkMetricTable);
   }
 
-  /** Counts a commit; undefined: a failed batch. */
+  /** Counts a commit; undefined counts a failed batch. */
   record(commit: CommitCounts | undefined): void {
     if (commit === undefined) {
       this.#commits.add(1, "failed");
@@ -66,7 +66,7 @@ export class SinkMetrics extends MetricSet<SinkMetricName> {
     this.show("penstock_sink_frames_bytes", framesBytes);
     this.show("penstock_sink_ready", () => status().reasons.length === 0);
     this.show("penstock_sink_active", () => status().hasTarget);
-    /** Values that are unknown or not finite are omitted. */
+    /** Shows a gauge by lane. Omits values that are unknown or not finite. */
     const ofLanes = (
       name: SinkMetricName,
       read: (stream: UnreadStream) => number | undefined,

@@ -1,7 +1,7 @@
-// Commits a segment: creates its Parquet files in a folder of their own, and when all of them are
-// on disk, writes the manifest, which names them and has the positions of the streams. That is the
-// commit. Then each file is renamed to its path. If the process is killed at any point, the next
-// one completes the renames that the manifest names, and removes all other files.
+// Commits a segment. The Parquet files are created in a folder of their own. When all of them are
+// on disk, the manifest is written, which names the files and has the positions of the streams.
+// Writing it is the commit. Then each file is renamed to its path. If the process is killed at any
+// point, the next one completes the renames that the manifest names, and removes all other files.
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, readSync } from "node:fs";
@@ -15,20 +15,20 @@ import type { Part, Segment, SegmentEnd } from "./segment.ts";
 /** The folders of a sink. */
 interface Places {
   readonly folder: string;
-  /** The folder `_penstock`. */
+  /** Path of the folder `_penstock`. */
   readonly own: string;
-  /** Part of the file names of this folder, and of no other. */
+  /** Id of this folder, used in the names of its files. */
   readonly id: string;
 }
 
 interface MadeFile {
-  /** Where the file was created, below `own`. */
+  /** Path of the created file, relative to `own`. */
   readonly made: string;
-  /** The path of the file, below `folder`. */
+  /** Final path of the file, relative to `folder`. */
   readonly place: string;
 }
 
-/** The last committed segment. */
+/** The last committed segment and its files. */
 export interface Manifest extends SegmentEnd {
   readonly version: 1;
   readonly files: readonly MadeFile[];
@@ -36,16 +36,21 @@ export interface Manifest extends SegmentEnd {
 
 const manifestName = "manifest.json";
 const makingName = "making";
-/** The names of files and folders of release 0.1, which had a journal for each segment. */
+/**
+ * Pattern of the names of files and folders of release 0.1, which had a journal for each segment.
+ */
 const oldName = /^\d{8}\.(journal|rows|commit|making)$/;
 const pieceBytes = 1_048_576;
 
-/** The file for the rows of the open segment. */
+/** Returns the path of the file for the rows of the open segment. */
 export function scratchOf({ own }: Pick<Places, "own">): string {
   return path.join(own, "rows");
 }
 
-/** May be called again after a failure, if nothing was added to the segment meanwhile. */
+/**
+ * Commits the segment. May be called again after a failure if nothing was added to the segment in
+ * the meantime.
+ */
 export async function commitSegment(places: Places, segment: Segment): Promise<Manifest> {
   let manifest = readManifest(places);
   // A previous attempt may have created the files without renaming all of them.
@@ -59,7 +64,10 @@ export async function commitSegment(places: Places, segment: Segment): Promise<M
   return manifest;
 }
 
-/** Completes the last commit, and removes the files of a later, incomplete one. */
+/**
+ * Completes the last commit, and removes the files of a later, incomplete one. Returns the
+ * manifest.
+ */
 export async function recover(places: Places): Promise<Manifest> {
   let manifest = readManifest(places);
   if (manifest === undefined) {
@@ -85,8 +93,9 @@ async function writeManifest({ own }: Places, manifest: Manifest): Promise<void>
 }
 
 /**
- * Where a folder of release 0.1 ends: at the start of its oldest segment without a commit, with the
- * files of the last commit. The events of that segment are read from their streams again.
+ * Returns the end of a folder of release 0.1: the start of its oldest segment without a commit,
+ * with the files of the last commit. The events of the uncommitted segment are read from their
+ * streams again.
  */
 function endOfJournals({ own }: Places): Omit<Manifest, "version"> {
   const names = readdirSync(own).sort();
@@ -120,7 +129,7 @@ function parsed<Content>(file: string, text: string): Content {
   }
 }
 
-/** Returns when all files are on disk. */
+/** Creates the Parquet files of the segment, and waits until they are on disk. */
 async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFile[]> {
   const making = path.join(own, makingName);
   await rm(making, { recursive: true, force: true });
@@ -128,7 +137,7 @@ async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFil
   if (parts.length === 0) return [];
   const { rowBytesMax } = segment;
   const metadata = { penstock_streams: JSON.stringify(segment.streamRanges) };
-  // In a folder that was restored from an older copy, numbers are reused for other events.
+  // If a folder was restored from an older copy, segment numbers are reused for other events.
   const mark = randomBytes(4).toString("hex");
   const number = String(segment.segment).padStart(8, "0");
   return await withParquetMaker(path.join(making, "scratch"), async (maker) => {
@@ -155,9 +164,9 @@ async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFil
 }
 
 /**
- * Copies a part's rows into files of their own, and returns their names. DuckDB reads 2,048 rows of
- * a file at once, however long they are, so the size of a file is limited unless a single run is
- * larger.
+ * Copies a part's rows into files of their own, and returns the paths of the files. DuckDB reads
+ * 2,048 rows of a file at once, however long they are. The size of a file is therefore limited,
+ * unless a single run is larger.
  */
 async function copyRows(source: FileHandle, { spans }: Part, folder: string): Promise<string[]> {
   const names: string[] = [];
@@ -172,7 +181,8 @@ async function copyRows(source: FileHandle, { spans }: Part, folder: string): Pr
         const end = spans[index + 1]!;
         bytes += end - spans[index]!;
         for (let at = spans[index]!; at < end; ) {
-          // Spans may be a few hundred bytes each, and were written a moment ago.
+          // Spans may be only a few hundred bytes, and were written a moment ago, so they are read
+          // synchronously.
           const wanted = Math.min(end - at, piece.length - filled);
           const read = readSync(source.fd, piece, filled, wanted, at);
           if (read === 0) throw new Error(`${name}: the segment's rows end before they should`);
@@ -192,16 +202,17 @@ async function copyRows(source: FileHandle, { spans }: Part, folder: string): Pr
 }
 
 async function bringToPlaces({ folder, own }: Places, { files }: Manifest): Promise<void> {
-  // A previous attempt may have failed between the rename of the manifest and its sync.
+  // A previous attempt may have failed between the rename of the manifest and the sync of its
+  // folder.
   await sync(own);
-  /** Folders with new names in them. */
+  /** Folders that contain new names. */
   const touched = new Set<string>();
   for (const { made, place } of files) {
     const from = path.join(own, made);
     const to = path.join(folder, place);
     for (let above = path.dirname(to); above.length >= folder.length; above = path.dirname(above))
       touched.add(above);
-    // It was renamed already, or was removed afterwards.
+    // The file was renamed already, and may have been removed since.
     if (!existsSync(from)) continue;
     await mkdir(path.dirname(to), { recursive: true });
     await rename(from, to);

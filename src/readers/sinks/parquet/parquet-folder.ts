@@ -1,6 +1,5 @@
-// The folder that a sink writes to: its lock, and a check that it stays the same folder. The
-// positions are in `_penstock`, so that the folder is distinguished from one that only has the
-// events.
+// Locks the folder that a sink writes to, and checks that it stays the same folder. The positions
+// are in `_penstock`, so that a folder that has only the events is recognised.
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
@@ -13,16 +12,16 @@ import { holderText, noteHolder } from "../lock-holder.ts";
 import { StandbyError } from "../sink-target.ts";
 
 const bookKeeping = "_penstock";
-/** The umask decides who may read the files. */
+/** Mode of the folders. The umask decides who may read the files. */
 const readableMode = 0o777;
-/** Errors for which a retry is useless. Others, such as a full disk, can pass. */
+/** Codes of errors for which a retry is useless. Other errors, such as a full disk, can pass. */
 const lasting: ReadonlySet<string> = new Set([
   ...["EACCES", "EEXIST", "EINVAL", "ELOOP", "ENAMETOOLONG", "ENOENT", "ENOTDIR", "EPERM", "EROFS"],
 ]);
 
 /**
- * Creates the folder. Returns why it can never be created; undefined: it exists, or a retry may
- * help.
+ * Creates the folder. Returns the reason why it can never be created; undefined if it exists or a
+ * retry may help.
  */
 export function whyNeverMade(folder: string): string | undefined {
   try {
@@ -36,33 +35,33 @@ export function whyNeverMade(folder: string): string | undefined {
 
 export class ParquetFolder {
   readonly folder: string;
-  /** The folder of the positions and of files that are being created. */
+  /** Path of the folder with the positions and the files that are being created. */
   readonly own: string;
   readonly #pid: number;
   #lock: FileLock | undefined;
   #id: string | undefined;
 
-  /** `pid`: this process, for the message to a sink on standby. */
+  /** Opens nothing yet. `pid` is the id of this process, for the message to a sink on standby. */
   constructor(folder: string, pid: number) {
     this.folder = path.resolve(folder);
     this.#pid = pid;
     this.own = path.join(this.folder, bookKeeping);
   }
 
-  /** Part of the file names, so that they differ from those of another folder. */
+  /** Id that is used in the file names, so that they differ from those of another folder. */
   get id(): string {
     if (this.#id === undefined) throw new Error(`${this.folder} is not open`);
     return this.#id;
   }
 
-  /** Whether the locked folder is still in its place, and not moved or replaced. */
+  /** Whether the locked folder is still at its path, and was not moved or replaced. */
   get isTaken(): boolean {
     return this.#id !== undefined && this.#lock?.isHeld() === true && this.#idThere() === this.#id;
   }
 
   /**
    * Locks the folder, and creates it if it does not exist. Rejects with a StandbyError while
-   * another process has it.
+   * another process has the lock.
    */
   async take(): Promise<void> {
     if (this.isTaken) return;
@@ -80,7 +79,7 @@ export class ParquetFolder {
     this.#id = there;
     makeFolder(this.own, readableMode);
     const name = path.join(this.own, "lock");
-    // If it cannot be written, this rejects with the reason.
+    // If the lock file cannot be written, this statement throws the reason.
     await (await open(name, "a", 0o600)).close();
     const lock = takeFileLock(name);
     const holder = path.join(this.own, "holder.json");

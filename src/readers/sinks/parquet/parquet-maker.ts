@@ -1,5 +1,5 @@
-// Creates Parquet files from rows with DuckDB as a library. Its 70 MB are needed for nothing else,
-// so it is installed only on request, into a folder of its own, and loaded only here.
+// Creates Parquet files from rows with DuckDB as a library. DuckDB takes 70 MB and is needed only
+// here, so it is installed only on request, into a folder of its own, and loaded only here.
 
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -8,14 +8,14 @@ import { quoted, rowsSql, type TableName } from "./columns.ts";
 
 interface ParquetFile {
   readonly table: TableName;
-  /** Files of rows in the format of columns.ts. */
+  /** Paths of the files of rows, in the format of columns.ts. */
   readonly rows: readonly string[];
   readonly rowBytesMax: number;
   /** Path of the file to create. */
   readonly file: string;
   /** Metadata for the footer of the file. */
   readonly metadata?: Readonly<Record<string, string>>;
-  /** A project that becomes a column, although the rows do not have it. */
+  /** Project that becomes a column, although the rows do not have it. */
   readonly projectId?: string;
 }
 
@@ -40,11 +40,16 @@ interface DuckDbConnection {
 const packageName = "@duckdb/node-api";
 const require = createRequire(import.meta.url);
 const root = resolve(import.meta.dirname, "../../../..");
-/** In a clone, and in a bundle; otherwise it is resolved like any package. */
+/**
+ * Folders of the package in a clone and in a bundle. Otherwise, the package is resolved like any
+ * other.
+ */
 const places = [".cache/duckdb", "duckdb"].map((folder) => join(root, folder, "node_modules"));
-/** Memory limits to try in order; the first is enough for usual events. */
+/** Memory limits to try in order. The first is enough for usual events. */
 const memoryMebibytes = [512, 1_024, 2_048] as const;
-/** Rows are grouped up to this many bytes, or 122,880 rows, and then compressed. */
+/**
+ * Maximum number of bytes of a row group before compression. A group also has at most 122,880 rows.
+ */
 const rowGroupBytes = 67_108_864;
 
 class ParquetMaker {
@@ -57,7 +62,8 @@ class ParquetMaker {
   }
 
   /**
-   * Rejects with instructions if DuckDB is not installed. `scratch`: a folder for temporary files.
+   * Opens DuckDB. Rejects with instructions if it is not installed. `scratch` is a folder for
+   * temporary files.
    */
   static async open(scratch: string, mebibytes: number): Promise<ParquetMaker> {
     const { DuckDBInstance } = duckdb();
@@ -72,7 +78,7 @@ class ParquetMaker {
     return new ParquetMaker(instance, await instance.connect());
   }
 
-  /** Returns the number of rows. The file is not synced to disk yet. */
+  /** Creates the file and returns its number of rows. The file is not synced to disk. */
   async make({ table, rows, rowBytesMax, file, ...rest }: ParquetFile): Promise<number> {
     const { projectId, metadata } = rest;
     const select = rowsSql(table, { files: rows, rowBytesMax });
@@ -93,7 +99,7 @@ class ParquetMaker {
   }
 }
 
-/** Repeats the work with more memory if there was not enough. */
+/** Runs `work`, and repeats it with more memory if there was not enough. */
 export async function withParquetMaker<Result>(
   scratch: string,
   work: (maker: ParquetMaker) => Promise<Result>,
@@ -111,7 +117,7 @@ export async function withParquetMaker<Result>(
   }
 }
 
-/** Throws with instructions if DuckDB is not installed. */
+/** Returns the client library. Throws with instructions if DuckDB is not installed. */
 export function duckdb(): DuckDb {
   const place = [...places, undefined].find((one) => one === undefined || existsSync(one));
   try {

@@ -1,5 +1,5 @@
 // The Parquet target. JetStream is the journal: a batch is added to the open segment, and until the
-// segment is committed its events are only in their streams. When the segment is full or old
+// segment is committed, its events are only in their streams. When the segment is full or old
 // enough, its files are created and committed together with the positions of the streams, while the
 // next batch waits. If the process is killed, at most one segment is read again.
 
@@ -15,9 +15,12 @@ import { Segment } from "./segment.ts";
 
 export interface ParquetTargetOptions {
   readonly folder: string;
-  /** This process, for the message to a sink on standby. */
+  /** Id of this process, for the message to a sink on standby. */
   readonly pid: number;
-  /** A segment is committed when it has this many bytes, or when its first batch is this old. */
+  /**
+   * Size in bytes at which a segment is committed. It is committed earlier if its first batch
+   * reaches `segmentAgeMsMax`.
+   */
   readonly segmentBytesMax: number;
   readonly segmentAgeMsMax: number;
   readonly log: Pick<Log, "info" | "warn">;
@@ -29,13 +32,16 @@ export class ParquetTarget implements SinkTarget {
   readonly shown: string;
   readonly #options: ParquetTargetOptions;
   readonly #folder: ParquetFolder;
-  /** The open segment; undefined: the target is not open. */
+  /** The open segment; undefined if the target is not open. */
   #segment: Segment | undefined;
   #committed: Manifest | undefined;
-  /** The last operation; operations run one at a time. */
+  /** The last operation. Operations run one at a time. */
   #last: Promise<unknown> = Promise.resolve();
   readonly #seen = new SeenEvents();
-  /** Why the last commit failed. Until one succeeds, the segment accepts no more batches. */
+  /**
+   * Reason why the last commit failed. Until a commit succeeds, the segment accepts no more
+   * batches.
+   */
   #fault: string | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -53,7 +59,10 @@ export class ParquetTarget implements SinkTarget {
     return this.#committed?.positions ?? [];
   }
 
-  /** If the folder is still locked, the open segment is kept: only NATS was unreachable. */
+  /**
+   * Opens the target. If the folder is still locked, the open segment is retained, because only
+   * NATS was unreachable.
+   */
   open(): Promise<readonly SinkPosition[]> {
     return this.#doing("open", async () => {
       // Events of failed batches arrive again and must count as new.
@@ -61,7 +70,7 @@ export class ParquetTarget implements SinkTarget {
       if (!this.#folder.isTaken) await this.#letGoOfSegment();
       if (this.#segment === undefined) {
         await this.#folder.take();
-        // Checked before events are accepted that could not be written.
+        // DuckDB is checked before events are accepted that could not be written without it.
         duckdb();
         this.#committed = await recover(this.#folder);
         this.#segment = await Segment.begin(scratchOf(this.#folder), this.#committed);
@@ -90,7 +99,7 @@ export class ParquetTarget implements SinkTarget {
     });
   }
 
-  /** Commits the open segment first. */
+  /** Commits the open segment and releases the folder. */
   async close(): Promise<void> {
     await this.#doing("close", async () => {
       clearTimeout(this.#timer);
@@ -140,7 +149,10 @@ export class ParquetTarget implements SinkTarget {
       );
   }
 
-  /** Without a batch that fails, the sink does not reopen the folder, so the timer retries. */
+  /**
+   * Commits the segment after `ms`. This also retries a failed commit, because without a failing
+   * batch the sink does not reopen the folder.
+   */
   #commitIn(ms: number, segment: Segment): void {
     clearTimeout(this.#timer);
     const due = async (): Promise<void> => {
@@ -158,7 +170,7 @@ export class ParquetTarget implements SinkTarget {
   }
 }
 
-/** Explains an error of the file system; returns any other error unchanged. */
+/** Returns an error of the file system with an explanation. Returns any other error unchanged. */
 function fileError(error: unknown, doing: string): Error {
   const { code, message } = error as NodeJS.ErrnoException;
   if (!(error instanceof Error) || code === undefined || !/^E[A-Z]+$/.test(code))

@@ -1,5 +1,5 @@
-// Events and rejected lines as rows of a segment (columns.ts), grouped by folder of the target. A
-// batch's rows are one buffer, so that they are one write.
+// Writes events and rejected lines as rows of a segment (columns.ts), grouped by folder of the
+// target. The rows of a batch are one buffer, so that they are written at once.
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
@@ -14,9 +14,9 @@ import {
   type TableName,
 } from "./columns.ts";
 
-/** Rows of one folder, contiguous. */
+/** Contiguous rows of one folder. */
 export interface Run {
-  /** Below the target's folder, such as `events/project_id=shop/day=2026-11-23`. */
+  /** Path below the target's folder, such as `events/project_id=shop/day=2026-11-23`. */
   readonly folder: string;
   readonly bytes: number;
   readonly rows: number;
@@ -24,16 +24,16 @@ export interface Run {
 
 export interface BatchRows {
   readonly bytes: Buffer;
-  /** In their order in the buffer. */
+  /** Runs in their order in the buffer. */
   readonly runs: readonly Run[];
-  /** Length of the longest row. */
+  /** Length in bytes of the longest row. */
   readonly rowBytesMax: number;
 }
 
 const bytesAtFirst = 1_048_576;
 /**
- * DuckDB reads 2,048 rows of a file at once, however long they are, so files are kept near this
- * size.
+ * Size in bytes near which files of rows are kept. DuckDB reads 2,048 rows of a file at once,
+ * however long they are.
  */
 export const rowsFileBytes = 16_777_216;
 /** Maximum number of bytes of a UTF-16 code unit in UTF-8. */
@@ -59,7 +59,7 @@ export function rowsOf(
   return writer.take();
 }
 
-/** The table of a run's folder. */
+/** Returns the table of a run's folder. */
 export function tableOf(folder: string): TableName {
   return folder.slice(0, folder.indexOf("/")) as TableName;
 }
@@ -82,7 +82,10 @@ function inFolders<Row>(
   return folders;
 }
 
-/** Caches the last folder: consecutive events often have the same one. */
+/**
+ * Returns a function that returns the folder of an event. It caches the last folder, because
+ * consecutive events often have the same one.
+ */
 function eventFolders(): (event: SinkRecord) => string {
   let last = { projectId: "", day: Number.NaN, name: "" };
   return ({ projectId, storedAtMs }) => {
@@ -125,7 +128,7 @@ class RowWriter {
 
   take(): BatchRows {
     const bytes = this.#buffer.subarray(0, this.#at);
-    // The remaining carriage returns are white space in JSON.
+    // All remaining carriage returns are white space in JSON.
     for (let at = bytes.indexOf(carriageReturn); at >= 0; at = bytes.indexOf(carriageReturn, at))
       bytes[at] = space;
     return { bytes, runs: this.#runs, rowBytesMax: this.#rowBytesMax };

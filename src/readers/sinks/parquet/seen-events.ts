@@ -1,15 +1,20 @@
-// Recently written events, so that an event that is soon sent again is not written again. The key
-// is the uuid and 64 bits of a hash of project, name and distinct id. Two generations of a fixed
-// size: when the newer one is full, the older one is dropped. A Set of digests takes three times as
-// long.
+// Remembers recently written events, so that an event that is soon sent again is not written again.
+// The key is the uuid and 64 bits of a hash of project, name and distinct id. The keys are in two
+// generations of a fixed size. When the newer generation is full, the older one is dropped. A Set
+// of digests takes three times as long.
 
 import type { SinkRecord } from "../sink-records.ts";
 
-/** 32 MiB per full generation: 24 of keys, and 8 of slots, half of which are free. */
+/**
+ * Number of events of a full generation. It takes 32 MiB: 24 of keys, and 8 of slots, half of which
+ * are free.
+ */
 const eventsMax = 2 ** 20;
-/** Four of the uuid, two of the hash. */
+/** Number of words of a key: four of the uuid, two of the hash. */
 const words = 6;
-/** A slot holds the number of a key, starting at 1, and above it some bits of its hash. */
+/**
+ * Mask of a key's number in a slot, counted from 1. The bits above it are bits of the key's hash.
+ */
 const numberMask = 2 ** 21 - 1;
 
 export class SeenEvents {
@@ -17,7 +22,7 @@ export class SeenEvents {
   #older = new Generation();
   readonly #key = new Int32Array(words);
 
-  /** Adds the event. False: it was there already. */
+  /** Adds the event. Returns false if it was added before. */
   add(event: Pick<SinkRecord, "uuid" | "projectId" | "event" | "distinctId">): boolean {
     const key = this.#key;
     readUuid(event.uuid, key);
@@ -39,13 +44,13 @@ export class SeenEvents {
 }
 
 /**
- * Keys are stored in insertion order and found through a table of slots. Unused pages take no
- * memory. The hash bits in a slot rule out nearly all other keys without reading them, which would
- * be a cache miss each.
+ * Keys in insertion order, found through a table of slots. Unused pages take no memory. The hash
+ * bits in a slot rule out nearly all other keys without reading them. Reading each key would be a
+ * cache miss.
  */
 class Generation {
   readonly #keys = new Int32Array(words * eventsMax);
-  /** 0: free. */
+  /** Number of the key in each slot, with bits of its hash; 0 if the slot is free. */
   readonly #slots = new Int32Array(2 * eventsMax);
   #size = 0;
 
@@ -65,7 +70,7 @@ class Generation {
     return true;
   }
 
-  /** The slot of the key, or the free one for it. */
+  /** Returns the slot of the key, or the free slot for it. */
   #slotOf(hash: number, key: Int32Array): number {
     const slots = this.#slots;
     const mask = slots.length - 1;
@@ -104,7 +109,7 @@ function fourDigits(uuid: string, at: number): number {
   );
 }
 
-/** Random, so that no client can choose uuids that share a slot. */
+/** Seeds of the hashes, random so that no client can choose uuids that share a slot. */
 const seeds = crypto.getRandomValues(new Int32Array(words));
 
 function textsHash(
@@ -114,7 +119,7 @@ function textsHash(
   return textHash(textHash(textHash(seed, projectId), event), distinctId);
 }
 
-/** Continues from the hash of another text. */
+/** Returns the hash of a text, continued from the hash of another text. */
 function textHash(before: number, text: string): number {
   let hash = mixed(before, text.length);
   for (let at = 0; at < text.length; at++) hash = mixed(hash, text.charCodeAt(at));

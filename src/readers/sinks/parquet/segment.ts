@@ -1,4 +1,4 @@
-// A segment: the events of some seconds or minutes before they are written as Parquet files. Their
+// A segment: the events of some seconds or minutes before they are written as Parquet files. The
 // rows are in a scratch file, and the spans of each folder's rows are in memory. Both may be lost:
 // until a segment is committed, its events are read from their streams again.
 
@@ -6,21 +6,21 @@ import { type FileHandle, open } from "node:fs/promises";
 import type { SinkBatch, SinkPosition } from "../sink-target.ts";
 import type { BatchRows } from "./rows.ts";
 
-/** The state at the end of a segment, where the next one begins. */
+/** The state at the end of a segment, with which the next one begins. */
 export interface SegmentEnd {
   readonly segment: number;
   readonly positions: readonly SinkPosition[];
-  /** The most recent incidents: a stopped stream reports the same one at each start. */
+  /** The most recent incidents. A stopped stream reports the same incident at each start. */
   readonly incidents: readonly string[];
 }
 
-/** The rows of one folder: start and end of each of their spans in the scratch file. */
+/** Rows of one folder: the start and end of each of their spans in the scratch file. */
 export interface Part {
   readonly spans: number[];
   rows: number;
 }
 
-/** The messages of a stream in a segment: those after `after`, up to `to`. */
+/** Messages of a stream in a segment: those after the sequence `after`, up to `to`. */
 interface StreamRange {
   readonly stream: string;
   readonly epoch: number;
@@ -34,7 +34,7 @@ const incidentsMax = 100;
 
 export class Segment implements SegmentEnd {
   readonly segment: number;
-  /** The rows of each folder, such as `events/project_id=shop/day=2026-11-23`. */
+  /** Rows of each folder, such as `events/project_id=shop/day=2026-11-23`. */
   readonly parts = new Map<string, Part>();
   readonly #scratch: FileHandle;
   readonly #first: ReadonlyMap<string, SinkPosition>;
@@ -58,7 +58,10 @@ export class Segment implements SegmentEnd {
     return new Segment(await open(scratch, "w+", 0o600), before);
   }
 
-  /** Starts the next segment in the same scratch file. Call it when this segment is committed. */
+  /**
+   * Starts the next segment in the same scratch file. Must be called after this segment is
+   * committed.
+   */
   async next(): Promise<Segment> {
     await this.#scratch.truncate(0);
     return new Segment(this.#scratch, this);
@@ -76,12 +79,12 @@ export class Segment implements SegmentEnd {
     return this.#rows;
   }
 
-  /** The length of the longest row. */
+  /** Length in bytes of the longest row. */
   get rowBytesMax(): number {
     return this.#rowBytesMax;
   }
 
-  /** Whether no batch was added; a batch without rows counts. */
+  /** Whether no batch was added. A batch without rows counts as added. */
   get isEmpty(): boolean {
     return this.#isEmpty;
   }
@@ -110,7 +113,7 @@ export class Segment implements SegmentEnd {
     return this.#incidents.includes(nameOf(incident));
   }
 
-  /** Appends a batch. If it fails, the segment is unchanged. The rows are not synced to disk. */
+  /** Appends a batch. If this fails, the segment is unchanged. The rows are not synced to disk. */
   async append(
     { bytes, runs, rowBytesMax }: BatchRows,
     { positions, incidents }: Pick<SinkBatch, "positions" | "incidents">,

@@ -1,6 +1,6 @@
-// Checks whether the effects have applied a batch: whether their position in each of its streams is
+// Checks whether the effects have applied a batch: their position in each of its streams must be
 // far enough. After a stream was recreated or truncated, the effects or this process may not have
-// noticed yet; then the same number belongs to different messages.
+// noticed the change yet. In this case, the same sequence belongs to different messages.
 
 import { rewrittenIdBegin } from "../../../platform/nats/rewritten.ts";
 import type { SinkRecord } from "../sink-records.ts";
@@ -11,21 +11,22 @@ export interface NeededMessage {
   readonly stream: string;
   readonly sequence: number;
   readonly created: string;
-  /** The id of the message; undefined: it is no longer known. */
+  /** Id of the message; undefined if it is no longer known. */
   readonly messageId: string | undefined;
 }
 
-/** Why a batch is not applied. */
+/** Reason why a batch is not applied. */
 interface NotApplied {
-  /** A text for people. */
+  /** Reason as a text for people. */
   readonly why: string;
   /**
-   * The effects or this process still see a stream that was replaced; waiting alone does not help.
+   * Whether the effects or this process still read a stream that was replaced. Waiting alone does
+   * not help then.
    */
   readonly isOther: boolean;
 }
 
-/** The last message of each stream with one of these events. */
+/** Returns the last message of each stream that has one of the events. */
 export function neededOf(
   { positions }: Pick<SinkBatch, "positions">,
   events: readonly SinkRecord[],
@@ -44,7 +45,7 @@ function neededAt({ stream, created, trail }: SinkPosition, sequence: number): N
   return { stream, sequence, created, messageId };
 }
 
-/** Returns the first reason why the messages are not applied; undefined: all are. */
+/** Returns the first reason why the messages are not applied; undefined if all are applied. */
 export function notApplied(
   needed: readonly NeededMessage[],
   applied: readonly AppliedTo[],
@@ -57,7 +58,10 @@ export function notApplied(
   return undefined;
 }
 
-/** A frame that replaces an erased one has a message id of its own. */
+/**
+ * Whether the id is that of an original frame. A frame that replaces an erased one has another id
+ * than the original.
+ */
 function isOriginal(messageId: string | undefined): boolean {
   return messageId !== undefined && messageId !== "" && !messageId.startsWith(rewrittenIdBegin);
 }
@@ -69,7 +73,7 @@ function missingOf(
   if (found === undefined)
     return { why: `they have applied nothing of ${stream} yet`, isOther: false };
   if (found.created !== created) {
-    // The effects have seen the new stream, and will apply no more of the old one.
+    // The effects read the new stream and apply no more of the old one.
     const isBehind = found.epoch > 1 && Date.parse(found.created) > Date.parse(created);
     if (isBehind) return undefined;
     const why = `they have applied the stream ${stream} that was created at ${found.created}, and this one was created at ${created}`;

@@ -1,7 +1,7 @@
-// Adds the person's uuid to each event of a batch, between reading and writing. The effects know
-// it, and they may lag: a batch waits until they have applied it, so that an event without a person
-// really has none. While the effects cannot be queried it also waits and reports the reason; it
-// never writes a guess.
+// Adds the person's uuid to each event of a batch, between reading and writing. The effects store
+// the persons, and they may lag. A batch waits until the effects have applied it, so that an event
+// without a person really has none. The batch also waits while the effects cannot be queried, and
+// the reason is reported. No uuid is ever guessed.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
@@ -16,11 +16,11 @@ interface EventPersonsOptions {
   readonly source: PersonSource;
   readonly log: Pick<Log, "warn">;
   /**
-   * Time for which both may see different streams before everything in memory is dropped and read
-   * again.
+   * Time in ms for which the effects and this process may read different streams. After it,
+   * everything in memory is dropped and read again.
    */
   readonly otherStreamMsMax?: number;
-  /** Lag below this time is not logged. */
+  /** Time in ms below which lag is not logged. */
   readonly reportAfterMs?: number;
 }
 
@@ -31,15 +31,15 @@ const sayAgainMs = 30_000;
 const otherStreamMsDefault = 60_000;
 /** Maximum number of ids per query. */
 const questionIdsMax = 10_000;
-/** Maximum number of cached ids in addition to those of the batch: about 20 MB. */
+/** Maximum number of cached ids in addition to those of the batch. The cache takes about 20 MB. */
 const knownIdsMax = 100_000;
 
-/** The effects and this process see different streams of one name. */
+/** The effects and this process read different streams of the same name. */
 class OtherStreamError extends Error {
   override name = "OtherStreamError";
 }
 
-/** Handles one batch at a time. */
+/** Adds the persons to the events of one batch at a time. */
 export class EventPersons {
   readonly #source: PersonSource;
   readonly #warning: SparseWarning;
@@ -57,12 +57,12 @@ export class EventPersons {
     this.#reportAfterMs = options.reportAfterMs ?? reportAfterMsDefault;
   }
 
-  /** How long the current batch has been waiting; 0: none waits. */
+  /** Time for which the current batch has been waiting; 0 if no batch waits. */
   get waitSeconds(): number {
     return this.#waitMs / 1_000;
   }
 
-  /** Why nothing is being written, once that takes long. */
+  /** Reason why nothing is being written; undefined until the wait takes long. */
   get fault(): string | undefined {
     if (this.#why === undefined || this.#waitMs < this.#reportAfterMs) return undefined;
     return `waiting for the effects, for the persons of events: ${this.#why}`;
@@ -73,8 +73,8 @@ export class EventPersons {
   }
 
   /**
-   * Sets `personUuid` of the batch's events, however long that takes. False: the signal aborted
-   * first. Rejects if reading must start again.
+   * Sets `personUuid` of the batch's events, and waits for the effects as long as necessary.
+   * Returns false if the signal aborts first. Rejects if reading must start again.
    */
   async fill(batch: SinkBatch, signal: AbortSignal): Promise<boolean> {
     const events = batch.events.filter(mayHavePerson);
@@ -98,7 +98,10 @@ export class EventPersons {
     }
   }
 
-  /** Tries to set the uuids. Undefined: done; otherwise the reason why not. */
+  /**
+   * Tries to set the uuids. Returns the reason if they cannot be set yet; undefined if they are
+   * set.
+   */
   async #tried(
     events: readonly SinkRecord[],
     needed: readonly NeededMessage[],
@@ -119,7 +122,10 @@ export class EventPersons {
     }
   }
 
-  /** `version`: that of the answer that showed them as applied. */
+  /**
+   * Sets the uuids of events that are applied at `version`, the version of the answer that showed
+   * it.
+   */
   async #setUuids(events: readonly SinkRecord[], version: string): Promise<void> {
     const uuids = new UuidsById();
     for (const ids of questionsOf(this.#unknown(events, uuids, version))) {
@@ -144,7 +150,7 @@ export class EventPersons {
   }
 
   /**
-   * Collects each id that must be queried, once, by project. Ids with a cached answer go into
+   * Returns each id that must be queried once, by project. Writes ids with a cached answer to
    * `uuids`.
    */
   #unknown(
@@ -166,7 +172,10 @@ export class EventPersons {
     return unknown;
   }
 
-  /** The cache for this version. Starts empty if the version has changed or the cache is full. */
+  /**
+   * Returns the cache for the version. The cache starts empty if the version has changed or the
+   * cache is full.
+   */
   #knownOf(version: string): UuidsById {
     if (version !== this.#version || this.#known.size >= knownIdsMax) {
       this.#version = version;
@@ -177,14 +186,14 @@ export class EventPersons {
 }
 
 /**
- * Whether the effects make a person for the event. A group identify creates none; whether its id
- * already has a person would depend on the lag of the effects.
+ * Whether the effects create a person for the event. A group identify creates no person; whether
+ * its id already has one would depend on the lag of the effects.
  */
 function mayHavePerson({ personProfile, kind }: SinkRecord): boolean {
   return personProfile && kind !== "group_identify";
 }
 
-/** In parts of a limited number of ids. */
+/** Yields the ids in parts of a limited number. */
 function* questionsOf(
   idsByProject: ReadonlyMap<string, readonly string[]>,
 ): Generator<ProjectIds[]> {
@@ -205,7 +214,7 @@ function* questionsOf(
   if (question.length > 0) yield question;
 }
 
-/** The uuids of persons by project and distinct id; "": the id has no person. */
+/** The uuids of persons by project and distinct id; an empty uuid if the id has no person. */
 class UuidsById {
   readonly #projects = new Map<string, Map<string, string>>();
   #size = 0;

@@ -1,18 +1,20 @@
-// The interface to query which person a distinct id belongs to: the database of `penstock effects`.
-// Types only, because sinks do not import effects; app/ connects the two.
+// The interface to query the person of a distinct id from the database of `penstock effects`. Has
+// only types, because sinks do not import effects; app/ connects the two.
 
 export interface StreamMessage {
   readonly stream: string;
   readonly sequence: number;
 }
 
-/** How far a stream is applied. */
+/** The position up to which the effects have applied a stream. */
 export interface AppliedTo extends StreamMessage {
-  /** Incremented when the effects notice that the stream was recreated or truncated. */
+  /**
+   * Number that is incremented when the effects notice that the stream was recreated or truncated.
+   */
   readonly epoch: number;
-  /** When the stream was created, as the server reports it. */
+  /** Time when the stream was created, as the server reports it. */
   readonly created: string;
-  /** The id of the requested message; undefined: it is no longer remembered. */
+  /** Id of the requested message; undefined if it is no longer remembered. */
   readonly messageId: string | undefined;
 }
 
@@ -21,16 +23,24 @@ export interface ProjectIds {
   readonly distinctIds: readonly string[];
 }
 
-/** An answer for one moment. If the answer to the same question changes, so does the version. */
+/**
+ * An answer with its version. If the answer to the same question changes, the version changes too.
+ */
 export interface Answer<Of> {
   readonly version: string;
   readonly answer: Of;
 }
 
-/** Rejects with a StoreError while it cannot be queried. */
+/** The queries. Each rejects with a StoreError while the database cannot be queried. */
 export interface PersonSource {
-  /** Streams without applied messages are absent. */
+  /**
+   * Returns the positions of the streams of `messages`. Streams without applied messages are
+   * absent.
+   */
   reached(messages: readonly StreamMessage[]): Promise<Answer<readonly AppliedTo[]>>;
-  /** Project after project, in the order of the ids; null: the id has no person. */
+  /**
+   * Returns the uuids of the persons, project after project, in the order of the ids; null if an id
+   * has no person.
+   */
   personUuids(ids: readonly ProjectIds[]): Promise<Answer<readonly (string | null)[]>>;
 }

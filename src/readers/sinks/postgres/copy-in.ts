@@ -12,7 +12,10 @@ interface CopyConnection extends Connection {
   sendCopyFail(message: string): void;
 }
 
-/** Rejects with the error of the server or the client, as for any other statement. */
+/**
+ * Sends the chunks as the data of the COPY statement `sql`. Rejects with the error of the server or
+ * the client, as for any other statement.
+ */
 export async function copyIn(client: Client, sql: string, chunks: Iterable<Buffer>): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     client.query(
@@ -26,12 +29,12 @@ export async function copyIn(client: Client, sql: string, chunks: Iterable<Buffe
 
 type Done = (error?: Error | null) => void;
 
-/** The client calls these methods by name. */
+/** A COPY statement. The client calls its methods by name. */
 class CopyIn implements Submittable {
   readonly #sql: string;
   readonly #chunks: Iterable<Buffer>;
   #hasEnded = false;
-  /** The client wraps it in its own timeout. */
+  /** Called when the statement ends. The client replaces it with a function that has a timeout. */
   callback: Done;
 
   constructor(sql: string, chunks: Iterable<Buffer>, done: Done) {
@@ -76,7 +79,7 @@ class CopyIn implements Submittable {
   }
 }
 
-/** Also fulfilled when the connection is closed. */
+/** Waits until the socket accepts data or is closed. */
 function drained(stream: Socket): Promise<void> {
   return new Promise((resolve) => {
     const go = (): void => {

@@ -1,5 +1,5 @@
-// Events in PostgreSQL's binary COPY format: nothing needs an escape, and properties are copied
-// from the frame unchanged.
+// Writes events in PostgreSQL's binary COPY format. Nothing needs an escape, and properties are
+// copied from the frame unchanged.
 
 import { Buffer } from "node:buffer";
 import type { SinkRecord } from "../sink-records.ts";
@@ -10,13 +10,13 @@ const signature = Buffer.from("PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", "latin1");
 const epochMs = 946_684_800_000;
 const microsPerMs = 1_000;
 const jsonbVersion = 1;
-/** Maximum size of a column without its text or JSON: a length and a uuid. */
+/** Maximum number of bytes of a column without its text or JSON: a length and a uuid. */
 const columnBytesMax = 4 + 16;
 /** Maximum number of bytes of a UTF-16 code unit in UTF-8. */
 const characterBytesMax = 3;
 const chunkBytes = 262_144;
 
-/** Yields one stream of data in chunks of some hundred KiB or one event. */
+/** Yields the data of one COPY in chunks of some hundred KiB, or of one event. */
 export function* copyChunks(
   records: Iterable<SinkRecord>,
   { withPerson }: { readonly withPerson: boolean },
@@ -118,7 +118,8 @@ class CopyChunk {
     this.#length(8);
     const micros = (ms - epochMs) * microsPerMs;
     if (Number.isSafeInteger(micros)) {
-      // Two halves, because a BigInt for each would take longer.
+      // The number is written in two halves, because creating a BigInt for each time would take
+      // longer.
       const high = Math.floor(micros / 2 ** 32);
       this.#at = this.#buffer.writeInt32BE(high, this.#at);
       this.#at = this.#buffer.writeUInt32BE(micros - high * 2 ** 32, this.#at);

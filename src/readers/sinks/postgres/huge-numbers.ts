@@ -1,20 +1,23 @@
-// Detects numbers with an exponent so large that jsonb would write thousands of digits: nine bytes
-// become 131,072, and a table with some thousand of them can be neither read nor dumped. Many
-// numbers with smaller exponents have the same effect.
+// Detects numbers with an exponent so large that jsonb would write thousands of digits. Nine bytes
+// can become 131,072, and a table with some thousand such numbers can be neither read nor dumped.
+// Many numbers with smaller exponents have the same effect.
 
 import { Ascii, stringEnd } from "../../../platform/base/ascii.ts";
 
-/** Doubles go to 308. */
+/** Maximum exponent of a number. Doubles have exponents up to 308. */
 const exponentMax = 999;
-/** Maximum sum of the exponents in one JSON text, about the number of digits that are written. */
+/**
+ * Maximum sum of the exponents in one JSON text, which is about the number of digits that are
+ * written.
+ */
 const exponentSumMax = 67_108_864;
 const letterE = 0x65;
 const zero = 0x30;
 const nine = zero + 9;
-/** Turns an upper-case letter into a lower-case one. */
+/** Bit that turns an upper-case letter into a lower-case one. */
 const lowerCase = 0x20;
 
-/** `json` must be well-formed. */
+/** Whether the JSON, which must be well-formed, has a number that is too large. */
 export function hasHugeNumber(json: Uint8Array): boolean {
   const { length } = json;
   let sum = 0;
@@ -30,7 +33,7 @@ export function hasHugeNumber(json: Uint8Array): boolean {
   return false;
 }
 
-/** The exponent without its sign; parsing stops once it is too large. */
+/** Returns the exponent without its sign. Parsing stops when the exponent is too large. */
 function exponentAt(json: Uint8Array, start: number): number {
   let at = start;
   if (json[at] === Ascii.Plus || json[at] === Ascii.Minus) at++;

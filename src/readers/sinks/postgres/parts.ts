@@ -1,20 +1,23 @@
 // The partitions of the table of events: one for each day on which streams stored events. A day may
-// also be in a partition that the user has created, moved or renamed, and a table of the
-// partition's name may be one that the user has detached.
+// also be in a partition that the user has created, moved or renamed. A table with the partition's
+// name may be one that the user has detached.
 
 import { type Client, DatabaseError } from "pg";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
 
-/** Whether a table of that name exists, and whether it is a partition of the events. */
+/** Queries whether a table with the name exists, and whether it is a partition of the events. */
 const partSql = `SELECT to_regclass($1) IS NOT NULL, EXISTS (SELECT FROM pg_inherits
   WHERE inhrelid = to_regclass($1) AND inhparent = to_regclass('events'))`;
-/** Another partition covers the day or a part of it; the default partition has rows of it. */
+/**
+ * Codes of the errors that another partition covers the day or a part of it, or that the default
+ * partition has rows of the day.
+ */
 const isElsewhere: ReadonlySet<string | undefined> = new Set(["42P17", "23514"]);
 
 /**
- * Makes sure that events stored on a day, such as 2026-11-22, have a partition. Call it within a
- * transaction.
+ * Creates the partition for events stored on `day`, such as 2026-11-22, if the day has none. Must
+ * be called in a transaction.
  */
 export async function makePart(client: Client, day: string): Promise<void> {
   const first = `events_${day.replaceAll("-", "")}`;
@@ -39,7 +42,7 @@ export async function makePart(client: Client, day: string): Promise<void> {
 function statements(part: string, day: string): string[] {
   const next = dayOf(Date.parse(day) + dayMs);
   // Attaching a table does not block readers of the other partitions, and does not wait for them. A
-  // partition must have what the user may have added to the table; indexes and triggers are added
+  // partition must have what the user may have added to the table. Indexes and triggers are added
   // automatically.
   return [
     `CREATE TABLE ${part}

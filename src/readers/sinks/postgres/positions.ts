@@ -1,5 +1,6 @@
 // Reads and writes the positions in PostgreSQL. A batch advances a stream only from the position
-// that it was built for, so if two sinks both believe that they hold the target, one of them fails.
+// that it was built for. If two sinks both act as holder of the target, one of them therefore
+// fails.
 
 import type { Client } from "pg";
 import { lanes } from "../../../platform/nats/names.ts";
@@ -10,7 +11,7 @@ import { type Before, MovedError, type SinkPosition } from "../sink-target.ts";
 interface WrittenPositions {
   readonly before: Before;
   readonly positions: readonly SinkPosition[];
-  /** The part of each stream's trail that is in the database. */
+  /** Positions in the database. The trail of each position is already stored. */
   readonly trailEnds: ReadonlyMap<string, SinkPosition>;
 }
 
@@ -47,7 +48,10 @@ export async function readPositions(client: Client): Promise<SinkPosition[]> {
   }));
 }
 
-/** Rejects with a MovedError if a stream's position is not the one that the batch was built for. */
+/**
+ * Advances the positions. Rejects with a MovedError if a stream's position is not the one that the
+ * batch was built for.
+ */
 export async function writePositions(
   client: Client,
   { before, positions, trailEnds }: WrittenPositions,
@@ -70,7 +74,7 @@ async function writeTrail(
   { stream, epoch, trail }: SinkPosition,
   known: SinkPosition | undefined,
 ): Promise<void> {
-  // In another epoch the numbers belong to other messages.
+  // In another epoch, the same sequences belong to other messages.
   const isSame = known?.epoch === epoch;
   const end = isSame ? (known.trail.at(-1)?.sequence ?? 0) : 0;
   const added = trail.filter(({ sequence }) => sequence > end);

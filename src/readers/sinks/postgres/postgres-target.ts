@@ -1,7 +1,7 @@
-// The PostgreSQL target: events, rejected lines and positions in one transaction. The keys of a
-// batch are inserted first, and events whose key exists are skipped; the other events are copied
-// straight into their table. If the server rejects a value, events are inserted one by one: failing
-// ones are rejected, and the rest is written.
+// The PostgreSQL target. Writes events, rejected lines and positions in one transaction. The keys
+// of a batch are inserted first, and events whose key exists are skipped. The other events are
+// copied straight into their table. If the server rejects a value, events are inserted one by one:
+// failing events are rejected, and the others are written.
 
 import { hash } from "node:crypto";
 import type { Client } from "pg";
@@ -33,15 +33,15 @@ import { personColumnSql, tablesSql, tablesVersion } from "./tables.ts";
 interface PostgresTargetOptions {
   readonly url: string;
   readonly schema: string;
-  /** Whether events have a column for the uuid of their person. Default: no. */
+  /** Whether events have a column for the uuid of their person; false by default. */
   readonly withPerson?: boolean;
 }
 
 const hasPersonSql = `SELECT EXISTS (SELECT FROM pg_attribute
   WHERE attrelid = to_regclass($1) AND attname = 'person_uuid' AND NOT attisdropped)`;
 /**
- * Inserts new keys. Rows of older releases have the uuid itself as their key, which matches every
- * event with that uuid.
+ * Inserts new keys. A row of an older release has the uuid itself as its key, which matches every
+ * event with the uuid.
  */
 const keysSql = `INSERT INTO event_keys (uuid, project_id, day)
   SELECT key, project_id, (to_timestamp(ms / 1000.0) AT TIME ZONE 'UTC')::date
@@ -55,11 +55,13 @@ const knownKeysSql = `SELECT at FROM unnest($1::uuid[], $2::text[], $3::uuid[])
   WHERE EXISTS (SELECT FROM event_keys AS old
     WHERE old.uuid IN (wanted.key, wanted.uuid) AND old.project_id = wanted.project_id)`;
 /**
- * Number of events of a failed batch that are retried together before each is tried alone: trying
- * one alone uses a transaction id of the server.
+ * Number of events of a failed batch that are retried together before each is tried alone. A single
+ * try uses a transaction id of the server.
  */
 const triedAtOnce = 256;
-/** A rejected event counts as new each time it arrives. */
+/**
+ * Deletes the keys of rejected events, so that a rejected event counts as new each time it arrives.
+ */
 const forgetSql = `DELETE FROM event_keys USING unnest($1::uuid[], $2::text[]) AS refused (key, project)
   WHERE event_keys.uuid = key AND event_keys.project_id = project`;
 const rejectedSql = `INSERT INTO rejected
@@ -68,7 +70,10 @@ const rejectedSql = `INSERT INTO rejected
   FROM unnest($1::text[], $2::bigint[], $3::integer[], $4::float8[], $5::text[], $6::text[],
     $7::text[], $8::text[])
     AS new (stream, sequence, line, ms, project_id, reason, detail, record)`;
-/** A stopped stream reports the same incident at each start. */
+/**
+ * Inserts incidents that are not stored yet. A stopped stream reports the same incident at each
+ * start.
+ */
 const incidentsSql = `INSERT INTO incidents (stream, epoch, sequence, kind, messages, detail)
   SELECT * FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::text[], $5::bigint[], $6::text[])
     AS new (stream, epoch, sequence, kind, messages, detail)
@@ -81,14 +86,14 @@ export class PostgresTarget implements SinkTarget {
   readonly #schema: string;
   readonly #session: SinkSession;
   readonly #withPerson: boolean;
-  /** The columns that are copied. */
+  /** Names of the columns that are copied. */
   readonly #columns: readonly string[];
-  /** Days whose partition certainly exists. */
+  /** Days whose partition is known to exist. */
   #days = new Set<string>();
-  /** The position of each stream in the database, with its trail. */
+  /** Position of each stream in the database, with its trail. */
   #trailEnds = new Map<string, SinkPosition>();
 
-  /** Throws a StoreError if the URL is invalid. Connects at the first call. */
+  /** Throws a StoreError if the URL is invalid. Connects at the first call of a method. */
   constructor({ url, schema, withPerson = false }: PostgresTargetOptions) {
     const address: PostgresAddress = readAddress(url);
     this.shown = `${address.shown}, schema ${schema}`;
@@ -105,7 +110,7 @@ export class PostgresTarget implements SinkTarget {
     return this.#session.run("open", async (client) => {
       await this.#session.begin(client);
       await this.#makeTables(client);
-      // Checked first, because adding a column blocks readers of the table.
+      // The types are checked first, because adding a column blocks readers of the table.
       await checkColumnTypes(client, this.#schema, this.#columns);
       if (this.#withPerson) await this.#makePersonColumn(client);
       const positions = await readPositions(client);
@@ -162,7 +167,10 @@ export class PostgresTarget implements SinkTarget {
       await client.query(sql);
   }
 
-  /** Queries first: adding the column needs a privilege, and waits for readers of the table. */
+  /**
+   * Adds the column of the person's uuid if it is missing. Queries first, because adding a column
+   * needs a privilege and waits for readers of the table.
+   */
   async #makePersonColumn(client: Client): Promise<void> {
     const [has] = await selectRows(client, hasPersonSql, [`"${this.#schema}".events`]);
     if (has?.[0] !== 1) await client.query(personColumnSql(this.#schema));
@@ -178,7 +186,7 @@ export class PostgresTarget implements SinkTarget {
       const fault = faultOf(event);
       if (fault !== undefined) refused.set(event, fault);
     }
-    // A rejected event does not replace the other events of its key.
+    // A rejected event must not replace the other events with its key.
     const events = all.filter((event) => !refused.has(event));
     const fresh = await freshOf(client, singleEvents(events));
     if (await this.#isCopied(client, fresh)) return { written: fresh.length, refused };
@@ -196,7 +204,8 @@ export class PostgresTarget implements SinkTarget {
   }
 
   /**
-   * Inserts these events, or their next copies, one by one. Returns those with no accepted copy.
+   * Inserts the events, or their next copies, one by one. Returns the events without an accepted
+   * copy.
    */
   async #insertEach(
     client: Client,
@@ -219,7 +228,7 @@ export class PostgresTarget implements SinkTarget {
     return some.filter((_, key) => !accepted.has(key));
   }
 
-  /** Whether the server accepts all of these events; if it rejects a value, none is written. */
+  /** Whether the server accepts all of the events. If it rejects a value, no event is written. */
   async #isCopied(client: Client, events: readonly SinkRecord[]): Promise<boolean> {
     await client.query("SAVEPOINT before_copy");
     try {
@@ -239,7 +248,10 @@ export class PostgresTarget implements SinkTarget {
     await copyIn(client, sql, copyChunks(events, { withPerson: this.#withPerson }));
   }
 
-  /** Returns the days whose partition exists once the transaction is committed. */
+  /**
+   * Creates missing partitions. Returns the days whose partition exists when the transaction is
+   * committed.
+   */
   async #makeParts(client: Client, events: readonly SinkRecord[]): Promise<string[]> {
     const days: string[] = [];
     let lastNumber = Number.NaN;
@@ -256,7 +268,7 @@ export class PostgresTarget implements SinkTarget {
   }
 }
 
-/** Inserts the keys of events that are not in the database, and returns these events. */
+/** Returns the events that are not in the database, and inserts their keys. */
 async function freshOf(client: Client, events: readonly SinkRecord[]): Promise<SinkRecord[]> {
   if (events.length === 0) return [];
   const noted = async (some: readonly SinkRecord[]): Promise<number> => {
@@ -284,7 +296,7 @@ function keysOf(events: readonly SinkRecord[]): [keys: string, projects: string,
 
 const textNames = ["event", "distinctId", "ip", "kind"] as const;
 
-/** Why PostgreSQL must not or cannot store an event; undefined: it can. */
+/** Returns the reason why PostgreSQL cannot or must not store the event; undefined if it can. */
 function faultOf(event: SinkRecord): string | undefined {
   const name = textNames.find((one) => event[one].includes("\0"));
   if (name !== undefined) return `its ${name} has the character U+0000`;
@@ -306,16 +318,19 @@ async function insertRejected(client: Client, lines: readonly RejectedLine[]): P
   ]);
 }
 
-/** Replaces the character that PostgreSQL texts cannot have. A subject may contain it, too. */
+/**
+ * Replaces the character U+0000, which PostgreSQL texts cannot contain. A subject may contain it
+ * too.
+ */
 function storable(text: string): string {
   return text.replaceAll("\0", "\ufffd");
 }
 
 /**
- * The key of an event in event_keys: a text in the form of a uuid, derived from uuid, name and
- * distinct id. As in PostHog, two events with the same uuid are different if their names or
- * distinct ids differ. Its first half is that of the uuid, so that neighbours in an index stay
- * neighbours. Databases store it: it must never change.
+ * Returns the key of an event in event_keys: a text in the form of a uuid, derived from uuid, name
+ * and distinct id. As in PostHog, two events with the same uuid are different if their names or
+ * distinct ids differ. The first half of the key is that of the uuid, so that neighbours in an
+ * index stay neighbours. Databases store the key, so this function must never change.
  */
 function eventKey({
   uuid,

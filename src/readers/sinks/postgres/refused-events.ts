@@ -1,5 +1,6 @@
-// Finds the events of a batch that PostgreSQL refuses, and why: because of a value in their JSON,
-// or because of what the user has added to the table. Inserts them one by one, in one statement.
+// Finds the events of a batch that PostgreSQL refuses, with the reason: a value in their JSON, or a
+// constraint or trigger that the user has added to the table. Inserts the events one by one, in one
+// statement.
 
 import type { Client } from "pg";
 import { DatabaseError } from "pg";
@@ -11,24 +12,25 @@ import { eventTypes } from "./tables.ts";
 /** Refused events, each with the reason. */
 export type Refused = Map<SinkRecord, string>;
 
-/** The parts of a server error that are used. */
+/** The fields of a server error that are used. */
 type Report = Pick<DatabaseError, "code" | "constraint" | "column" | "dataType"> & {
   /** Whether a RAISE of a trigger or function is the cause. */
   readonly isRaised: boolean;
 };
 
-/** The server routine that executes a trigger's RAISE. */
+/** Server routine that executes the RAISE of a trigger. */
 const raiseRoutine = "exec_stmt_raise";
 /**
- * Classes of codes that concern the server, the connection, missing objects or privileges, or a
- * function that is wrong for every value; and the code for a value in another binary form than the
- * column's, which is an error of the column.
+ * Codes of errors that no value causes. Most are classes that concern the server, the connection,
+ * missing objects, privileges, or a function that is wrong for every value. 22P03 means that the
+ * binary form of a value is not that of its column, which is an error of the column.
  */
 const notOfValue = /^(08|0A|22P03|25|28|2F|38|39|3D|3F|40|42|53|55|57|58|72|F0|HV|YY)/;
 
 /**
- * Whether the server, or what the user has added to the table, refuses a value: data exception,
- * limit, constraint, or anything that a trigger raises. A missing partition is not such an error.
+ * Whether the server, or an object that the user has added to the table, refuses a value: a data
+ * exception, a limit, a constraint, or any error that a trigger raises. A missing partition is not
+ * such an error.
  */
 export function isOfValue(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false;
@@ -37,12 +39,12 @@ export function isOfValue(error: unknown): boolean {
 
 function refusesValue({ code = "", constraint, column, dataType, isRaised }: Report): boolean {
   if (isRaised) return true;
-  // The server names only the domain if the value of a domain is never null.
+  // If a domain is not null, the server names only the domain.
   if (code.startsWith("23")) return Boolean(constraint || column || dataType);
   return !notOfValue.test(code);
 }
 
-/** Each column of an event, as text or as an integer that every server parses alike. */
+/** Value of each column, as text or as an integer that every server parses alike. */
 const textOfColumn: Readonly<Record<string, (event: SinkRecord) => string | number | null>> = {
   project_id: ({ projectId }) => projectId,
   uuid: ({ uuid }) => uuid,
@@ -64,17 +66,18 @@ const textOfColumn: Readonly<Record<string, (event: SinkRecord) => string | numb
   person_uuid: ({ personUuid }) => personUuid || null,
 };
 
-/** Of events with one key, the first that the table accepts is inserted. */
+/** Events to insert. For each key, only the first event that the table accepts is inserted. */
 interface Tried {
-  /** Events of one key are adjacent. */
+  /** Events, with those of the same key adjacent. */
   readonly events: readonly SinkRecord[];
-  /** For each event the number of its key, from 0. */
+  /** Number of the key of each event, from 0. */
   readonly keys: readonly number[];
 }
 
 /**
  * Inserts events one by one, and returns those that the table refuses. Rejects with an error that
- * no value has caused. Needs a transaction, which then checks all constraints immediately.
+ * no value has caused. Must be called in a transaction, which then checks all constraints
+ * immediately.
  */
 export async function insertEach(
   client: Client,
@@ -98,7 +101,10 @@ export async function insertEach(
   return refused;
 }
 
-/** A double has too few digits for microseconds; an integer of milliseconds is exact. */
+/**
+ * Returns the statement that declares the cursor over the events. Times are integers of
+ * milliseconds, because a double has too few digits for microseconds.
+ */
 function cursorSql(columns: readonly string[]): string {
   const isTime = (name: string): boolean => eventTypes.get(name) === "timestamptz";
   const types = columns.map((name, at) => `$${at + 2}::${isTime(name) ? "bigint" : "text"}[]`);
@@ -113,7 +119,10 @@ function cursorSql(columns: readonly string[]): string {
       AS tried (key, ${columns.map((name) => `"${name}"`).join(", ")}, at)`;
 }
 
-/** Values are assigned to a row first, which accepts each type that they can be written as. */
+/**
+ * Returns the statement that inserts each event of the cursor. Values are first assigned to a row,
+ * which accepts every type to which they can be cast.
+ */
 function eachSql(columns: readonly string[]): string {
   const assigned = columns.map((name) => `target."${name}" := given."${name}";`);
   const values = columns.map((name) => `target."${name}"`);

@@ -1,9 +1,10 @@
-// A sink's one connection to PostgreSQL. It holds the lock by which one sink at a time writes to a
-// schema, and is reopened when it is lost. While another sink has the lock it stays connected and
-// retries. A frozen process loses the lock after a minute if the server can end an idle session (14
-// and newer), because its kernel would keep the connection open. A pooler may run each transaction
-// in another server session, which has neither the lock nor the search path, so each transaction
-// first checks that the session is still the same.
+// The only connection of a sink to PostgreSQL. Holds the lock that allows one sink at a time to
+// write to a schema, and reopens a lost connection. While another sink has the lock, the connection
+// stays open and the sink retries. The kernel of a frozen process would keep its connection open.
+// If the server can end an idle session (version 14 and newer), a frozen process loses the lock
+// after a minute. A pooler may run each transaction in another server session, which has neither
+// the lock nor the search path. Each transaction therefore first checks that the session is still
+// the same.
 
 import { randomUUID } from "node:crypto";
 import type { Client, QueryArrayResult } from "pg";
@@ -16,20 +17,22 @@ import { selectRows } from "../../../platform/postgres/select-rows.ts";
 import { MovedError, StandbyError } from "../sink-target.ts";
 
 /**
- * The first of the two numbers of the lock, chosen arbitrarily; the other one is derived from the
+ * First of the two numbers of the lock, chosen arbitrarily. The second number is derived from the
  * schema.
  */
 const lockClass = 1_885_695_604;
 const sessionSql = "current_setting('penstock.session', true)";
-/** NULL: in another session, where the lock would not be released. */
+/**
+ * Tries to take the lock. Returns NULL in another session, where the lock would not be released.
+ */
 const tryLockSql = `SELECT CASE WHEN ${sessionSql} = $2
   THEN pg_try_advisory_lock(${lockClass}, hashtext($1)) END`;
-/** Also how long the client waits for a response. */
+/** Maximum time in ms of a statement, and for which the client waits for a response. */
 const statementMsMax = 120_000;
 const idleMsMaxDefault = 60_000;
 const idleSql = `SELECT set_config(name, $1, false) FROM pg_settings
   WHERE name = 'idle_session_timeout'`;
-/** Number of signs of life that the session sends within that time. */
+/** Number of keep-alive queries that the session sends within the idle timeout. */
 const signs = 4;
 const notTheTables =
   "the tables do not exist: let the sink's user create them, or create them with `penstock sink postgres --ddl`";
@@ -49,7 +52,7 @@ export class SinkSession {
   #signTimer: NodeJS.Timeout | undefined;
   #holdsLock = false;
   #isBusy = false;
-  /** Another session was seen: a lock may have been left in a third one. */
+  /** Whether another server session was seen. A lock may then have been left in a third session. */
   #isPooled = false;
 
   constructor(address: PostgresAddress, schema: string, idleMsMax = idleMsMaxDefault) {
@@ -59,9 +62,10 @@ export class SinkSession {
   }
 
   /**
-   * Runs `work` on the connection with the lock. Rejects with a StandbyError while another sink has
-   * the lock, otherwise with a StoreError, or a MovedError of `work`; no transaction is left open
-   * then. Two concurrent calls would end each other's transactions, so the second one is rejected.
+   * Runs `work` on the connection that holds the lock. Rejects with a StandbyError while another
+   * sink has the lock, with the MovedError of `work`, or with a StoreError. After an error, no
+   * transaction is open. A second concurrent call is rejected, because two calls would end each
+   * other's transactions.
    */
   async run<Result>(doing: string, work: (client: Client) => Promise<Result>): Promise<Result> {
     if (this.#isBusy)
@@ -83,7 +87,10 @@ export class SinkSession {
     }
   }
 
-  /** Begins a transaction of `work` if the session holds the lock; otherwise begins nothing. */
+  /**
+   * Begins a transaction for `work`. Rejects with a StoreError if the server session is not the one
+   * that holds the lock.
+   */
   async begin(client: Client): Promise<void> {
     const results = (await client.query({
       text: `BEGIN; SET LOCAL search_path = "${this.#schema}", pg_catalog;
@@ -93,19 +100,21 @@ export class SinkSession {
     if (results.at(-1)?.rows[0]?.[0] !== 1) throw this.#pooled();
   }
 
-  /** Releases the lock. Aborts a running call. */
+  /** Closes the connection and releases the lock. Aborts a running call. */
   async close(): Promise<void> {
     clearInterval(this.#signTimer);
     if (this.#isBusy) this.#letGo();
     const client = this.#client;
     this.#client = undefined;
     if (client === undefined) return;
-    // The server ends the connection a moment later than the client.
+    // Unlocks first, because the server ends the connection a moment later than the client.
     if (this.#holdsLock) await client.query("SELECT pg_advisory_unlock_all()").catch(() => {});
     await client.end().catch(() => {});
   }
 
-  /** An open transaction would keep its locks until the next `open`. */
+  /**
+   * Rolls back the open transaction, which would otherwise keep its locks until the next `open`.
+   */
   async #endTransaction(error: unknown): Promise<void> {
     if (error instanceof MovedError || leavesConnection(error))
       await this.#client?.query("ROLLBACK").catch(() => this.#letGo());
@@ -148,7 +157,7 @@ export class SinkSession {
     this.#isPooled = false;
   }
 
-  /** Closing the connection ends the transaction on it. */
+  /** Returns the error about a pooler. Closes the connection, which ends the transaction on it. */
   #pooled(): StoreError {
     this.#isPooled = true;
     this.#letGo();

@@ -1,7 +1,7 @@
-// The tables of the PostgreSQL sink. People query them, so they are an interface. Each event is
-// stored once: event_keys has its key, because a unique key of a partitioned table cannot span its
-// partitions. Partitions are by the day on which the stream stored the event, so that their number
-// does not depend on the times that events claim.
+// The tables of the PostgreSQL sink. Users query them, so they are a public interface. Each event
+// is stored once. The table event_keys has the key of each event, because a unique key of a
+// partitioned table cannot span its partitions. Partitions are by the day on which the stream
+// stored the event, so that their number does not depend on the times that events claim.
 
 import type { FieldType } from "../../../records/fields.ts";
 import { type EventColumn, eventColumns, personColumn, rejectReasons } from "../sink-records.ts";
@@ -22,7 +22,10 @@ function definitionOf({ name, type, isOptional }: EventColumn): string {
   return `${name} ${columnTypes[type]}${isOptional ? "" : " NOT NULL"}`;
 }
 
-/** One statement each. The schema may exist already. */
+/**
+ * Returns the statements that create the schema and its tables, one per string. The schema may
+ * exist already.
+ */
 export function tablesSql(schema: string): string[] {
   return [
     `CREATE SCHEMA IF NOT EXISTS "${schema}"`,
@@ -77,15 +80,15 @@ ${eventColumns.map((column) => `  ${definitionOf(column)}`).join(",\n")}
 
 export const tablesVersion = 1;
 
-/** The column for sinks with persons. Tables that were created without it may have rows. */
+/** Returns the statement that adds the column for sinks with persons. Existing rows get NULL. */
 export function personColumnSql(schema: string): string {
   return `ALTER TABLE "${schema}".events ADD COLUMN IF NOT EXISTS ${definitionOf(personColumn)}`;
 }
 
 /**
- * For an administrator who creates the tables with more privileges than the sink should have. It
- * can be run again, for example after it was interrupted. The sink itself never adopts a table that
- * it finds.
+ * Returns the statements for an administrator who creates the tables with more privileges than the
+ * sink should have. They can be run again, for example after an interruption. The sink itself never
+ * uses a table that it has not created.
  */
 export function ddl(schema: string, { withPerson }: { readonly withPerson: boolean }): string {
   return [...tablesSql(schema), ...(withPerson ? [personColumnSql(schema)] : [])]
@@ -97,7 +100,7 @@ function repeatable(sql: string): string {
   return sql.replace(/^CREATE (TABLE|INDEX) /, "CREATE $1 IF NOT EXISTS ");
 }
 
-/** The type in whose binary form each column is copied. */
+/** Type in whose binary form each column is copied. */
 export const eventTypes: ReadonlyMap<string, string> = new Map(
   [...eventColumns, personColumn].map(({ name, type }) => [
     name,

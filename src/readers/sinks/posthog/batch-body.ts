@@ -1,10 +1,10 @@
-// Builds the body of a request to `/batch/` from stored events, in their order. An event keeps its
-// stored uuid and time, and is sent without `sent_at`, so that its time is not corrected twice.
+// Builds the body of a request to `/batch/` from stored events, in their order. An event has its
+// stored uuid and time. It is sent without `sent_at`, so that its time is not corrected twice.
 
 import type { SinkRecord } from "../sink-records.ts";
 
 interface Envelope {
-  /** The project's key upstream. */
+  /** Key of the project at the upstream. */
   readonly key: string;
   readonly historical: boolean;
 }
@@ -17,7 +17,7 @@ interface Bounds {
 /** Maximum number of bytes of an event in addition to its record's text. */
 const beyondRecordBytes = 80;
 /**
- * Replaces an address that was not recorded. For an event without an address, or with an empty one,
+ * Address for an event without a recorded address. If an event has no address or an empty one,
  * PostHog uses the address of the sender.
  */
 const noAddress = "0.0.0.0";
@@ -31,7 +31,7 @@ export function batchBody(events: readonly SinkRecord[], { key, historical }: En
   return Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part)));
 }
 
-/** Number of events for one request. The first event always fits. */
+/** Returns the number of events for one request. The first event always fits. */
 export function requestLength(
   events: readonly SinkRecord[],
   { eventsMax, bytesMax }: Bounds,
@@ -61,7 +61,7 @@ function addItem(parts: (string | Uint8Array)[], event: SinkRecord, index: numbe
 
 /**
  * Adds `$unset` and the client's address, which PostHog reads only from the properties. They are
- * last, so that they take precedence over an empty property of the same name.
+ * added last, so that they take precedence over an empty property of the same name.
  */
 function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void {
   const { properties, ip, unset } = event;
@@ -82,12 +82,12 @@ function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void 
   parts.push(text.subarray(0, end), isEmpty ? "" : ",", ...added, "}");
 }
 
-/** Whether a name can end like this; rules out most properties without parsing them. */
+/** Whether a property name may end with `end`. Rules out most properties without parsing them. */
 function mayHave(properties: Buffer, end: string): boolean {
   return properties.includes(`${end}"`);
 }
 
-/** Whether the properties have a non-empty value of that name. */
+/** Whether the properties have a non-empty value of the name. */
 function ownValue(properties: Buffer, name: string): boolean {
   const value = JSON.parse(properties.toString("utf8")) as Record<string, unknown>;
   return Object.hasOwn(value, name) && Boolean(value[name]);

@@ -1,6 +1,7 @@
-// Checks from time to time whether an upstream knows the keys of the projects. PostHog's capture
-// accepts the events of an unknown key and drops them later, but it returns no configuration for
-// such a key. This is only a hint: another upstream may have no configuration for any key.
+// Checks every ten minutes whether an upstream recognises the keys of the projects. PostHog's
+// capture accepts the events of an unknown key and drops them later, but it returns no
+// configuration for such a key. The result is only a hint, because another upstream may have no
+// configuration for any key.
 
 import type { Log } from "../../../platform/base/log.ts";
 import type { Upstream } from "./upstream.ts";
@@ -17,7 +18,7 @@ const shownMax = 5;
 
 export class KeyCheck {
   readonly #options: KeyCheckOptions;
-  /** When each project was last checked. */
+  /** Monotonic time in ms of the last check of each project. */
   readonly #looked = new Map<string, number>();
   readonly #unknown = new Set<string>();
 
@@ -25,7 +26,7 @@ export class KeyCheck {
     this.#options = options;
   }
 
-  /** Warnings for the operator. */
+  /** Warnings about unknown keys for the operator. */
   get warnings(): readonly string[] {
     if (this.#unknown.size === 0) return [];
     const shown = [...this.#unknown].slice(0, shownMax).join(", ");
@@ -35,13 +36,13 @@ export class KeyCheck {
     ];
   }
 
-  /** Checks the project's key in the background, unless that was done recently. */
+  /** Checks the project's key in the background, unless it was checked in the last ten minutes. */
   look(projectId: string, signal: AbortSignal): void {
     const nowMs = this.#options.monotonicMs();
     if (nowMs - (this.#looked.get(projectId) ?? Number.NEGATIVE_INFINITY) < checkIntervalMs) return;
     this.#looked.set(projectId, nowMs);
     this.#ask(projectId, signal).catch(() => {
-      // An unreachable upstream is reported when events are sent.
+      // If the upstream is unreachable, the error is reported when events are sent.
       this.#looked.delete(projectId);
     });
   }

@@ -1,10 +1,10 @@
-// PostHog's capture, or a Penstock gateway, as a target: events go to `/batch/` with their stored
-// uuids. An upstream has no transactions, so the positions are in a folder, and are written when
-// all events of a batch are answered. Requests that were in flight when the process died are sent
-// again, under the same uuids. Projects are sent concurrently. A project that waits, even with one
-// event, blocks its batch and all later ones. Up to the maximum number of batches still start, and
-// the other projects continue in those. If the key or address of the blocking project is refused,
-// its events are then rejected.
+// The target that is PostHog's capture or a Penstock gateway: events are sent to `/batch/` with
+// their stored uuids. An upstream has no transactions, so the positions are in a folder. They are
+// written when the upstream has answered all events of a batch. Requests that were in flight when
+// the process died are sent again, with the same uuids. Projects are sent concurrently. A project
+// that waits, even with one event, blocks its batch and all later ones. Up to the maximum number of
+// batches still start, and other projects continue in them. If the upstream then refuses the key or
+// address of the blocking project, its events are rejected.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { SparseWarning } from "../../../platform/base/retry.ts";
@@ -26,10 +26,10 @@ import { Upstream } from "./upstream.ts";
 interface PosthogTargetOptions {
   readonly url: string;
   readonly folder: string;
-  /** This process, for the message to a sink on standby. */
+  /** Id of this process, for the message to a sink on standby. */
   readonly pid: number;
   readonly keyOf: (projectId: string) => Promise<string | undefined>;
-  /** Rejects any number of refused events. */
+  /** Whether any number of refused events is rejected. */
   readonly acceptRefused: boolean;
   readonly log: Pick<Log, "warn" | "info">;
   readonly limits?: Partial<PosthogLimits>;
@@ -44,7 +44,9 @@ interface PosthogLimits {
   readonly pauses: LinePauses;
 }
 
-/** PostHog accepts 20 MB; smaller requests lose less time when one must be retried. */
+/**
+ * Default limits. PostHog accepts 20 MB; smaller requests lose less time if one must be retried.
+ */
 const limitsDefault: PosthogLimits = {
   requestsMax: 8,
   requestEventsMax: 2_000,
@@ -67,14 +69,14 @@ export class PosthogTarget implements SinkTarget {
   readonly #keys: KeyCheck;
   readonly #pauses: LinePauses;
   readonly #requests = new Map<RequestOutcome, number>(requestOutcomes.map((one) => [one, 0]));
-  /** The lines of all projects and lanes. */
+  /** Lines of all projects and lanes. */
   #lines = new Map<string, ProjectLine>();
-  /** When an event of each line was last accepted. */
+  /** Monotonic time in ms when an event of each line was last accepted. */
   readonly #takenMonotonicMs = new Map<string, number>();
   #session = new AbortController();
   #ended = new AbortController();
   readonly #warning: SparseWarning;
-  /** The unfinished lines of each open batch; the oldest batch first. */
+  /** Names of the unfinished lines of each open batch, oldest batch first. */
   #inHand: Set<string>[] = [];
   /** Fulfilled when the previous batch is on disk. */
   #saved: Promise<unknown> = Promise.resolve();
@@ -105,7 +107,7 @@ export class PosthogTarget implements SinkTarget {
     return this.#keys.warnings;
   }
 
-  /** Why events of a project wait; projects that block all others come first. */
+  /** Reasons why events of a project wait. Projects that block all others come first. */
   get faults(): readonly string[] {
     const holding = this.#holding;
     const all = [...this.#lines]
@@ -118,13 +120,13 @@ export class PosthogTarget implements SinkTarget {
     return more === 0 ? shown : [...shown, `and ${more} more`];
   }
 
-  /** The lines that prevent any further batch from starting. */
+  /** Names of the lines that prevent any further batch from starting. */
   get #holding(): ReadonlySet<string> {
     const oldest = this.#inHand.length < batchesMax ? undefined : this.#inHand[0];
     return oldest ?? new Set();
   }
 
-  /** Number of waiting projects, in each lane. */
+  /** Number of waiting projects, counted in each lane. */
   get waiting(): number {
     return [...this.#lines.values()].filter(({ trouble }) => trouble !== undefined).length;
   }
@@ -136,7 +138,7 @@ export class PosthogTarget implements SinkTarget {
   async open(): Promise<readonly SinkPosition[]> {
     this.#session.abort();
     this.#session = new AbortController();
-    // The previous writer may have ended it.
+    // `abortWaiting` may have aborted the previous signal.
     this.#ended = new AbortController();
     this.#lines = new Map();
     this.#inHand = [];
@@ -144,7 +146,7 @@ export class PosthogTarget implements SinkTarget {
     return await this.#state.open();
   }
 
-  /** Batches are fulfilled in the order of the calls. When one fails, all fail. */
+  /** Writes a batch. Batches are fulfilled in the order of the calls. If one fails, all fail. */
   write(batch: SinkBatch): Promise<WriteOutcome> {
     const session = this.#session;
     const inHand = this.#inHand;
@@ -153,7 +155,7 @@ export class PosthogTarget implements SinkTarget {
     const sent = this.#send(batch.events, waitsFor);
     const written = this.#saved.then(() => this.#save(batch, sent)).finally(() => inHand.shift());
     this.#saved = written;
-    // Its rejection is handled when its turn comes.
+    // The rejection is handled when the batch is saved.
     sent.catch(() => {});
     this.#sayHolding();
     return written.catch((error: unknown) => {
@@ -193,7 +195,7 @@ export class PosthogTarget implements SinkTarget {
       );
   }
 
-  /** `waitsFor`: the lines that are not finished. */
+  /** Sends the events. `waitsFor` has the names of the lines that are not finished. */
   async #send(events: readonly SinkRecord[], waitsFor: Set<string>): Promise<RefusedEvent[]> {
     const byLine = new Map<string, SinkRecord[]>();
     for (const event of events) {

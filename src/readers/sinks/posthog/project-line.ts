@@ -1,8 +1,8 @@
 // Sends the events of one project and lane in order, one request at a time. Temporary errors are
-// retried for ever. A refused request is halved until the refused event is alone, and that event is
+// retried for ever. A refused request is halved until the refused event is alone, and this event is
 // rejected. A refused key or a wrong address stops the line until an operator fixes it. If all
-// other projects would wait for that, and the upstream accepts theirs, the line's events are
-// rejected.
+// other projects would wait for the stopped line and the upstream accepts their events, the line's
+// events are rejected.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
@@ -18,15 +18,21 @@ interface ProjectLineOptions {
   readonly historical: boolean;
   readonly upstream: Upstream;
   readonly bounds: RequestBounds;
-  /** The project's key upstream. Undefined: no key is known. Rejects if it cannot be queried. */
+  /**
+   * Returns the key of the project at the upstream; undefined if no key is known. Rejects if the
+   * key cannot be queried.
+   */
   readonly keyOf: (projectId: string) => Promise<string | undefined>;
   readonly pauses: LinePauses;
   readonly signal: AbortSignal;
-  /** Aborts all waiting. */
+  /** Signal that aborts all pauses. */
   readonly ended: AbortSignal;
   readonly log: Pick<Log, "warn" | "info">;
   readonly settled: (outcome: RequestOutcome) => void;
-  /** Whether all other projects wait for this line, and some event was accepted since that time. */
+  /**
+   * Returns whether all other projects wait for this line and the upstream has accepted an event of
+   * another line since `monotonicMs`.
+   */
   readonly holdsUpSince: (monotonicMs: number) => boolean;
 }
 
@@ -37,12 +43,12 @@ export interface RefusedEvent {
 }
 
 export interface LinePauses {
-  /** Each pause is twice the previous one, up to `msMax`. */
+  /** First pause in ms before a retry. Each pause is twice the previous one, up to `msMax`. */
   readonly msMin: number;
   readonly msMax: number;
-  /** Interval at which a stopped line is retried. */
+  /** Interval in ms at which a stopped line is retried. */
   readonly stoppedMs: number;
-  /** The events of a line that blocks all others for this long are rejected. */
+  /** Time in ms after which the events of a stopped line that blocks all others are rejected. */
   readonly rejectAfterMs: number;
 }
 
@@ -56,7 +62,7 @@ export class ProjectLine {
   #batches = 0;
   #trouble: string | undefined;
   #stoppedSinceMonotonicMs: number | undefined;
-  /** Set until the upstream accepts an event of the line again. */
+  /** Whether events are rejected. Reset when the upstream accepts an event of the line again. */
   #isRejecting = false;
 
   constructor(options: ProjectLineOptions) {
@@ -64,19 +70,19 @@ export class ProjectLine {
     this.#warning = new SparseWarning(options.log, sayAgainMs);
   }
 
-  /** The line has no state that would be lost with it. */
+  /** Whether the line has no state that would be lost with it. */
   get isIdle(): boolean {
     return this.#batches === 0 && !this.#isRejecting;
   }
 
-  /** Why its events wait; undefined: they do not. */
+  /** Reason why the events wait; undefined if they do not wait. */
   get trouble(): string | undefined {
     return this.#trouble;
   }
 
   /**
-   * Fulfilled when each event is accepted or refused, after those of earlier calls; returns the
-   * refused ones. Rejects when the signal aborts.
+   * Sends the events after those of earlier calls, and returns the refused ones when each event is
+   * accepted or refused. Rejects if the signal aborts.
    */
   send(events: readonly SinkRecord[]): Promise<RefusedEvent[]> {
     const sent = this.#last.then(() => this.#sendAll(events));
@@ -150,7 +156,10 @@ export class ProjectLine {
     this.#noteTrouble(undefined);
   }
 
-  /** Call it for each answer that stops the line. */
+  /**
+   * Whether the events of the stopped line may be rejected. Must be called for each answer that
+   * stops the line.
+   */
   #mayReject(): boolean {
     const nowMonotonicMs = performance.now();
     this.#stoppedSinceMonotonicMs ??= nowMonotonicMs;
@@ -209,7 +218,9 @@ export class ProjectLine {
   }
 }
 
-/** Prevents lines that failed together from retrying together. */
+/**
+ * Returns a random duration near `ms`, so that lines that failed together do not retry together.
+ */
 function jittered(ms: number): number {
   return ms * (0.75 + Math.random() / 2);
 }

@@ -1,6 +1,6 @@
-// The projects' keys from the registry, at most half a minute old. While the registry does not
-// answer, the previous keys stay in use: a key is rarely changed, and events would wait. The caller
-// provides the query.
+// Caches the projects' keys from the registry for at most half a minute. While the registry does
+// not answer, the previous keys stay in use, because a key is rarely changed and events would wait.
+// The caller provides the query.
 
 interface RegistryKeysOptions {
   /** Returns the newest key of each project. Rejects if the registry does not answer. */
@@ -10,7 +10,7 @@ interface RegistryKeysOptions {
 
 interface Answer {
   readonly keys: ReadonlyMap<string, string>;
-  /** Why the keys are those of an earlier answer. */
+  /** Error of the last query if the keys are those of an earlier answer. */
   readonly failure: unknown;
 }
 
@@ -27,8 +27,8 @@ export class RegistryKeys {
   }
 
   /**
-   * A project's newest key; undefined: the registry has no such project. Rejects if the registry
-   * does not answer and the key was not known.
+   * Returns a project's newest key; undefined if the registry has no such project. Rejects if the
+   * registry does not answer and the key is not cached.
    */
   async keyOf(project: string): Promise<string | undefined> {
     const nowMs = this.#options.monotonicMs();

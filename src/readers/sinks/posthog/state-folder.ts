@@ -1,7 +1,7 @@
 // The state of a sink whose upstream cannot store it: the position of each stream, and the rejected
-// events. positions.json is replaced atomically, and aside.ndjson is only appended to. Lines
-// of a batch whose positions were not written are truncated at the next start, because the batch
-// arrives again.
+// events. positions.json is replaced atomically, and aside.ndjson is only appended to. Lines of a
+// batch whose positions were not written are truncated at the next start, because the batch arrives
+// again.
 
 import { constants } from "node:fs";
 import { type FileHandle, open, readFile } from "node:fs/promises";
@@ -24,11 +24,15 @@ import {
 
 interface SinkState {
   readonly version: 1;
-  /** The upstream that the events went to, so that the state is not used with another one. */
+  /**
+   * URL of the upstream that received the events, so that the state is not used with another one.
+   */
   readonly upstream: string;
-  /** Length of aside.ndjson up to the last completed batch. */
+  /** Length in bytes of aside.ndjson up to the last completed batch. */
   readonly aside_bytes: number;
-  /** The most recent incidents, each once: a stopped stream reports the same one at each start. */
+  /**
+   * The most recent incidents, each once. A stopped stream reports the same incident at each start.
+   */
   readonly incidents: readonly SinkIncident[];
   readonly streams: readonly SinkPosition[];
 }
@@ -39,7 +43,7 @@ const incidentsMax = 100;
 interface StateFolderOptions {
   readonly folder: string;
   readonly upstream: string;
-  /** This process, for the message to a sink on standby. */
+  /** Id of this process, for the message to a sink on standby. */
   readonly pid: number;
 }
 
@@ -66,8 +70,9 @@ export class StateFolder {
   }
 
   /**
-   * Rejects with a StandbyError while another process has the folder, and with a StoreError if it
-   * cannot be used or holds the state of another upstream.
+   * Locks the folder and returns the positions. Rejects with a StandbyError while another process
+   * has the lock. Rejects with a StoreError if the folder cannot be used or holds the state of
+   * another upstream.
    */
   async open(): Promise<readonly SinkPosition[]> {
     await asStoreError(`open ${this.folder}`, async () => {
@@ -78,14 +83,14 @@ export class StateFolder {
       this.#state = (await this.#read()) ?? emptyState(this.#upstream);
       await this.#cutAside();
     });
-    // Detects an unwritable folder before any events are sent, which would then be sent again.
+    // An unwritable folder is detected before any events are sent, which would then be sent again.
     await asStoreError(`write ${this.#file}`, () => this.#write(this.#state));
     return this.#state.streams;
   }
 
   /**
-   * Fulfilled when everything is on disk, even after a power cut: rejected events first, then
-   * positions.
+   * Stores a batch on disk, rejected events first, then positions. When the promise is fulfilled,
+   * the batch survives a power cut.
    */
   async save(batch: SinkBatch, aside: readonly RejectedLine[]): Promise<void> {
     if (this.#lock?.isHeld() !== true)
@@ -106,7 +111,7 @@ export class StateFolder {
     });
   }
 
-  /** Releases the folder. */
+  /** Releases the lock of the folder. */
   close(): void {
     this.#lock?.close();
     this.#lock = undefined;
@@ -147,7 +152,10 @@ export class StateFolder {
     await writeWhole(this.#file, `${JSON.stringify(state)}\n`);
   }
 
-  /** The file may have been removed or emptied meanwhile. */
+  /**
+   * Truncates aside.ndjson to its length after the last completed batch. The file may have been
+   * removed or emptied in the meantime.
+   */
   async #cutAside(): Promise<void> {
     const handle = await this.#openAside();
     try {
@@ -160,7 +168,10 @@ export class StateFolder {
     }
   }
 
-  /** Throws if it is a link: in a folder of another user it may lead to any file. */
+  /**
+   * Opens aside.ndjson. Throws if it is a link, because in a folder of another user a link may lead
+   * to any file.
+   */
   async #openAside(): Promise<FileHandle> {
     mustBePlain(this.#aside);
     return await open(this.#aside, O_APPEND | O_CREAT | O_NOFOLLOW | O_WRONLY, 0o600);
@@ -180,7 +191,7 @@ export class StateFolder {
   }
 }
 
-/** The file of the rejected events in a sink's folder: one JSON object per line. */
+/** Returns the path of the file with the rejected events, one JSON object per line. */
 export function asideFile(folder: string): string {
   return path.join(path.resolve(folder), "aside.ndjson");
 }

@@ -1,35 +1,41 @@
-// Interprets an upstream's answer to a batch: from PostHog's capture of any age, a Penstock
+// Interprets an upstream's answer to a batch: from PostHog's capture of any version, a Penstock
 // gateway, or a proxy in between. Only an explicit success counts as taken.
 
 import { objectIn, type RawAnswer, retryAfterMs } from "../../../platform/base/post-json.ts";
 import { dropTable } from "../../../platform/base/warnings.ts";
 
 interface NamedEvent {
-  /** Index in the request. */
+  /** Index of the event in the request. */
   readonly index: number;
   readonly why: string;
 }
 
 export type UpstreamAnswer =
-  /** All events are accepted except those in `refused`. */
+  /** The upstream accepts all events except those in `refused`. */
   | { readonly kind: "taken"; readonly refused: readonly NamedEvent[] }
-  /** Retry unchanged; `afterMs`: the delay that the upstream asks for. */
+  /**
+   * The request must be sent again unchanged. `afterMs` is the delay in ms that the upstream asks
+   * for.
+   */
   | { readonly kind: "retry"; readonly afterMs: number | undefined; readonly why: string }
-  /** An event in it is refused, or the request is too large. */
+  /** The upstream refuses an event of the request, or the request is too large. */
   | { readonly kind: "halve"; readonly why: string; readonly isTooLarge: boolean }
-  /** Neither retrying nor splitting helps: an operator must intervene. */
+  /** Neither retrying nor splitting helps, so an operator must intervene. */
   | { readonly kind: "stop"; readonly why: string };
 
-/** Maximum delay, even if an upstream asks for more. */
+/** Maximum delay in ms, even if an upstream asks for more. */
 export const retryAfterMsMax = 300_000;
 const whyCharactersMax = 300;
-/** The batch or an event in it is refused. Any other 4xx concerns the address or key. */
+/**
+ * Status codes with which an upstream refuses the batch or an event in it. Any other 4xx concerns
+ * the address or key.
+ */
 const ofEvents: ReadonlySet<number> = new Set([400, 413, 422]);
 const passing: ReadonlySet<number> = new Set([408, 425, 429]);
 
 type Said = Readonly<Record<string, unknown>>;
 
-/** `events`: number of events in the request. */
+/** Returns the meaning of an answer. `events` is the number of events in the request. */
 export function readUpstreamAnswer(
   { status, retryAfter, text }: RawAnswer,
   events: number,
@@ -58,7 +64,7 @@ function taken(text: string, events: number, why: string): UpstreamAnswer {
   return { kind: "halve", why: `it drops ${dropped} events`, isTooLarge: false };
 }
 
-/** The notes that name an event that is not stored. */
+/** Returns the notes that name an event that is not stored. */
 function namedIn(lists: readonly unknown[], events: number): NamedEvent[] {
   const [errors, warnings] = lists.map((list) => (Array.isArray(list) ? (list as Said[]) : []));
   const dropping = (warnings ?? []).filter(({ code }) => Object.hasOwn(dropTable, String(code)));
@@ -70,7 +76,7 @@ function namedIn(lists: readonly unknown[], events: number): NamedEvent[] {
   return [...byIndex.values()].sort((one, other) => one.index - other.index);
 }
 
-/** The detail of a problem, or the text itself, in one line. */
+/** Returns the detail of a problem in one line. Without a detail, returns the text itself. */
 function whyOf(text: string): string {
   const said = objectIn(text);
   const detail = said?.["detail"];

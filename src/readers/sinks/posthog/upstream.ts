@@ -15,7 +15,7 @@ interface UpstreamOptions {
   readonly url: string;
   /** Maximum number of concurrent requests. */
   readonly requestsMax: number;
-  /** Maximum time for a request, from the first byte sent to the last byte received. */
+  /** Maximum time in ms for a request, from the first byte sent to the last byte received. */
   readonly answerMsMax: number;
 }
 
@@ -23,7 +23,7 @@ const connectionIdleMs = 20_000;
 const gzipAsync = promisify(gzip);
 
 export class Upstream {
-  /** The URL for batches, without secrets. */
+  /** URL for batches, without secrets. */
   readonly shown: string;
   readonly #base: URL;
   readonly #target: URL;
@@ -43,8 +43,8 @@ export class Upstream {
   }
 
   /**
-   * Sends the body once, compressed; `body` is called when a slot is free. Rejects with the reason
-   * if no answer arrives.
+   * Sends the body once, compressed. Calls `body` when a slot is free. Rejects with the reason if
+   * no answer arrives.
    */
   post(body: () => Buffer, signal: AbortSignal): Promise<RawAnswer> {
     return this.#slots.run(async () => {
@@ -58,7 +58,10 @@ export class Upstream {
     });
   }
 
-  /** The status of a GET at a path below the upstream's address. Rejects if there is no answer. */
+  /**
+   * Returns the status of a GET at a path below the upstream's address. Rejects if no answer
+   * arrives.
+   */
   async statusOf(path: string, signal: AbortSignal): Promise<number> {
     return await this.#slots.run(async () => {
       const late = AbortSignal.timeout(this.#answerMsMax);
@@ -75,7 +78,10 @@ export class Upstream {
   }
 }
 
-/** Whether the upstream is this host and port. An unknown name counts as elsewhere. */
+/**
+ * Whether the upstream has the address of this host and the port of the gateway. If its name cannot
+ * be resolved, it counts as another host.
+ */
 export async function isHere(upstream: string, gatewayPort: number): Promise<boolean> {
   const { hostname, port, protocol } = baseUrl(upstream);
   if (Number(port || (protocol === "https:" ? 443 : 80)) !== gatewayPort) return false;
@@ -89,7 +95,7 @@ export async function isHere(upstream: string, gatewayPort: number): Promise<boo
   );
 }
 
-/** Ends in a slash. */
+/** Returns the URL with a slash at its end. Throws a StoreError if it is invalid. */
 function baseUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol))
