@@ -1,6 +1,6 @@
-// Whether a stream may be set to accept atomic batches. In a cluster every server must be 2.15 or
-// newer: a server of 2.10 that replicates a batch panics, and again after each restart until it is
-// upgraded. The servers are queried once, for all streams.
+// Decides whether a stream may be set to accept atomic batches. In a cluster every server must be
+// 2.15 or newer: a server of 2.10 that replicates a batch panics, and panics again after each
+// restart until it is upgraded. The servers are queried once, for all streams.
 
 import type { StreamConfig } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -21,14 +21,17 @@ export class BatchRule {
     this.#log = log;
   }
 
-  /** Whether streams are on several servers, so that only their `members` decide if they may. */
+  /**
+   * Whether nats-server is in a cluster, in which all servers of a stream must support atomic
+   * batches.
+   */
   get isOfCluster(): boolean {
     return this.#connection.info?.cluster !== undefined;
   }
 
   /**
    * Returns the change that lets a stream accept atomic batches; empty if it is set already, not
-   * needed, or not allowed. `members`: the servers that the stream is on, by name.
+   * needed, or not allowed. `members`: the names of the servers that hold the stream.
    */
   async setting(
     settings: Pick<StreamSettings, "atomicBatches">,

@@ -1,5 +1,5 @@
 // The rules for a stream's configuration: the settings of a new stream, and the requirements for an
-// existing one, so that the events it acknowledges stay in it. Pure functions, without requests to
+// existing one, so that acknowledged events stay in it. Pure functions, without requests to
 // JetStream.
 
 import { DiscardPolicy, RetentionPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream";
@@ -25,7 +25,8 @@ export interface StreamSettings {
 
 const duplicateWindowMs = 120_000;
 /**
- * A max_age below this leaves readers no time for the events, unless the settings ask for less.
+ * Minimum `max_age` in milliseconds, unless the settings ask for less. A shorter one leaves readers
+ * no time to read the events.
  */
 const readableMs = 3_600_000;
 
@@ -37,9 +38,7 @@ export function fullMessageBytes(frameBytesMax: number, messageBytesMax: number)
   return Math.min(frameBytesMax + headerBytesMax, messageBytesMax);
 }
 
-/**
- * Returns the configurations that all streams should have, lane by lane, partition by partition.
- */
+/** Returns the configurations of all streams, ordered by lane and then by partition. */
 export function wantedConfigs(settings: StreamSettings): WantedConfig[] {
   return lanes.flatMap((lane) =>
     Array.from({ length: settings.partitions }, (_, partition) =>
@@ -64,9 +63,10 @@ export type WantedConfig = Pick<
 >;
 
 /**
- * Returns the setting of a stream to change for atomic batches; empty if it is set already, or not
- * needed: no frames are published to a stream with sources, such as a hub's. `version` is that of
- * the nats-server that receives the change. One without the setting may refuse it.
+ * Returns the setting that lets a stream accept atomic batches; empty if it is set already or not
+ * needed. A stream with sources, such as a hub's, does not need it, because no frames are published
+ * to it. `version`: the version of the nats-server that receives the change. A server that does not
+ * support the setting may refuse it.
  */
 export function atomicSetting(
   { atomicBatches }: Pick<StreamSettings, "atomicBatches">,
@@ -98,12 +98,14 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
 }
 
 /**
- * Returns why a stream cannot fulfil what a 200 promises; empty if it can. The other settings of a
- * stream, in nats-server 2.10 to 2.15, do not affect an acknowledged message. They determine where
- * it is stored (placement, compression, first_seq), who reads it (allow_direct, republish,
- * subject_transform, consumer limits), which headers the stream accepts (allow_rollup_hdrs,
- * allow_msg_ttl, allow_atomic, allow_msg_schedules), or who may delete it (deny_delete,
- * deny_purge). A mirror has no subjects, so the check of the subjects finds it.
+ * Returns why a stream cannot fulfil what a 200 promises; empty if it can. In nats-server 2.10 to
+ * 2.15, the other settings of a stream do not affect an acknowledged message:
+ * - where it is stored: placement, compression, first_seq
+ * - who reads it: allow_direct, republish, subject_transform, consumer limits
+ * - which headers the stream accepts: allow_rollup_hdrs, allow_msg_ttl, allow_atomic,
+ *   allow_msg_schedules
+ * - who may delete it: deny_delete, deny_purge
+ * A mirror has no subjects, so the check of the subjects rejects it.
  */
 export function brokenPromises(
   wanted: WantedConfig,
@@ -140,8 +142,8 @@ export function brokenPromises(
 }
 
 /**
- * Returns the limits that are lower than the settings promise: an operator may have lowered them
- * while the stream was in use. `ensure` raises them again at the next start.
+ * Returns the limits that are lower than the settings promise, for example because an operator
+ * lowered them while the stream was in use. `ensure` raises them again at the next start.
  */
 export function loweredLimits(wanted: WantedConfig, config: StreamConfig): string[] {
   const lowered: string[] = [];
@@ -167,7 +169,8 @@ function secondsOf(nanos: number): number {
 const limits = ["max_bytes", "max_age", "duplicate_window", "num_replicas"] as const;
 
 /**
- * Returns the limit as a number to compare. JetStream writes "no limit" as 0 or -1: Infinity here.
+ * Returns the limit as a number to compare. JetStream writes "no limit" as 0 or -1, for which this
+ * returns Infinity.
  */
 function sizeOf(limit: (typeof limits)[number], value: number): number {
   return value <= 0 && (limit === "max_bytes" || limit === "max_age")
@@ -188,8 +191,8 @@ export function raisedLimits(wanted: WantedConfig, config: StreamConfig): Partia
 }
 
 /**
- * Returns the limits that are larger than the settings, which `ensure` does not change. Each text
- * contains the settings' value too.
+ * Returns the limits that are larger than the settings, as texts that contain both values. `ensure`
+ * does not change them.
  */
 export function keptLimits(wanted: WantedConfig, config: StreamConfig): string[] {
   return limits

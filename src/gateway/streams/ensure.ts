@@ -1,6 +1,6 @@
-// Ensures the streams at the start and after each reconnect: creates missing ones, raises limits,
-// and refuses a stream that would break what a 200 promises. `watch.ts` checks the streams in
-// between. Never shrinks, empties or deletes a stream.
+// Ensures the streams at the start and after each reconnect: creates missing streams, raises
+// limits, and refuses a stream that would break what a 200 promises. `watch.ts` checks the streams
+// in between. Never shrinks, empties or deletes a stream.
 
 import { JetStreamApiError, type JetStreamManager, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -28,7 +28,7 @@ import {
   wantedConfigs,
 } from "./desired.ts";
 
-/** An error of a stream that waiting cannot resolve; the message states what to change. */
+/** An error of a stream that waiting cannot resolve. The message states what to change. */
 class StreamError extends Error {
   override name = "StreamError";
 }
@@ -36,7 +36,10 @@ class StreamError extends Error {
 const retryWaitMs = 500;
 const waitingLogEveryMs = 5_000;
 const ensureTimeoutMs = 5_000;
-/** An account may get its JetStream a moment after its server listens. */
+/**
+ * Number of consecutive refusals that end the wait. A single refusal may be temporary: an account
+ * may get JetStream a moment after its server starts to listen.
+ */
 const refusalsMax = 2;
 
 interface StreamsOptions {
@@ -50,11 +53,11 @@ export class Streams {
   readonly #settings: StreamSettings;
   readonly #log: Log;
   readonly #wanted: readonly WantedConfig[];
-  /** Counts reconnects, so that the code that ensures a stream can detect one meanwhile. */
+  /** Number of reconnects. `ensure` compares it to detect a reconnect while it runs. */
   #reconnects = 0;
   #followsReconnects = false;
   #isEnsured = false;
-  /** The reports of the cluster's servers for the streams that are ensured now; see BatchRule. */
+  /** The check of the cluster's server versions, which is valid until the next reconnect. */
   #batchRule: BatchRule;
   /** The streams that are being ensured again after a reconnect. */
   readonly #ensuringAgain = new Set<WantedConfig>();
@@ -68,10 +71,10 @@ export class Streams {
   }
 
   /**
-   * Ensures every stream, and waits while JetStream is not ready; starts over after a reconnect.
-   * Once this has succeeded, the streams are ensured again after each reconnect. Rejects with a
-   * StreamError if only a change of settings or streams can help. Rejects also when the signal
-   * aborts.
+   * Ensures every stream, and waits while JetStream is not ready. If the connection is lost
+   * meanwhile, starts over after the reconnect. Once this has succeeded, ensures the streams again
+   * after each reconnect. Rejects with a StreamError if only a change of settings or streams can
+   * help. Also rejects if NATS permanently refuses the requests, or if the signal aborts.
    */
   async ensure(signal?: AbortSignal): Promise<void> {
     this.#followReconnects();
@@ -96,7 +99,7 @@ export class Streams {
     });
   }
 
-  /** Retries until the stream exists and is fit; logs every few seconds what it waits for. */
+  /** Retries until the stream exists and is fit. Logs every few seconds what it waits for. */
   async #ensureReady(config: WantedConfig, signal: AbortSignal | undefined): Promise<void> {
     const link = this.#link;
     const log = this.#log;
@@ -128,9 +131,8 @@ export class Streams {
   }
 
   /**
-   * After a reconnect the store may be a new one, for example a server with an empty disk. Every
-   * stream is ensured on its own, so that one which cannot be used does not keep the others from
-   * being created, now or after the next reconnect.
+   * Ensures one stream after a reconnect, because the server may have an empty disk. Each stream is
+   * ensured on its own, so that an unusable stream does not prevent the creation of others.
    */
   async #ensureAgain(config: WantedConfig): Promise<void> {
     if (this.#ensuringAgain.has(config)) return;
@@ -149,7 +151,10 @@ export class Streams {
   }
 }
 
-/** A server without JetStream may be a leaf, or in a cluster whose other servers have it. */
+/**
+ * Returns the reason and the fix to append to an error of a server without JetStream; else "". Such
+ * a server may be a leaf, or in a cluster whose other servers have JetStream.
+ */
 function withoutJetStream({ connection }: NatsLink): string {
   const { reason, fix } = withoutJetStreamAtAll;
   return connection.info?.jetstream === true ? "" : `: ${reason}: ${fix}`;
@@ -159,7 +164,7 @@ interface EnsureOptions {
   readonly batchRule: BatchRule;
   readonly settings: StreamSettings;
   readonly messageBytes: number;
-  /** False after a reconnect. */
+  /** Whether this is the start, not a reconnect. */
   readonly isStart: boolean;
   readonly log: Pick<Log, "info" | "warn">;
 }
@@ -241,9 +246,9 @@ async function ensureOne(
 }
 
 /**
- * Sets `allow_atomic` on a stream that was created without it, or just now. On an existing one only
- * at the start, because after a reconnect a cluster may be in the middle of an upgrade. It is
- * optional, so a failure is only logged.
+ * Sets `allow_atomic` on a stream that was just created, or was created without it. An existing
+ * stream is changed only at the start, because after a reconnect a cluster may be in the middle of
+ * an upgrade. Batches are optional, so a failure is only logged.
  */
 async function enableBatches(
   jsm: JetStreamManager,

@@ -1,20 +1,20 @@
-// Makes the streams of a hub mirror the streams of the same names from the JetStream domains of its
-// leaf nodes. Adds sources, and never removes one.
+// Configures the streams of a hub to mirror the streams of the same names from the JetStream
+// domains of its leaf nodes. Adds sources, and never removes one.
 
 import type { JetStreamManager, StreamSource } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { apiPrefixOf, managerOf, nanosPerMs } from "../../platform/nats/api.ts";
 
-/** How far the hub's stream has mirrored the stream of one leaf. */
+/** The progress with which the hub's stream mirrors the stream of one leaf. */
 export interface GatheredStream {
   readonly stream: string;
   readonly leaf: string;
   /**
-   * Absent if the hub has received nothing from the leaf's stream since the hub started, or since
-   * the leaf was added.
+   * The state at the last contact. Absent if the hub has received nothing from the leaf's stream
+   * since the hub started, or since the leaf was added.
    */
   readonly heard?: {
-    /** Messages of the leaf that the hub lacked at its last contact. */
+    /** Number of the leaf's messages that the hub lacked at the last contact. */
     readonly messagesBehind: number;
     readonly silentMs: number;
   };
@@ -23,7 +23,7 @@ export interface GatheredStream {
 const apiTimeoutMs = 5_000;
 
 /**
- * Adds each leaf as a source of each stream; existing sources stay. The streams must exist. Rejects
+ * Adds each leaf as a source of each stream. Existing sources stay. The streams must exist. Rejects
  * with JetStream's error.
  */
 export async function gatherFrom(

@@ -1,7 +1,6 @@
-// Checks by a stream's sequences whether it still has the events it acknowledged: in an intact
-// store the last sequence never decreases. If it does, the stream has lost events that were
-// answered 200, for example because a replica without them became the leader, or a disk was
-// restored.
+// Checks whether a stream still has the events that it acknowledged. In an intact stream the last
+// sequence never decreases. If it decreases, the stream has lost events that were answered 200, for
+// example because a replica without them became the leader, or a disk was restored.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { Log } from "../../platform/base/log.ts";
@@ -21,40 +20,43 @@ interface StreamHistoryOptions {
 
 /** The known state of the stream before its leader was queried. */
 export interface Before {
-  /** The highest acknowledged sequence. */
+  /** The highest sequence that the stream had acknowledged. */
   readonly sequence: number;
   readonly wentBack: WentBack | undefined;
 }
 
 /**
- * `unsure`: it is not known yet which events the stream has. `broken`: its sequence decreased
- * although its server kept running, as with nats-server 2.10 on a full disk. Such a server
- * acknowledges messages that it does not store, until it is restarted.
+ * What is known about the stream's events.
+ * - `sure`: no loss is known that was not reported.
+ * - `unsure`: it is not known yet which events the stream has.
+ * - `broken`: the stream's sequence decreased although its server kept running, as with nats-server
+ *   2.10 on a full disk. Such a server acknowledges messages that it does not store, until it is
+ *   restarted.
  */
 export type Certainty = "sure" | "unsure" | "broken";
 
 /**
- * How many consecutive readings must show too low a sequence before it counts as a loss: a leader
- * that has just been elected may not have applied all its messages.
+ * Number of consecutive readings with too low a sequence that count as a loss. A leader that has
+ * just been elected may not have applied all its messages.
  */
 const lowReadingsMin = 3;
 /**
- * How long a loss makes the gateway unready: long enough to be noticed. Not permanently, because
- * lost events do not return, and new ones are stored.
+ * Milliseconds for which a loss makes the gateway unready, so that the loss is noticed. The time is
+ * limited, because lost events do not return, and new ones are stored.
  */
 const unreadyMs = 60_000;
 
 export class StreamHistory {
   readonly #options: StreamHistoryOptions;
   #created: string | undefined;
-  /** Where the stream began: no event was acknowledged at this sequence or before it. */
+  /** The sequence before the stream's first one. No event was acknowledged up to this sequence. */
   #begin = 0;
-  /** The stream's last sequence at its last reading. */
+  /** The stream's last sequence at the last reading. */
   #known = 0;
   #lowReadings = 0;
   /**
-   * The leader under which the stream last had everything it had acknowledged, and the one under
-   * which it was found broken; "" for a server outside of a cluster.
+   * The leaders under which the stream last had every acknowledged event, and under which it was
+   * found broken; "" for a server outside of a cluster.
    */
   #wholeUnder: string | undefined;
   #brokenUnder: string | undefined;
@@ -65,21 +67,24 @@ export class StreamHistory {
   }
 
   /**
-   * Called if the stream was missing, or had no leader, or NATS was away: its server may have been
-   * restarted.
+   * Forgets the leaders, because the server may have been restarted. Called if the stream was
+   * missing or had no leader, or if the connection to NATS was lost.
    */
   interrupted(): void {
     this.#wholeUnder = undefined;
     this.#brokenUnder = undefined;
   }
 
-  /** Returns the loss for /readyz, for a minute after it was found. */
+  /** Returns the reported loss for /readyz, for a minute after it was detected. */
   problems(): string[] {
     const { text, untilMonotonicMs } = this.#reported;
     return this.#options.monotonicMs() < untilMonotonicMs ? [text] : [];
   }
 
-  /** Evaluates a leader's report on the stream. */
+  /**
+   * Evaluates a leader's report on the stream. `before`: the known state when the report was
+   * requested.
+   */
   read(info: StreamInfo, before: Before): Certainty {
     const { state } = this.#options;
     // Since the request, an acknowledgement has shown that the stream went back, and the leader's
@@ -129,7 +134,7 @@ export class StreamHistory {
     return { isNew, from, hadEvents };
   }
 
-  /** Handles another stream in the place of the known one. */
+  /** Handles a new stream that has replaced the known one under the same name. */
   #readNew({ hadEvents, from, lastSequence, before }: Reading): void {
     const { state } = this.#options;
     this.#brokenUnder = undefined;
@@ -138,7 +143,7 @@ export class StreamHistory {
     if (state.sequence === before.sequence) state.sequence = lastSequence;
   }
 
-  /** Handles the same stream ending before the sequence that it had acknowledged. */
+  /** Handles a stream that ends before the sequence that it had acknowledged. */
   #readCutBack({ lastSequence, leader }: Reading, wentBack: WentBack): void {
     this.#report("cut_back", wentBack);
     if (lastSequence < wentBack.from && leader === this.#wholeUnder) this.#brokenUnder = leader;
@@ -166,12 +171,12 @@ export class StreamHistory {
 /** A leader's report on the stream, compared with the known state. */
 interface Reading {
   readonly lastSequence: number;
-  /** "" for a server outside of a cluster. */
+  /** The name of the leader; "" for a server outside of a cluster. */
   readonly leader: string;
   readonly before: Before;
-  /** Whether this is another stream of the same name than at the last reading. */
+  /** Whether the stream was recreated since the last reading. */
   readonly isNew: boolean;
-  /** The highest sequence that the previously known stream had acknowledged. */
+  /** The highest sequence that the previous state of the stream had acknowledged. */
   readonly from: number;
   readonly hadEvents: boolean;
 }

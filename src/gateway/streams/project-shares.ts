@@ -1,8 +1,8 @@
 // Limits how much of each stream one project may fill, so that a flood from one project affects
-// that project alone. Each gateway counts the bytes it has stored for each project
-// (`stream-ledger.ts`) and adds them to one record per stream in the usage bucket, which all
-// gateways read. A project may always use its share of a stream. The end of a stream is a reserve:
-// once the rest is filled, each project may add an equal part of the reserve.
+// that project alone. Each gateway counts the bytes that it has stored for each project
+// (`stream-ledger.ts`). It adds the counts to one record per stream in the usage bucket, which all
+// gateways read. A project may always use its share of a stream. The last part of a stream is a
+// reserve: once the rest is filled, each project may add an equal part of the reserve.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { KV } from "@nats-io/kv";
@@ -22,16 +22,16 @@ import {
 import type { StreamState, StreamStates } from "../../platform/nats/readiness.ts";
 import { type Holding, type Slices, StreamLedger } from "./stream-ledger.ts";
 
-/** How much of a stream each project may fill. No call waits or throws. */
+/** Limits how much of a stream each project may fill. No call waits or throws. */
 export interface ProjectShares {
-  /** Undefined while the project may add to its stream. */
+  /** Returns why the project may not add to its stream; undefined if it may. */
   refusalOf(lane: Lane, projectId: string): Problem | undefined;
   /**
-   * Counts `bytes` more of a large request that the publisher holds. Below 0: it no longer holds
-   * them, with any outcome.
+   * Adds `bytes` to the count of a large request's bytes that the publisher holds. A negative
+   * number removes bytes that have an outcome.
    */
   addUnderWay(lane: Lane, projectId: string, bytes: number): void;
-  /** Counts bytes of messages that were stored, or whose outcome is unknown. */
+  /** Counts bytes of messages that were stored or have an unknown outcome. */
   stored(lane: Lane, projectId: string, bytes: number): void;
 }
 
@@ -42,15 +42,16 @@ interface StoredSharesOptions {
     readonly subjectPrefix: string;
     readonly partitions: number;
     readonly frameScope: FrameScope;
-    /** Per cent of a stream that a project without a share of its own may fill; 100: all. */
+    /** Default share of a stream that a project may fill, in per cent. 100: the whole stream. */
     readonly projectShare: number;
   };
   readonly streamShareOf: (projectId: string) => number | undefined;
   /**
-   * The number of projects. A single one is not limited, because there are no others to protect.
+   * Returns the number of projects. A single project is not limited, because there are no others to
+   * protect.
    */
   readonly projectsKnown: () => number;
-  /** Identifies this process's writes. */
+  /** The id of this process, which identifies its writes. */
   readonly processId: string;
   readonly openBucket: () => Promise<KV>;
   readonly log: Pick<Log, "warn">;
@@ -60,7 +61,10 @@ interface StoredSharesOptions {
 const roundMs = 1_000;
 const apiTimeoutMs = 2_000;
 const warningEveryMs = 60_000;
-/** How long the start waits for the other gateways' counts, and the end for the last record. */
+/**
+ * Maximum milliseconds that the start waits for the other gateways' counts, and that `close` waits
+ * for the last write.
+ */
 const waitMsMax = 1_000;
 const recordSlicesMax = 16_384;
 
@@ -91,7 +95,7 @@ export class StoredShares implements ProjectShares {
     this.#warning = new SparseWarning(options.log, warningEveryMs);
   }
 
-  /** Reads the earlier counts, for a second at most, and follows them until `close`. */
+  /** Reads the earlier counts, for a second at most, and then updates them until `close`. */
   static async open(options: StoredSharesOptions): Promise<StoredShares> {
     const shares = new StoredShares(options);
     const first = shares.#round();
@@ -100,7 +104,10 @@ export class StoredShares implements ProjectShares {
     return shares;
   }
 
-  /** The number of projects over their share; one that is over in two streams counts twice. */
+  /**
+   * Number of projects over their share. A project that is over its share in two streams counts
+   * twice.
+   */
   get projectsOver(): number {
     return this.#exchanges.reduce((count, { ledger }) => count + this.#over(ledger).length, 0);
   }
@@ -171,7 +178,10 @@ export class StoredShares implements ProjectShares {
     }
   }
 
-  /** Never rejects: the next round retries what has failed. */
+  /**
+   * Exchanges the counts of all streams with the other gateways. Never rejects: the next round
+   * retries what has failed.
+   */
   async #round(): Promise<void> {
     const { link } = this.#options;
     for (const exchange of this.#exchanges) exchange.read();
@@ -197,9 +207,9 @@ export class StoredShares implements ProjectShares {
   }
 
   /**
-   * A purge of one project's subject does not change the stream's first sequence. So while more is
-   * counted than the stream holds, the oldest messages of the projects over their share are looked
-   * up, one project per round.
+   * Removes the counts of purged messages. A purge of one project's subject does not change the
+   * stream's first sequence. So if more bytes are counted than the stream holds, this looks up the
+   * oldest message of a project over its share, one project per round.
    */
   async #findPurge(manager: JetStreamManager, exchange: Exchange): Promise<void> {
     const { ledger } = exchange;
@@ -226,12 +236,12 @@ export class StoredShares implements ProjectShares {
   }
 }
 
-/** Follows the one record of a stream, to which all gateways add. */
+/** Exchanges the counts of one stream through the record to which all gateways add. */
 class Exchange {
   readonly ledger: StreamLedger;
   lookups = 0;
   #revision = -1;
-  /** Identifies the write whose outcome is unknown. */
+  /** The id of the write whose outcome is unknown. */
   #write: string | undefined;
   #writes = 0;
 
@@ -245,7 +255,7 @@ class Exchange {
 
   /**
    * Reads the record, and adds the counts of this process to it. Rejects if that fails, for example
-   * because another process has written meanwhile: the next round retries it.
+   * because another process has written meanwhile. The next round retries.
    */
   async run(bucket: KV, processId: string): Promise<void> {
     const { ledger } = this;
@@ -274,7 +284,10 @@ class Exchange {
   }
 }
 
-/** Three parts: a usage record's key has two. */
+/**
+ * Returns the key of a stream's record. It has three parts, to differ from the two parts of a usage
+ * record's key.
+ */
 function recordKey(stream: string): string {
   return `streams.shares.${stream}`;
 }
@@ -285,7 +298,8 @@ interface SharesRecord {
 }
 
 /**
- * Returns undefined if the value is not a record, or belongs to an earlier stream of that name.
+ * Returns the record in a value; undefined if the value is not a record, or belongs to an earlier
+ * stream of the same name.
  */
 function recordOf(value: Uint8Array, streamCreated: string): SharesRecord | undefined {
   try {

@@ -1,15 +1,18 @@
 // The bytes that each project has in one stream, as counted by the gateways when they stored them.
-// They are counted in slices, each with its highest sequence, so the stream's first sequence shows
-// which slices have left it, by age, by a purge or with the stream itself. No clock is involved.
+// The bytes are counted in slices, each with its highest sequence. The stream's first sequence then
+// shows which slices have been removed, by age, by a purge or with the stream itself. No clock is
+// involved.
 
 import type { StreamReading, StreamState } from "../../platform/nats/readiness.ts";
 
-/** Pairs of numbers, the oldest pair first: the highest sequence of a slice, and its bytes. */
+/**
+ * Pairs of numbers, the oldest pair first: the highest sequence of a slice, and the slice's bytes.
+ */
 export type Slices = number[];
 
 /**
- * `shared`: in the record that all gateways have. `sending`: in a record that this process is
- * writing. `own`: counted by this process and in no record yet.
+ * The parts of a project's slices. `shared`: in the record that all gateways read. `sending`: in a
+ * record that this process is writing. `own`: counted by this process and in no record yet.
  */
 const parts = ["shared", "sending", "own"] as const;
 type Part = (typeof parts)[number];
@@ -18,11 +21,11 @@ type Part = (typeof parts)[number];
 export class Holding {
   readonly projectId: string;
   readonly slices: Record<Part, Slices> = { shared: [], sending: [], own: [] };
-  /** Bytes in all slices. */
+  /** Bytes in all slices of the project. */
   stored = 0;
-  /** Bytes given to the publisher that have no outcome yet. */
+  /** Bytes that the publisher holds without an outcome. */
   underWay = 0;
-  /** The project's bytes when it first added some since the reserve was divided. */
+  /** The project's bytes when it first added some after the last division of the reserve. */
   heldBefore = 0;
   division = 0;
 
@@ -31,30 +34,37 @@ export class Holding {
   }
 }
 
-/** The part of a stream, at its end, that is divided equally. */
+/** The part of a stream that is the reserve, which is divided equally among the projects. */
 const reservePart = 1 / 10;
-/** The reserve is divided again when this part of the stream has become free. */
+/** The part of a stream that must become free before the reserve is divided again. */
 const dividedAgainPart = 1 / 128;
-/** A slice ends with this part of the stream's bytes. One that has left in part counts in full. */
+/**
+ * Minimum size of a full slice, as a part of the stream. A slice that has been removed in part
+ * counts in full.
+ */
 const slicePart = 1 / 1_024;
-/** Minimum part of a stream for a project to be in the record. It limits the record's size. */
+/**
+ * Minimum part of a stream for which a process writes a project's counts to the record. It limits
+ * the record's size.
+ */
 const sharedPart = 1 / 4_096;
 
 export class StreamLedger {
   readonly state: StreamState;
   readonly holdings = new Map<string, Holding>();
-  /** Slices in the record that were found to be purged: by project, up to this sequence. */
+  /** The highest purged sequence of each project, for slices in the record. */
   readonly #purged = new Map<string, number>();
   #reading: StreamReading | undefined;
   #stored = 0;
   /**
-   * The slices that this process has stored after the last sequence of the reading, and their
-   * bytes.
+   * The slices that this process stored after the last sequence of the reading, for all projects.
    */
   #unread: Slices = [];
   #unreadBytes = 0;
   #underWay = 0;
-  /** How full the stream was when the reserve was divided; Infinity while it is not in use. */
+  /**
+   * The stream's bytes when the reserve was last divided; Infinity while the reserve is not in use.
+   */
   #dividedAt = Number.POSITIVE_INFINITY;
   #division = 0;
 
@@ -66,7 +76,10 @@ export class StreamLedger {
     return this.#reading?.bytesMax ?? Number.POSITIVE_INFINITY;
   }
 
-  /** How many bytes are counted that the stream does not hold; below 0: not all are counted. */
+  /**
+   * Number of counted bytes that the stream does not hold. If it is negative, not all bytes in the
+   * stream are counted.
+   */
   get excess(): number {
     return this.#stored - (this.#reading?.bytes ?? 0) - this.#unreadBytes;
   }
@@ -77,7 +90,7 @@ export class StreamLedger {
     this.#divide();
   }
 
-  /** Counts bytes at approximately the stream's current end. */
+  /** Counts bytes for the project at approximately the stream's current end. */
   add(projectId: string, bytes: number): void {
     const holding = this.#holdingOf(projectId);
     const { sequence } = this.state;
@@ -89,7 +102,7 @@ export class StreamLedger {
     this.#divide();
   }
 
-  /** Replaces the record's counts of all projects. */
+  /** Replaces the shared counts of all projects by those in the record. */
   load(record: ReadonlyMap<string, Slices>): void {
     for (const projectId of record.keys()) this.#holdingOf(projectId);
     for (const holding of this.holdings.values()) {
@@ -101,8 +114,8 @@ export class StreamLedger {
   }
 
   /**
-   * Returns the record including this process's counts; undefined if these are too small. Call
-   * `sent` before the next call. `isMissing`: there is no record.
+   * Returns a record that includes this process's counts; undefined if these are too small to
+   * write. `sent` must be called before the next call. `isMissing`: there is no record.
    */
   send(isMissing: boolean): (readonly [projectId: string, slices: Slices])[] | undefined {
     const all = [...this.holdings.values()];
@@ -114,7 +127,7 @@ export class StreamLedger {
     return isMissing && found.length === 0 ? undefined : found;
   }
 
-  /** Ends a `send`. Counts that were not written are sent again. */
+  /** Ends a `send`. If the record was not written, its counts are sent again. */
   sent(isWritten: boolean): void {
     if (isWritten) this.#purged.clear();
     for (const holding of this.holdings.values()) {
@@ -126,8 +139,8 @@ export class StreamLedger {
   }
 
   /**
-   * Takes the last answer of the stream's leader. Returns whether it is the first one of this
-   * stream, for which there are no counts yet.
+   * Evaluates the last report of the stream's leader. Returns whether it is the first report on
+   * this stream, for which there are no counts yet.
    */
   read(): boolean {
     const { reading } = this.state;
@@ -148,12 +161,12 @@ export class StreamLedger {
     return isNew;
   }
 
-  /** Whether the project has used up this share, in per cent. */
+  /** Returns whether the project has filled this share of the stream, in per cent. */
   isOver(holding: Holding, share: number): boolean {
     return heldBy(holding) >= (this.bytesMax * share) / 100;
   }
 
-  /** Whether the reserve is in use, and the project has used its part of it. */
+  /** Returns whether the reserve is in use and the project has used its part. */
   isOverReserve(holding: Holding | undefined, projects: number): boolean {
     const { bytesMax } = this;
     // JetStream refuses messages that do not fit a full stream: then no project has room.
@@ -164,8 +177,8 @@ export class StreamLedger {
   }
 
   /**
-   * Removes the project's counts before its oldest message, while more is counted than the stream
-   * holds, because those messages were purged.
+   * Removes the project's counts before its oldest message, while more bytes are counted than the
+   * stream holds. Those messages were purged.
    */
   forgetPurged(holding: Holding, oldest: number): void {
     const { shared } = holding.slices;
@@ -183,7 +196,10 @@ export class StreamLedger {
     return (this.#reading?.bytes ?? 0) + this.#unreadBytes + this.#underWay;
   }
 
-  /** An answer may be older than the data stored since the request. */
+  /**
+   * Removes the slices that the leader's report includes. The report may be older than the data
+   * that was stored since the query.
+   */
   #dropRead(lastSequence: number): void {
     let read = 0;
     while (read < this.#unread.length && this.#unread[read]! <= lastSequence) read += 2;

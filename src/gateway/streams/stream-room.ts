@@ -1,5 +1,5 @@
-// Logs when a stream is full and when it has room again, once each, because requests are answered
-// 503 while it is full, and an operator checks the log first. Refuses nothing itself.
+// Logs once when a stream is full, and once when it has room again. While it is full, requests are
+// answered 503, and an operator checks the log first. Refuses no request itself.
 
 import type { Log } from "../../platform/base/log.ts";
 import type { StreamState } from "../../platform/nats/readiness.ts";
@@ -9,17 +9,17 @@ interface StreamRoomOptions {
   readonly log: Pick<Log, "info" | "warn">;
 }
 
-/** A leader's report on the stream's size, and the maximum bytes of one message. */
+/** A leader's report on the stream's size, with the maximum bytes of one message. */
 interface Fill {
   readonly bytes: number;
-  /** Infinity without a limit. */
+  /** Maximum bytes of the stream; Infinity without a limit. */
   readonly bytesMax: number;
   readonly messageBytes: number;
 }
 
 /**
- * This part of a stream must also be free before a full one counts as having room. Otherwise a
- * stream whose old events leave as new ones arrive would be logged repeatedly.
+ * The part of a stream that must also be free before a full stream counts as having room. Otherwise
+ * a stream whose old events are removed as new ones arrive would be logged repeatedly.
  */
 const freePart = 1 / 64;
 

@@ -13,11 +13,11 @@ interface StreamSilenceOptions {
   readonly monotonicMs: () => number;
 }
 
-/** How long a stream counts as silent after the last unanswered frame. */
+/** Milliseconds for which a stream counts as silent after the last unanswered frame. */
 const silentMsMax = 10_000;
 /**
- * A member that has not answered its leader for this long counts as lost. Members of a stream
- * answer their leader about once a second.
+ * Milliseconds without an answer to its leader after which a member counts as lost. Members of a
+ * stream answer their leader about once a second.
  */
 const answeredMsMax = 3_000;
 
@@ -66,7 +66,10 @@ export class StreamSilence {
     return isSilent ? [problem] : [];
   }
 
-  /** Called when the server may have been restarted, or another one leads: either can help. */
+  /**
+   * Forgets the silence. Called when the server may have been restarted, or when another server
+   * became the leader: the stream may acknowledge again.
+   */
   forget(): void {
     const { state } = this.#options;
     this.#loggedUnder = undefined;
@@ -77,8 +80,8 @@ export class StreamSilence {
 }
 
 /**
- * Returns whether the stream's leader reaches a majority, itself included: a leader that is cut off
- * continues to lead for some seconds. Only a leader's answer shows this.
+ * Returns whether the stream's leader, together with the members that answer it, is a majority. A
+ * leader that is cut off continues to lead for some seconds. `info` must be a leader's answer.
  */
 export function hasQuorum({ cluster }: StreamInfo): boolean {
   const others = cluster?.replicas ?? [];

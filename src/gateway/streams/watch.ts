@@ -1,8 +1,8 @@
 // Queries JetStream for each stream about once a second and at each reconnect, because an operator
 // may edit a stream while it is in use. The answers determine which requests are refused, the
 // reasons in /readyz, and the stream sizes in the metrics. Streams are queried by name: a list of
-// all streams is collected from every server, and one frozen server would prevent the whole answer.
-// Leaves a server through which no stream is served.
+// all streams is collected from every server, so one frozen server would prevent the whole answer.
+// If no stream is served through the connected server, moves to another server.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { Log } from "../../platform/base/log.ts";
@@ -22,7 +22,7 @@ export interface StreamWatchOptions {
   readonly metrics: StreamMetrics;
   readonly log: Log;
   readonly monotonicMs: () => number;
-  /** The query interval per stream. */
+  /** The query interval in milliseconds. */
   readonly everyMs?: number;
 }
 
@@ -33,11 +33,14 @@ const everyMsDefault = 1_000;
  */
 const idleAtOnce = 10;
 const askTimeoutMs = 1_000;
-/** For this long after an acknowledgement a server counts as serving, whatever it answers. */
+/**
+ * Milliseconds after an acknowledgement for which a server counts as serving, whatever it answers.
+ */
 const stuckMsMax = 2_000;
 /**
- * How long a server must be stuck before another one is tried; by then the other servers have
- * agreed on leaders. If that does not help, the wait doubles each time, up to `leaveMsMax`.
+ * Milliseconds for which a server must be stuck before another one is tried. By then the other
+ * servers have agreed on leaders. If no server serves a stream, the time doubles at each move, up
+ * to `leaveMsMax`.
  */
 const leaveMsMin = 5_000;
 const leaveMsMax = 60_000;
@@ -49,8 +52,8 @@ const leaveMsMax = 60_000;
 export class StreamWatch {
   /**
    * Fulfilled when each stream has been queried once, with or without an answer. Events should not
-   * be accepted before: a stream that was never read, and is recreated, cannot be distinguished
-   * from one that went back. Never rejects.
+   * be accepted earlier: if a stream that was never read is recreated, it cannot be distinguished
+   * from a stream whose sequence decreased. Never rejects.
    */
   readonly askedOnce: Promise<void>;
   readonly #options: StreamWatchOptions;
@@ -77,8 +80,8 @@ export class StreamWatch {
   }
 
   /**
-   * Returns the reasons why events cannot be stored now; empty if there are none. Fulfilled within
-   * about a second.
+   * Returns the reasons why events cannot be stored now; empty if there are none. The answer takes
+   * about a second at most.
    */
   async check(): Promise<string[]> {
     const { link, monotonicMs } = this.#options;
@@ -98,8 +101,8 @@ export class StreamWatch {
   }
 
   /**
-   * Returns the last reported sizes, even while NATS is away. Includes only this gateway's own
-   * streams that exist.
+   * Returns the last reported sizes of this gateway's existing streams, even while NATS is
+   * disconnected.
    */
   sizes(): readonly StreamSize[] {
     return this.#streams.flatMap(({ size }) => size ?? []);
@@ -107,7 +110,7 @@ export class StreamWatch {
 
   /**
    * Returns the number of streams whose events are refused, because the stream would break what a
-   * 200 promises, or acknowledges nothing.
+   * 200 promises or acknowledges nothing.
    */
   unfit(): number {
     return this.#streams.filter(({ isRefused }) => isRefused).length;
@@ -150,8 +153,8 @@ export class StreamWatch {
   }
 
   /**
-   * Queries the streams whose events are refused, since no frame is sent that would trigger it, and
-   * some of all streams in turn.
+   * Queries the streams whose events are refused, because no frame is sent that would trigger a
+   * query. Also queries some of all streams in turn.
    */
   #askSome(): void {
     const { link, monotonicMs } = this.#options;
@@ -168,7 +171,7 @@ export class StreamWatch {
 
   /**
    * Moves to another server if no stream is served through this one. A server that is cut off from
-   * its cluster serves no stream, while the others, which this process may reach, continue without
+   * its cluster serves no stream, while the rest of the cluster does, and this process may reach
    * it.
    */
   #leaveStuckServer(): void {

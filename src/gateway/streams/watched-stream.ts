@@ -17,7 +17,7 @@ import { hasQuorum, StreamSilence } from "./stream-silence.ts";
 export interface StreamSize {
   readonly labels: { readonly lane: Lane; readonly partition: string };
   readonly bytes: number;
-  /** Infinity without a limit. */
+  /** Maximum bytes of the stream; Infinity without a limit. */
   readonly bytesMax: number;
 }
 
@@ -26,25 +26,25 @@ interface WatchedStreamOptions {
   readonly labels: StreamSize["labels"];
   readonly state: StreamState;
   readonly manager: () => Promise<JetStreamManager>;
-  /** Whether frames may be sent to it in atomic batches, if it accepts them. */
+  /** Whether the publisher may use atomic batches, if the stream accepts them. */
   readonly atomicBatches: boolean;
-  /** The message size in bytes that the stream must accept. */
+  /** Returns the message size in bytes that the stream must accept. */
   readonly messageBytes: () => number;
   readonly metrics: StreamMetrics;
   readonly log: Log;
   readonly monotonicMs: () => number;
-  /** Sending a frame queries the stream if this time has passed since the last query. */
+  /** Milliseconds since the last query after which the sending of a frame triggers a query. */
   readonly askEveryMs: number;
 }
 
-/** When a query was sent, and the known state then. */
+/** The time of a query, and the known state at that time. */
 interface Asked extends Before {
   readonly monotonicMs: number;
 }
 
 /**
- * How long a stream may be missing before its events are refused: after a reconnect it may be about
- * to be created. Until then its frames wait.
+ * Milliseconds for which a stream may be missing before its events are refused. After a reconnect
+ * the stream may be about to be created, and its frames wait meanwhile.
  */
 const missingMsMax = 1_000;
 const repeatsSequences =
@@ -65,7 +65,7 @@ export class WatchedStream {
   #isStuck = false;
   #asking: Promise<void> | undefined;
 
-  /** Sets `state.ask` and `state.askMonotonicMs`, by which the publisher triggers queries. */
+  /** Sets `state.ask` and `state.askMonotonicMs`, which the publisher uses to trigger queries. */
   constructor(options: WatchedStreamOptions) {
     const { state, monotonicMs } = options;
     this.#options = options;
@@ -81,19 +81,20 @@ export class WatchedStream {
     return this.#options.wanted.name;
   }
 
-  /** Undefined while the stream is missing, and until its size is first reported. */
+  /**
+   * The stream's size; undefined while the stream is missing, and until its size is first reported.
+   */
   get size(): StreamSize | undefined {
     return this.#size;
   }
 
-  /** Why the last query got no answer; undefined if it got one. */
+  /** Why the last query got no answer; undefined if it was answered. */
   get unanswered(): string | undefined {
     return this.#unanswered;
   }
 
   /**
-   * Whether, from the server that was queried, nothing answers for the stream, it has no leader, or
-   * its leader does not reach a majority.
+   * Whether the stream had no answer, no leader, or a leader without a majority at the last query.
    */
   get isStuck(): boolean {
     return this.#isStuck;
@@ -103,7 +104,7 @@ export class WatchedStream {
     return (this.state.refusal ?? this.state.silence) !== undefined;
   }
 
-  /** Called when NATS did not let this process publish to that subject. */
+  /** Records that NATS did not let this process publish to the subject. */
   denied(subject: string, { reason, fix }: Pick<NatsRefusedError, "reason" | "fix">): void {
     const [own = ""] = this.#options.wanted.subjects;
     if (subject.startsWith(own.replace("*", "")))
@@ -115,7 +116,7 @@ export class WatchedStream {
     return [...this.#problems, ...this.#history.problems()];
   }
 
-  /** Returns the reasons instead of `problems` if the last query got no answer. */
+  /** Returns the reasons why the stream cannot store events, if the last query got no answer. */
   problemsUnanswered(): string[] {
     return [
       `stream ${this.name} does not answer: ${this.#unanswered}`,
@@ -123,16 +124,13 @@ export class WatchedStream {
     ];
   }
 
-  /** Called when the connection was lost: its server may have been restarted. */
+  /** Called when the connection was lost. The server may have been restarted. */
   interrupted(): void {
     this.#silence.forget();
     this.#history.interrupted();
   }
 
-  /**
-   * Queries the stream, one query at a time: a call during a query waits for its answer. Never
-   * rejects.
-   */
+  /** Queries the stream. If a query is under way, waits for its answer instead. Never rejects. */
   ask(): Promise<void> {
     const { state } = this;
     const monotonicMs = this.#options.monotonicMs();
