@@ -1,6 +1,6 @@
-// One project's meter in this process: token buckets that enforce its quota, and counts for its
-// usage record. All are plain numbers: a request costs a few additions, no timer, no memory. Does
-// not depend on requests or NATS.
+// One project's meter in this process: token buckets that enforce the project's quota, and counts
+// for its usage record. All are plain numbers: a request needs a few additions, and no timer or
+// memory. Does not depend on requests or NATS.
 
 import { expansionBytesAMinute } from "../../../platform/base/expansion.ts";
 import type { MeterRefusal, ProjectMeter, ProjectQuota, RequestCost, Taken } from "../project.ts";
@@ -8,9 +8,11 @@ import { Portions } from "./portions.ts";
 
 /** The counts of a project's requests in this process. */
 export interface Counts {
-  /** Stored events, including those of a request that was answered 503 because of its others. */
+  /**
+   * Stored events, including those of a request that was answered 503 because of its other events.
+   */
   readonly accepted: number;
-  /** The bytes of those events' lines. */
+  /** Bytes of the accepted events' lines. */
   readonly storedBytes: number;
   /**
    * Events that were sent to JetStream and not acknowledged in time: they may be stored or not.
@@ -19,7 +21,7 @@ export interface Counts {
   /** Dropped events and events with errors. */
   readonly dropped: number;
   readonly rateLimitedRequests: number;
-  /** Excluding those of bodies that were refused before they were scanned. */
+  /** Events of refused requests, except those whose body was refused before its scan. */
   readonly rateLimitedEvents: number;
   /** The bytes of the refused requests' bodies, after decompression. */
   readonly rateLimitedBytes: number;
@@ -36,13 +38,13 @@ export const noCounts: Counts = {
 };
 
 /**
- * A burst is never less than an SDK sends at once. So a quota, however low, limits the rate and
- * locks no client out. One request may cost two bursts, of which one can be debt.
+ * Minimum burst in events: as many as an SDK sends at once, so that a low quota limits the rate but
+ * locks no client out. One request may cost two bursts, because one of them can be debt.
  */
 export const burstEventsMin = 100;
 export const burstBytesMin = 65_536;
 
-/** A rate, the number of tokens of a burst, and the maximum debt that one request may leave. */
+/** A rate, the number of tokens of a burst, and the maximum debt that a request may leave. */
 interface Rate {
   readonly perSecond: number;
   readonly burst: number;
@@ -50,8 +52,8 @@ interface Rate {
 }
 
 /**
- * A project that has to wait this long is far over its quota. With a shorter wait the number of
- * refused events is counted, which requires a scan.
+ * Minimum wait in milliseconds for which a project counts as far over its quota. If the wait is
+ * shorter, the body is scanned to count its refused events.
  */
 const farOverMs = 100;
 
@@ -62,11 +64,11 @@ const expansionRate: Rate = {
 };
 
 /**
- * Tokens that are refilled at a rate, up to a burst. A request that finds a token may take more
- * than there are, so that one larger than the burst is accepted. The debt is paid off before the
- * next request. Every accepted request is paid in full, so the rate holds. The debt of a quota is
- * at most a burst, because keys are public, and one request of a stranger must not lock a project
- * out for hours.
+ * A token bucket: tokens are refilled at a rate, up to a burst. If there is a token, a request may
+ * take more than there are, so that a request larger than the burst is accepted. The debt is paid
+ * off before the next request. Every accepted request is paid in full, so the rate holds. The debt
+ * of a quota is at most a burst. Keys are public, and one request of a stranger must not lock a
+ * project out for hours.
  */
 class TokenBucket {
   #perSecond: number;
@@ -83,7 +85,10 @@ class TokenBucket {
     this.#filledMonotonicMs = monotonicMs;
   }
 
-  /** Tokens and debt stay, so that a change of the quota does not grant a second burst. */
+  /**
+   * Changes the rate. Tokens and debt stay, so that a change of the quota does not grant a second
+   * burst.
+   */
   change({ perSecond, burst, debtMax }: Rate, monotonicMs: number): void {
     this.#fill(monotonicMs);
     this.#perSecond = perSecond;
@@ -92,7 +97,7 @@ class TokenBucket {
     this.#level = Math.max(-debtMax, Math.min(this.#level, burst));
   }
 
-  /** The maximum number of tokens that one request may ever take. */
+  /** Maximum number of tokens that one request can ever take. */
   get requestMax(): number {
     return this.#burst + this.#debtMax;
   }
@@ -107,8 +112,8 @@ class TokenBucket {
   }
 
   /**
-   * Returns 0 if there is a token and taking `tokens` would leave an allowed debt. Else returns the
-   * milliseconds until then, at least 1.
+   * Returns 0 if there is a token and taking `tokens` would leave an allowed debt. Otherwise
+   * returns the milliseconds until then, at least 1.
    */
   waitMs(tokens: number, monotonicMs: number): number {
     this.#fill(monotonicMs);
@@ -118,13 +123,15 @@ class TokenBucket {
       : Math.max(1, ((due - this.#level) / this.#perSecond) * 1_000);
   }
 
-  /** Only for tokens for which `waitMs` has returned 0. Returns how many were taken. */
+  /** Takes tokens, and returns their number. `waitMs` must have returned 0 for them. */
   take(tokens: number): number {
     this.#level -= tokens;
     return tokens;
   }
 
-  /** Returns tokens, up to the burst, since others may have been refilled meanwhile. */
+  /**
+   * Returns tokens to the bucket, up to the burst, because others may have been refilled meanwhile.
+   */
   giveBack(tokens: number, monotonicMs: number): void {
     this.#fill(monotonicMs);
     if (tokens > 0) this.#level = Math.min(this.#burst, this.#level + tokens);
@@ -140,15 +147,18 @@ class TokenBucket {
 }
 
 export class Meter implements ProjectMeter {
-  /** Distinguishes this meter from an earlier, evicted one of the same project. */
+  /**
+   * The number of this meter among the meters of the same project. An earlier meter may have been
+   * evicted.
+   */
   readonly series: number;
   readonly #monotonicMs: () => number;
   #events: TokenBucket | undefined = undefined;
   #bytes: TokenBucket | undefined = undefined;
-  /** Undefined until the first body that expands far. */
+  /** The bucket for the expansion; undefined until the first body that expands far. */
   #expansion: TokenBucket | undefined = undefined;
   #portions = new Portions();
-  /** Whether the last limit that was hit is that of bytes, not that of events. */
+  /** Whether the last limit that was hit is the one for bytes, not the one for events. */
   #isOverBytes = false;
   #stored = 0;
   #storedBytes = 0;
@@ -158,13 +168,16 @@ export class Meter implements ProjectMeter {
   #rateLimitedEvents = 0;
   #rateLimitedBytes = 0;
 
-  /** `monotonicMs` is read only if there is a quota, and for bodies that expand far. */
+  /**
+   * Creates a meter without a quota. `monotonicMs` is read only for a project with a quota, and for
+   * bodies that expand far.
+   */
   constructor(monotonicMs: () => number, series = 0) {
     this.#monotonicMs = monotonicMs;
     this.series = series;
   }
 
-  /** Applies this quota from now on. Setting the same quota again changes nothing. */
+  /** Applies this quota from now on. If the quota is unchanged, does nothing. */
   setQuota({ eventsPerSecond, bytesPerSecond, burstSeconds }: ProjectQuota = noQuota): void {
     this.#events = this.#bucketOf(
       this.#events,
@@ -235,13 +248,13 @@ export class Meter implements ProjectMeter {
     return Math.max(eventsMs, bytesMs, this.#portions.waitMs(monotonicMs));
   }
 
-  /** The refusal names the rate with the longer wait. */
+  /** Returns a refusal that names the rate with the longer wait. */
   #rateRefusal(waitMs: number): MeterRefusal {
     const what = this.#isOverBytes || this.#events === undefined ? "bytes" : "events";
     return refusalBy(what, (what === "bytes" ? this.#bytes : this.#events)!, waitMs);
   }
 
-  /** Returns tokens that a request has taken. */
+  /** Returns tokens that a request has taken to the buckets. */
   giveBack({ events, bytes, expansion }: Tokens): void {
     if (events + bytes + expansion === 0) return;
     const monotonicMs = this.#monotonicMs();
@@ -276,7 +289,7 @@ export class Meter implements ProjectMeter {
   }
 }
 
-/** Tokens that a request has taken, and not returned since; 0 if there was no limit. */
+/** The tokens that a request has taken and not returned since; 0 for a rate without a limit. */
 interface Tokens {
   events: number;
   bytes: number;
@@ -311,7 +324,7 @@ class Ticket implements Taken {
     });
   }
 
-  /** Returns the tokens taken beyond these. */
+  /** Returns all tokens beyond these to the buckets. */
   #retain({ events, bytes, expansion }: Tokens): void {
     const taken = this.#taken;
     const rest = {
@@ -355,7 +368,10 @@ function refusalBy(
   return { what, waitMs, perSecond, requestMax };
 }
 
-/** A request without events is work too, and costs one token. */
+/**
+ * Returns the number of event tokens that a request costs, at least 1: a request without events is
+ * work too.
+ */
 function eventTokens(events: number): number {
   return Math.max(events, 1);
 }

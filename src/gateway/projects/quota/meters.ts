@@ -1,6 +1,6 @@
-// The meters of all projects by id. A deleted project retains its meter for a while, so that a
-// project that is added again under the same id continues with its counts and debt. Does not depend
-// on requests or NATS.
+// The meters of all projects by id. A deleted project retains its meter for a while. If the project
+// is added again under the same id, it continues with its counts and debt. Does not depend on
+// requests or NATS.
 
 import { Meter } from "./meter.ts";
 
@@ -11,7 +11,7 @@ export interface KnownMeter {
 
 interface MetersOptions {
   readonly monotonicMs: () => number;
-  /** Number of deleted projects that retain their meters. */
+  /** Maximum number of deleted projects that retain their meters. */
   readonly deletedMax?: number;
 }
 
@@ -32,7 +32,7 @@ export class Meters {
     this.#deletedMax = deletedMax;
   }
 
-  /** Returns the project's meter, and creates it if there is none. */
+  /** Returns the project's meter. Creates it if there is none. */
   of(projectId: string): Meter {
     this.#deleted.delete(projectId);
     const known = this.#meters.get(projectId);
@@ -43,7 +43,7 @@ export class Meters {
   }
 
   /**
-   * Marks the project as deleted, until its meter is requested again. Only the last few deleted
+   * Marks the project as deleted until its meter is requested again. Only the most recently deleted
    * projects retain their meters.
    */
   leave(projectId: string): void {
@@ -56,7 +56,10 @@ export class Meters {
     this.#meters.delete(longestDeleted);
   }
 
-  /** Returns the meters evicted since the last call, whose counts may not be written yet. */
+  /**
+   * Returns the meters that were evicted since the last call. Their last counts may not be written
+   * yet.
+   */
   takeEvicted(): readonly KnownMeter[] {
     const evicted = this.#evicted;
     this.#evicted = [];

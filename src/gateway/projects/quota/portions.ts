@@ -1,14 +1,15 @@
-// Accumulates a flooded project's quota into portions. Tokens return one by one, and a flood takes
-// each at once: then each of its events is a frame, and an fsync that delays other projects. So a
-// project that is refused repeatedly is refused for the rest of a short time, and the requests that
-// its quota allows after that arrive together. Does not handle requests.
+// Accumulates a flooded project's quota into portions. If a flood took each refilled token at once,
+// each of its events would be a frame, with an fsync that delays other projects. So a project that
+// is refused repeatedly is refused for the rest of a short time. The requests that its quota allows
+// after this time arrive together. Does not handle requests.
 
 /**
- * How long the tokens of a portion accumulate, in milliseconds. A client waits a second at least.
+ * Milliseconds for which the tokens of a portion accumulate. It is much less than the second that a
+ * client waits at least.
  */
 export const portionMs = 25;
 /**
- * Number of refusals within the time of a portion that make a flood: 300 a second. A client that is
+ * Number of refusals within a portion's time that count as a flood: 300 a second. A client that is
  * occasionally over its quota is admitted as soon as there is a token.
  */
 export const refusalsOfFlood = 8;

@@ -1,18 +1,19 @@
-// A project's quota, in the registry's entry and as text for people. meter.ts enforces it.
+// Parses a project's quota from its registry entry, and formats it as text for people. meter.ts
+// enforces it.
 
 import type { ProjectQuota } from "../project.ts";
 
-/** The default burst: as long as SDKs collect events before they send them. */
+/** Default burst in seconds: as long as SDKs collect events before they send them. */
 export const burstSecondsDefault = 10;
 
-/** The quota, undefined for none; or what is wrong with the value, without quoting it. */
+/** The quota, undefined if the entry has none; or the error in the value, without the value. */
 type ParsedQuota =
   | { readonly ok: true; readonly quota: ProjectQuota | undefined }
   | { readonly ok: false; readonly fault: string };
 
 /**
- * Parses the field `limits` of a stored entry, which holds the quota. Unknown fields are ignored,
- * since a newer version may have written them.
+ * Parses the field `limits` of a stored entry, which holds the quota. Ignores unknown fields, which
+ * a newer version may have written.
  */
 export function parseQuota(value: unknown): ParsedQuota {
   if (value === undefined) return { ok: true, quota: undefined };
@@ -79,7 +80,10 @@ export function isStreamShare(value: number): boolean {
   return value >= 1 && value <= streamShareMax;
 }
 
-/** Excludes Infinity: JSON can contain 1e999, which is read as Infinity. */
+/**
+ * Returns whether the value is a positive finite number. JSON can contain 1e999, which is read as
+ * Infinity.
+ */
 export function isPositive(value: unknown): value is number {
   return typeof value === "number" && Number.isFinite(value) && value > 0;
 }

@@ -1,7 +1,7 @@
-// Follows the registry's bucket by polling: reads the whole bucket first, then asks its leader at
-// an interval for the last sequence, and reads each entry that was added since. A bucket that lost
-// entries, was recreated or may have been restored is read again from the start. Does not evaluate
-// the readings.
+// Follows the registry's bucket by polling. Reads the whole bucket first. Then queries the bucket's
+// leader at an interval for the last sequence, and reads each entry that was added since. A bucket
+// that lost entries, was recreated or may have been restored is read again from the start. Does not
+// evaluate the readings.
 
 import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -30,19 +30,21 @@ import { readWhole } from "./whole-reading.ts";
 interface BucketFollowerOptions extends BucketPlace {
   readonly connection: NatsConnection;
   readonly log: Log;
-  /** The interval between two queries to the bucket's leader. */
+  /** Interval between two queries to the bucket's leader, in milliseconds. */
   readonly pollMs: number;
-  /** Returns the streams' data on projects, requested when a bucket is read for the first time. */
+  /**
+   * Returns the data on projects in the streams. Called before a bucket is read for the first time.
+   */
   readonly storedEvents: () => Promise<StoredEvents>;
-  /** Whether projects are known, and this process cannot have missed any. */
+  /** Returns whether projects are known, and this process cannot have missed any. */
   readonly knowsProjects: () => boolean;
   /**
-   * Called if the bucket is missing although it existed before, or should exist. It is not created
-   * again.
+   * Called if the bucket is missing although it existed before, or should exist. The bucket is not
+   * created again.
    */
   readonly onMissing: () => void;
   readonly onRead: (reading: Reading) => void;
-  /** Called before the first reading: why the bucket cannot be read. */
+  /** Called with the reason if the bucket cannot be read before the first reading. */
   readonly onFailure: (error: unknown) => void;
   /** Called with each new entry of the bucket that was read last. */
   readonly onChange: (key: string, news: EntryNews) => void;
@@ -53,7 +55,9 @@ interface Progress {
   /** When the bucket was created. */
   readonly created: string;
   sequence: number;
-  /** Every key that has an entry or a deletion marker. The bucket holds one of each. */
+  /**
+   * Every key that has an entry or a deletion marker. The bucket holds one entry or marker per key.
+   */
   readonly keys: Set<string>;
 }
 
@@ -61,13 +65,13 @@ const pauseMsMin = 100;
 const pauseMsMax = 2_000;
 const warningEveryMs = 5_000;
 /**
- * After fewer unanswered queries, polling continues from the same entry, because reading the whole
- * bucket again would slow a slow store further.
+ * Number of consecutive unanswered queries after which the whole bucket is read again. After fewer,
+ * polling continues from the same entry, because a reading would slow a slow store further.
  */
 const unansweredInARowMax = 3;
 /**
- * While a query has been unanswered for this long, nothing is confirmed: the store may be cut off
- * from this gateway and accept projects from others.
+ * Milliseconds without an answer to a query after which nothing is confirmed: the store may be cut
+ * off from this gateway and accept projects from others.
  */
 const unansweredMsMax = 250;
 
@@ -76,15 +80,18 @@ export class BucketFollower {
   readonly #closing = new AbortController();
   /** Whether all entries reported by the last answer have been read. */
   #isUpToDate = false;
-  /** When the query without an answer was sent. */
+  /** When the unanswered query was sent, in monotonic milliseconds; undefined if there is none. */
   #askedMonotonicMs: number | undefined;
-  /** Whether the connection was lost since the last reading began: the next server may differ. */
+  /**
+   * Whether the connection was lost since the last reading began. The next server may have other
+   * data.
+   */
   #mustReadAgain = false;
   /** Whether `onRead` or `onMissing` has been called yet. */
   #isReported = false;
   /**
-   * Whether a reading has been compared with the streams. After that, the known projects are more
-   * complete than the streams.
+   * Whether a reading has been compared with the streams. From then on, the known projects are more
+   * complete than those in the streams.
    */
   #isCompared = false;
 
@@ -100,7 +107,7 @@ export class BucketFollower {
     return this.#isUpToDate && !isLate;
   }
 
-  /** Follows until it, or the connection, is closed. */
+  /** Follows the bucket until `close` is called or the connection is closed. */
   async follow(): Promise<void> {
     const { connection, log } = this.#options;
     const warning = new SparseWarning(log, warningEveryMs);
@@ -165,7 +172,8 @@ export class BucketFollower {
   }
 
   /**
-   * Ends when the bucket must be read again. Rejects after several consecutive unanswered queries.
+   * Polls the bucket, and returns when it must be read again. Rejects after several consecutive
+   * unanswered queries.
    */
   async #poll(reader: BucketReader, progress: Progress): Promise<void> {
     const { connection, pollMs } = this.#options;
@@ -186,8 +194,8 @@ export class BucketFollower {
   }
 
   /**
-   * Reads the entries added since the last time. Returns false if the bucket is missing, was
-   * recreated, ends earlier than before, or has fewer entries: a purge or an age limit removes
+   * Reads the entries that were added since the last call. Returns false if the bucket is missing,
+   * was recreated, ends earlier than before, or has fewer entries: a purge or an age limit removes
    * entries without a marker.
    */
   async #catchUp(reader: BucketReader, progress: Progress): Promise<boolean> {
@@ -217,7 +225,8 @@ export class BucketFollower {
   }
 
   /**
-   * Creates the bucket only at a first start: if it vanishes while this process runs, data is lost.
+   * Opens the bucket and reads its state; returns undefined if it is missing. Creates the bucket
+   * only at a first start: if it vanishes while this process runs, data is lost.
    */
   async #open(reader: BucketReader): Promise<{ bucket: KV; state: BucketState } | undefined> {
     const { connection, storedEvents } = this.#options;
@@ -228,7 +237,10 @@ export class BucketFollower {
     return bucket === undefined || state === undefined ? undefined : { bucket, state };
   }
 
-  /** If it cannot be marked, only this process knows of the loss. */
+  /**
+   * Marks the bucket as having lost projects. If the mark cannot be written, only this process
+   * detects the loss.
+   */
   async #markLoss(stored: StoredEvents): Promise<void> {
     const { connection, log } = this.#options;
     try {

@@ -1,5 +1,5 @@
-// The state of the registry's bucket, as reported by its leader. In newer nats-servers a member of
-// a group without a leader answers too, from a store that may have been truncated when it started.
+// Reads the state of the registry's bucket from its leader. In newer nats-servers a member of a
+// group without a leader answers too, from a store that may have been truncated when it started.
 // Such an answer is not reliable, so it is ignored.
 
 import type { JetStreamManager, StreamConfig } from "@nats-io/jetstream";
@@ -8,35 +8,38 @@ import { ledStreamInfo, managerOf } from "../../../platform/nats/api.ts";
 import { bucketStream, bucketSubjects } from "../../../platform/nats/names.ts";
 
 export interface BucketState {
-  /** When the stream was created: distinguishes buckets of the same name. */
+  /** When the stream was created. Distinguishes buckets of the same name. */
   readonly created: string;
-  /** The sequence of the newest entry, even if that entry was removed. */
+  /** The sequence of the newest entry, even if the entry was removed. */
   readonly lastSequence: number;
   readonly entries: number;
   readonly config: StreamConfig;
 }
 
 export interface BucketReader {
-  /** The stream's name. */
+  /** The name of the bucket's stream. */
   readonly name: string;
-  /** Undefined: there is no such bucket. Rejects if JetStream, or a leader, does not answer. */
+  /**
+   * Returns the state of the bucket; undefined if there is no such bucket. Rejects if JetStream or
+   * the leader does not answer.
+   */
   state(): Promise<BucketState | undefined>;
-  /** Returns the leader's first entry at this sequence or after it; undefined if there is none. */
+  /** Returns the leader's first entry at or after the sequence; undefined if there is none. */
   next(sequence: number): Promise<BucketEntry | undefined>;
 }
 
 export interface BucketEntry {
-  /** The project's id, if the entry is a project's. */
+  /** The key of the entry: the project's id, if the entry is a project's. */
   readonly key: string;
   readonly operation: "PUT" | "DEL" | "PURGE";
   readonly revision: number;
   readonly value: Uint8Array;
 }
 
-/** Timeout of the registry's requests to JetStream. */
+/** Timeout of the registry's requests to JetStream, in milliseconds. */
 export const registryTimeoutMs = 3_000;
 
-/** `bucket`: its name, without the stream's prefix. */
+/** Returns a reader for the bucket. `bucket`: its name, without the stream's prefix. */
 export async function bucketReader(
   connection: NatsConnection,
   bucket: string,

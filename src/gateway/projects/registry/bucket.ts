@@ -14,15 +14,13 @@ import { bucketReader, registryTimeoutMs } from "./bucket-state.ts";
 import { mirrorOf, requireFilled } from "./hub-mirror.ts";
 
 /**
- * Identifies a bucket: there is one per subject prefix. `replicas` is used when the bucket is
- * created, and a gateway raises an existing bucket to its own setting.
+ * The place of a bucket: there is one bucket per subject prefix. `replicas` is used when the bucket
+ * is created, and a gateway raises an existing bucket to its own setting.
  */
 export interface BucketPlace {
   readonly prefix: string;
   readonly replicas: number;
-  /**
-   * Set for a leaf node: the JetStream domain of the hub. The local bucket then mirrors the hub's.
-   */
+  /** The JetStream domain of the hub; set only for a leaf node, whose bucket mirrors the hub's. */
   readonly hubDomain?: string | undefined;
 }
 
@@ -34,9 +32,9 @@ export function bucketName(prefix: string): string {
 }
 
 /**
- * Opens the bucket, and creates it if there is none. Rejects if JetStream does not answer, if the
- * bucket has no leader, and for a mirror that has never caught up with the hub: until then existing
- * projects would be unknown.
+ * Opens the bucket, and creates it if there is none. Rejects if JetStream does not answer, or if
+ * the bucket has no leader. Also rejects for a mirror that has never caught up with the hub: until
+ * then existing projects would be unknown.
  */
 export async function openBucket(connection: NatsConnection, place: BucketPlace): Promise<KV> {
   const found = await openExistingBucket(connection, place);
@@ -57,7 +55,8 @@ export async function openBucket(connection: NatsConnection, place: BucketPlace)
 }
 
 /**
- * Returns the error to throw. It names the setting if the server has no cluster for the replicas.
+ * Returns the error to throw. If the server has no cluster for the replicas, the error names the
+ * setting.
  */
 function replicasError(error: unknown, replicas: number): unknown {
   if (!isApiError(error, apiCodes.streamReplicasNotSupported)) return error;
@@ -65,7 +64,10 @@ function replicasError(error: unknown, replicas: number): unknown {
   return new Error(`create the project registry: ${error.message}: ${fix}`, { cause: error });
 }
 
-/** Like openBucket, but creates nothing: undefined if there is no bucket. */
+/**
+ * Opens the bucket without creating it; returns undefined if there is no bucket. Rejects like
+ * `openBucket`.
+ */
 export async function openExistingBucket(
   connection: NatsConnection,
   place: BucketPlace,
@@ -80,8 +82,8 @@ export async function openExistingBucket(
 }
 
 /**
- * Returns the prefix of the subjects of projects' entries, for writing. For a leaf node they are
- * the hub's, and the changes return through the mirror.
+ * Returns the prefix of the subjects of projects' entries, for writing. On a leaf node these are
+ * the hub's subjects, and the changes return through the mirror.
  */
 export async function entrySubjects(
   connection: NatsConnection,
@@ -102,9 +104,9 @@ interface BucketReplicas {
 }
 
 /**
- * Raises a bucket to `replicas`: the process that created it may have had a lower setting. If
- * JetStream cannot do it, for example because nodes are missing, the failure is logged, and the
- * bucket stays unchanged.
+ * Raises a bucket to `replicas`, because the process that created it may have had a lower setting.
+ * If JetStream cannot do so, for example because nodes are missing, logs the failure and leaves the
+ * bucket unchanged.
  */
 export async function raiseReplicas(
   connection: NatsConnection,
@@ -122,7 +124,7 @@ export async function raiseReplicas(
   }
 }
 
-/** Valid keys of clients: printable ASCII without spaces. */
+/** Returns whether the key is valid: printable ASCII without spaces. */
 export function isProjectKey(key: string): boolean {
   return key.length <= keyCharsMax && /^[!-~]+$/.test(key);
 }
@@ -134,7 +136,7 @@ export function isProjectName(name: string): boolean {
   );
 }
 
-/** A whole Project, or what is wrong with the value, without quoting it. */
+/** A complete Project; or the error in the value, without the value. */
 type ParsedValue =
   | { readonly ok: true; readonly project: Project }
   | { readonly ok: false; readonly fault: string };
@@ -143,13 +145,13 @@ type ParsedProject =
   | Extract<ParsedValue, { ok: true }>
   | (Extract<ParsedValue, { ok: false }> & {
       /**
-       * The entry's name cannot be a project id, so the keys in it belong to no project: 401. In
-       * any other unreadable entry, a key may be a project's: 503.
+       * Whether the entry's name cannot be a project id. The keys in such an entry belong to no
+       * project: 401. A key in any other unreadable entry may be a project's: 503.
        */
       readonly isUnowned: boolean;
     });
 
-/** `id`: the name of the entry, which is the project's id if the entry is a project's. */
+/** Parses the value of an entry. `id`: the name of the entry, which should be the project's id. */
 export function parseProject(id: string, value: Uint8Array): ParsedProject {
   if (!isProjectId(id))
     return { ok: false, fault: "its name is not a project id", isUnowned: true };

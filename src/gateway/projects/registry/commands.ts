@@ -1,8 +1,8 @@
 // An operator's changes to the registry: add, list, enable, disable and limit projects, rotate
 // keys, and declare a registry complete again. Changes are compare-and-set, so that concurrent
-// operators do not overwrite each other: on the entry, and on the whole bucket if a key is
-// assigned, since no other project may have received that key meanwhile. Keys are generated here.
-// Every command waits some seconds for a cluster that has no leader yet.
+// operators do not overwrite each other. They compare the entry. If a key is assigned, they compare
+// the whole bucket, because no other project may have received the key meanwhile. Keys are
+// generated here. If a cluster has no leader yet, every command waits some seconds.
 
 import { randomInt } from "node:crypto";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -27,15 +27,15 @@ import { readWhole, type WholeReading } from "./whole-reading.ts";
 
 interface AddProject extends BucketPlace {
   readonly id: string;
-  /** Default: the id. */
+  /** The name of the project. Default: its id. */
   readonly name?: string | undefined;
-  /** Default: a new one. */
+  /** The key of the project. Default: a generated key. */
   readonly key?: string | undefined;
 }
 
 interface RotateKey extends BucketPlace {
   readonly id: string;
-  /** Whether the current keys stay valid next to the new one. Default: they do not. */
+  /** Whether the current keys stay valid next to the new one. Default: false. */
   readonly keepOld?: boolean | undefined;
   readonly key?: string | undefined;
 }
@@ -47,13 +47,13 @@ interface SetEnabled extends BucketPlace {
 
 interface SetQuota extends BucketPlace {
   readonly id: string;
-  /** Replaces the whole quota; undefined for no quota. */
+  /** The quota that replaces the whole current one; undefined for no quota. */
   readonly quota: ProjectQuota | undefined;
 }
 
 interface ChangeLimits extends BucketPlace {
   readonly id: string;
-  /** Only these change. */
+  /** The fields of the quota to change. The others stay. */
   readonly limits: Partial<ProjectQuota>;
 }
 
@@ -62,12 +62,14 @@ const keyRandomChars = 43;
 
 const demo = { id: "demo", name: "Demo", key: "phc_demo" };
 
-/** `phc_` and 43 characters of base62: 256 bits. */
+/** Returns a new random key: `phc_` and 43 characters of base62, 256 bits. */
 export function newKey(): string {
   return `phc_${Array.from({ length: keyRandomChars }, () => alphabet[randomInt(alphabet.length)]).join("")}`;
 }
 
-/** Throws a ProjectError if the id or the key is taken already, or is not valid. */
+/**
+ * Adds a project. Throws a ProjectError if the id or the key is already taken, or is not valid.
+ */
 export async function addProject(
   connection: NatsConnection,
   options: AddProject,
@@ -93,8 +95,8 @@ export async function addProject(
 }
 
 /**
- * Returns all projects, by id. Values that are not projects are skipped; the gateway ignores them
- * too, and logs it.
+ * Returns all projects, sorted by id. Skips values that are not projects; the gateway ignores and
+ * logs them.
  */
 export async function listProjects(
   connection: NatsConnection,
@@ -112,7 +114,7 @@ export async function requireExisting(
   projectOfEntry(options.id, entries.get(options.id));
 }
 
-/** Returns whether the registry has the project, in any form, or its deletion marker. */
+/** Returns whether the registry has an entry or a deletion marker for the project. */
 export async function hasEntry(
   connection: NatsConnection,
   options: BucketPlace & { id: string },
@@ -122,11 +124,11 @@ export async function hasEntry(
 }
 
 interface ReadProjects extends WholeReading {
-  /** By id. */
+  /** All projects, sorted by id. */
   readonly projects: readonly Project[];
 }
 
-/** Creates nothing: without a bucket there are no projects. */
+/** Reads the bucket without creating it. Without a bucket there are no projects. */
 async function read(connection: NatsConnection, place: BucketPlace): Promise<ReadProjects> {
   const bucket = await openExistingBucket(connection, place);
   if (bucket === undefined) return { lastSequence: 0, entries: new Map(), projects: [] };
@@ -141,7 +143,7 @@ function projectOf({ key, operation, value }: BucketEntry): Project | undefined 
   return parsed?.ok ? parsed.project : undefined;
 }
 
-/** Returns the project with the new key as its last one. */
+/** Adds a new key to a project, and returns the project with the new key as its last one. */
 export async function rotateKey(connection: NatsConnection, options: RotateKey): Promise<Project> {
   const { id, keepOld = false, key = newKey() } = options;
   requireKey(key);
@@ -155,7 +157,10 @@ export async function rotateKey(connection: NatsConnection, options: RotateKey):
   });
 }
 
-/** Leaves only the newest key valid: the end of a rotation that kept the old ones for a while. */
+/**
+ * Removes all keys of a project except the newest. Ends a rotation that kept the old keys for a
+ * while.
+ */
 export async function retireKeys(
   connection: NatsConnection,
   options: BucketPlace & { id: string },
@@ -176,7 +181,7 @@ export async function setQuota(connection: NatsConnection, options: SetQuota): P
   return await change(connection, options, () => ({ quota }));
 }
 
-/** Throws a ProjectError for a burst without a rate, neither existing nor in the change. */
+/** Changes fields of a project's quota. Throws a ProjectError if there is a burst but no rate. */
 export async function changeLimits(
   connection: NatsConnection,
   options: ChangeLimits,
@@ -194,7 +199,7 @@ export async function changeLimits(
 }
 
 /**
- * Adds the project `demo` if there is none, and returns it; an existing one stays unchanged. If the
+ * Adds the project `demo` if there is none, and returns it. An existing one stays unchanged. If the
  * registry has lost projects, adds nothing and returns undefined: a new project would hide the loss
  * from a process that reads the registry for the first time, and the lost demo project may have had
  * another key.
@@ -239,7 +244,7 @@ async function hasLostProjects(connection: NatsConnection, place: BucketPlace): 
   return [...stored.projectIds].some((id) => !entries.has(id));
 }
 
-/** Makes a change that assigns no key: compare-and-set on the project's entry. */
+/** Makes a change that assigns no key, by compare-and-set on the project's entry. */
 async function change(
   connection: NatsConnection,
   options: BucketPlace & { id: string },
@@ -262,9 +267,9 @@ async function change(
 }
 
 /**
- * Declares that the registry has all projects again, after it had lost some: from now on a key that
- * none of them has is unknown. Throws a ProjectError if the streams have events of a project
- * without an entry in the registry. Returns the number of projects.
+ * Declares that the registry has all projects again after a loss. From then on a key that no
+ * project has is unknown. Throws a ProjectError if the streams have events of a project without an
+ * entry in the registry. Returns the number of projects.
  */
 export async function declareComplete(
   connection: NatsConnection,

@@ -1,5 +1,5 @@
-// Writes one entry of the bucket by compare-and-set: derived from the bucket's content, and derived
-// again if another writer was faster. Does not interpret entries.
+// Writes one entry of the bucket by compare-and-set. The entry is derived from the bucket's
+// content. If another writer was faster, it is derived again. Does not interpret entries.
 
 import { randomInt } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -12,11 +12,11 @@ import { ProjectError } from "./project-arguments.ts";
 
 export interface EntryToWrite {
   readonly key: string;
-  /** Undefined: the marker of a deleted entry is written. */
+  /** The value to write; undefined for a deletion marker. */
   readonly value: string | undefined;
   /**
-   * The sequence of the bucket, or of the entry, that this was derived from. It is written only if
-   * that is still the last one.
+   * The last sequence of the bucket or of the entry from which this was derived. The server rejects
+   * the write if a newer one exists.
    */
   readonly expect: { readonly lastSequence: number } | { readonly lastSubjectSequence: number };
 }
@@ -25,8 +25,8 @@ const triesMax = 30;
 const pauseMsMax = 20;
 
 /**
- * Writes the entry that `make` returns, and returns it; writes nothing if that is undefined. If
- * another writer was faster, `make` is called again, to start from the new state.
+ * Writes the entry that `make` returns, and returns it. If `make` returns undefined, writes
+ * nothing. If another writer was faster, calls `make` again, to start from the new state.
  */
 export async function writeEntry<T extends EntryToWrite | undefined>(
   connection: NatsConnection,

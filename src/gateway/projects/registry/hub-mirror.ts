@@ -1,6 +1,6 @@
 // The registry's bucket on a leaf node: a mirror of the hub's bucket, which can be read even while
-// the hub is away. A new mirror is empty for a moment, so its metadata records that it has once
-// caught up with the hub. Never writes to the hub.
+// the hub is unavailable. A new mirror is empty for a moment, so its metadata records that it has
+// once caught up with the hub. Never writes to the hub.
 
 import type { StreamConfig, StreamSource } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -21,7 +21,7 @@ import { bucketReader, registryTimeoutMs } from "./bucket-state.ts";
 const filledMark = "penstock-filled";
 
 interface HubMirror {
-  /** The bucket's name. */
+  /** The name of the mirrored bucket. */
   readonly bucket: string;
   readonly hubDomain: string;
 }

@@ -1,26 +1,27 @@
 // Maps keys to projects. Updated entry by entry, so that the cost of a change depends on one
 // project's keys, not on the number of projects. A key that two projects claim belongs to neither
-// until one gives it up, because a rule that picks one may assign it the events of the other.
+// of them until one gives it up, because a rule that picks one could assign it the events of the
+// other.
 
 import type { MeteredProject } from "../project.ts";
 
 export interface Clash {
-  /** Two projects that claim one key or more. */
+  /** The ids of two projects that claim at least one common key. */
   readonly projects: readonly [string, string];
   readonly isOver: boolean;
 }
 
 /**
- * Called for a pair of projects once when their first shared key appears, and once when their last
- * one is given up.
+ * Called once when the first shared key of two projects appears, and once when the last one is
+ * given up.
  */
 export type ClashTaker = (clash: Clash) => void;
 
 export class KeyMap {
   readonly #projectOf = new Map<string, MeteredProject>();
-  /** By contested key: the projects that claim it, two or more, by their ids. */
+  /** The projects that claim a contested key, two or more, by key and project id. */
   readonly #contested = new Map<string, Map<string, MeteredProject>>();
-  /** By pair of projects: how many keys both of them claim. */
+  /** Number of keys that both projects claim, by pair of projects. */
   readonly #clashes = new Map<string, number>();
   readonly #onClash: ClashTaker;
 
@@ -37,12 +38,12 @@ export class KeyMap {
     return this.#contested.has(key);
   }
 
-  /** The pairs of projects that both claim one key or more, by their ids. */
+  /** The ids of the pairs of projects that both claim at least one key. */
   get contestedPairs(): readonly (readonly [string, string])[] {
     return [...this.#clashes.keys()].map((pair) => pair.split(" ") as [string, string]);
   }
 
-  /** `before`: the previous version of the project, if it was known. */
+  /** Adds or updates a project. `before`: its previous version, if it was known. */
   put(project: MeteredProject, before: MeteredProject | undefined): void {
     for (const key of before?.keys ?? [])
       if (!project.keys.includes(key)) this.#drop(key, project.id);

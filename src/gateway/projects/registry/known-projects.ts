@@ -1,5 +1,5 @@
-// The projects known to this process, and the rules for how a reading of the bucket changes them. A
-// project is removed only by a deletion marker. A reading that lacks a known project, or is older
+// The projects known to this process, and the rules by which a reading of the bucket changes them.
+// A project is removed only by a deletion marker. A reading that lacks a known project, or is older
 // than an earlier one, shows an inconsistent registry, and removes nothing. Does not access NATS.
 
 import { isDeepStrictEqual } from "node:util";
@@ -9,9 +9,12 @@ import { type ClashTaker, KeyMap } from "./key-map.ts";
 import { lossAdvice, lossMark } from "./loss-mark.ts";
 
 /**
- * The content of an entry: a project, its deletion, something unreadable (`damaged`), something
- * that cannot belong to a project (`unowned`), or the mark that the bucket has lost projects
- * (`lost`).
+ * The content of an entry.
+ * - `project`: a project.
+ * - `deleted`: the deletion of a project.
+ * - `damaged`: an unreadable value.
+ * - `unowned`: a value that cannot belong to a project.
+ * - `lost`: the mark that the bucket has lost projects.
  */
 export type EntryNews =
   | { readonly kind: "project"; readonly revision: number; readonly project: Project }
@@ -23,11 +26,11 @@ export interface Reading {
   /** When the bucket was created. */
   readonly created: string;
   readonly lastSequence: number;
-  /** By project id. */
+  /** The entries by project id. */
   readonly entries: ReadonlyMap<string, EntryNews>;
-  /** The reading must have an entry for each of these projects, since they have stored events. */
+  /** Ids of projects for which the reading must have an entry, because they have stored events. */
   readonly expected?: ReadonlySet<string>;
-  /** The loss that an empty bucket shows. */
+  /** The loss that an empty bucket indicates; undefined if there is none. */
   readonly loss?: string | undefined;
 }
 
@@ -37,14 +40,14 @@ interface Known {
   readonly stated: Project;
   readonly revision: number;
   /**
-   * When the bucket of that entry was created. Revisions of different buckets cannot be compared.
+   * When the bucket of the entry was created. Revisions of different buckets cannot be compared.
    */
   readonly created: string;
 }
 
 interface KnownProjectsOptions {
   readonly onClash: ClashTaker;
-  /** Returns the project with its meter, which enforces its quota from now on. */
+  /** Returns the project with its meter, and applies its quota to the meter. */
   readonly metered: (project: Project) => MeteredProject;
   readonly onDeleted: (projectId: string) => void;
 }
@@ -57,27 +60,27 @@ export class KnownProjects {
   readonly #metered: KnownProjectsOptions["metered"];
   readonly #onDeleted: KnownProjectsOptions["onDeleted"];
   readonly keys: KeyMap;
-  /** Projects that the bucket lacks, or has only in an entry older than the known one. */
+  /** Ids of projects that the bucket lacks, or has only in an entry older than the known one. */
   readonly #missing = new Set<string>();
-  /** Entries that cannot be read. */
+  /** Names of entries that cannot be read. */
   readonly #damaged = new Set<string>();
-  /** Entries that cannot belong to a project. */
+  /** Names of entries that cannot belong to a project. */
   readonly #unowned = new Set<string>();
-  /** Deleted projects that the bucket contains again in their old form. */
+  /** Ids of deleted projects of which the bucket again contains an old entry. */
   readonly #undeleted = new Set<string>();
   readonly #deletions = new Deletions();
   /**
-   * Entries of unknown projects, from a bucket that ends earlier than before. Whether these
-   * projects are new is known only when the bucket has reached its former end.
+   * Entries of unknown projects, from a bucket that ends earlier than before. Only when the bucket
+   * has reached its former end is it known whether these projects are new.
    */
   readonly #held = new Map<string, EntryNews>();
   #created = "";
   /**
-   * What the bucket has lost, until an operator declares it complete: projects that are added again
+   * The loss of the bucket, until an operator declares it complete. Projects that are added again
    * do not show whether others are still missing.
    */
   #loss: string | undefined;
-  /** The sequence up to which the bucket had been read when it was last consistent. */
+  /** The bucket and its last sequence at the last consistent reading. */
   #consistentTo = { created: "", sequence: 0 };
   #readTo = 0;
 
@@ -95,10 +98,7 @@ export class KnownProjects {
     return this.#known.get(projectId)?.stated;
   }
 
-  /**
-   * Returns what is wrong with the bucket as it was read, compared with the earlier state;
-   * undefined if nothing is wrong.
-   */
+  /** The error in the bucket compared with its earlier state; undefined if there is none. */
   get fault(): string | undefined {
     const { created, sequence } = this.#consistentTo;
     const isSame = created === this.#created;
@@ -117,14 +117,14 @@ export class KnownProjects {
   }
 
   /**
-   * Whether the bucket may lack projects that this process has never seen. A process that has once
-   * read a whole bucket has seen all, and reports missing ones by name.
+   * Whether the bucket may lack projects that this process has never read. A process that has once
+   * read a whole bucket has read all of them, and reports missing ones by name.
    */
   get lacksUnknown(): boolean {
     return this.#loss !== undefined && this.#consistentTo.created === "";
   }
 
-  /** The ids of the first few projects that the bucket lacks. */
+  /** Ids of the first few projects that the bucket lacks. */
   get missing(): readonly string[] {
     return firstOf(this.#missing);
   }
@@ -133,17 +133,17 @@ export class KnownProjects {
     return this.#damaged.size > 0;
   }
 
-  /** The first few entries that cannot be read. */
+  /** Names of the first few entries that cannot be read. */
   get damaged(): readonly string[] {
     return firstOf(this.#damaged);
   }
 
-  /** The first few entries that cannot belong to a project. */
+  /** Names of the first few entries that cannot belong to a project. */
   get unowned(): readonly string[] {
     return firstOf(this.#unowned);
   }
 
-  /** Called when the bucket is missing, and with it the entries of all known projects. */
+  /** Records that the bucket is missing, with the entries of all known projects. */
   bucketMissing(): void {
     for (const projectId of this.#known.keys()) this.#missing.add(projectId);
   }
@@ -242,7 +242,7 @@ export class KnownProjects {
   }
 }
 
-/** Does not copy the whole set, since a request may need this. */
+/** Returns the first few names. Does not copy the whole set, because a request may call this. */
 function firstOf(names: ReadonlySet<string>): string[] {
   const first: string[] = [];
   for (const name of names) {

@@ -1,17 +1,20 @@
-// Waits for a leader. A cluster that has just started, or has lost a node, has none for some
-// seconds. An operator's command then waits some seconds, and reports what is missing if no leader
-// is elected. A gateway does not use this: it waits without a limit.
+// Waits for a leader. A cluster that has just started or has lost a node has no leader for some
+// seconds. An operator's command then waits some seconds. If no leader is elected, the command
+// reports what is missing. A gateway does not use this, because it waits without a limit.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { RequestError, TimeoutError } from "@nats-io/nats-core";
 import { isNotReady, NoLeaderError } from "../../../platform/nats/api.ts";
 
 interface LeaderWait {
-  /** Default 10 s. A try that is in progress at that time is still awaited. */
+  /**
+   * Maximum wait in milliseconds. A try that is in progress at that time is still awaited. Default:
+   * 10 s.
+   */
   readonly waitMsMax?: number;
   /**
-   * Whether `work` may be retried after a timeout. Default: true. False for a write, which may have
-   * succeeded without an answer.
+   * Whether `work` may be retried after a timeout. Must be false for a write, which may have
+   * succeeded without an answer. Default: true.
    */
   readonly isRepeatable?: boolean;
 }
@@ -19,8 +22,8 @@ interface LeaderWait {
 const waitMsMaxDefault = 10_000;
 const retryMs = 200;
 /**
- * Returns the result of `work`, once there is a leader. An error that waiting cannot resolve is
- * thrown at once, unchanged.
+ * Returns the result of `work` as soon as there is a leader. Throws an error that waiting cannot
+ * resolve at once, unchanged.
  */
 export async function onceLed<T>(work: () => Promise<T>, options: LeaderWait = {}): Promise<T> {
   const { waitMsMax = waitMsMaxDefault, isRepeatable = true } = options;
@@ -45,8 +48,8 @@ function isNotYet(error: unknown): boolean {
 }
 
 /**
- * Returns whether the message had no receiver, for example because its stream has no leader. For a
- * request to JetStream this has another meaning: JetStream is off.
+ * Returns whether the message had no receiver, for example because its stream has no leader. Not
+ * for a request to JetStream, for which a missing receiver means that JetStream is off.
  */
 function hadNoReceiver(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;

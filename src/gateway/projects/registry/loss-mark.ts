@@ -1,7 +1,7 @@
 // The mark of a bucket that has lost projects. It stays in the bucket from the detection of the
-// loss until an operator declares the registry complete: once the first project is added again,
-// nothing else shows that others are still missing. It is an entry that cannot be a project's, so
-// that it is copied together with the entries.
+// loss until an operator declares the registry complete. Without it, the loss of the other projects
+// could not be detected after the first project is added again. The mark is an entry that cannot be
+// a project's, so that it is copied together with the entries.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { type BucketPlace, bucketName } from "./bucket.ts";
@@ -10,7 +10,7 @@ import { writeEntry } from "./entry-write.ts";
 import { ProjectError } from "./project-arguments.ts";
 import { lossOfAll, type StoredEvents, storedEvents } from "./stored-events.ts";
 
-/** The key of the mark's entry. A project's id has no dot. */
+/** The key of the mark's entry. It has a dot, unlike a project's id. */
 export const lossMark = "registry.incomplete";
 
 /** The advice to an operator whose registry has lost projects. */
@@ -23,9 +23,9 @@ export function isMarked(entries: ReadonlyMap<string, Pick<BucketEntry, "operati
 }
 
 /**
- * Marks the bucket if it is empty and has lost its content. Called before anything is added to it.
- * Does nothing on a leaf node, whose streams have no such information and whose registry is the
- * hub's.
+ * Marks the bucket if it is empty and has lost its content. Must be called before anything is added
+ * to the bucket. Does nothing on a leaf node: its streams do not show a loss, and its registry is
+ * the hub's.
  */
 export async function markLoss(
   connection: NatsConnection,
@@ -56,7 +56,7 @@ export async function projectsLacking(
 
 const namedMax = 10;
 
-/** Throws a ProjectError that names the projects which the registry lacks. */
+/** Throws a ProjectError that names the projects that the registry lacks, if there are any. */
 export function requireNoneLacking(lacking: readonly string[]): void {
   if (lacking.length === 0) return;
   const more = lacking.length > namedMax ? ", …" : "";

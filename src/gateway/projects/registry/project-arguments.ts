@@ -1,16 +1,17 @@
-// The valid forms of a project's id, name and key. The commands that write the registry check them,
-// and the command line checks them before it connects to NATS, so that a wrong argument is reported
-// whether or not NATS is available.
+// The valid forms of a project's id, name and key. The commands that write the registry check them.
+// The command line checks them before it connects to NATS, so that it reports a wrong argument even
+// if NATS is unavailable.
 
 import { isProjectId } from "../../../platform/base/forms.ts";
 import { isProjectKey, isProjectName } from "./bucket.ts";
 
-/** An expected failure: the message is for the operator. */
+/** An expected failure of a command. The message is for the operator. */
 export class ProjectError extends Error {}
 
 /**
- * Prefixes of the secret keys that PostHog issues to people and servers. None may be a project's
- * key: clients publish theirs, and PostHog accepts no events with these.
+ * Prefixes of the secret keys that PostHog issues to people and servers. None may be the prefix of
+ * a project's key, because clients publish their keys, and PostHog accepts no events with secret
+ * ones.
  */
 const secretKinds = [
   ["phx_", "a personal key"],
@@ -27,7 +28,10 @@ export function requireName(name: string): void {
     throw new ProjectError("the project's name must be at most 200 printable characters");
 }
 
-/** The message does not show the key, which may be a secret. */
+/**
+ * Throws a ProjectError if the key is not valid. The message does not show the key, which may be a
+ * secret.
+ */
 export function requireKey(key: string): void {
   if (!isProjectKey(key)) {
     throw new ProjectError("the key must be 1 to 200 printable ASCII characters without spaces");

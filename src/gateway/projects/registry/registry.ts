@@ -1,6 +1,6 @@
-// The projects in memory: follows the bucket, so that a change takes effect within a second and a
-// lookup is one Map read, whatever the state of NATS. A bucket that is missing, or has less than at
-// an earlier reading, is an outage: the known projects stay in use, and no key counts as unknown.
+// The projects in memory. Follows the bucket, so that a change takes effect within a second, and a
+// lookup is one Map read in any state of NATS. If the bucket is missing or has less than at an
+// earlier reading, this is an outage: the known projects stay in use, and no key counts as unknown.
 // Never changes projects.
 
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -19,14 +19,14 @@ import { nothingStored, type StoredEvents } from "./stored-events.ts";
 export interface RegistryOptions extends BucketPlace {
   readonly connection: NatsConnection;
   readonly log: Log;
-  /** Ends the wait for the first reading when it aborts. */
+  /** The signal that ends the wait for the first reading. */
   readonly signal?: AbortSignal | undefined;
-  /** How often the bucket is polled for changes. Default 0.5 s. */
+  /** Interval between polls of the bucket, in milliseconds. Default: 0.5 s. */
   readonly pollMs?: number | undefined;
   /**
-   * Returns the streams' data on projects. A registry that is read for the first time must have an
-   * entry for each project with stored events; otherwise it has lost that project. Default: no
-   * events are stored.
+   * Returns the data on projects in the streams. A registry that is read for the first time must
+   * have an entry for each project with stored events; otherwise it has lost that project. Default:
+   * no events are stored.
    */
   readonly storedEvents?: () => Promise<StoredEvents>;
   /**
@@ -41,9 +41,9 @@ const warnedPairsMax = 5;
 const noProjects = `there is no project: every request is answered 401; add one with ${firstProject}`;
 
 /**
- * Fulfilled when the projects have been read once, however long that takes, or when they are known
- * to be lost. Rejects if the signal aborts, if NATS refuses the reading permanently, or if the
- * connection is closed before.
+ * Waits without a limit until the projects have been read once, or are known to be lost. Rejects if
+ * the signal aborts, if NATS refuses the reading permanently, or if the connection is closed
+ * before.
  */
 export async function openRegistry(options: RegistryOptions): Promise<Registry> {
   const registry = new Registry(options);
@@ -60,7 +60,7 @@ export class Registry implements ProjectLookup {
   readonly #followed: Promise<void>;
   readonly #firstReading = Promise.withResolvers<void>();
   #isReady = false;
-  /** The bucket is missing. Cleared by the next whole reading. */
+  /** The error of a missing bucket; undefined after the next whole reading. */
   #bucketFault: string | undefined;
   #isFaultLogged = false;
   readonly opened: Promise<void>;
@@ -98,8 +98,8 @@ export class Registry implements ProjectLookup {
   }
 
   /**
-   * Why there may be projects that this process does not know, so that an operator has to act;
-   * undefined if nothing is wrong.
+   * The reason why there may be projects that this process has not read, for the operator;
+   * undefined if there is no reason.
    */
   get fault(): string | undefined {
     const found = this.#bucketFault ?? (this.#isReady ? this.#known.fault : undefined);
@@ -135,8 +135,8 @@ export class Registry implements ProjectLookup {
   }
 
   /**
-   * The duration of a look-up does not reveal how much of a key was right, because a Map uses a
-   * seeded hash of the whole text.
+   * Returns the project that has the key. The time of a lookup does not reveal which part of a key
+   * was right, because a Map uses a seeded hash of the whole text.
    */
   byKey(key: string): MeteredProject | undefined {
     return this.#known.keys.get(key);
@@ -155,8 +155,8 @@ export class Registry implements ProjectLookup {
   }
 
   /**
-   * Returns the counts of each project in this process, including those of recently deleted
-   * projects, and once those of each evicted meter.
+   * Returns the meter of each project in this process, including those of recently deleted
+   * projects. Returns each evicted meter once.
    */
   meters(): Iterable<KnownMeter> {
     return [...this.#meters.all(), ...this.#meters.takeEvicted()];
@@ -218,7 +218,7 @@ export class Registry implements ProjectLookup {
   }
 
   /**
-   * Called after a whole reading, or when the bucket is missing: from the first time on, requests
+   * Called after a whole reading, or when the bucket is missing. From the first call on, requests
    * may be answered.
    */
   #readingDone(): void {

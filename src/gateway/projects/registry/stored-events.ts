@@ -1,6 +1,6 @@
-// The information on projects in the streams under the prefix. Events are stored only for projects
-// in the registry. So a registry with neither an entry nor a deletion marker for a project with
-// stored events has lost that project. Changes nothing.
+// Reads which projects have events in the streams under the prefix. Events are stored only for
+// projects in the registry. So a registry with neither an entry nor a deletion marker for a project
+// with stored events has lost that project. Changes nothing.
 
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -10,11 +10,11 @@ import { lanes } from "../../../platform/nats/names.ts";
 import { registryTimeoutMs } from "./bucket-state.ts";
 
 export interface StoredEvents {
-  /** Whether the streams have ever had events, even if all of them have left since. */
+  /** Whether the streams have ever had events, even if all of them have been removed since. */
   readonly any: boolean;
   /**
-   * The projects that have events in the streams now, except those whose events share messages with
-   * other projects': the subject of such a message names no project.
+   * Ids of the projects that have events in the streams now. Excludes projects whose events share
+   * messages with other projects' events, because the subject of such a message names no project.
    */
   readonly projectIds: ReadonlySet<string>;
 }
@@ -22,7 +22,7 @@ export interface StoredEvents {
 export const nothingStored: StoredEvents = { any: false, projectIds: new Set() };
 
 /**
- * Number of concurrent stream queries: one after another, they would delay a start with many
+ * Maximum number of concurrent stream queries. Sequential queries would delay a start with many
  * partitions.
  */
 const askedAtOnce = 16;
@@ -43,7 +43,7 @@ export async function haveEventsBeenStored(
   return false;
 }
 
-/** Like haveEventsBeenStored, and also returns the projects of the stored events. */
+/** Like `haveEventsBeenStored`, but also returns the projects of the stored events. */
 export async function storedEvents(
   connection: NatsConnection,
   prefix: string,
@@ -95,14 +95,14 @@ async function ledInfo(
 }
 
 interface BucketExtent {
-  /** The sequence of the newest entry, even if that entry was removed. */
+  /** The sequence of the newest entry, even if the entry was removed. */
   readonly lastSequence: number;
   readonly entries: number;
 }
 
 /**
  * Returns what an empty bucket has lost, as far as a process that has never read it before can
- * detect. Undefined if the bucket has entries, or there is no sign of a loss.
+ * detect. Returns undefined if the bucket has entries, or if there is no sign of a loss.
  */
 export function lossOfAll(
   { lastSequence, entries }: BucketExtent,

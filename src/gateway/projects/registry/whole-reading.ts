@@ -1,16 +1,14 @@
-// Reads all entries of the bucket at one moment, complete as of the leader's state. Does not follow
-// changes.
+// Reads all entries of the bucket at one moment, complete according to the leader's state. Does not
+// follow changes.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { KV } from "@nats-io/kv";
 import type { BucketEntry, BucketReader } from "./bucket-state.ts";
 
 export interface WholeReading {
-  /**
-   * The reading has everything that was written up to this sequence, and nothing written later.
-   */
+  /** The sequence up to which the reading is complete. It has nothing that was written later. */
   readonly lastSequence: number;
-  /** By the entry's key, including deletion markers. */
+  /** The entries and deletion markers by key. */
   readonly entries: ReadonlyMap<string, BucketEntry>;
 }
 
@@ -18,7 +16,8 @@ const triesMax = 10;
 const retryMs = 100;
 
 /**
- * Rejects if the leader does not answer, or if the replica that delivers the entries keeps lagging.
+ * Reads all entries. Rejects if the leader does not answer, or if the replica that delivers the
+ * entries keeps lagging.
  */
 export async function readWhole(bucket: KV, reader: BucketReader): Promise<WholeReading> {
   for (let tries = 1; ; tries++) {

@@ -1,6 +1,6 @@
-// Writes this process's counts to the usage record: every ten seconds those of the projects whose
-// counts have changed, and at the end all unwritten ones. Until the end it writes one value at a
-// time, and slowly, so that events never wait for these writes. A failed write is retried later.
+// Writes this process's counts to the usage record. Writes changed counts every ten seconds, and
+// all unwritten ones at the end. Until the end it writes one value at a time, with pauses, so that
+// events never wait for these writes. A failed write is retried later.
 
 import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -14,13 +14,16 @@ import { openUsageBucket, type UsageRecord, usageKey, usageValue } from "./usage
 
 interface UsageWriterOptions extends BucketPlace {
   readonly connection: NatsConnection;
-  /** Distinguishes this process's records from those of others. Only letters, digits, - and _. */
+  /**
+   * The id of this process, which distinguishes its records from those of others. Only letters,
+   * digits, `-` and `_`.
+   */
   readonly processId: string;
   readonly meters: () => Iterable<KnownMeter>;
   readonly log: Pick<Log, "warn">;
-  /** Milliseconds since the epoch. */
+  /** Returns the time in milliseconds since the epoch. */
   readonly wallMs: () => number;
-  /** Default 10 s. */
+  /** Interval between two rounds of writing, in milliseconds. Default: 10 s. */
   readonly intervalMs?: number;
 }
 
@@ -40,12 +43,13 @@ interface Change {
 
 const intervalMsDefault = 10_000;
 /**
- * A round ends after this many failures: the store is in trouble, and each try may take a second.
+ * Number of consecutive failures that end a round. The store probably has a problem, and each try
+ * may take a second.
  */
 const failuresInARowMax = 3;
 /**
- * With the pause below, at most 100 values a second: with `sync_interval: always`, each needs one
- * more fsync in addition to those of the events.
+ * Number of values between two pauses, which allows at most 100 values a second. With
+ * `sync_interval: always`, each value needs an fsync in addition to those of the events.
  */
 const writesInARow = 10;
 const pauseMs = 100;
@@ -64,7 +68,7 @@ export class UsageWriter {
   #collectedMs: number;
   #bucket: Promise<KV> | undefined;
 
-  /** Starts to write, which continues until `close`. */
+  /** Starts to write. Writing continues until `close`. */
   constructor(options: UsageWriterOptions) {
     this.#options = options;
     this.#intervalMs = options.intervalMs ?? intervalMsDefault;
@@ -97,7 +101,7 @@ export class UsageWriter {
     }
   }
 
-  /** Yields the meters whose counts are not written yet. */
+  /** Yields the counts that are not written yet. */
   *#changes(): Generator<Change> {
     const { processId, wallMs } = this.#options;
     for (const { projectId, meter } of this.#collect()) {
@@ -123,9 +127,10 @@ export class UsageWriter {
   }
 
   /**
-   * Returns all meters. A new one has counted since the last collection at most, so it is recorded
-   * as of then, without counts. All are recorded before any is written: a round may end early, and
-   * the next one would not know since when a new meter has counted.
+   * Returns all meters, and records the new ones without counts. A new meter has started to count
+   * after the last collection, so it is recorded as of then. All are recorded before any is
+   * written, because a round may end early, and the next round could not determine when a new meter
+   * started.
    */
   #collect(): KnownMeter[] {
     const all = [...this.#options.meters()];

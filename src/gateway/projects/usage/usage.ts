@@ -1,7 +1,7 @@
 // The usage record: what each project has sent. It is a separate bucket next to the registry's,
-// with one value per project and gateway process; values with three parts in their keys belong to
+// with one value per project and gateway process. Values with three parts in their keys belong to
 // gateway/streams/project-shares.ts. This file has the format of a value, and the sums over the
-// processes that an operator reads; usage-writer.ts writes.
+// processes that an operator reads. usage-writer.ts writes the values.
 
 import { DiscardPolicy, jetstream, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
@@ -20,7 +20,7 @@ export interface UsageRecord extends Counts {
   /** Begin and end of the counts, in milliseconds since the epoch. */
   readonly sinceMs: number;
   readonly atMs: number;
-  /** The last interval of counting, up to `atMs`: its length, and the events in it. */
+  /** The last interval of counting, which ended at `atMs`: its length and its events. */
   readonly lately: {
     readonly seconds: number;
     readonly accepted: number;
@@ -37,7 +37,7 @@ export interface ProjectUsage extends Counts {
   /** The earliest `sinceMs` and the latest `atMs` of the records in the sum. */
   readonly sinceMs: number;
   readonly atMs: number;
-  /** Events a second, of processes that counted some in the last half minute. */
+  /** Events per second of the processes that counted events in the last half minute. */
   readonly acceptedPerSecond: number;
   readonly rateLimitedPerSecond: number;
 }
@@ -45,13 +45,13 @@ export interface ProjectUsage extends Counts {
 const apiTimeoutMs = 1_000;
 const retentionMs = 30 * 24 * 3_600_000;
 /**
- * Room for some 200,000 values. In a full bucket a new value replaces those unchanged for the
- * longest time.
+ * Maximum bytes of the bucket: room for some 200,000 values. If the bucket is full, a new value
+ * replaces the value that has been unchanged for the longest time.
  */
 export const usageBytesMax = 67_108_864;
 /**
- * A record older than this does not count for the rates. Three times the interval at which a busy
- * project's record is rewritten.
+ * Maximum age in milliseconds of a record that counts for the rates: three times the interval at
+ * which a busy project's record is rewritten.
  */
 const latelyMsMax = 30_000;
 
@@ -61,8 +61,8 @@ export function usageBucketName(prefix: string): string {
 
 interface OpenUsageBucket extends BucketPlace {
   /**
-   * How long the streams retain events: the bucket retains its values at least as long. Default: 30
-   * days.
+   * Milliseconds for which the streams retain events. The bucket retains its values at least as
+   * long. Default: 30 days.
    */
   readonly ageMaxMs?: number;
   readonly log: Pick<Log, "warn">;
@@ -91,9 +91,9 @@ export async function openUsageBucket(
 }
 
 /**
- * Lets a full bucket evict its oldest values: the client creates a bucket that refuses every write
- * when it is full, even one that replaces an older value. Raises the maximum age of the bucket's
- * values.
+ * Configures a full bucket to evict its oldest values, and raises the maximum age of the values.
+ * The client creates a bucket that refuses every write when it is full, even one that replaces an
+ * older value.
  */
 async function adjusted(
   connection: NatsConnection,
@@ -107,7 +107,7 @@ async function adjusted(
   return (await manager.streams.update(config.name, wanted)).config;
 }
 
-/** `processId` may have only the characters of a project id. */
+/** Returns the key of a value. `processId` may have only the characters of a project id. */
 export function usageKey(projectId: string, processId: string): string {
   return `${projectId}.${processId}`;
 }
@@ -143,7 +143,7 @@ export function usageValue(record: UsageRecord): string {
   });
 }
 
-/** Returns undefined for a value that is not a usage record. */
+/** Returns the record in the value; undefined if the value is not a usage record. */
 function parseUsage(value: Uint8Array): UsageRecord | undefined {
   try {
     const { accepted, stored_bytes, unknown, dropped, rate_limited, since, at, lately } =
@@ -174,9 +174,9 @@ function parseUsage(value: Uint8Array): UsageRecord | undefined {
 }
 
 interface ReadUsage extends BucketPlace {
-  /** Default: all projects. */
+  /** Id of the only project to read. Default: all projects. */
   readonly projectId?: string | undefined;
-  /** Milliseconds since the epoch. */
+  /** The current time in milliseconds since the epoch. */
   readonly nowMs: number;
 }
 
