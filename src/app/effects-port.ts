@@ -23,8 +23,8 @@ export async function requireEffectsPort({ effectsHost, effectsPort }: Place): P
 }
 
 /**
- * Returns the port from the settings. `requireEffectsPort` has checked that it was free. The child
- * reports its actual port.
+ * Returns the port from the settings, which `requireEffectsPort` has checked. If the setting is 0,
+ * returns a free port. The child reports its actual port.
  */
 export async function givenEffectsPort({ effectsHost, effectsPort }: Place): Promise<number> {
   return effectsPort === 0 ? await freePort(effectsHost, 0) : effectsPort;

@@ -38,8 +38,8 @@ interface ServeOptions {
   /** Whether to continue if events have left their stream unread. */
   readonly acceptExpired: boolean;
   /**
-   * Whether the process is the child process of `up`. If the port is taken, such a process logs it
-   * and applies events without a port.
+   * Whether the process is the child process of `up`. If the port is taken, the child logs the
+   * error and applies events without a port.
    */
   readonly isChild: boolean;
 }

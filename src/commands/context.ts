@@ -1,5 +1,5 @@
 // The outside world as arguments: main.ts passes this context to a command, so that commands never
-// touch `process`.
+// use `process` directly.
 
 import type { Readable, Writable } from "node:stream";
 import type { SupervisorChannel } from "../gateway/workers/worker.ts";
@@ -12,19 +12,21 @@ export interface CommandContext {
   readonly mainFile: string;
   /** The channel to the process that forked this one. */
   readonly channel: SupervisorChannel;
-  /** Standard input. */
   readonly stdin: Readable;
-  /** Receives the results of a command. */
+  /** The output for the results of a command. */
   readonly stdout: Writable;
-  /** Receives status lines and the log. */
+  /** The output for status lines and the log. */
   readonly stderr: Writable;
-  /** Aborted by the first SIGINT or SIGTERM, and when standard output is closed by its reader. */
+  /**
+   * A signal that aborts at the first SIGINT or SIGTERM, or when the reader of standard output
+   * closes its end.
+   */
   readonly stop: AbortSignal;
 }
 
 /**
- * An expected failure of a command. Only its message is shown. An empty message means that the
- * command has already printed what went wrong.
+ * The error for an expected failure of a command. Only its message is shown. An empty message means
+ * that the command has already printed the failure.
  */
 export class CommandError extends Error {
   readonly exitCode: number;

@@ -1,6 +1,6 @@
-// Connects a command to the gateway's NATS: the one in the settings, else the embedded one of the
-// data folder. Unlike the gateway, a command fails after a short timeout, because a person waits
-// for it.
+// Connects a command to the gateway's NATS: the NATS in the settings, else the embedded server of
+// the data folder. Unlike the gateway, a command fails after a short timeout, because a person
+// waits for its result.
 
 import { resolve } from "node:path";
 import { jserrors } from "@nats-io/jetstream/internal";
@@ -19,7 +19,10 @@ import { CommandError } from "./context.ts";
 
 const connectTimeoutMs = 3_000;
 
-/** Throws a CommandError if the settings name no NATS and no embedded one runs. */
+/**
+ * Returns the access to NATS. Throws a CommandError if the settings name no NATS and no embedded
+ * server runs.
+ */
 export function findNats(config: Config, host: ProcessHost): NatsAccess {
   if (config.natsUrl !== undefined) return { ...config, natsUrl: config.natsUrl };
   const note = readConnectionNote(resolve(config.dataDir));
@@ -37,8 +40,8 @@ export function findNats(config: Config, host: ProcessHost): NatsAccess {
 }
 
 /**
- * Runs `work` with a connection, and closes it. Rejects like `openNats`, and with a
- * NatsRefusedError also if NATS permanently refuses a request of `work`.
+ * Runs `work` with a connection, and closes the connection. Rejects like `openNats`, and also with
+ * a NatsRefusedError if NATS permanently refuses a request of `work`.
  */
 export async function withNats<T>(
   access: NatsAccess,
@@ -55,7 +58,7 @@ export async function withNats<T>(
 }
 
 /**
- * Returns the error if it means that NATS permanently refuses what a command needs; else undefined.
+ * Returns an error if NATS permanently refuses an operation that a command needs; else undefined.
  */
 export function refusalOf(
   error: unknown,
@@ -71,8 +74,8 @@ export function refusalOf(
 }
 
 /**
- * Throws a CommandError if NATS does not respond, and a NatsRefusedError if it refuses the
- * connection.
+ * Opens a connection. Throws a CommandError if NATS does not respond, and a NatsRefusedError if
+ * NATS refuses the connection.
  */
 export async function openNats(
   access: NatsAccess,

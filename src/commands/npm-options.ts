@@ -1,6 +1,6 @@
 // Detects options that npm has consumed because no `--` was typed before them. npm passes them to
-// the script as variables instead of arguments, so the command would run without them. npm gives no
-// sign of an option that it knows as deprecated: `--key` and `--only`.
+// the script as variables instead of arguments, so the command would run without them. npm passes
+// no variable for an option that it knows as deprecated: `--key` and `--only`.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -16,19 +16,20 @@ interface Start {
 }
 
 /**
- * Ends the program like commander does at wrong usage, if npm has consumed options of its command.
+ * Ends the program if npm has consumed options of its command, with the error that commander shows
+ * for wrong usage.
  */
 export function refuseNpmOptions(program: Command, { args, env, script }: Start): void {
   const npmScript = env["npm_lifecycle_script"] ?? "";
   // A script of another project may start this program, and have options of the same names.
   if (!npmScript.split(/[\s/]/).includes(script)) return;
-  // An option arrived, so `--` was typed.
+  // An option has arrived, so `--` was typed.
   if (args.some((arg) => arg.startsWith("-"))) return;
   const { command, depth } = commandNamed(program, args);
   const kept = command.options.filter((option) => isKept(option, env));
   if (kept.length === 0) return;
-  // npm leaves the value of an option among the arguments, so only as many words are shown as the
-  // command has arguments.
+  // npm leaves the value of an option among the arguments. So the number of shown words is limited
+  // to the number of arguments of the command.
   const words = args.slice(0, depth + command.registeredArguments.length);
   const isInScript = words[0] !== undefined && npmScript.endsWith(` ${words[0]}`);
   const typed = words.slice(isInScript ? 1 : 0).map(shellWord);
@@ -65,7 +66,9 @@ function variableOf(name: string): string {
   return `npm_config_${name.replaceAll("-", "_")}`;
 }
 
-/** Returns whether one of npm's configuration files sets the option: then it was not typed. */
+/**
+ * Returns whether a configuration file of npm sets the option, so that the option was not typed.
+ */
 function isInNpmrc(name: string, env: Start["env"]): boolean {
   const folder = env["npm_config_local_prefix"];
   const files = [
@@ -86,7 +89,7 @@ function textOf(file: string): string {
   }
 }
 
-/** Without the value, which may be a secret. */
+/** Returns the flags of an option without its value, which may be a secret. */
 function flagsOf({ flags }: Option): string {
   return flags.replace(/^-\w, /, "");
 }

@@ -32,8 +32,9 @@ import { findNats, withNats } from "./nats.ts";
 import { table } from "./terminal.ts";
 
 /**
- * Gateways read the registry every half second. A command that changes keys waits this long before
- * it ends, so that a client started next does not get a 401, which SDKs do not retry.
+ * Time in milliseconds that a command waits after a change of keys. Gateways read the registry
+ * every half second. Without the wait, a client that is started next may get a 401, which SDKs do
+ * not retry.
  */
 const gatewaysReadMs = 1_000;
 
@@ -105,7 +106,7 @@ export async function enable(
   say(command, `project ${id} ${enabled ? "enabled" : "disabled"}`);
 }
 
-/** Declares that the registry has every project again, after a loss. */
+/** Records that the registry again contains every project, after a loss. */
 export async function complete(command: ConfiguredCommand): Promise<void> {
   const count = await atNats(command, declareComplete);
   const projects = count === 1 ? "1 project" : `${count} projects`;
@@ -116,8 +117,8 @@ export async function complete(command: ConfiguredCommand): Promise<void> {
 }
 
 /**
- * No command removes a project, so that no typo ends its keys. The error names the commands that
- * people may look for.
+ * Throws an error with the commands that people may look for. No command removes a project, so that
+ * no typo ends its keys.
  */
 export function remove(id: string): never {
   throw new CommandError(
@@ -126,7 +127,7 @@ export function remove(id: string): never {
   );
 }
 
-/** Sets the named limits and leaves the others unchanged, or removes all. */
+/** Sets the given limits, or removes all. Other limits stay unchanged. */
 export async function limit(
   command: ConfiguredCommand,
   id: string,
@@ -157,7 +158,10 @@ export async function limit(
   say(command, `project ${id} has ${each}${burstMinText(quota)}`);
 }
 
-/** States the minimum size of a burst if it is larger than the burst that the quota allows. */
+/**
+ * Returns the minimum size of a burst as text, if it is larger than the burst that the quota
+ * allows.
+ */
 function burstMinText(quota: ProjectQuota | undefined): string {
   const { eventsPerSecond = Infinity, bytesPerSecond = Infinity, burstSeconds = 1 } = quota ?? {};
   const floors = [
@@ -193,7 +197,7 @@ export async function usage(
   if (!asJson && usages.length > 0) context.stderr.write(usageLag);
 }
 
-/** Reports an invalid argument as wrong usage, before NATS is looked up. */
+/** Reports an invalid argument as wrong usage, before the search for NATS. */
 function requireArguments(check: () => void): void {
   try {
     check();
@@ -244,7 +248,9 @@ function usageJson(usage: ProjectUsage): object {
   };
 }
 
-/** Columns count events unless their names contain REQUESTS or BYTES. */
+/**
+ * Returns the usage as a table. Columns count events unless their names contain REQUESTS or BYTES.
+ */
 function usageTable(usages: readonly ProjectUsage[]): string[] {
   const rate = (perSecond: number): string => perSecond.toFixed(1);
   return table([

@@ -13,7 +13,7 @@ import { CommandError, usageExitCode } from "./context.ts";
 
 const questionMs = 5_000;
 const namedMax = 10;
-/** Names that differ in more letters are not suggested. */
+/** Maximum number of different letters in a suggested name. */
 const slipsMax = 2;
 
 interface Required {
@@ -29,9 +29,9 @@ export function mustBeProjectId(doing: string, text: string): void {
 }
 
 /**
- * Rejects with a CommandError if neither the registry nor a stream has the project. A project that
- * was removed from the registry still has events until they leave the streams, and so has one whose
- * entry cannot be read. Frames of several projects are not searched, because that would take long.
+ * Rejects with a CommandError if neither the registry nor a stream has the project. If a project
+ * was removed from the registry, or its entry cannot be read, its events remain in the streams.
+ * Frames of several projects are not searched, because the search would take long.
  */
 export async function mustBeKnown(
   connection: NatsConnection,
@@ -51,7 +51,8 @@ export async function mustBeKnown(
 }
 
 /**
- * Returns whether a stream has messages under the project's own subject, or that of many projects.
+ * Returns whether a stream has messages with the project's own subject, or with the subject of
+ * several projects.
  */
 async function hasEvents(
   connection: NatsConnection,
@@ -67,7 +68,10 @@ async function hasEvents(
   return false;
 }
 
-/** Rejects if NATS does not respond, or if this user may not read the registry. */
+/**
+ * Returns the projects in the registry. Rejects if NATS does not respond, or if this user may not
+ * read the registry.
+ */
 export async function registeredProjects(
   connection: NatsConnection,
   { subjectPrefix: prefix, replicas, hubDomain }: Config,
@@ -88,7 +92,10 @@ export function unknownText(what: string, project: string, known: readonly strin
   return `${what}${hint} the ${known.length === 1 ? "only project is" : "projects are"} ${named}`;
 }
 
-/** Ignores case: ids are case-sensitive, but typos often differ only in case. */
+/**
+ * Returns the number of different letters. Ignores case: ids are case-sensitive, but typos often
+ * differ only in case.
+ */
 function slipsBetween(one: string, other: string): number {
   return lettersApart(one.toLowerCase(), other.toLowerCase());
 }

@@ -26,7 +26,7 @@ export const natsSettings: readonly SettingName[] = [
   "replicas",
 ];
 
-/** The settings that a command which creates streams needs in addition to `natsSettings`. */
+/** The settings in addition to `natsSettings` for commands that create streams. */
 export const streamSettings: readonly SettingName[] = [
   "partitions",
   "streamBytesMax",
@@ -37,16 +37,16 @@ export const streamSettings: readonly SettingName[] = [
 
 export const allSettings = Object.keys(settings) as SettingName[];
 
-/** A command's own defaults, which override those in the table of settings. */
+/** The defaults of a command. They take precedence over the defaults in the table of settings. */
 type Defaults = Readonly<Partial<Record<SettingName, string>>>;
 
 /**
- * `up` is for a first try, and the API key of its project is public. So it listens on the loopback
- * interface only.
+ * The defaults of `up`. It is for a first try, and the API key of its project is public, so it
+ * listens on the loopback interface only.
  */
 export const upDefaults: Defaults = { host: "127.0.0.1" };
 
-/** Heading of the settings in the help of a command, after its own options. */
+/** The heading of the settings in the help of a command, after its own options. */
 export const settingsHeading = "Settings:";
 
 /** Adds a flag for each setting. */
@@ -88,7 +88,7 @@ export function isGiven(command: Command, { env }: CommandContext, name: Setting
   return command.opts()[name] !== undefined || env[variableOf(name)] !== undefined;
 }
 
-/** Throws a CommandError that lists all errors. */
+/** Returns the config of a command. Throws a CommandError that lists all errors. */
 export function configOf(
   command: Command,
   context: CommandContext,

@@ -1,14 +1,18 @@
-// Handles Ctrl-C and SIGTERM: the first stops the program cleanly, the second at once.
+// Handles Ctrl-C and SIGTERM: the first signal stops the program cleanly, the second one
+// immediately.
 
 import { constants } from "node:os";
 
 /**
- * A terminal, npm and the script that started the program each forward one Ctrl-C. Signals within
- * this time count as one.
+ * Time in milliseconds in which several signals count as one. A terminal, npm and the script that
+ * started the program each forward one Ctrl-C.
  */
 const sameKeyPressMs = 300;
 
-/** Aborted at the first SIGINT or SIGTERM; a second one ends the process at once. */
+/**
+ * Returns a controller that the first SIGINT or SIGTERM aborts. A second signal ends the process
+ * immediately.
+ */
 export function stopSignal(host: Pick<NodeJS.Process, "on" | "exit">): AbortController {
   const stop = new AbortController();
   let firstAtMs: number | undefined;

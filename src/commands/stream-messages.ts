@@ -1,6 +1,6 @@
-// Reads one stream in order, up to the last message that it had when the command began, and reports
+// Reads one stream in order, up to its last message at the start of the command, and reports
 // messages that left it before they were read. An ordered consumer leaves nothing on the server,
-// and recovers by itself after a lost connection.
+// and recovers after a lost connection.
 
 import {
   DeliverPolicy,
@@ -24,23 +24,28 @@ export interface FoundStream {
 export interface ReadOptions {
   readonly prefix: string;
   readonly project: string;
-  /** Messages stored before this time are not needed; undefined: all are. */
+  /**
+   * Time before which stored messages are not needed, in milliseconds since the epoch; undefined
+   * for no limit.
+   */
   readonly storedFromMs: number | undefined;
   readonly stop: AbortSignal;
-  /** Called with messages that left the stream while it was read, possibly unread. */
+  /**
+   * Called with the sequences of messages that left the stream while it was read, possibly unread.
+   */
   readonly lost: (from: number, to: number) => void;
 }
 
-/** Messages fetched ahead of a slow reader; one may have half a MiB and more. */
+/** Number of messages fetched ahead of a slow reader. A message may have half a MiB or more. */
 const messagesAhead = 64;
 const heartbeatMs = 5_000;
 const questionMs = 5_000;
-/** Interval of the checks whether messages leave the stream while it is read. */
+/** Interval in milliseconds of the checks whether messages leave the stream while it is read. */
 const checkEveryMs = 2_000;
 
 /**
- * Yields the messages with events of the project, also those shared with other projects. Throws a
- * CommandError.
+ * Yields the messages with events of the project, including messages shared with other projects.
+ * Throws a CommandError.
  */
 export async function* messagesOf(
   connection: NatsConnection,
@@ -58,8 +63,8 @@ export async function* messagesOf(
     const end = () => messages.stop();
     stop.addEventListener("abort", end, { once: true });
     let sequence = readTo;
-    // A deleted stream sends nothing, and neither does one whose last messages were deleted: the
-    // check detects both. An unreachable server is waited for.
+    // A deleted stream sends nothing, like a stream whose last messages were deleted: the check
+    // detects both. The command waits for an unreachable server.
     const checking = setInterval(() => {
       check(sequence).then(
         ({ isMore }) => isMore || messages.stop(),
@@ -86,7 +91,7 @@ export async function* messagesOf(
   if (!stop.aborted) await check(state.lastSequence);
 }
 
-/** The subjects under which the project's events are stored. */
+/** Returns the subjects under which the project's events are stored. */
 export function subjectsOf(
   { lane, partition }: StreamName,
   { prefix, project }: Pick<ReadOptions, "prefix" | "project">,
@@ -111,7 +116,9 @@ async function consumerOf(js: JetStreamClient, { name, state }: FoundStream, opt
   });
 }
 
-/** Queries what the stream still has; `sequence` is the last message that was read. */
+/**
+ * Checks the messages of the stream on the server. `sequence` is the last message that was read.
+ */
 type Check = (sequence: number) => Promise<{ readonly isMore: boolean }>;
 
 interface CheckerOptions extends FoundStream {
@@ -120,8 +127,8 @@ interface CheckerOptions extends FoundStream {
 }
 
 /**
- * Each check rejects if the stream was replaced, or if NATS does not respond. If nothing was read
- * since the last check, it asks the server whether more messages follow.
+ * Returns a check that rejects if the stream was replaced, or if NATS does not respond. If no
+ * message was read since the last check, it asks the server whether more messages follow.
  */
 async function checkerOf(
   connection: NatsConnection,

@@ -1,5 +1,5 @@
-// `tail` prints stored records as they enter the streams. It only reads: its ordered consumers
-// leave nothing on the server. After a lost connection or a changed stream it reports that and
+// `tail` prints stored records as they enter the streams. Only reads: its ordered consumers leave
+// nothing on the server. If the connection is lost or a stream has changed, it reports the fact and
 // resumes at its last position.
 
 import { once } from "node:events";
@@ -16,15 +16,18 @@ import { mustBeProjectId, registeredProjects, unknownText } from "./registered-p
 import { forTerminal } from "./terminal.ts";
 
 export interface TailOptions {
-  /** All projects when undefined. */
+  /** The id of the project; undefined for all projects. */
   readonly project: string | undefined;
   readonly lanes: readonly Lane[];
   readonly fromStart: boolean;
-  /** Only events with one of these names; empty: all. */
+  /** The names of the events to print; empty for all. */
   readonly events?: readonly string[];
-  /** Only events of one of these distinct ids; empty: all. */
+  /** The distinct ids of the events to print; empty for all. */
   readonly distinctIds?: readonly string[];
-  /** `json`, the default: the records as stored. `text`: one short line per event. */
+  /**
+   * The format of the output. `json`, the default, prints the records as stored. `text` prints one
+   * short line per event.
+   */
   readonly format?: TailFormat;
 }
 
@@ -36,7 +39,7 @@ interface Tail {
   readonly context: CommandContext;
   readonly options: TailOptions;
   readonly say: (line: string) => void;
-  /** The last position shown of each source; survives a reconnect. */
+  /** The last position shown of each source. Survives a reconnect. */
   readonly positions: Map<string, Position>;
 }
 
@@ -47,23 +50,23 @@ interface Source {
 
 interface Position {
   /**
-   * When the stream was created. If a stream of the same name has another creation time, it is
-   * shown from its beginning.
+   * The creation time of the stream. A stream of the same name with another creation time is shown
+   * from its beginning.
    */
   readonly created: string;
   sequence: number;
 }
 
-/** Frames fetched ahead of a slow reader. A frame may exceed half a MiB. */
+/** Number of frames fetched ahead of a slow reader. A frame may exceed half a MiB. */
 const framesAhead = 16;
 const pollMs = 500;
 const retryMs = 1_000;
-/** Interval of pings and heartbeats. A server that misses two counts as lost. */
+/** Interval in milliseconds of pings and heartbeats. A server that misses two counts as lost. */
 const pingMs = 5_000;
 
 /**
- * Runs until `context.stop` is aborted. Rejects if NATS is unreachable at the start, or refuses a
- * request before the first stream is followed; after that it retries forever.
+ * Prints records until `context.stop` is aborted. Rejects if NATS is unreachable at the start, or
+ * refuses a request before the first stream is followed. Later it retries forever.
  */
 export async function tail(
   config: Config,
@@ -75,7 +78,7 @@ export async function tail(
   if (project !== undefined) mustBeProjectId("tail", project);
   let lastLine = "";
   function say(line: string): void {
-    // Equal consecutive lines are printed once.
+    // Of equal consecutive lines only the first is printed.
     if (line !== lastLine) stderr.write(`tail: ${forTerminal(line)}\n`);
     lastLine = line;
   }
@@ -87,7 +90,7 @@ export async function tail(
   while (!stop.aborted) {
     try {
       if (connection === undefined) {
-        // NATS is looked up again: an embedded server may have restarted on another port.
+        // Finds NATS again, because an embedded server may have restarted on another port.
         access = findNats(config, context.host);
         connection = await open();
       }
@@ -120,7 +123,8 @@ interface Sought {
 
 /**
  * Prints a note if the project does not exist. The project is followed anyway: it may be added
- * later, or may have been removed and left events. Prints nothing if the registry cannot be read.
+ * later, or may have been removed and have events in the streams. Prints nothing if the registry
+ * cannot be read.
  */
 async function warnIfUnknown(
   connection: NatsConnection,
@@ -136,14 +140,17 @@ async function warnIfUnknown(
   }
 }
 
-/** Resolves when `context.stop` is aborted; rejected when a source cannot be followed. */
+/**
+ * Follows all sources. Resolves when `context.stop` is aborted. Rejects if a source cannot be
+ * followed.
+ */
 async function followAll(tailing: Tail, prefix: string): Promise<void> {
   const { js, context, options, say } = tailing;
   const subjects = options.lanes.flatMap((lane) => subjectsOf(prefix, lane, options.project));
   const sources = await streamsOf(js, subjects, tailing);
   if (sources.length === 0) return;
   // Events stored after the line "following …" must be shown, so the start positions are read
-  // before it is printed.
+  // before the line is printed.
   const starts = await Promise.all(sources.map((source) => positionOf(tailing, source)));
   const streams = [...new Set(sources.map(({ stream }) => stream))].join(", ");
   say(`following ${streams}; Ctrl-C ends it`);
@@ -152,8 +159,9 @@ async function followAll(tailing: Tail, prefix: string): Promise<void> {
 }
 
 /**
- * The subjects of the project's own messages, and of those that it may share with others. Each has
- * its own consumer: one consumer with two subjects needs nats-server 2.10.
+ * Returns the subjects of the project's own messages, and of messages that may have events of other
+ * projects too. Each subject has its own consumer: one consumer with two subjects needs nats-server
+ * 2.10.
  */
 function subjectsOf(prefix: string, lane: Lane, project: string | undefined): string[] {
   const tokens =
@@ -161,7 +169,7 @@ function subjectsOf(prefix: string, lane: Lane, project: string | undefined): st
   return tokens.map((token) => `${prefix}.${lane}.*.${token}`);
 }
 
-/** Waits until the gateway has created the streams; empty if stopped before. */
+/** Waits until the gateway has created the streams, and returns them; empty if stopped before. */
 async function streamsOf(
   js: JetStreamClient,
   subjects: readonly string[],
@@ -180,7 +188,7 @@ async function streamsOf(
   return [];
 }
 
-/** Ends when stopped, and when the server stops responding. */
+/** Prints the records of a source. Ends when stopped, and when the server stops responding. */
 async function follow(tailing: Tail, source: Source, position: Position): Promise<void> {
   const { js, context, options, say } = tailing;
   const { stdout, stop } = context;
@@ -200,7 +208,7 @@ async function follow(tailing: Tail, source: Source, position: Position): Promis
     for await (const message of messages) {
       if (stop.aborted) break;
       position.sequence = message.seq;
-      // A frame that an erasure stored again was shown when it was first stored.
+      // If an erasure stored a frame again, the frame was shown when it was first stored.
       if (!options.fromStart && originalOf(message.headers) !== undefined) continue;
       const lines = linesOf(message, options, say);
       if (lines !== "" && !stdout.write(forTerminal(lines)))
@@ -212,8 +220,9 @@ async function follow(tailing: Tail, source: Source, position: Position): Promis
 }
 
 /**
- * The position to resume at: after what was shown, or the beginning of a stream that was created
- * again. At first that is the end of the stream, or its beginning with `fromStart`.
+ * Returns the position to resume at: after the last shown event, or the beginning of a stream that
+ * was created again. The first position is the end of the stream, or its beginning with
+ * `fromStart`.
  */
 async function positionOf(
   { js, options, positions, say }: Tail,
@@ -236,8 +245,8 @@ async function positionOf(
 }
 
 /**
- * Returns the selected records of the message in the selected format, each with a line feed. Lines
- * that are not records, which only another program can have stored, are skipped and reported.
+ * Returns the selected records of the message in the selected format, each with a line feed. Skips
+ * and reports lines that are not records, which only another program can have stored.
  */
 function linesOf(message: JsMsg, options: TailOptions, say: Tail["say"]): string {
   const { project, events = [], distinctIds = [], format = "json" } = options;
@@ -266,7 +275,7 @@ function linesOf(message: JsMsg, options: TailOptions, say: Tail["say"]): string
   return shown.join("");
 }
 
-/** Returns undefined if the line is not a record. */
+/** Returns the record in a line; undefined if the line is not a record. */
 function recordIn(line: string): StoredRecord | undefined {
   let value: unknown;
   try {
@@ -291,7 +300,10 @@ type StoredRecord = Readonly<Record<(typeof recordTexts)[number], string>> & {
 const nameCharactersMax = 60;
 const propertiesCharactersMax = 200;
 
-/** Time (UTC), project, event, distinct id and the beginning of the properties. */
+/**
+ * Returns a record as one line: time (UTC), project, event, distinct id and the beginning of the
+ * properties.
+ */
 function textOf(record: StoredRecord): string {
   const time = record.timestamp.replace("T", " ");
   const names = [record.project_id, record.event, record.distinct_id].map((name) =>

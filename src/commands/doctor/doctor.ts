@@ -1,6 +1,6 @@
 // `doctor`: checks everything that a gateway with these settings needs, in the order of a start,
-// and prints the problems with their fixes. Changes nothing. It continues if NATS is down, and ends
-// within about ten seconds even if nothing responds.
+// and prints the problems with their fixes. Changes nothing. Continues if NATS is down. Ends within
+// about ten seconds, even if no server responds.
 
 import { resolve } from "node:path";
 import { loadConnectionId } from "../../gateway/http/client/connection-id.ts";
@@ -36,15 +36,15 @@ export interface DoctorOptions {
   /** Monitoring URLs of nats-server, separated by commas. */
   readonly monitor?: string;
   readonly json: boolean;
-  /** Warnings make the command fail too. */
+  /** Whether warnings also make the command fail. */
   readonly strict: boolean;
 }
 
 const portTimeoutMs = 1_500;
 
 /**
- * Throws a CommandError with an empty message after the findings are printed: exit code 1 if a
- * check fails, 2 if settings are invalid.
+ * Prints the findings. Throws a CommandError with an empty message afterwards if a check fails
+ * (exit code 1) or if settings are invalid (exit code 2).
  */
 export async function doctor(
   settings: ConfigResult,
@@ -115,7 +115,9 @@ async function checkPorts(
   return [open, admin.finding, await effects];
 }
 
-/** The address of the embedded nats-server of the data folder; undefined if none runs. */
+/**
+ * Returns the address of the embedded nats-server of the data folder; undefined if it does not run.
+ */
 function embeddedUrl(config: Config, host: CommandContext["host"]): string | undefined {
   try {
     return findNats(config, host).natsUrl;
@@ -124,7 +126,10 @@ function embeddedUrl(config: Config, host: CommandContext["host"]): string | und
   }
 }
 
-/** A monitoring URL may contain a password, so the error does not show the invalid one. */
+/**
+ * Returns the monitoring URLs. They may contain a password, so the error does not show an invalid
+ * URL.
+ */
 function monitorUrls(text: string | undefined): string[] {
   const urls = text?.split(",").map((url) => url.trim()) ?? [];
   if (urls.every((url) => URL.canParse(url) && /^https?:\/\/[^/]/.test(url))) return urls;

@@ -1,5 +1,6 @@
-// Checks the effects: whether their database is readable and writable, how far it lags, and what
-// could not be applied. The effects are optional: a missing database is fine. Changes nothing.
+// Checks the effects: whether their database is readable and writable, its lag, and the events that
+// could not be applied. The effects are optional, so a missing database is no problem. Changes
+// nothing.
 
 import { accessSync, constants } from "node:fs";
 import path from "node:path";
@@ -27,7 +28,7 @@ import { checkOf, type Finding } from "./finding.ts";
 
 const databaseTimeoutMs = 5_000;
 
-/** Never rejects. */
+/** Checks the effects. Never rejects. */
 export async function checkEffects(config: Config, context: CommandContext): Promise<Finding[]> {
   const check = checkOf("effects");
   const place = storePlace(config);
@@ -93,7 +94,7 @@ async function checkDatabase(
   ];
 }
 
-/** SQLite also creates files in the folder. */
+/** Returns the reason why the database is not writable. SQLite also creates files in the folder. */
 function unwritable(file: string): string | undefined {
   return [file, path.dirname(file)].find((one) => {
     try {
@@ -106,8 +107,8 @@ function unwritable(file: string): string | undefined {
 }
 
 /**
- * Returns the streams from which the database was built and which no longer exist in this NATS, or
- * were created again. Empty also if NATS does not respond: its own checks report that.
+ * Returns the streams of the database that no longer exist in this NATS, or were created again.
+ * Returns an empty list if NATS does not respond, because the checks of NATS report that problem.
  */
 async function foreignStreams(
   applied: readonly Position[],

@@ -1,5 +1,5 @@
-// Checks the files that settings name and that setup builds: when certificates and credentials
-// expire, and whether the addons load.
+// Checks the files of the settings and of the build: when certificates and credentials expire, and
+// whether the addons load.
 
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -15,8 +15,8 @@ export interface NamedFile {
 }
 
 /**
- * A chain is valid only while every certificate in it is. Reading the settings has already checked
- * that the file is a chain and that the key matches.
+ * Checks a chain, which is valid only if all its certificates are valid. Reading the settings has
+ * already checked that the file is a chain and that the key matches.
  */
 export function checkChain(named: NamedFile, nowMs: number): Finding {
   const { setting, file } = named;
@@ -28,7 +28,7 @@ export function checkChain(named: NamedFile, nowMs: number): Finding {
 }
 
 /**
- * Each authority is independent. If one of several has expired, only the certificates that it
+ * Checks independent authorities. If one of several has expired, only the certificates that it
  * signed are rejected.
  */
 export function checkAuthorities(named: NamedFile, nowMs: number): Finding {
@@ -60,8 +60,8 @@ interface Times {
 }
 
 /**
- * Returns when each certificate in the file begins and ends, at least one; or a finding if the file
- * is invalid.
+ * Returns the begin and end of each certificate in the file, at least one. Returns a finding if the
+ * file is invalid.
  */
 function readTimes({ setting, file }: NamedFile): Times[] | Finding {
   try {
@@ -88,7 +88,7 @@ function notYet(setting: string, fromMs: number): Finding {
   return checkOf("certificates").fail(found, "check the clock, wait, or get another certificate");
 }
 
-/** NATS credentials without an expiry (`exp` missing or 0) do not expire. */
+/** Checks NATS credentials. Without an expiry (`exp` missing or 0) they do not expire. */
 export function checkCredentials({ setting, file }: NamedFile, nowMs: number): Finding {
   const check = checkOf("certificates");
   try {
@@ -125,11 +125,11 @@ function shownDay(ms: number): string {
 
 interface Part {
   readonly name: string;
-  /** Throws when it cannot be loaded. */
+  /** Loads the part, or throws. */
   readonly load: () => unknown;
-  /** What a gateway does without this part. */
+  /** The behaviour of a gateway without this part. */
   readonly without: string;
-  /** True when the gateway does not start without this part. */
+  /** Whether the gateway fails to start without this part. */
   readonly isNeeded: boolean;
 }
 

@@ -1,11 +1,11 @@
 // A finding is the result of a check of `penstock doctor`: one line, and the fix for the problem.
-// No check prints or throws. No text contains a secret: URLs are shown without their users, and
-// keys and tokens not at all.
+// No check prints or throws. No text contains a secret: URLs are shown without users, and keys and
+// tokens are never shown.
 
 export type Level = "ok" | "warn" | "fail";
 
 export interface Finding {
-  /** What was checked, in a word or two; constant. */
+  /** The subject of the check, in a word or two; constant. */
   readonly check: string;
   readonly level: Level;
   readonly found: string;
@@ -30,7 +30,7 @@ export function checkOf(check: string): Check {
 
 const units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
 
-/** `4.0 GiB`; whole bytes below one KiB. */
+/** Returns a size such as `4.0 GiB`. A size below one KiB is in bytes. */
 export function shownBytes(bytes: number): string {
   let unit = 0;
   let size = bytes;
@@ -41,7 +41,7 @@ export function shownBytes(bytes: number): string {
   return `${unit === 0 ? size : size.toFixed(1)} ${units[unit]}`;
 }
 
-/** The first `max` items, and the number of further ones. */
+/** Returns the first `max` items, and the number of further ones. */
 export function shownList(items: readonly string[], max = 5): string {
   const more = items.length - max;
   return more > 0 ? `${items.slice(0, max).join(", ")} and ${more} more` : items.join(", ");

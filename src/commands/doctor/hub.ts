@@ -1,5 +1,5 @@
 // For a gateway at a leaf node: checks whether the hub responds, and whether the leaf's registry is
-// the mirror of the hub's that gateway/projects/registry/hub-mirror.ts creates. It changes nothing.
+// the mirror of the hub's that gateway/projects/registry/hub-mirror.ts creates. Changes nothing.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -7,18 +7,18 @@ import { isFilled, isMirrorOf } from "../../gateway/projects/registry/hub-mirror
 import { managerOf, streamInfoOf } from "../../platform/nats/api.ts";
 import { checkOf, type Finding } from "./finding.ts";
 
-/** The registry's stream at a leaf. */
+/** The stream of the registry at a leaf. */
 export interface Mirror {
   readonly hubDomain: string;
   /** The name of the registry's stream, which is the same at the hub and at the leaf. */
   readonly name: string;
-  /** The leaf's stream of that name; undefined when there is none. */
+  /** The description of the leaf's stream; undefined if the stream does not exist. */
   readonly info: StreamInfo | undefined;
 }
 
 /**
- * Why a gateway does not accept the mirror, or not yet; undefined if it accepts the mirror, or if
- * there is none.
+ * Returns the reason why a gateway does not accept the mirror, or not yet. Returns undefined if the
+ * gateway accepts it, or if the mirror does not exist.
  */
 export function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefined {
   const check = checkOf("registry");
@@ -36,7 +36,7 @@ export function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefi
   );
 }
 
-/** Never rejects: a hub that does not respond is a finding. */
+/** Checks the hub. Never rejects: a hub that does not respond is a finding. */
 export async function checkHub(
   connection: NatsConnection,
   mirror: Mirror,

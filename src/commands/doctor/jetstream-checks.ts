@@ -1,13 +1,13 @@
 // Checks whether JetStream is enabled, and whether account and server have enough unreserved
-// storage for the streams that the settings ask for. Existing streams count as reserved already:
-// only what a start would add must fit.
+// storage for the streams of the settings. The storage of existing streams is already reserved, so
+// only the additional storage of a start must fit.
 
 import type { AccountLimits, JetStreamAccountStats, StreamInfo } from "@nats-io/jetstream";
 import type { WantedConfig } from "../../gateway/streams/desired.ts";
 import { checkOf, type Finding, shownBytes } from "./finding.ts";
 import type { JetStreamFacts } from "./nats-facts.ts";
 
-/** The storage that one server may reserve for streams, and has already reserved. */
+/** The storage that one server may reserve for streams, and the storage that it has reserved. */
 export interface ServerRoom {
   readonly storeBytesMax: number;
   readonly reservedBytes: number;
@@ -19,12 +19,13 @@ interface RoomQuestion {
   readonly wanted: readonly WantedConfig[];
   /**
    * The buckets that the gateway creates in addition to the event streams: the name of each
-   * bucket's stream with the bytes that it reserves; 0 is no limit.
+   * bucket's stream, with its reserved bytes or 0 for no limit.
    */
   readonly buckets: ReadonlyMap<string, number>;
   readonly server: ServerRoom | undefined;
   /**
-   * Set at a leaf node: the recommended command there creates the bucket as a mirror of the hub's.
+   * The domain of the hub, at a leaf node only. The recommended command then creates the bucket as
+   * a mirror of the hub's.
    */
   readonly hubDomain?: string | undefined;
 }
@@ -34,7 +35,7 @@ const streamBytesLeast = 1_048_576;
 const enable =
   "add a `jetstream { store_dir: … }` block to nats-server's configuration, and enable it for the account";
 
-/** The finding if the account could not be queried about JetStream. */
+/** Returns the finding for an account that could not be queried about JetStream. */
 export function checkJetStreamFault(fault: string, isOnServer: boolean): Finding {
   const check = checkOf("jetstream");
   if (!isOnServer) return check.fail("the server runs without JetStream", enable);
@@ -103,16 +104,16 @@ export function checkRoom(question: RoomQuestion): Finding[] {
 interface Room {
   readonly whose: string;
   readonly fix: string;
-  /** The storage that each node may reserve. */
+  /** The storage that each node may reserve, in bytes. */
   readonly bytesMax: number;
   readonly usedBytes: number;
   readonly nodes: number;
 }
 
 /**
- * The storage is counted like the added bytes. In accounts with tiers these count each stream once,
- * so the storage of all nodes is divided by `copies`, the replicas. In others they already count
- * every replica, and `copies` is 1.
+ * Returns the storage of a server, counted like the added bytes. In accounts with tiers the added
+ * bytes count each stream once, so the storage of all nodes is divided by `copies`, the replicas.
+ * In other accounts they count every replica, and `copies` is 1.
  */
 function serverRoomOf(server: ServerRoom | undefined, copies: number): Room[] {
   if (server === undefined) return [];
@@ -139,8 +140,8 @@ interface Added {
 }
 
 /**
- * The bytes that a start will reserve: for missing streams and buckets, and for streams that are
- * smaller than the settings. In accounts without tiers every replica counts.
+ * Returns the bytes that a start will reserve: for missing streams and buckets, and for streams
+ * that are smaller than the settings. In accounts without tiers every replica counts.
  */
 function addedBytes({ facts, wanted, buckets }: RoomQuestion, isTiered: boolean): Added {
   const times = (replicas: number): number => (isTiered ? 1 : replicas);
@@ -169,8 +170,9 @@ interface Shortage {
 }
 
 /**
- * Missing storage for streams is a failure, because a gateway does not start without them. Missing
- * storage for the usage record is a warning: a gateway starts without it.
+ * Returns the finding for missing storage. If it is for streams, it is a failure, because a gateway
+ * does not start without them. If it is for the usage record, it is a warning, because a gateway
+ * starts without it.
  */
 function tooLittle(
   { wanted, facts }: RoomQuestion,
@@ -186,8 +188,8 @@ function tooLittle(
     0,
   );
   const fitting = Math.floor((free - added.buckets) / copies);
-  // A value is recommended only while no stream exists: a smaller setting does not shrink existing
-  // streams.
+  // A value is recommended only while no stream exists, because a smaller setting does not shrink
+  // existing streams.
   const isFirst =
     wanted.every(({ name }) => !facts.streams.has(name)) && fitting >= streamBytesLeast;
   const lower = isFirst
@@ -216,7 +218,7 @@ interface LimitQuestion {
   readonly missing: readonly string[];
   readonly buckets: ReadonlyMap<string, number>;
   readonly hubDomain: string | undefined;
-  /** The number of streams that the account has now. */
+  /** Number of streams in the account. */
   readonly streams: number;
 }
 

@@ -1,4 +1,4 @@
-// Checks the machine: open files, memory, disk space. It reads /proc and the control group, and
+// Checks the machine: open files, memory, disk space. Reads /proc and the control group, and
 // reports if they are missing.
 
 import { existsSync, readFileSync, statfsSync } from "node:fs";
@@ -10,16 +10,16 @@ import { checkOf, type Finding, shownBytes } from "./finding.ts";
 const filesLeast = 256;
 const filesWanted = 8_192;
 /**
- * `restBytes` is the memory of an idle gateway process. `processBytes` adds its buffers and scan
- * tables, which the in-flight budget does not include. docs/guides/sizing.md plans with the same
- * numbers, under "Memory".
+ * The memory of an idle gateway process in bytes. `processBytes` adds its buffers and scan tables,
+ * which the in-flight budget does not include. docs/guides/sizing.md uses the same numbers under
+ * "Memory".
  */
 const restBytes = 120 * 1_048_576;
 const processBytes = restBytes + 160 * 1_048_576;
 
 /**
- * Each connection needs one open file. Node raises its soft limit to the hard one, in the gateway
- * and in this command, so both have the same limit.
+ * Checks the limit of open files: each connection needs one. Node raises its soft limit to the hard
+ * limit, so the gateway and this command have the same limit.
  */
 export function checkFiles(): Finding {
   const check = checkOf("open files");
@@ -35,8 +35,8 @@ export function checkFiles(): Finding {
 }
 
 /**
- * Each process needs its in-flight budget, another eighth of it by which small requests may exceed
- * it, and its own memory.
+ * Checks the memory. Each process needs its own memory and its in-flight budget. Small requests may
+ * exceed the budget by an eighth.
  */
 export function checkMemory({
   inflightBytesMax,
@@ -61,8 +61,8 @@ export function checkMemory({
 }
 
 /**
- * The smallest memory limit of the control group and its parents (version 2, then 1), or the
- * machine's memory if that is smaller.
+ * Returns the smallest memory limit of the control group and its parents (version 2, then 1). If
+ * the memory of the machine is smaller, returns that memory.
  */
 function memoryLimit(): { bytes: number; isGroup: boolean } {
   const machine = totalmem();
@@ -78,8 +78,9 @@ function memoryLimit(): { bytes: number; isGroup: boolean } {
 }
 
 /**
- * Inside a container the group's path may exist only on the host. Then only the root has the file,
- * and the root is the container's own group.
+ * Returns the limits of a control group and its parents. In a container the path of the group may
+ * exist only on the host. Then only the root has the file, and the root is the container's own
+ * group.
  */
 function limitsUpFrom(root: string, group: string | undefined, file: string): number[] {
   if (group === undefined) return [];
@@ -93,9 +94,9 @@ function limitsUpFrom(root: string, group: string | undefined, file: string): nu
 
 interface DiskQuestion {
   readonly dataDir: string;
-  /** Maximum size of all streams together. */
+  /** Maximum size of all streams together in bytes. */
   readonly streamBytesTotal: number;
-  /** Bytes in the streams now; undefined if NATS could not be queried. */
+  /** Present size of all streams in bytes; undefined if NATS could not be queried. */
   readonly storedBytes: number | undefined;
 }
 

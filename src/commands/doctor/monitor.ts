@@ -1,27 +1,30 @@
 // Reads the monitoring endpoints of nats-server (`http: 8222` in its configuration), which report
-// what the client API does not. It only reads /varz. The fields used are the same in nats-server
-// 2.9 to 2.15.
+// more than the client API. Only reads /varz. The fields used are the same in nats-server 2.9 to
+// 2.15.
 
 import { nanosPerMs } from "../../platform/nats/api.ts";
 import { checkOf, type Finding } from "./finding.ts";
 
 export interface MonitorFacts {
-  /** The endpoint's URL, without user and password. */
+  /** The URL of the endpoint, without user and password. */
   readonly url: string;
   readonly serverName: string;
-  /** Undefined if the server runs without JetStream. */
+  /** The facts about JetStream; undefined if the server runs without JetStream. */
   readonly jetStream: MonitoredJetStream | undefined;
 }
 
 interface MonitoredJetStream {
   /** Whether the server calls fsync before each acknowledgement. */
   readonly isDurable: boolean;
-  /** Undefined for nats-server before 2.10. */
+  /** The interval of fsync in milliseconds; undefined for nats-server before 2.10. */
   readonly syncIntervalMs: number | undefined;
-  /** The storage that the server may reserve for streams; `reservedBytes` is reserved already. */
+  /**
+   * The storage that the server may reserve for streams, in bytes. It includes `reservedBytes`,
+   * which is already reserved.
+   */
   readonly storeBytesMax: number;
   readonly reservedBytes: number;
-  /** 1 outside a cluster. */
+  /** Number of servers in the cluster; 1 outside a cluster. */
   readonly clusterSize: number;
 }
 
@@ -36,7 +39,9 @@ interface Varz {
 
 const answerBytesMax = 4_194_304;
 
-/** Rejects with an Error whose message completes "http://…: …". */
+/**
+ * Returns the facts from an endpoint. Rejects with an Error whose message completes "http://…: …".
+ */
 export async function readMonitor(url: string, timeoutMs: number): Promise<MonitorFacts> {
   const { href, headers } = requestOf(url);
   const response = await fetch(href, { headers, signal: AbortSignal.timeout(timeoutMs) }).catch(
@@ -79,7 +84,7 @@ async function varzOf(response: Response): Promise<Varz> {
   throw new Error("the response is not that of nats-server's monitoring port");
 }
 
-/** The URL without user and password, which may be shown. */
+/** Returns the URL without user and password, for display. */
 export function shownMonitor(url: string): string {
   const shown = new URL(url);
   shown.username = "";
@@ -87,7 +92,10 @@ export function shownMonitor(url: string): string {
   return shown.href.replace(/\/$/, "");
 }
 
-/** fetch rejects a URL with a user, so the user is sent in an Authorization header. */
+/**
+ * Returns the request for a URL. fetch rejects a URL with a user, so an Authorization header
+ * contains the user.
+ */
 function requestOf(url: string): { href: string; headers: Record<string, string> } {
   const target = new URL("varz", url.endsWith("/") ? url : `${url}/`);
   const { username, password } = target;
@@ -100,8 +108,8 @@ function requestOf(url: string): { href: string; headers: Record<string, string>
 }
 
 /**
- * Checks `sync_interval`: of the embedded server if there is one, else of each server whose
- * monitoring endpoint is given. Without either it warns that the interval is unknown.
+ * Checks `sync_interval` of the embedded server or, without one, of each server whose monitoring
+ * endpoint is given. Without both, warns that the interval is unknown.
  */
 export function checkSync(known: {
   embedded?: boolean | undefined;

@@ -7,7 +7,7 @@ import type { ClockReading, NatsFacts } from "./nats-facts.ts";
 
 const slowRoundTripMs = 50;
 const clockToleranceMs = 2_000;
-/** Typical maximum size of an SDK's event. */
+/** Typical maximum size of an event of an SDK in bytes. */
 const eventBytesMax = 1_000_000;
 
 export function checkConnection({
@@ -35,7 +35,7 @@ export function checkConnection({
   );
 }
 
-/** `version` is that of a server, embedded or not, such as `2.10.27` or `2.10.27-RC.1`. */
+/** Checks the version of a server, embedded or not, such as `2.10.27` or `2.10.27-RC.1`. */
 export function checkVersion(version: string, isClustered: boolean): Finding {
   const check = checkOf("version");
   const [major = 0, minor = 0] = version.split(/[.-]/).map(Number);

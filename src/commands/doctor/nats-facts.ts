@@ -1,5 +1,5 @@
-// Queries NATS once for all checks: the server, the account, the streams. It only reads: it creates
-// no stream, bucket or durable consumer. It judges nothing.
+// Queries NATS once for all checks: the server, the account, the streams. Only reads: creates no
+// stream, bucket or durable consumer. Returns facts without findings.
 
 import type { JetStreamAccountStats, JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection, ServerInfo } from "@nats-io/nats-core";
@@ -9,26 +9,29 @@ import { managerOf, streamInfoOf } from "../../platform/nats/api.ts";
 export interface NatsFacts {
   readonly connectMs: number;
   readonly server: ServerInfo;
-  /** `host:port` of the server that responded. */
+  /** The `host:port` of the server that responded. */
   readonly place: string;
   readonly isEncrypted: boolean;
-  /** Undefined if the server did not respond; then nothing else was queried. */
+  /**
+   * The round-trip time in milliseconds; undefined if the server did not respond. Then no other
+   * facts were queried.
+   */
   readonly roundTripMs: number | undefined;
   readonly jetStream: JetStreamFacts | { readonly fault: string };
 }
 
 export interface JetStreamFacts {
   readonly account: JetStreamAccountStats;
-  /** The streams by name. A stream that does not exist is not in the map. */
+  /** The streams by name. Missing streams are not in the map. */
   readonly streams: ReadonlyMap<string, StreamInfo>;
   /**
-   * The times of both clocks; undefined while there is no stream, because the server's time is part
-   * of the response about a stream.
+   * The times of both clocks. Undefined if no stream exists, because only responses about a stream
+   * contain the server's time.
    */
   readonly clock: ClockReading | undefined;
 }
 
-/** All in milliseconds since the epoch. */
+/** The times of both clocks in milliseconds since the epoch. */
 export interface ClockReading {
   readonly askedMs: number;
   readonly serverMs: number;
@@ -40,12 +43,12 @@ interface NatsQuestions {
   readonly subjectPrefix: string;
   /** The names of the streams to look for. */
   readonly names: readonly string[];
-  /** The timeout of the next request. */
+  /** Returns the timeout of the next request in milliseconds. */
   readonly timeoutMs: () => number;
   readonly wallMs: () => number;
 }
 
-/** Resolves within the timeouts, whatever NATS does. */
+/** Returns the facts. Resolves within the timeouts, even if NATS does not respond. */
 export async function askNats(
   connection: NatsConnection,
   questions: NatsQuestions,
@@ -108,8 +111,8 @@ async function askJetStream(
 }
 
 /**
- * Lists streams by subject first, because one response has many streams. The missing ones are then
- * queried by name: a stream may no longer accept the subject.
+ * Returns the streams. Lists streams by subject first, because one response has many streams. Then
+ * queries missing streams by name, because a stream may no longer accept the subject.
  */
 async function findStreams(
   jsm: JetStreamManager,
@@ -136,8 +139,8 @@ async function readClock(
   const askedMs = wallMs();
   const info = await jsm.streams.info(name);
   const answeredMs = wallMs();
-  // nats-server adds its time, `ts`, to every such response since 2.9; the client's types do not
-  // have the field.
+  // nats-server adds its time, `ts`, to every such response since 2.9. The types of the client do
+  // not have the field.
   const serverMs = Date.parse(String(Reflect.get(info, "ts")));
   return Number.isNaN(serverMs) ? undefined : { askedMs, serverMs, answeredMs };
 }

@@ -1,5 +1,5 @@
-// Runs `doctor`'s checks of NATS: the embedded server, the connection, the streams, their storage
-// and the projects. All checks share one time budget.
+// Runs doctor's checks of NATS: the embedded server, the connection, the streams, their storage and
+// the projects. All checks share one time budget.
 
 import { resolve } from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -29,10 +29,11 @@ const questionMsMax = 2_000;
 
 export interface NatsFindings {
   readonly findings: readonly Finding[];
-  /** Bytes in all streams; undefined if NATS could not be queried. */
+  /** Number of bytes in all streams; undefined if NATS could not be queried. */
   readonly storedBytes: number | undefined;
   /**
-   * When the first live stream was created; null if there is none, or NATS could not be queried.
+   * The creation time of the first live stream; null if it does not exist, or if NATS could not be
+   * queried.
    */
   readonly streamCreated: string | null;
 }
@@ -59,7 +60,7 @@ export async function checkNats(
     const found = await checkServer(config, { ...opened, timeoutMs, monitors, independent });
     return { ...found, findings: [...binary, ...found.findings] };
   } finally {
-    // Closing sends a last message to the server, which may be frozen, so nothing waits for it.
+    // Not awaited: closing sends a last message to the server, which may be frozen.
     opened.connection.close().catch(() => {});
   }
 }
@@ -67,7 +68,7 @@ export async function checkNats(
 interface ServerChecks extends Connected {
   readonly timeoutMs: () => number;
   readonly monitors: readonly MonitorFacts[];
-  /** Findings that do not need the connection. */
+  /** The findings that do not need the connection. */
   readonly independent: readonly Finding[];
 }
 
@@ -209,7 +210,8 @@ function split(results: readonly (MonitorFacts | Finding)[]): {
 
 /**
  * Returns whether the embedded server syncs each write; undefined if the settings name another
- * NATS. A server that is not running counts as syncing: Penstock configures it so at each start.
+ * NATS. If the server does not run, the result is true, because Penstock configures each start this
+ * way.
  */
 function embeddedSync({ natsUrl, dataDir }: Config, runs: boolean): boolean | undefined {
   if (natsUrl !== undefined) return undefined;
@@ -241,7 +243,7 @@ function serverRoom(
   if (monitored !== undefined) return monitored;
   const written = natsUrl === undefined ? readNatsConfig(resolve(dataDir)) : undefined;
   if (written === undefined || Number.isNaN(written.storeBytesMax)) return undefined;
-  // The embedded server has one account, so what the account has reserved is everything.
+  // The embedded server has one account, so the reservations of the account are all reservations.
   return {
     storeBytesMax: written.storeBytesMax,
     reservedBytes: account.reserved_storage ?? 0,

@@ -1,6 +1,6 @@
-// Checks whether each port is free, taken by a Penstock, or taken by another program. It connects
-// like a client and checks who responds. It binds a port only if connecting does not show whether a
-// gateway could bind it.
+// Checks whether each port is free, taken by a Penstock, or taken by another program. Connects like
+// a client and checks which program responds. Binds a port only if a connection does not show
+// whether a gateway could bind it.
 
 import { request as httpRequest, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -24,7 +24,7 @@ export interface PortCheck {
   readonly name: string;
   readonly portSetting: string;
   readonly hostSetting: string;
-  /** A host that every machine has. */
+  /** A host that exists on every machine. */
   readonly usualHost: string;
 }
 
@@ -43,7 +43,8 @@ const anyAddress = new Set(["0.0.0.0", "::", "127.0.0.1", "::1", "localhost"]);
 const unprivilegedLeast = 1_024;
 
 /**
- * `admin` is the response of the admin port: the public port does not identify its installation.
+ * Checks the public port. `admin` is the response of the admin port, because the public port does
+ * not identify its installation.
  */
 export async function checkPublicPort(
   question: PortQuestion & { isTls: boolean },
@@ -53,7 +54,7 @@ export async function checkPublicPort(
   const unused = await unusedPort(question, publicPort);
   if (unused !== undefined) return unused;
   const { port } = question;
-  // The front page, because a gateway counts an unknown path as a client error.
+  // Requests the front page, because a gateway counts an unknown path as a client error.
   const answer = await get({ ...question, path: "/" });
   if (answer?.status !== 200 || !answer.body.includes("<title>Penstock</title>"))
     return taken(publicPort, port, answer);
@@ -66,13 +67,13 @@ export async function checkPublicPort(
   );
 }
 
-/** Returns the installation of these settings; fulfilled once NATS has responded or timed out. */
+/** Returns the installation of these settings. Resolves when NATS has responded or timed out. */
 export type Mine = () => Promise<Instance>;
 
 /** The response of the admin port. */
 interface AdminPort {
   readonly publicPort: number | undefined;
-  /** Set if it belongs to another installation. */
+  /** The installation of the port, if it differs from this one. */
   readonly other: string | undefined;
   readonly finding: Finding;
 }
@@ -92,10 +93,10 @@ export async function checkAdminPort(question: PortQuestion, mine: Mine): Promis
   return { publicPort, other, finding };
 }
 
-/** Instead of an installation: a process of 0.1.0 does not report its own. */
+/** The name of an installation that does not report its own, as a process of 0.1.0. */
 const unnamed = "unnamed";
 
-/** Returns the installation that /livez reports, if it is not this one; undefined if it is. */
+/** Returns the installation that /livez reports; undefined if it is this installation. */
 export async function otherThan(mine: Mine, body: string | undefined): Promise<string | undefined> {
   const found = instanceIn(fieldOf(body, "instance"));
   if (found === undefined) return unnamed;
@@ -129,7 +130,10 @@ async function readiness(question: PortQuestion): Promise<Finding> {
   );
 }
 
-/** Returns undefined if something accepts connections on the port. */
+/**
+ * Returns undefined if a program accepts connections on the port; else a finding: the port is free,
+ * or a gateway could not bind it.
+ */
 export async function unusedPort(
   { host, port, timeoutMs }: PortQuestion,
   { name, hostSetting, usualHost }: PortCheck,
@@ -195,8 +199,8 @@ export interface Answer {
 const bodyCharsMax = 65_536;
 
 /**
- * Returns undefined if no HTTP server responds in time. The certificate is not checked: its owner
- * does not matter here.
+ * Returns the response of an HTTP server; undefined if none responds in time. Does not check the
+ * certificate, because its owner is irrelevant here.
  */
 export function get({
   host,

@@ -1,6 +1,6 @@
-// Reads the project registry as a gateway would: whether it is readable, the number of projects,
-// and keys that clash. It opens the bucket only if it exists, because opening would create it, and
-// at a leaf only if it mirrors the hub's. It shows projects, but never keys.
+// Reads the project registry like a gateway: whether it is readable, the number of projects, and
+// keys that clash. Opens the bucket only if it exists, because opening would create it. At a leaf,
+// opens the bucket only if it mirrors the hub's. Shows projects, but never keys.
 
 import { jetstream } from "@nats-io/jetstream";
 import { type KvEntry, Kvm } from "@nats-io/kv";
@@ -18,11 +18,11 @@ interface RegistryQuestion {
   readonly prefix: string;
   readonly isThere: boolean;
   readonly timeoutMs: number;
-  /** Only given at a leaf node. */
+  /** The mirror at a leaf node; undefined elsewhere. */
   readonly mirror?: Mirror | undefined;
 }
 
-/** Never rejects: a registry that does not respond in time is a finding. */
+/** Checks the registry. Never rejects: a registry that does not respond in time is a finding. */
 export async function checkRegistry(
   connection: NatsConnection,
   question: RegistryQuestion,
@@ -88,7 +88,7 @@ const addAtHub = "add projects at the hub: the leaf copies them";
 const add = `add one with ${firstProject}`;
 
 /**
- * The finding if the bucket does not exist, or has no entry, not even a marker of a deleted
+ * Returns a finding if the bucket does not exist, or has no entry, not even a marker of a deleted
  * project. The installation is new, or has lost its registry.
  */
 async function emptyFinding(
@@ -111,7 +111,7 @@ async function emptyFinding(
 interface DamagedEntry {
   readonly id: string;
   readonly fault: string;
-  /** Its id is not a valid project id, so no project owns the keys in it. */
+  /** Whether the id is not a valid project id, so that no project owns the keys in the entry. */
   readonly isNobodys: boolean;
 }
 
@@ -120,7 +120,7 @@ interface Registry {
   /** Number of entries, including markers of deleted projects and damaged entries. */
   readonly entries: number;
   readonly projects: readonly Project[];
-  /** Entries that are not valid projects, by their ids. */
+  /** The entries that are not valid projects. */
   readonly damaged: readonly DamagedEntry[];
 }
 
@@ -159,7 +159,9 @@ function clashes(projects: readonly Project[]): Finding[] {
   );
 }
 
-/** How a gateway responds to the keys in such entries, as the registry implements it. */
+/**
+ * Returns the response of a gateway to the keys in damaged entries, by the rules of the registry.
+ */
 function damagedFindings(damaged: Registry["damaged"]): Finding[] {
   const fix = "correct the entry with `nats kv put`, or remove it with `nats kv del`";
   const findingOf = (found: string, entries: readonly DamagedEntry[]): Finding[] => {

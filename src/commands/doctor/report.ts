@@ -26,7 +26,7 @@ export function linesOf(findings: readonly Finding[], { ok, warn, fail }: Counts
 }
 
 /**
- * The text may quote a server and goes to a terminal, so control characters are removed, and text
+ * Returns the text for a terminal. It may quote a server, so control characters are removed. A text
  * longer than 1,000 characters is cut.
  */
 function oneLine(text: string): string {

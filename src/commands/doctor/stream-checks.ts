@@ -1,5 +1,6 @@
-// Compares the streams with the settings: what the gateway would reject, raise or leave (as
-// gateway/streams/ensure.ts decides), the number of copies, and the fill. It changes nothing.
+// Compares the streams with the settings by the rules of gateway/streams/ensure.ts: the differences
+// that the gateway would reject, raise or ignore, the number of copies, and the fill. Changes
+// nothing.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import {
@@ -18,9 +19,7 @@ interface StreamQuestion {
   readonly streams: ReadonlyMap<string, StreamInfo>;
   /** The largest message that a stream must accept, in bytes. */
   readonly messageBytes: number;
-  /** PENSTOCK_SINK_FILE_SECONDS. */
   readonly sinkFileSeconds: number;
-  /** PENSTOCK_ATOMIC_BATCHES. */
   readonly atomicBatches: boolean;
   /** The version of the connected nats-server. */
   readonly version: string;
@@ -96,7 +95,9 @@ export function checkStreams(question: StreamQuestion): Finding[] {
   return findings.length > 0 ? findings : [check.ok(`${pairs.length}, as configured`)];
 }
 
-/** Streams that could accept atomic batches and are not configured for them. */
+/**
+ * Returns a finding for streams that could accept atomic batches but are not configured for them.
+ */
 function withoutBatches(pairs: readonly Pair[], settings: StreamQuestion): Finding[] {
   const names = pairs.flatMap(({ wanted, info }) => {
     const lacking = atomicSetting(settings, info.config, settings.version);
@@ -123,14 +124,17 @@ function fixOf(wanted: WantedConfig, { config }: StreamInfo): string {
 }
 
 interface ReplicaQuestion extends StreamQuestion {
-  /** PENSTOCK_REPLICAS. */
   readonly replicas: number;
-  /** Undefined outside a cluster. */
+  /** The name of the cluster; undefined outside a cluster. */
   readonly cluster: string | undefined;
-  /** Number of nodes in the cluster, from a monitoring endpoint; undefined if none reports it. */
+  /**
+   * Number of nodes in the cluster, from a monitoring endpoint; undefined if no endpoint reports
+   * it.
+   */
   readonly sizeMonitored: number | undefined;
   /**
-   * Number of servers that the cluster reports, which are those that are up; 0 if it reports none.
+   * Number of running servers in the cluster, as reported by the cluster; 0 if it reports no
+   * servers.
    */
   readonly sizeReported: number;
 }

@@ -1,15 +1,17 @@
-// Checks whether the upstream, to which requests that are not events are forwarded, responds at
-// all.
+// Checks whether the upstream responds. The gateway forwards non-event requests to it.
 
 import { checkOf, type Finding } from "./finding.ts";
 
 interface UpstreamOptions {
-  /** Undefined if no upstream is set. */
+  /** The URL of the upstream; undefined if no upstream is set. */
   readonly url: string | undefined;
   readonly timeoutMs: number;
 }
 
-/** Requests a script, which needs no key. Returns nothing if no upstream is set. */
+/**
+ * Requests a script from the upstream, which needs no key. Returns no finding if no upstream is
+ * set.
+ */
 export async function checkUpstream({ url, timeoutMs }: UpstreamOptions): Promise<Finding[]> {
   if (url === undefined) return [];
   const check = checkOf("upstream");

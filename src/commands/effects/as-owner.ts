@@ -1,13 +1,16 @@
-// If root works on the database of another user, it drops to that user: a file or link in their
-// folder may point anywhere, and may change right after a check. So the command cannot create
-// anything that the owner could not create, and the owner can open and remove everything it
-// creates.
+// If root works on the database of another user, the command drops to that user. A file or link in
+// the user's folder may point anywhere, and may change right after a check. So the command cannot
+// create anything that the owner could not create. The owner can open and remove all files of the
+// command.
 
 import { lstatSync, realpathSync, type Stats } from "node:fs";
 import path from "node:path";
 import { type ConfiguredCommand, note } from "../configured-command.ts";
 
-/** Does nothing if this user is not root, or if root owns the file and all folders above it. */
+/**
+ * Drops to the owner of the file. Does nothing if this user is not root, or if root owns the file
+ * and all folders above it.
+ */
 export function actAsOwner(command: ConfiguredCommand, file: string): void {
   const { host } = command.context;
   if (host.getuid?.() !== 0) return;
@@ -26,7 +29,7 @@ export function actAsOwner(command: ConfiguredCommand, file: string): void {
 }
 
 /**
- * Returns the first file or folder below / that root does not own: its owner can replace what is
+ * Returns the first file or folder below / that root does not own. Its owner can replace everything
  * below it.
  */
 function ownerOf(file: string): Stats | undefined {
@@ -46,7 +49,7 @@ function realOf(file: string): string {
   try {
     return path.join(realpathSync(path.dirname(file)), path.basename(file));
   } catch {
-    // Opening the file fails with the same error, which is reported there.
+    // Opening the file fails with the same error, and reports it.
     return file;
   }
 }

@@ -12,8 +12,8 @@ import { isWriterLocked, takeWriterLock } from "../../readers/effects/store/sqli
 import { CommandError } from "../context.ts";
 
 /**
- * Returns the name of a file that does not exist; the caller removes it afterwards. Throws a
- * CommandError if no folder is writable, or if another comparison is running.
+ * Returns the name of a file that does not exist. The caller must remove the file afterwards.
+ * Throws a CommandError if no folder is writable, or if another comparison is running.
  */
 export function comparisonFile(place: StorePlace, dataDir: string): string {
   const folder = folderFor(place, path.resolve(dataDir));
@@ -31,7 +31,10 @@ export function comparisonFile(place: StorePlace, dataDir: string): string {
   return file;
 }
 
-/** A killed run of root may have left a file that only root can open. */
+/**
+ * Throws a CommandError if this user cannot open an existing file: a killed run of root may have
+ * left a file that only root can open.
+ */
 function mustBeOurs(file: string): void {
   for (const end of ["", "-wal", "-shm", ".writer-lock"]) {
     const name = `${file}${end}`;
@@ -56,7 +59,7 @@ function folderFor(place: StorePlace, dataDir: string): string {
   );
 }
 
-/** Returns why the folder cannot be written to. */
+/** Returns the reason why the folder cannot be written to. */
 function faultOf(folder: string, make = (): void => {}): string | undefined {
   try {
     make();

@@ -1,5 +1,5 @@
-// Opens the effects database for the commands. They read it themselves, so they work whether or not
-// `penstock effects` runs.
+// Opens the effects database for the commands. They read the database directly, so they work even
+// if `penstock effects` does not run.
 
 import { StoreError } from "../../platform/base/store-error.ts";
 import { asOfJson } from "../../readers/effects/http/shapes.ts";
@@ -14,7 +14,10 @@ import { CommandError } from "../context.ts";
 import { mustBeProjectId } from "../registered-project.ts";
 import { noteAge } from "./freshness.ts";
 
-/** Throws a CommandError if the database cannot be read or does not exist. */
+/**
+ * Runs the work with a reader of the database. Throws a CommandError if the database cannot be read
+ * or does not exist.
+ */
 export async function withReader<T>(
   { config }: Pick<ConfiguredCommand, "config">,
   work: (reader: OpenReader) => Promise<T>,
@@ -33,16 +36,16 @@ export async function withReader<T>(
 }
 
 /**
- * The `as_of` member of a JSON result. Read it before the results, so that they are at least as new
- * as it states. A commit in between may make them newer.
+ * Returns the `as_of` member of a JSON result. Must be read before the results, so that the results
+ * are at least as new as `as_of`. A commit in between may make the results newer.
  */
 async function asOfMember(reader: OpenReader): Promise<string> {
   return `"as_of":${asOfJson(await reader.applied())}`;
 }
 
 /**
- * Reads something of a project. If the database lags, a note states the time of the data first;
- * JSON output has `as_of` for that.
+ * Reads data of a project. If the database lags, prints a note with the time of the data first.
+ * JSON output has `as_of` instead.
  */
 export async function readProject(
   command: ConfiguredCommand,

@@ -1,5 +1,5 @@
-// Notes on standard error how old the shown data is, if the database lags: a database responds even
-// if nothing writes to it.
+// Prints the age of the shown data on standard error, if the database lags. A database responds
+// even if no process writes to it.
 
 import { greatestOf } from "../../platform/base/extremes.ts";
 import type { OpenReader } from "../../readers/effects/store/open.ts";
@@ -11,10 +11,10 @@ import { findNats, openNats } from "../nats.ts";
 import { counted } from "../terminal.ts";
 import { shownTime } from "./shown.ts";
 
-/** A running process lags by less than this. */
+/** Maximum lag of a running process in seconds. */
 const lagSecondsMax = 5;
 
-/** Prints nothing if a process applies events and keeps up. */
+/** Prints the age of the data. Prints nothing if a process applies events without a lag. */
 export async function noteAge(command: ConfiguredCommand, reader: OpenReader): Promise<void> {
   const [applied, hasWriter] = await Promise.all([reader.applied(), reader.hasWriter()]);
   const streams = await askedStreams(command, await reader.positions()).catch(() => undefined);
@@ -23,8 +23,8 @@ export async function noteAge(command: ConfiguredCommand, reader: OpenReader): P
 }
 
 /**
- * Returns the status of the streams in NATS, together with what is applied. Rejects if NATS does
- * not respond.
+ * Returns the status of the streams in NATS, with their applied positions. Rejects if NATS does not
+ * respond.
  */
 export async function askedStreams(
   { config, context }: ConfiguredCommand,
@@ -42,7 +42,7 @@ export async function askedStreams(
 interface Age {
   readonly applied: readonly AppliedStream[];
   readonly hasWriter: boolean;
-  /** Undefined if NATS did not respond. */
+  /** The status of the streams; undefined if NATS did not respond. */
   readonly streams: readonly StreamStatus[] | undefined;
 }
 

@@ -1,4 +1,4 @@
-// Checks whether a project without data in the database is known at all: its id may be misspelt.
+// Checks whether a project without data in the database exists, because its id may be misspelt.
 
 import type { OpenReader } from "../../readers/effects/store/open.ts";
 import type { ConfiguredCommand } from "../configured-command.ts";
@@ -7,8 +7,8 @@ import { findNats, openNats } from "../nats.ts";
 import { registeredProjects, unknownText } from "../registered-project.ts";
 
 /**
- * Call it if nothing was found. Returns if the database or the registry has the project; otherwise
- * throws a CommandError.
+ * Throws a CommandError if neither the database nor the registry has the project. For a search
+ * without a result.
  */
 export async function requireKnown(
   command: ConfiguredCommand,

@@ -39,7 +39,7 @@ export async function person(
   });
 }
 
-/** Shows every link of the person's ids, also rejected ones. */
+/** Shows every link of the person's ids, including rejected links. */
 export async function links(
   command: ConfiguredCommand,
   { project, id, json }: PersonQuestion,
@@ -82,7 +82,10 @@ export async function group(
   });
 }
 
-/** Ids may look like uuids, for example those of browsers, so the distinct id is tried first. */
+/**
+ * Returns the person with this distinct id or uuid. Tries the distinct id first, because ids may
+ * look like uuids, for example ids of browsers.
+ */
 async function findPerson(
   command: ConfiguredCommand,
   reader: OpenReader,
@@ -99,7 +102,7 @@ async function findPerson(
 function personLines(found: Person): string[] {
   const { distinctIds, distinctIdsTotal, mergedFrom } = found;
   const more = distinctIdsTotal - distinctIds.length;
-  // The uuid of the first id is shown above; the response may omit some of the others.
+  // The uuid of the first id is shown above. The response may omit some of the other uuids.
   const others = distinctIdsTotal - 1 - mergedFromShown;
   const rows: [string, string][] = [
     ["main id", found.mainDistinctId],

@@ -1,6 +1,6 @@
-// `penstock effects rebuild` and `verify`: build a database from the streams, which replaces the
-// current one or is only compared with it. Both need NATS. `rebuild` also requires that no
-// `penstock effects` runs.
+// `penstock effects rebuild` and `verify`: build a database from the streams. `rebuild` replaces
+// the current database with it; `verify` only compares them. Both need NATS. `rebuild` also
+// requires that no `penstock effects` runs.
 
 import path from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -42,7 +42,9 @@ export interface RebuildCommandOptions {
 }
 
 const progressEveryMs = 5_000;
-/** How long an interrupted command waits for databases and NATS to close. */
+/**
+ * Maximum time in milliseconds that an interrupted command waits for databases and NATS to close.
+ */
 const closeMsMax = 500;
 const questionMs = 5_000;
 
@@ -72,7 +74,7 @@ export async function verifyEffects(
   let into: EffectsStore | undefined;
   try {
     await withoutStack("verify", async () => {
-      // Read first, so that a missing database is reported before NATS is looked up.
+      // Read first, so that a missing database is reported before the search for NATS.
       await requireInstallation(reader, installationOf(command, place));
       file = comparisonFile(place, command.config.dataDir);
       const made = await storeAt({ kind: "sqlite", file });
@@ -113,8 +115,8 @@ function tellVerified(command: ConfiguredCommand, found: Verified, json: boolean
 }
 
 /**
- * Builds the new database next to the file and replaces it at the end. The old one is kept under
- * another name.
+ * Builds the new database next to the file and replaces the file at the end. Renames the old
+ * database instead of removing it.
  */
 async function inPlaceOfFile(
   command: ConfiguredCommand,
@@ -131,7 +133,7 @@ async function inPlaceOfFile(
   let lock: FileLock | undefined;
   let kept: string | undefined;
   try {
-    // Fails if the file does not exist; the lock would create it.
+    // Fails if the file does not exist. Without this check the lock would create it.
     await reader.applied();
     // Held until the new database has the name: a standby process would write to the old one.
     lock = takeWriterLock(file);
@@ -148,7 +150,7 @@ async function inPlaceOfFile(
   say(command, `Rebuilt ${file}. The previous database is ${kept}`);
 }
 
-/** Builds the new database in a schema next to the old one and renames it at the end. */
+/** Builds the new database in a schema next to the old one and renames the schema at the end. */
 async function inPlaceOfSchema(
   command: ConfiguredCommand,
   place: StorePlace & { readonly kind: "postgres" },
@@ -192,13 +194,13 @@ async function intoAnother(
 
 interface Filled {
   readonly from: StorePlace;
-  /** Not open yet; closed at the end. */
+  /** The new database, not yet open. `fill` opens and closes it. */
   readonly into: EffectsStore;
   readonly shown: string;
   readonly acceptMissing: boolean;
-  /** Whether it may be the database of another installation. */
+  /** Whether the new database may belong to another installation. */
   readonly isOther?: boolean;
-  /** `done` runs once the new database is complete, `undone` if it is not, before it is closed. */
+  /** Steps before the new database is closed: `done` if it is complete, `undone` if it is not. */
   readonly done?: () => Promise<void>;
   readonly undone?: () => Promise<void>;
 }
@@ -253,7 +255,7 @@ async function erasedProjectsOf(
   return await erasedProjects(manager, streamName(config.subjectPrefix, "live", 0));
 }
 
-/** Waits until everything is closed; briefly, if the command was interrupted. */
+/** Waits until everything is closed. If the command was interrupted, waits only briefly. */
 async function closedSoon(
   { context: { stop } }: ConfiguredCommand,
   work: readonly (Promise<unknown> | undefined)[],
@@ -275,7 +277,7 @@ function checkedUrl(text: string): string {
   }
 }
 
-/** Reports errors that an operator can fix, without a stack trace. */
+/** Runs the work. Reports errors that an operator can fix without a stack trace. */
 async function withoutStack(name: "rebuild" | "verify", work: () => Promise<void>): Promise<void> {
   try {
     await work();

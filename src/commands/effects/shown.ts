@@ -17,14 +17,14 @@ export function propertyLines(json: string): string[] {
   return ["  properties", ...members.map((member) => `    ${member}`)];
 }
 
-/** Formats a time in UTC, to the second. */
+/** Returns a time in UTC, to the second. */
 export function shownTime(ms: number): string {
   return iso(ms)
     .replace("T", " ")
     .replace(/\.\d+Z$/, " UTC");
 }
 
-/** The `"name":value` texts of a JSON object without white space between its tokens. */
+/** Returns the `"name":value` texts of a JSON object without white space between its tokens. */
 function membersOf(text: string): string[] {
   const json = Buffer.from(text);
   const members: string[] = [];

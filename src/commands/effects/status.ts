@@ -1,5 +1,5 @@
 // `penstock effects status`: the applied position of each stream from the database, and its lag
-// from NATS. Works while the process is down; without NATS it shows everything except the lag.
+// from NATS. Works while the process is down. Without NATS it shows everything except the lag.
 
 import { iso } from "../../readers/effects/http/shapes.ts";
 import { statusRows, statusValue } from "../../readers/effects/http/status.ts";
@@ -40,7 +40,7 @@ export async function status(command: ConfiguredCommand, asJson: boolean): Promi
   });
 }
 
-/** The streams of the database, with their lag if NATS responds. */
+/** Returns the streams of the database, with their lag if NATS responds. */
 async function withLag(
   command: ConfiguredCommand,
   applied: readonly Position[],

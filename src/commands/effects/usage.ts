@@ -1,5 +1,5 @@
 // `penstock usage` and `penstock spikes`: the billable events of a project per day, and its unusual
-// peaks. This usage is exact and for billing; the counts of the gateways are for monitoring.
+// peaks. This usage is exact and for billing. The counts of the gateways are for monitoring.
 
 import { dayMs, dayOf } from "../../platform/base/day.ts";
 import { usageClasses } from "../../readers/effects/closed-sets.ts";
@@ -19,24 +19,24 @@ import { requireKnown } from "./known-project.ts";
 import { shownTime } from "./shown.ts";
 
 export interface UsageOptions {
-  /** Days such as 2026-11-22, both included. */
+  /** First day, such as 2026-11-22. Both days are included. */
   readonly from?: string;
   readonly to?: string;
   readonly json: boolean;
-  /** CloudEvents lines of closed days. */
+  /** Whether to print the closed days as lines of CloudEvents. */
   readonly export: boolean;
   readonly source: string;
   readonly revision: number;
   /**
-   * Exports the days that are over by the clock, without asking NATS whether all their events are
-   * applied.
+   * Whether to export the days that are over by the clock, without checking in NATS whether all
+   * their events are applied.
    */
   readonly unchecked: boolean;
 }
 
 /**
- * Events are counted on the day of their receive time, and may be stored and applied this much
- * later.
+ * Maximum time in milliseconds from receiving an event to applying it. Events count on the day of
+ * their receive time.
  */
 const closingMs = 600_000;
 const daysShown = 30;
@@ -56,7 +56,8 @@ export async function usage(
   const from = options.from ?? dayOf(Date.parse(to) - (daysShown - 1) * dayMs);
   if (from > to) throw new CommandError("--from must not be after --to", usageExitCode);
   await readProject(command, { project, json: options.json }, async (reader, asOf) => {
-    // Read before the days: a day that closes in between would be exported without its last events.
+    // Read before the days. Otherwise a day that closes in between would be exported without its
+    // last events.
     const appliedMs = options.export ? await appliedUntilMs(command, reader, options) : 0;
     const days = await reader.usage(project, { from, to });
     if (days.length === 0) await requireKnown(command, reader, project);
@@ -75,7 +76,7 @@ interface Exported extends Pick<UsageOptions, "source" | "revision"> {
   readonly closedBefore: string;
 }
 
-/** Days that are skipped are reported: a billing system imports each day once. */
+/** Prints the days. Reports skipped days, because a billing system imports each day once. */
 function exportDays(
   command: ConfiguredCommand,
   days: readonly UsageDay[],
@@ -90,9 +91,9 @@ function exportDays(
 }
 
 /**
- * Returns the time up to which all stored events are applied: now, or when the oldest unapplied
- * message was stored. Throws if NATS does not respond: a day that is exported too early stays
- * wrong.
+ * Returns the time up to which all stored events are applied: the time of the oldest unapplied
+ * message or, if all messages are applied, now. Throws if NATS does not respond, because a day that
+ * is exported too early stays wrong.
  */
 async function appliedUntilMs(
   command: ConfiguredCommand,

@@ -1,4 +1,4 @@
-// Finds streams that copy from erased streams: a deletion does not reach them.
+// Finds streams that copy from erased streams. A deletion does not reach the copies.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../platform/nats/api.ts";

@@ -8,14 +8,15 @@ import { distinctIdText } from "../../records/distinct-id.ts";
 import { JsonMembers } from "../../records/json-members.ts";
 import { TokenType } from "../../records/table.ts";
 
-/** Properties that name a second id, by the event's name. */
+/** Properties that name a second id, by the name of the event. */
 const namingProperties: ReadonlyMap<string, string> = new Map([
   ["$identify", "$anon_distinct_id"],
   ["$create_alias", "alias"],
   ["$merge_dangerously", "alias"],
 ]);
 /**
- * A line whose text contains none of these names no second id. An escape sequence may hide a name.
+ * Texts that indicate a second id. A line without them names no second id. An escape sequence may
+ * hide a name.
  */
 const marks = [...[...namingProperties.keys()].map((name) => JSON.stringify(name)), "\\u00"];
 
@@ -37,7 +38,7 @@ export function mayNameIds(text: Buffer): boolean {
   return marks.some((mark) => text.includes(mark));
 }
 
-/** Returns the second ids that a line names, as they are stored. `line`: one object. */
+/** Returns the second ids that a line names, as they are stored. `line` must be one object. */
 export function namedIds(line: Buffer): NamedId[] {
   const top = membersOf(line, ...objectIn(line));
   const event = top.find(({ name }) => name === "event");
@@ -56,8 +57,8 @@ export function namedIds(line: Buffer): NamedId[] {
 }
 
 /**
- * Replaces the erased ids in another person's event by that person's own id, which links nothing.
- * So an `$identify` still marks its person as identified.
+ * Replaces the erased ids in the event of another person by that person's own id, which links
+ * nothing. So an `$identify` still marks its person as identified.
  */
 export function withoutNamedIds(line: Buffer, ids: ReadonlySet<string>, ownId: string): Buffer {
   const own = Buffer.from(JSON.stringify(ownId));
@@ -72,7 +73,7 @@ export function withoutNamedIds(line: Buffer, ids: ReadonlySet<string>, ownId: s
   return Buffer.concat(parts);
 }
 
-/** Reduces the erased person's event on a group to what it sets on the group. */
+/** Reduces an event of the erased person to the group properties that it sets. */
 export function groupAlone(line: Buffer): Buffer {
   const top = membersOf(line, ...objectIn(line));
   const properties = top
@@ -102,10 +103,10 @@ const nothing: readonly TokenType[] = [TokenType.Null, TokenType.EmptyString];
 interface Member {
   readonly name: string;
   readonly type: TokenType;
-  /** The value, with quotes or brackets. */
+  /** The position of the value, including quotes or brackets. */
   readonly start: number;
   readonly end: number;
-  /** Name and value as written. */
+  /** The name and value as written. */
   readonly text: string;
 }
 
@@ -126,7 +127,7 @@ function membersOf(line: Buffer, start: number, end: number): Member[] {
   return all;
 }
 
-/** Returns "" if the value is not text. */
+/** Returns the text of a value; "" if the value is not text. */
 function textOf(line: Buffer, start: number, end: number): string {
   const value: unknown = JSON.parse(line.toString("utf8", start, end));
   return typeof value === "string" ? value : "";

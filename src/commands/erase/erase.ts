@@ -1,6 +1,5 @@
-// `penstock erase` removes a person's events from the streams, and the person from the effects
-// database. The streams are first, so that events that are applied again afterwards do not contain
-// the person.
+// `penstock erase` removes a person's events from the streams, and then the person from the effects
+// database. In this order, events that are applied again afterwards do not contain the person.
 
 import { readdirSync } from "node:fs";
 import path from "node:path";
@@ -55,13 +54,13 @@ export interface EraseOptions {
   readonly distinctId: readonly string[];
   readonly dryRun: boolean;
   readonly yes: boolean;
-  /** False: there is no effects database. */
+  /** Whether to also erase from the effects database. If false, no effects database exists. */
   readonly effects: boolean;
-  /** Erases even if the effects database has not applied all events of the project. */
+  /** Whether to erase even if the effects database has not applied all events of the project. */
   readonly allowBehind: boolean;
   readonly receipt?: string | undefined;
   readonly version: string;
-  /** For tests, which end the process at these steps. */
+  /** Called after each step. Tests end the process in it. */
   readonly stepped?: (step: EraseStep | "streams" | "people") => void | Promise<void>;
 }
 
@@ -69,17 +68,23 @@ const questionMs = 5_000;
 const progressMs = 5_000;
 const namedMax = 20;
 /**
- * Maximum number of attempts if the lock is lost, and how long a further attempt waits for the
- * lock.
+ * Maximum number of attempts if the lock is lost. `againMsMax` is the maximum time in milliseconds
+ * that a further attempt waits for the lock.
  */
 const triesMax = 3;
 const againMsMax = 60_000;
 const lockAgainMs = 1_000;
-/** How long a running effects process may take to apply what the streams hold. */
+/**
+ * Maximum time in milliseconds that a running effects process may take to apply the messages in the
+ * streams.
+ */
 const catchUpMsMax = 10_000;
 const catchUpPollMs = 250;
 
-/** Throws a CommandError if the erasure is incomplete; what was erased until then stays erased. */
+/**
+ * Erases the person. Throws a CommandError if the erasure is incomplete. Its changes until then
+ * stay.
+ */
 export async function erase(command: ConfiguredCommand, options: EraseOptions): Promise<void> {
   const { config, context } = command;
   const { project } = options;
@@ -106,7 +111,10 @@ function idsOf({ project, distinctId }: EraseOptions): string[] {
   return [...new Set(distinctId.map(storedIdText))];
 }
 
-/** Rejects with a StoreError if the database does not exist or belongs to another installation. */
+/**
+ * Opens the database. Rejects with a StoreError if the database does not exist or belongs to
+ * another installation.
+ */
 async function peopleOf({ config }: ConfiguredCommand): Promise<PeopleErasure> {
   const place = storePlace(config);
   const reader = await readerAt(place);
@@ -130,7 +138,7 @@ function unappliedText(streams: readonly UnappliedStream[]): string {
   return `the effects are ${counted(messages, "message")} behind the streams (${each.join(", ")})`;
 }
 
-/** Reports errors that an operator can fix, without a stack trace. */
+/** Runs the work. Reports errors that an operator can fix without a stack trace. */
 async function withoutStack<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -198,8 +206,7 @@ class Erasing {
         return;
       } catch (error) {
         if (!(error instanceof LostLockError) || tried === triesMax) throw error;
-        // Messages that it has stored since then may contain events that another erasure has
-        // removed.
+        // Later messages may contain events that another erasure has removed.
         note(
           command,
           "the lock was lost, because another erasure took it or this process was suspended: starting again",
@@ -211,14 +218,14 @@ class Erasing {
   }
 
   /**
-   * Looks up all ids of the person. Every link in the streams up to `#ends` must be applied before,
-   * because the erasure removes it from the streams.
+   * Looks up all ids of the person. Every link in the streams up to `#ends` must already be
+   * applied, because the erasure removes the links from the streams.
    */
   async #findIds(names: readonly StreamName[]): Promise<void> {
     const { options, people } = this.#of;
     this.#ends = await this.#endsOf(names);
     if (people === undefined) return;
-    // A lag that the operator has accepted is neither waited for nor reported again.
+    // If the operator has accepted a lag, the command neither waits for it nor reports it again.
     const isAccepted = this.#unapplied.length > 0;
     const { streams, hasWriter } = await this.#caughtUp(isAccepted ? 0 : catchUpMsMax);
     this.#unapplied = streams;
@@ -258,7 +265,7 @@ class Erasing {
     }
   }
 
-  /** Throws a CommandError unless this is a dry run or the operator accepts it. */
+  /** Throws a CommandError unless this is a dry run or the operator accepts the lag. */
   #acceptBehind(streams: readonly UnappliedStream[], hasWriter: boolean): void {
     const { command, options } = this.#of;
     const behind = unappliedText(streams);
@@ -290,7 +297,7 @@ class Erasing {
       say(command, `${ids.length - given.length} of them are linked to the given ids`);
   }
 
-  /** `isAgain`: waits for the current holder. */
+  /** Takes the lock. If `isAgain` is set, waits for the current holder. */
   async #lock(log: ErasureLog, isAgain: boolean): Promise<void> {
     const { command } = this.#of;
     const untilMonotonicMs = performance.now() + (isAgain ? againMsMax : 0);
@@ -390,7 +397,10 @@ class Erasing {
     return all;
   }
 
-  /** Returns true if the person has got further ids, whose events must be erased too. */
+  /**
+   * Removes the person from the database. Returns true if the person has got further ids, whose
+   * events must be erased too.
+   */
   async #erasePeople(receipt: Receipt): Promise<boolean> {
     const { command, options, people } = this.#of;
     if (people === undefined) {
@@ -411,7 +421,7 @@ class Erasing {
     );
     const late = theirs.filter((id) => !this.#ids.includes(id));
     if (late.length === 0) return false;
-    // The database no longer has the link, so these ids are printed before anything else is done.
+    // The database no longer has the link, so these ids are printed first.
     note(
       command,
       `ids linked to the person in the meantime, whose events are erased too: ${late.join(", ")}`,
@@ -437,7 +447,10 @@ class Erasing {
     if (answer.trim() !== options.project) throw new CommandError("erase: nothing was changed");
   }
 
-  /** A second run and a typo in the id look the same: both succeed, and both are reported. */
+  /**
+   * Reports that no event matched. A second run and a typo in the id look the same: both succeed,
+   * and both are reported.
+   */
   #reportNoMatch(all: readonly StreamCounts[]): void {
     const { command, options, people, given } = this.#of;
     if (this.#isKnown || all.some(({ events }) => events > 0)) return;
@@ -463,7 +476,7 @@ class Erasing {
   }
 }
 
-/** Databases that earlier rebuilds have replaced. */
+/** Returns the databases that earlier rebuilds have replaced. */
 function replacedDatabases(place: StorePlace): string[] {
   if (place.kind !== "sqlite") return [];
   const { dir, base } = path.parse(place.file);

@@ -1,5 +1,5 @@
-// The bucket of erasures next to the streams: which messages were replaced by which, the receipt of
-// each erasure, and the lock that allows one erasure at a time. Must not contain a person's id or a
+// The bucket of erasures next to the streams: the replacement of each message, the receipt of each
+// erasure, and the lock that allows one erasure at a time. Must not contain a person's id or a
 // line.
 
 import { randomUUID } from "node:crypto";
@@ -23,12 +23,12 @@ interface ErasureLogOptions {
   readonly bucket: string;
   readonly replicas: number;
   readonly host: ProcessHost;
-  /** For tests. */
+  /** The times of the lock, for tests. */
   readonly times?: Partial<LockTimes>;
 }
 
 interface LockTimes {
-  /** Timeout of a request to NATS. */
+  /** Timeout in milliseconds of a request to NATS. */
   readonly answerMsMax: number;
   readonly beatMs: number;
 }
@@ -46,17 +46,20 @@ interface Holder extends ProcessIdentity {
   readonly hostname: string;
   /** The namespace in which the pid is valid. */
   readonly place: string;
-  /** Increases while the holder is alive. */
+  /** A counter that increases while the holder is alive. */
   readonly beats: number;
 }
 
 const lockTimes: LockTimes = { answerMsMax: 5_000, beatMs: 3_000 };
-/** A lock of another machine that has not changed for this long has no owner. */
+/** Time in milliseconds after which an unchanged lock of another machine has no owner. */
 const silenceMs = 15_000;
 const pollMs = 1_000;
 const lockKey = "lock";
 
-/** Another erasure has or may have the lock, so a further change could contradict it. */
+/**
+ * The error if another erasure has or may have the lock, so that a further change could contradict
+ * it.
+ */
 export class LostLockError extends CommandError {}
 
 export class ErasureLog {
@@ -73,7 +76,7 @@ export class ErasureLog {
   #beating: NodeJS.Timeout | undefined;
   /** The beat in progress. */
   #beat: Promise<void> | undefined;
-  /** When the last beat that is known to be stored was sent. */
+  /** Time when the last beat was sent that is known to be stored. */
   #heldMonotonicMs = 0;
   #lost: Error | undefined;
 
@@ -88,7 +91,7 @@ export class ErasureLog {
     this.#holder = { id: randomUUID(), hostname: hostname(), place: placeOfPids(), ...own };
   }
 
-  /** Creates the bucket if it does not exist. */
+  /** Opens the bucket. Creates it if it does not exist. */
   static async open(
     connection: NatsConnection,
     { bucket, replicas, host, times }: ErasureLogOptions,
@@ -100,17 +103,20 @@ export class ErasureLog {
     return new ErasureLog({ js, manager, bucket, kv, host, times: all });
   }
 
-  /** Identifies this erasure. */
+  /** The id of this erasure. */
   get id(): string {
     return this.#holder.id;
   }
 
-  /** Rejects with a CommandError while another erasure runs. Releases the lock of one that died. */
+  /**
+   * Takes the lock. Rejects with a CommandError while another erasure runs. Releases the lock of an
+   * erasure that died.
+   */
   async lock(say: (line: string) => void): Promise<void> {
     this.#revision = (await this.#create()) ?? (await this.#takeOver(say));
     this.#heldMonotonicMs = performance.now();
     this.#beating = setInterval(() => {
-      // A concurrent beat would carry a revision that the first has already used.
+      // A concurrent beat would carry a revision that the first beat has already used.
       this.#beat ??= this.#beatOnce().finally(() => {
         this.#beat = undefined;
       });
@@ -133,9 +139,10 @@ export class ErasureLog {
   }
 
   /**
-   * Resolves once the entry is stored: from then on, a missing message is known to be erased. The
-   * server stores it only while the lock belongs to this erasure: a suspended process may have lost
-   * it to another erasure, whose entries these would contradict.
+   * Records erased messages. Resolves when the entry is stored: from then on, the missing messages
+   * are known to be erased. The server stores the entry only while the lock belongs to this
+   * erasure. A suspended process may have lost the lock to another erasure, and its entries would
+   * contradict the other ones.
    */
   async note(stream: string, entry: ErasedEntry): Promise<void> {
     const subject = `${erasedSubjects(stream)}${this.id}.${++this.#entries}`;
@@ -147,7 +154,7 @@ export class ErasureLog {
         await this.#js.publish(subject, JSON.stringify(entry), { timeout, expect });
         return;
       } catch (error) {
-        // Another entry was stored in between; most are beats of the lock.
+        // Another entry was stored in between, usually a beat of the lock.
         if (!isApiError(error, apiCodes.streamWrongLastSequence)) throw error;
       }
     }
@@ -155,13 +162,13 @@ export class ErasureLog {
 
   /**
    * Returns the last sequence of the bucket up to which the lock belongs to this erasure. Throws if
-   * it does not.
+   * the lock does not belong to it.
    */
   async #lastSequenceHeld(): Promise<number> {
     const { streams } = this.#manager;
     const stream = bucketStream(this.#bucket);
     const { state } = await streams.info(stream);
-    // Unlike a read of the KV client, this one is answered by the stream's leader.
+    // Unlike a read of the KV client, this read comes from the leader of the stream.
     const last = { last_by_subj: `${bucketSubjects(this.#bucket)}${lockKey}` };
     const holder = await streams.getMessage(stream, last);
     const isOwn = holder !== null && holder.data.length > 0 && holder.json<Holder>().id === this.id;
@@ -178,7 +185,7 @@ export class ErasureLog {
     return JSON.stringify({ ...this.#holder, beats: ++this.#beats } satisfies Holder);
   }
 
-  /** Undefined: the lock is taken. */
+  /** Creates the lock. Returns its revision; undefined if the lock is taken. */
   async #create(): Promise<number | undefined> {
     try {
       return await this.#kv.create(lockKey, this.#value());
@@ -205,13 +212,17 @@ export class ErasureLog {
     return await this.#kv.update(lockKey, this.#value(), now?.revision ?? 0);
   }
 
-  /** Only a process of this machine can be checked. */
+  /**
+   * Returns whether the holder of the lock may live. Only a process of this machine can be checked.
+   */
   #mayLive(entry: KvEntry): boolean {
     const { place, pid, startedAt } = entry.json<Holder>();
     return place !== this.#holder.place || isRunning({ pid, startedAt }, this.#host);
   }
 
-  /** Never rejects. A beat without a response may be stored anyway: the key shows it. */
+  /**
+   * Sends a beat. Never rejects. A beat without a response may be stored anyway: the key shows it.
+   */
   async #beatOnce(): Promise<void> {
     if (this.#lost !== undefined) return;
     const sentMonotonicMs = performance.now();
@@ -220,7 +231,7 @@ export class ErasureLog {
       this.#heldMonotonicMs = sentMonotonicMs;
     } catch (error) {
       const entry = await this.#kv.get(lockKey).catch(() => undefined);
-      // Unknown until the next beat.
+      // The owner of the lock is unknown until the next beat.
       if (entry === undefined) return;
       const isOwn = entry?.operation === "PUT" && entry.json<Holder>().id === this.id;
       if (isOwn) this.#revision = entry.revision;

@@ -12,7 +12,7 @@ import { groupAlone, mayNameIds, namedIds, withoutNamedIds } from "./edited-line
 export interface CutFrame {
   /** Number of lines that belonged to the person or named the person. */
   readonly erased: number;
-  /** Number of lines in `data`: those of others, and the rewritten ones. */
+  /** Number of lines in `data`: unchanged lines and rewritten lines. */
   readonly kept: number;
   readonly data: Buffer;
   /**
@@ -42,7 +42,7 @@ export class FrameCutter {
   readonly #idTexts: readonly Buffer[];
   readonly #lines = new FrameLines();
 
-  /** `ids`: as they are stored. */
+  /** `ids` are the ids as stored. */
   constructor(projectId: string, ids: ReadonlySet<string>) {
     this.#projectId = projectId;
     this.#ids = ids;
@@ -51,7 +51,7 @@ export class FrameCutter {
 
   cut({ data, projectId, ...name }: WholeFrame): CutFrame {
     const body = Buffer.from(data.buffer, data.byteOffset, data.length);
-    /** The replacement of each line that contains the person; undefined: the line is removed. */
+    /** The replacement of each line that contains the person; undefined to remove the line. */
     const found = new Map<number, Buffer | undefined>();
     let doubtful = 0;
     const spans = new LineSpans(body);
@@ -108,7 +108,7 @@ function hasOneOf(text: Buffer, some: readonly Buffer[]): boolean {
   return some.some((one) => text.includes(one));
 }
 
-/** Each with its line feed. */
+/** Returns the lines, each with its line feed. */
 function linesOf(body: Buffer): Buffer[] {
   const lines: Buffer[] = [];
   for (let start = 0; start < body.length; ) {
@@ -124,7 +124,7 @@ function isBlank(line: Buffer): boolean {
   return line.toString("latin1").trim() === "";
 }
 
-/** Finds lines by their index. Indexes must be requested in ascending order. */
+/** Finds lines by index. Indexes must be requested in ascending order. */
 class LineSpans {
   readonly #body: Buffer;
   #line = 0;

@@ -1,6 +1,6 @@
-// The receipt of an erasure: what was scanned, what was erased, and what cannot be reached. It
-// contains no ids, but salted hashes, so that anyone who knows an id can check that it was
-// included.
+// The receipt of an erasure: the scanned and erased data, and the data that cannot be erased. It
+// contains salted hashes instead of ids. If a user knows an id, the user can check that the erasure
+// included it.
 
 import { createHash, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -20,20 +20,21 @@ export interface Receipt {
   readonly by: string;
   readonly host: string;
   readonly startedAt: string;
-  /** Undefined while the erasure runs, and if it was killed. */
+  /** The end of the erasure; undefined while it runs, and if it was killed. */
   endedAt?: string;
   readonly ids: {
-    /** sha256 over salt, project, line feed and id, in hexadecimal. */
+    /** The sha256 over salt, project, line feed and id, in hexadecimal. */
     readonly salt: string;
     readonly given: readonly string[];
     readonly alsoTheirs: string[];
   };
-  /** Streams that the effects database had not applied in full (`--allow-behind`). */
+  /** The streams that the effects database had not completely applied (`--allow-behind`). */
   readonly unapplied: readonly UnappliedStream[];
   readonly streams: StreamCounts[];
   /**
-   * The findings of earlier attempts that lost the lock; each was an erasure with its own id. What
-   * such an attempt found and did not remove is found again, and is also in `streams`.
+   * The results of earlier attempts that lost the lock. Each was an erasure with its own id. If an
+   * attempt found data without removing them, a later attempt finds them again, and they are also
+   * in `streams`.
    */
   readonly before: readonly Try[];
   effects?: Database | "none was named";
@@ -50,7 +51,7 @@ interface Started {
   readonly given: readonly string[];
   readonly alsoTheirs: readonly string[];
   readonly unapplied: readonly UnappliedStream[];
-  /** The receipt of the attempt before. */
+  /** The receipt of the previous attempt. */
   readonly last: Receipt | undefined;
 }
 
@@ -109,7 +110,7 @@ function hashedId(id: string, salt: string, project: string): string {
   return createHash("sha256").update(`${salt}${project}\n${id}`).digest("hex");
 }
 
-/** In a container the user id may have no name. */
+/** Returns the name of the user, or the id: in a container the user id may have no name. */
 export function userOf(
   { getuid }: Pick<ProcessHost, "getuid">,
   nameOf: () => string = () => userInfo().username,
@@ -125,7 +126,10 @@ function triedIn({ erasure, streams }: Receipt): Try {
   return { erasure, streams };
 }
 
-/** Throws a CommandError if the receipt cannot be written. A new file must not exist yet. */
+/**
+ * Writes the receipt. Throws a CommandError if the receipt cannot be written. With `isNew`, the
+ * file must not exist yet.
+ */
 export function writeReceipt(file: string, receipt: Receipt, isNew: boolean): void {
   try {
     const text = `${JSON.stringify(receipt, undefined, 2)}\n`;

@@ -1,6 +1,6 @@
-// Checks whether a person can be erased from a stream, for all streams before the first is changed.
-// The checks change nothing: they delete a message that cannot exist, and publish a message that no
-// stream of that name accepts.
+// Checks whether a person can be erased from a stream. Runs for all streams before the first
+// change. The checks change nothing: they delete a message that cannot exist, and publish a message
+// that no stream of that name accepts.
 
 import { DiscardPolicy, jetstream, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/nats-core";
@@ -8,10 +8,13 @@ import { apiCodes, isApiError, ledStreamInfo, managerOf } from "../../platform/n
 import { CommandError } from "../context.ts";
 
 const questionMs = 5_000;
-/** Exactly representable in JavaScript and valid for the server; no stream has as many messages. */
+/** A sequence that no stream reaches. It is exact in JavaScript and valid for the server. */
 const noSequence = 2 ** 52;
 
-/** Returns why nothing can be erased from a stream of this configuration; undefined if it can. */
+/**
+ * Returns the reason why no message can be erased from a stream of this configuration; undefined if
+ * messages can be erased.
+ */
 function hindranceOf(config: StreamConfig): string | undefined {
   if (config.mirror !== undefined) return "it is a mirror: erase from the stream that it copies";
   if (config.sealed) return "it is sealed, and nats-server cannot unseal a stream";
@@ -24,7 +27,7 @@ function hindranceOf(config: StreamConfig): string | undefined {
   return undefined;
 }
 
-/** Throws a CommandError with the reason if the stream cannot be erased from. */
+/** Throws a CommandError with the reason if no message can be erased from the stream. */
 export async function checkStream(
   connection: NatsConnection,
   stream: string,

@@ -1,6 +1,6 @@
-// Erases a person from one stream. For a frame with lines of others, their lines are first stored
-// as a new frame, then the replacement is recorded, and only then the old message is overwritten
-// and removed. A run that is killed at any point has lost nothing, and a second run continues.
+// Erases a person from one stream. If a frame has lines of others, three steps follow: their lines
+// are stored as a new frame, the replacement is recorded, and then the old message is overwritten
+// and removed. If a run is killed at any point, it has lost no line, and a second run continues.
 
 import { Buffer } from "node:buffer";
 import { createHash, randomUUID } from "node:crypto";
@@ -26,20 +26,23 @@ import type { ErasureLog } from "./erasure-log.ts";
 import type { CutFrame, FrameCutter } from "./frame-cutter.ts";
 import { isNoMessage } from "./stream-checks.ts";
 
-/** What was found, and erased unless it was only counted. */
+/** The findings in a stream. They are also erased, unless they are only counted. */
 export interface StreamCounts {
   readonly stream: string;
-  /** Messages that were scanned: those of the project and those of several projects. */
+  /** The first scanned sequence. `to` is the last one. */
   readonly from: number;
   readonly to: number;
   scanned: number;
   bytes: number;
-  /** Events of the person. */
+  /** Number of events of the person. */
   events: number;
-  /** Messages that contained only the person, and those that were stored again. */
+  /**
+   * Number of removed messages: those with lines of the person only, and those that were stored
+   * again.
+   */
   deleted: number;
   rewritten: number;
-  /** Lines that are not events and contain one of the ids. */
+  /** Number of lines that are not events and contain one of the ids. */
   doubtful: number;
 }
 
@@ -50,12 +53,12 @@ interface StreamEraserOptions {
   readonly prefix: string;
   readonly project: string;
   readonly cutter: FrameCutter;
-  /** Undefined: only counts. */
+  /** The log of the erasure; undefined to only count. */
   readonly log: ErasureLog | undefined;
   readonly stop: AbortSignal;
-  /** Called with messages that left the stream while it was read. */
+  /** Called with the sequences of messages that left the stream while it was read. */
   readonly lost: (from: number, to: number) => void;
-  /** Called after each step of a batch; a test ends the process there. */
+  /** Called after each step of a batch. A test ends the process in it. */
   readonly stepped?: ((step: EraseStep) => void) | undefined;
 }
 
@@ -64,25 +67,32 @@ export type EraseStep = "stored" | "noted" | "deleted";
 /** A message to delete. */
 interface Doomed {
   readonly message: JsMsg;
-  /** The message under which readers know it: itself, or the original that it replaces. */
+  /**
+   * The sequence under which readers know the message: its own, or the sequence of the message that
+   * it replaces.
+   */
   readonly root: number;
   /**
-   * The message that first contained its lines. It equals `root`, except for a frame that was never
-   * announced to readers: that is its own root. A batch has at most one frame of a family.
+   * The sequence of the message that first contained the lines. It equals `root`, except for a
+   * frame that was never announced to readers, which is its own root. A batch has at most one frame
+   * of a family.
    */
   readonly family: number;
   readonly cut: CutFrame;
-  /** The sequence of its replacement; 0: none; undefined: not stored yet. */
+  /** The sequence of the replacement; 0 for no replacement, undefined while it is not stored. */
   place: number | undefined;
 }
 
 const timeoutMs = 10_000;
 const batchMessagesMax = 200;
 const batchBytesMax = 4 * 1_048_576;
-/** The server needs some 20 ms to overwrite a message, and stores no other meanwhile. */
+/**
+ * Number of concurrent deletions. The server needs some 20 ms to overwrite a message, and stores no
+ * other message during this time.
+ */
 const deletionsAtOnce = 4;
 const nothing: CutFrame = { erased: 0, kept: 0, data: Buffer.alloc(0), doubtful: 0 };
-/** Headers that would be wrong on the replacement of a message. */
+/** Matches headers that would be wrong on the replacement of a message. */
 const ownHeaders = /^(?:nats-|penstock-(?:events|rewrites|first-stored|read-by)$)/i;
 
 export class StreamEraser {
@@ -102,11 +112,14 @@ export class StreamEraser {
     };
   }
 
-  /** Rejects with a CommandError if it cannot continue; what was erased until then stays erased. */
+  /**
+   * Erases the person. Rejects with a CommandError if it cannot continue. Its changes until then
+   * stay.
+   */
   async run(): Promise<void> {
     const { connection, name, state, prefix, project, stop } = this.#options;
     let reached = 0;
-    // Messages that this run has deleted itself were read.
+    // This run has read the messages that it has deleted.
     const lost = (from: number, to: number): void => {
       if (to > reached) this.#options.lost(Math.max(from, reached + 1), to);
     };
@@ -119,7 +132,7 @@ export class StreamEraser {
       reached = message.seq;
       const original = rewrittenSequence(message.headers, { stream, created: this.#created });
       const root = original ?? message.seq;
-      // The replacement of a message in this batch is known only once the batch is flushed.
+      // The replacement of a message in this batch is known only after the batch is flushed.
       if (this.#batch.some(({ family }) => family === root)) await this.#flush(manager, erased);
       const isStray = original !== undefined && (await this.#isStray(erased, message, original));
       if (isStray) this.#add({ message, root: message.seq, family: root, cut: nothing, place: 0 });
@@ -134,7 +147,10 @@ export class StreamEraser {
     await this.#flush(manager, erased);
   }
 
-  /** The recorded replacement of the original must exist: otherwise this may be the only copy. */
+  /**
+   * Returns whether the frame is an additional copy. The recorded replacement of the original must
+   * exist: otherwise the frame may be the only copy.
+   */
   async #isStray(erased: ErasedMessages, { seq }: JsMsg, original: number): Promise<boolean> {
     if (!(await erased.isStray(seq, original))) return false;
     const place = await erased.placeOf(original);
@@ -232,7 +248,7 @@ export class StreamEraser {
     if (readBy !== "") head.set(readByHeader, readBy);
     const digest = createHash("sha256").update(cut.data).digest("hex").slice(0, 32);
     const js = jetstream(connection, { timeout: timeoutMs });
-    // The deduplication by message id finds what a killed run stored shortly before.
+    // The deduplication by message id finds a replacement that a killed run stored shortly before.
     for (const suffix of ["", `/${randomUUID()}`]) {
       head.set(messageIdHeader, `${rewrittenIdBegin}${this.#created}/${root}/${digest}${suffix}`);
       const ack = await js
@@ -280,8 +296,8 @@ export class StreamEraser {
   }
 
   /**
-   * Returns the position up to which each durable consumer of the stream has acknowledged
-   * everything.
+   * Returns the position up to which each durable consumer of the stream has acknowledged all
+   * messages.
    */
   async #readers(manager: JetStreamManager): Promise<Reader[]> {
     const found: Reader[] = [];

@@ -1,5 +1,5 @@
-// Checks whether the effects database has applied all messages of a project that the streams hold.
-// An erasure removes links from the streams, so the database must have applied them before.
+// Checks whether the effects database has applied all messages of a project in the streams. An
+// erasure removes links from the streams, so the database must have applied the links before.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../platform/nats/api.ts";
@@ -26,13 +26,16 @@ interface UnappliedOptions {
   readonly place: StorePlace;
   readonly prefix: string;
   readonly project: string;
-  /** Later messages are ignored. */
+  /** The ends of the streams. Later messages are ignored. */
   readonly ends: ReadonlyMap<string, StreamState>;
 }
 
 const questionMs = 5_000;
 
-/** Rejects with a StoreError if the database cannot be read. */
+/**
+ * Returns the streams with unapplied messages. Rejects with a StoreError if the database cannot be
+ * read.
+ */
 export async function findUnapplied(
   connection: NatsConnection,
   { place, prefix, project, ends }: UnappliedOptions,
@@ -61,7 +64,10 @@ interface Range {
   readonly project: string;
 }
 
-/** A frame that an erasure stored again counts as applied if its original was. */
+/**
+ * Returns whether the stream has an unapplied message. If an erasure stored a frame again, the
+ * frame counts as applied if its original was applied.
+ */
 async function hasUnapplied(
   connection: NatsConnection,
   name: StreamName,

@@ -1,4 +1,4 @@
-// Selects the lines of a message for an export: those of one project that were received in a time
+// Selects the lines of a message for an export: the lines of one project with a receive time in a
 // range. They are written as stored.
 
 import { Buffer } from "node:buffer";
@@ -8,18 +8,15 @@ import { RecordReader } from "../../records/reader.ts";
 
 export interface Choice {
   readonly project: string;
-  /**
-   * Only events received at or after this time; undefined: no lower limit. In the format of a
-   * record.
-   */
+  /** The first receive time in the format of a record; undefined for no lower limit. */
   readonly from: string | undefined;
-  /** Only events received before this time. */
+  /** The end of the range: receive times must be earlier. Undefined for no upper limit. */
   readonly to: string | undefined;
 }
 
 /** The selected part of a message. */
 export interface Chosen {
-  /** With a line feed after each line. */
+  /** The selected lines, with a line feed after each. */
   readonly bytes: Buffer;
   readonly events: number;
   /** Number of lines that are not records. */
@@ -48,7 +45,7 @@ export class ChosenLines {
       record: (record) => {
         const receivedAtMs = record.ms(Line.ReceivedAt);
         if (isShared && record.projectId !== this.#choice.project) return;
-        // A record without a receive time cannot be known to be late enough.
+        // It is unknown whether a record without a receive time is in the range.
         if (this.#fromMs !== undefined && !(receivedAtMs >= this.#fromMs)) return;
         if (this.#toMs !== undefined && receivedAtMs >= this.#toMs) return;
         chosen.push(data.subarray(record.start, record.end), lineFeed);

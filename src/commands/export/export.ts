@@ -1,5 +1,5 @@
 // `penstock export` writes the stored events of one project, one JSON object per line, and ends at
-// the last message that existed when it began. It only reads.
+// the last message that existed at its start. Only reads.
 
 import { randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
@@ -30,22 +30,23 @@ export const formats = ["ndjson", "parquet"] as const;
 export interface ExportOptions {
   readonly lanes: readonly Lane[];
   /**
-   * Limits of the receive time: from, inclusive, and to, exclusive. `now`: when the export begins.
+   * First receive time: a day, a time, or `now`, the begin of the export. `to` is the end,
+   * exclusive.
    */
   readonly from?: string;
   readonly to?: string;
-  /** Standard output if undefined. */
+  /** The output file; undefined for standard output. */
   readonly out?: string;
-  /** Replaces an existing file. */
+  /** Whether to replace an existing file. */
   readonly force?: boolean;
   readonly compress?: (typeof compressions)[number];
-  /** Default: ndjson. */
+  /** The format of the output. Default: ndjson. */
   readonly format?: (typeof formats)[number];
 }
 
 interface Counts {
   events: number;
-  /** Before compression. */
+  /** Number of bytes before compression. */
   bytes: number;
   messages: number;
   unreadable: number;
@@ -64,16 +65,16 @@ interface Export {
 const questionMs = 5_000;
 const progressMs = 10_000;
 /**
- * Tolerated difference between the clocks of gateway and NATS: an event is stored after it was
- * received. The time in between has no limit: a hub stores what its leaf nodes have held during an
- * outage.
+ * Tolerated difference between the clocks of gateway and NATS in milliseconds: an event is stored
+ * after it was received. The time in between has no limit: after an outage, a hub stores the events
+ * that its leaf nodes have held.
  */
 const clocksApartMsMax = 600_000;
 const yearOneMs = Date.parse("0001-01-01T00:00:00Z");
-/** Approximate size of the pieces in which lines are written. */
+/** Approximate size in bytes of the pieces in which lines are written. */
 const pieceBytes = 65_536;
 
-/** Throws a CommandError if the export is incomplete. */
+/** Writes the export. Throws a CommandError if the export is incomplete. */
 export async function exportEvents(
   config: Config,
   { project, ...options }: ExportOptions & { readonly project: string },
@@ -113,7 +114,7 @@ export async function exportEvents(
   say(`done: ${progressOf(counts, sinceMonotonicMs)}`);
 }
 
-/** DuckDB is loaded only if it is needed. */
+/** Returns the Parquet export. Loads DuckDB only if it is needed. */
 async function parquetExport(
   choice: Choice,
   { out, compress }: ExportOptions,
@@ -185,7 +186,7 @@ async function* pieces(own: Export, streams: readonly FoundStream[]): AsyncGener
       say(
         `messages ${first} to ${last} left ${stream} while it was read: those not read by then are missing`,
       );
-    // The server cannot compare a time long before 1970 with those of messages.
+    // The server cannot compare a time long before 1970 with the times of messages.
     const storedFromMs =
       from === undefined ? undefined : Math.max(0, Date.parse(from) - clocksApartMsMax);
     const missed = (messages: number) =>
@@ -216,8 +217,8 @@ interface Written extends Pick<ExportOptions, "out" | "force" | "compress"> {
 }
 
 /**
- * The file appears only once it is complete. Until then it has a temporary name that no other
- * export uses.
+ * Writes the file, which appears only when it is complete. Until then it has a temporary name that
+ * no other export uses.
  */
 async function write(
   lines: Readable,

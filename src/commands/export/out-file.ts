@@ -1,4 +1,4 @@
-// The output file of an export: it replaces an existing file only on request, and leftovers of
+// The output file of an export. It replaces an existing file only on request. Leftover files of
 // killed exports are reported.
 
 import { lstatSync, readdirSync } from "node:fs";
@@ -6,10 +6,10 @@ import { link, rename, rm } from "node:fs/promises";
 import path from "node:path";
 import { CommandError, usageExitCode } from "../context.ts";
 
-/** The suffix of the file name while an export writes it. */
+/** Matches the suffix of the file name while an export writes the file. */
 const partForm = /^\.(?:[0-9a-f-]{36}\.part|making-[A-Za-z0-9]{6})$/;
 
-/** Throws a CommandError if the name is taken and must not be replaced. */
+/** Throws a CommandError if the file exists and must not be replaced. */
 export function mustBeFree(out: string, isForced: boolean): void {
   const found = lstatSync(out, { throwIfNoEntry: false });
   if (found === undefined || (isForced && found.isFile())) return;
@@ -20,25 +20,27 @@ export function mustBeFree(out: string, isForced: boolean): void {
 }
 
 /**
- * Renames a complete file to its final name. Rejects with a CommandError if something has taken the
- * name in the meantime and must not be replaced.
+ * Renames a complete file to its final name. Rejects with a CommandError if a file of this name was
+ * created in the meantime and must not be replaced.
  */
 export async function giveName(whole: string, out: string, isForced: boolean): Promise<void> {
   if (!isForced) {
     try {
-      // Unlike a rename, a link replaces nothing.
+      // Unlike a rename, a link replaces no file.
       await link(whole, out);
       await rm(whole);
       return;
     } catch {
-      // The name is taken, or this file system does not support hard links.
+      // The file exists, or this file system does not support hard links.
       mustBeFree(out, isForced);
     }
   }
   await rename(whole, out);
 }
 
-/** Temporary files of other exports to the same file, which are running or were killed. */
+/**
+ * Returns the temporary files of other exports to the same file, which are running or were killed.
+ */
 export function othersParts(out: string): string[] {
   const { dir, base } = path.parse(out);
   return namesIn(dir === "" ? "." : dir)
@@ -46,7 +48,10 @@ export function othersParts(out: string): string[] {
     .map((name) => path.join(dir, name));
 }
 
-/** Empty if the folder cannot be read: a write to it reports the reason. */
+/**
+ * Returns the names in a folder; empty if the folder cannot be read, because a write to it reports
+ * the reason.
+ */
 function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);

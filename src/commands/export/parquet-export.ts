@@ -1,5 +1,5 @@
-// Exports a project's events as one Parquet file, in the columns of `penstock sink parquet`. The
-// rows are collected in a temporary folder next to it.
+// Exports the events of a project as one Parquet file, with the columns of `penstock sink parquet`.
+// A temporary folder next to the file collects the rows.
 
 import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises";
 import path from "node:path";
@@ -49,8 +49,8 @@ export class ParquetExport {
   }
 
   /**
-   * The file appears only once it is complete, even if several exports write it. Each of `pieces`
-   * holds whole rows.
+   * Writes the file, which appears only when it is complete, even if several exports write it. Each
+   * of `pieces` contains whole rows.
    */
   async write(pieces: AsyncIterable<Buffer>, file: string, isForced: boolean): Promise<void> {
     const folder = await mkdtemp(`${file}.making-`);
@@ -70,7 +70,10 @@ export class ParquetExport {
   }
 }
 
-/** Returns the files with the rows: at least one, and none much larger than the limit. */
+/**
+ * Returns the files with the rows. There is at least one, and no file is much larger than the
+ * limit.
+ */
 async function rowsFiles(pieces: AsyncIterable<Buffer>, folder: string): Promise<string[]> {
   const files: string[] = [];
   let [handle, bytes] = [undefined as FileHandle | undefined, 0];

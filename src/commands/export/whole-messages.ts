@@ -1,6 +1,6 @@
-// Yields the messages of one stream for an export, each once, even while an erasure runs. A
-// replacement that an erasure stored may be after the end of the range that is read, so it is
-// fetched at the position of the missing original, and skipped at its own position.
+// Yields the messages of one stream for an export, each once, even while an erasure runs. If an
+// erasure stored a replacement, it may be after the end of the range. So the replacement is fetched
+// at the position of the missing original, and skipped at its own position.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../platform/nats/api.ts";
@@ -17,7 +17,7 @@ export interface WholeMessage {
 }
 
 interface WholeOptions extends ReadOptions {
-  /** Called with the number of replacements that are missing for another reason than age. */
+  /** Called with the number of replacements that are missing for a reason other than age. */
   readonly missed: (messages: number) => void;
 }
 
@@ -25,7 +25,7 @@ interface WholeOptions extends ReadOptions {
 const messagesAtOnce = 1_000;
 const questionMs = 5_000;
 
-/** Replacements come after some later messages. Throws a CommandError. */
+/** Yields the messages. Replacements come after some later messages. Throws a CommandError. */
 export async function* wholeMessages(
   connection: NatsConnection,
   one: FoundStream,
@@ -33,7 +33,7 @@ export async function* wholeMessages(
 ): AsyncGenerator<WholeMessage> {
   const made = { stream: one.name.stream, created: one.state.created };
   const manager = await managerOf(connection, { timeoutMs: questionMs });
-  // One instance is queried in stream order, the other at any position.
+  // The first instance is queried in stream order, the second at any position.
   const [ahead, anywhere] = [new ErasedMessages(manager, made), new ErasedMessages(manager, made)];
   await anywhere.learn(0);
   let [from, missed] = [1, 0];
@@ -57,8 +57,8 @@ export async function* wholeMessages(
 }
 
 /**
- * Returns whether the replacement is read at the position of its original, or the original itself
- * is. A killed erasure may have recorded nothing, and its records may have been lost.
+ * Returns whether the replacement is read at the position of its original, or the original is read.
+ * A killed erasure may have recorded neither, and its records may have been lost.
  */
 async function isReadElsewhere(original: number, erased: ErasedMessages): Promise<boolean> {
   if ((await erased.placeOf(original)) !== undefined || (await erased.isThere(original)))
@@ -70,13 +70,13 @@ async function isReadElsewhere(original: number, erased: ErasedMessages): Promis
 interface Range extends FoundStream {
   readonly from: number;
   readonly to: number;
-  /** The sequences that were read. */
+  /** The sequences of the messages that were read. */
   readonly read: ReadonlySet<number>;
 }
 
 /**
- * Yields the replacements of messages that were missing. Returns how many of them have left the
- * stream.
+ * Yields the replacements of missing messages. Returns the number of replacements that are missing
+ * for a reason other than age.
  */
 async function* replaced(
   erased: ErasedMessages,

@@ -171,7 +171,7 @@ export class BatchMaker {
     return scanner.scan(repair.text) === ScanStatus.Ok ? repair : undefined;
   }
 
-  /** Copies the item, and adds a uuid if it has none. */
+  /** Copies the item. If it lacks a uuid, adds one. */
   #pass(work: BlockWork, index: number): void {
     const { body, table, row, start, end } = this.#item;
     const fields = table[row + Row.FieldTypes]!;

@@ -46,7 +46,7 @@ interface FileImportOptions {
   readonly stop: AbortSignal;
 }
 
-/** A batch that is sent in one request first. */
+/** The first request of a batch, with all its events. */
 interface Whole {
   readonly body: Buffer;
   readonly handedOver: () => void;

@@ -17,8 +17,8 @@ export class TimeZone {
   readonly #offsetsMs = new Map<number, number>();
 
   /**
-   * Throws a RangeError if the zone does not exist. `text` is a name or an offset, such as
-   * `Asia/Kolkata` or `+05:30`.
+   * `text` is a name or an offset, such as `Asia/Kolkata` or `+05:30`. Throws a RangeError if the
+   * zone does not exist.
    */
   constructor(text: string) {
     const offset = /^([+-])(\d\d):?([0-5]\d)$/.exec(text);
@@ -36,8 +36,8 @@ export class TimeZone {
   }
 
   /**
-   * Converts a local time, given as if it were UTC. A local time that occurs twice means the first
-   * occurrence; one that is skipped is moved forward by the skipped time.
+   * Converts a local time, given as if it were UTC. If a local time occurs twice, the first
+   * occurrence counts. If a local time is skipped, it is moved forward by the skipped time.
    */
   utcMs(wallMs: number): number {
     const before = this.#offsetMs(wallMs - dayMs);

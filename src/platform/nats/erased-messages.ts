@@ -40,8 +40,8 @@ export class ErasedMessages {
   readonly #manager: JetStreamManager;
   readonly #of: MadeStream;
   /**
-   * By sequence of an erased message, the sequence of its replacement, or 0 if it has none. By
-   * sequence of a frame that replaces a message, `isReplacement`.
+   * For the sequence of an erased message: the sequence of its replacement; 0 for no replacement.
+   * For the sequence of a replacement frame: `isReplacement`.
    */
   readonly #held = new Map<number, number>();
   /**

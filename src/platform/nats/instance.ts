@@ -50,8 +50,8 @@ export function shownInstance({ nats, subject_prefix: prefix, data_folder: folde
 }
 
 /**
- * Returns the installation in a JSON value; undefined if the value has another form, such as that
- * of an older version.
+ * Returns the installation in a JSON value; undefined if the value has another form, for example
+ * from an older version.
  */
 export function instanceIn(value: unknown): Instance | undefined {
   const {

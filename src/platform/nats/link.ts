@@ -43,8 +43,9 @@ export interface NatsLink {
   readonly messageBytesMax: number;
   /**
    * Sends one whole protocol message, such as HPUB, without copying it. The caller must not change
-   * its memory until the server has responded. Throws if the connection is closed. The caller must
-   * limit the size: if a message exceeds max_payload, the server closes the connection.
+   * the memory of the message until the server has responded. Throws if the connection is closed.
+   * The caller must limit the size: if a message exceeds max_payload, the server closes the
+   * connection.
    */
   send(message: Buffer): void;
   /**

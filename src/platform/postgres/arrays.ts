@@ -69,7 +69,7 @@ export function upsertSql(
 
 /**
  * Yields one array literal per column for each statement that the rows need. A column without
- * values is an empty array, which unnest pads to the length of the others.
+ * values is an empty array, which unnest pads to the length of the longest array.
  */
 export function* chunksOf(values: readonly Value[], width: number): Generator<string[]> {
   for (let from = 0; from < values.length; ) {
