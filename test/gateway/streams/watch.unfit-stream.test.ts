@@ -68,7 +68,7 @@ describe("an unfit stream takes no events", () => {
       expect(await rig.send("live", "to a stream that forgets")).toEqual(refused);
       expect(rig.heard.framesSent).toBe(framesSent);
       expect((await rig.streams.check()).join()).toContain(fault);
-      expect(rig.log.filter((line) => line.includes("its events are refused"))).toHaveLength(1);
+      expect(rig.log.filter((line) => line.includes("its events are rejected"))).toHaveLength(1);
       // Only that stream's.
       expect(rig.publisher.refusalOf("historical", "alpha")).toBeUndefined();
       expect(rig.publisher.refusal()).toBeUndefined();

@@ -46,7 +46,7 @@ describe("a start that cannot succeed is an error", () => {
       }),
     );
     expect(await failure(serve(nats, "--workers", "2"))).toContain(
-      "cannot use stream PENSTOCK_LIVE_0: it would break",
+      "cannot use stream PENSTOCK_LIVE_0: it cannot guarantee",
     );
   });
 
