@@ -29,9 +29,10 @@ import { isNoMessage } from "./stream-checks.ts";
 /** The findings in a stream. They are also erased, unless they are only counted. */
 export interface StreamCounts {
   readonly stream: string;
-  /** The first scanned sequence. `to` is the last one. */
+  /** The first sequence of the scanned range. `to` is the last one. */
   readonly from: number;
   readonly to: number;
+  /** Number of scanned messages: messages of the project, and messages of several projects. */
   scanned: number;
   bytes: number;
   /** Number of events of the person. */

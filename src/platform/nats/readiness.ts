@@ -13,8 +13,8 @@ export interface StreamState {
   /** Time until which frames for the stream are rejected without a publish. */
   fullUntilMonotonicMs: number;
   /**
-   * Whether the last response of the stream was a rejection for lack of storage of the whole server
-   * or account. An acknowledgement resets it.
+   * Whether the last rejected frame was rejected for lack of storage of the whole server or
+   * account. An acknowledgement resets it.
    */
   isServerFull: boolean;
   /**

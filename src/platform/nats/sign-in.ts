@@ -48,8 +48,8 @@ type SignIn =
   | ({ readonly kind: "refused" } & Refusal);
 
 /**
- * Returns `accepted` if at least one server accepts this process, and `refused` if no server
- * accepts but at least one refuses it. Waits for all servers, at most about `timeoutMs`. Never
+ * Returns `accepted` as soon as one server accepts this process. After the responses of all
+ * servers, returns `refused` if at least one refuses it. Takes at most about `timeoutMs`. Never
  * rejects.
  */
 export async function signIn(access: NatsAccess, timeoutMs: number): Promise<SignIn> {

@@ -11,7 +11,8 @@ interface VersionFault {
   /** The consequence of the bug: the rest of a sentence that begins with the version. */
   readonly bites: string;
   /**
-   * Whether the version has lost acknowledged messages in tests, or will lose some sooner or later.
+   * Whether the version has been observed to lose acknowledged messages, or will lose them sooner
+   * or later.
    */
   readonly isGrave: boolean;
 }
@@ -30,8 +31,8 @@ interface Row extends VersionFault {
 }
 
 /**
- * The recommended versions in a cluster. A single node needs 2.10.23 or newer, and loses messages
- * only at a power failure.
+ * The recommended versions in a cluster. On a single node 2.10.23 is enough, but may lose messages
+ * at a power failure.
  */
 export const clusterVersionsWanted = "2.14.7, or 2.15 and newer";
 const beginning: Version = [0, 0, 0];

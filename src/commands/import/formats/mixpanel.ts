@@ -165,9 +165,9 @@ function senderOf(sent: JsonObject): string | undefined {
 }
 
 /**
- * Converts a `$identify`, which belongs to the user and names the visitor. Original ID Merge
- * (https://docs.mixpanel.com/reference/create-identity) has the visitor's id from the SDK, or the
- * device.
+ * Returns the user of a `$identify`, and the visitor that it names. The names of the ids are those
+ * of Original ID Merge (https://docs.mixpanel.com/reference/create-identity) or of the SDKs.
+ * Without a named visitor, the device is the visitor.
  */
 function identified(
   sent: JsonObject,
