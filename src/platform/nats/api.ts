@@ -49,11 +49,16 @@ export const apiCodes = {
   streamOffline: 10_118,
   /** No limit of the account applies to this number of replicas. */
   noLimits: 10_120,
-  /** Used since 2.11. An older server returns sequence 0 with `duplicate: true` instead. */
+  /**
+   * Code of nats-server 2.11 and newer. An older server returns sequence 0 with `duplicate: true`
+   * instead.
+   */
   streamDuplicateMessageConflict: 10_158,
-  /** Used since 2.11. */
+  /** Code of nats-server 2.11 and newer. */
   streamTooManyRequests: 10_167,
-  /** Used since 2.12. The stream stores counters, and rejects all other messages. */
+  /**
+   * Code of nats-server 2.12 and newer. The stream stores counters, and rejects all other messages.
+   */
   messageIncrementMissing: 10_169,
   /** Codes of atomic batches, used since 2.12. The code for too many batches is used since 2.14. */
   atomicPublishDisabled: 10_174,
@@ -66,7 +71,7 @@ export const apiCodes = {
   /** The stream already has the message id of one or more messages of the batch. */
   atomicPublishContainsDuplicate: 10_201,
   atomicPublishTooManyInFlight: 10_210,
-  /** Used since 2.12. */
+  /** Code of nats-server 2.12 and newer. */
   streamOfflineReason: 10_194,
 } as const;
 
