@@ -1,7 +1,7 @@
-// Implements a set of 64-bit hashes, each of which is passed as two words. The set uses open
-// addressing in one typed array, so that a million hashes are one object for the garbage collector.
-// It grows by doubling and never shrinks. The slot of a hash depends on a random key of the
-// process, so that no client can choose uuids that share a slot.
+// Implements a set of 64-bit hashes, passed as two words each. The set uses open addressing in one
+// typed array, so that a million hashes are one object for the garbage collector. It grows by
+// doubling and never shrinks. The slot of a hash depends on a random key of the process, so that no
+// client can choose uuids that share a slot.
 
 const slotsAtFirst = 256;
 const bytesPerSlot = 8;

@@ -19,7 +19,7 @@ interface WaitsOptions {
   /** The wait for the writer of this process. Undefined if the process has no writer. */
   readonly written?: Written | undefined;
   readonly timeoutMs: number;
-  /** Maximum number of concurrent waits, each of which occupies a connection. */
+  /** Maximum number of concurrent waits. Each wait occupies a connection. */
   readonly waitsMax: number;
 }
 

@@ -95,7 +95,8 @@ function faultOf(record: RecordView): Rejection | undefined {
   if (missing !== undefined) return reject("not_a_record", `it has no ${missing[0]}`);
   if (!hasUuid(record)) return reject("invalid_field", "its uuid is not a UUID");
   if (record.projectId === "") return reject("invalid_field", "its project_id is not a project id");
-  if (!isString(record.type(Part.Event))) return reject("invalid_field", "its event is not a string");
+  if (!isString(record.type(Part.Event)))
+    return reject("invalid_field", "its event is not a string");
   const { profileType: profile } = record;
   return isNothing(profile) || profile === TokenType.True || profile === TokenType.False
     ? undefined

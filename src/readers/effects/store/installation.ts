@@ -26,8 +26,8 @@ interface Installation {
 export class OtherInstallationError extends StoreError {}
 
 /**
- * Rejects with an OtherInstallationError if the database belongs to another installation. A new
- * database has no owner.
+ * Checks the owner of the database. Rejects with an OtherInstallationError if the database belongs
+ * to another installation. A new database has no owner.
  */
 export async function requireInstallation(
   reader: EffectsReader,

@@ -53,8 +53,7 @@ export interface EffectsStore {
    */
   bindTo(prefix: string): Promise<void>;
   /**
-   * Returns the number of the last commit; 0 if there is none. Rolls back a commit of which only
-   * parts are written.
+   * Returns the number of the last commit; 0 if no commit exists. Rolls back an incomplete commit.
    */
   lastCommit(): Promise<number>;
   positions(): Promise<readonly Position[]>;

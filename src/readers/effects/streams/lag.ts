@@ -100,7 +100,8 @@ export async function streamStatuses(
 
 /**
  * Returns the position in the stream that exists now. In a recreated stream or an older copy, the
- * sequence of the database is meaningless, so this is the position where the writer will continue.
+ * sequence of the database is meaningless. The returned position is the one where the writer will
+ * continue.
  */
 async function positionIn(
   asked: AskedStream,

@@ -365,8 +365,8 @@ function keyOf({ stream, kind, epoch, sequence, detail }: IncidentRow): string {
 /** Maximum number of events in one transaction. Reached only when the writer catches up. */
 export const batchEventsDefault = 100_000;
 /**
- * Maximum number of events in one step. A batch is read and applied in steps, and the writer yields
- * to the event loop between steps.
+ * Maximum number of events in one step. The writer reads and applies a batch in steps, and yields
+ * to the event loop between them.
  */
 export const stepEventsMax = 2_000;
 export const stepBytesMax = 2 * 1_048_576;

@@ -13,7 +13,7 @@ export type Changes = Omit<Commit, "after" | "number" | "isPart">;
 /** Exclusive upper limit of commit numbers: the maximum of randomInt. */
 const numberEnd = 2 ** 48 - 1;
 
-/** The commits of one writer, each of which contains the number of its predecessor. */
+/** The commits of one writer. Each contains the number of its predecessor. */
 export class CommitChain {
   readonly #store: Pick<EffectsStore, "commit">;
   #last = 0;
@@ -98,8 +98,8 @@ const workMsMax = 3_000;
 const batchGrowth = 2;
 
 /**
- * The progress of a batch, and the decision when it is full. Results do not depend on where a batch
- * ends, so this class may use a clock.
+ * The progress and the limits of a batch. Results do not depend on where a batch ends, so this
+ * class may use a clock.
  */
 export class Batch {
   events = 0;

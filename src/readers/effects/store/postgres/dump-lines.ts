@@ -17,7 +17,7 @@ import {
 import { dumpedPersons } from "../rows/tables.ts";
 import type { ReaderPool } from "./reader-pool.ts";
 
-/** Maximum number of persons or groups per batch, each of which may have 512 KiB of properties. */
+/** Maximum number of persons or groups per batch. Each may have 512 KiB of properties. */
 const withPropertiesAtOnce = 50;
 const rowsAtOnce = 1_000;
 

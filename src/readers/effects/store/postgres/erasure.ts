@@ -18,8 +18,8 @@ import { hints } from "./hints.ts";
 import { requireVersion, schemaName } from "./migrate.ts";
 
 /**
- * Maximum milliseconds of a statement, which may wait for a writer's transaction and scan all group
- * members of the project.
+ * Maximum milliseconds of a statement. A statement may wait for a writer's transaction, and scan
+ * all group members of the project.
  */
 const statementMsMax = 600_000;
 const name = "penstock erase";

@@ -1,6 +1,6 @@
 // Queries people within a transaction of the caller. A person is the row at the end of a chain of
-// pointers, and the person's ids are found by following the pointers backwards. The pointers form a
-// tree whose depth is small for any number of ids.
+// pointers. The person's ids are found by following the pointers backwards. The pointers form a
+// tree of small depth for any number of ids.
 
 import type { ClientBase } from "pg";
 import { isUuid } from "../../../../platform/base/forms.ts";

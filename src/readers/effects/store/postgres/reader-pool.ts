@@ -21,9 +21,7 @@ import { requireVersion, schemaName } from "./migrate.ts";
 const connectionsMax = 4;
 const idleMs = 30_000;
 const statementMsMax = 30_000;
-/**
- * Maximum milliseconds of a statement of the dump, whose first rows require sorting all persons.
- */
+/** Maximum milliseconds of a statement of the dump. Its first rows require sorting all persons. */
 const longStatementMsDefault = 600_000;
 const [name, schema] = ["penstock effects reader", schemaName];
 const shortReads = { name, schema, statementMsMax };

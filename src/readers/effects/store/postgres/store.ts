@@ -43,7 +43,7 @@ import { PostgresReader } from "./reader.ts";
 import { holdsLockSql, WriterSession } from "./session.ts";
 
 /**
- * Maximum number of rows of one kind in a piece of a commit, whose conversion takes some
+ * Maximum number of rows of one kind in a piece of a commit. Converting a piece takes some
  * milliseconds.
  */
 const pieceRowsMax = 2_000;
@@ -55,9 +55,7 @@ export class PostgresStore implements EffectsStore {
   readonly reader: PostgresReader;
   readonly #address: PostgresAddress;
   readonly #session: WriterSession;
-  /**
-   * The unfinished commit whose first parts are written, and the connection of the transaction.
-   */
+  /** The number of the incomplete commit, and the connection of its transaction. */
   #begun: { readonly of: ClientBase; readonly number: number } | undefined;
   /** The stored trails, if the connection `of` has read or written them. */
   #trails:
@@ -245,7 +243,7 @@ export class PostgresStore implements EffectsStore {
     });
   }
 
-  /** Rolls back a commit of which only parts are written. */
+  /** Rolls back an incomplete commit. */
   async #undo(client: ClientBase): Promise<void> {
     if (this.#begun?.of === client) await client.query("ROLLBACK");
     this.#begun = undefined;

@@ -1,5 +1,6 @@
-// Splits a commit into pieces, each of which is processed in one event loop iteration: the whole
-// commit would block the loop for too long. The database writes all pieces in one transaction.
+// Splits a commit into pieces, so that other requests are handled between two pieces: converting
+// the whole commit would block the event loop for too long. The database writes all pieces in one
+// transaction.
 
 import type { Commit } from "../../types.ts";
 import { inOrderOfUuids } from "./flat-commit.ts";
@@ -28,7 +29,7 @@ export const noRows: Omit<Commit, "after" | "number" | "isPart"> = {
   ...{ incidents: [], outbox: [] },
 };
 
-/** The lists of a commit whose length is unlimited. */
+/** Names of a commit's lists that have no maximum length. */
 const longLists = ["members", "groups", "links", "groupMembers", "rejected"] as const;
 
 /**

@@ -1,5 +1,6 @@
 // Removes persons from the file, with or without a running writer. Overwrites the deleted data. If
-// there are no readers at the moment, also writes the log into the file and truncates the log.
+// the database has no readers at the moment, also writes the log into the file and truncates the
+// log.
 
 import { setTimeout as delay } from "node:timers/promises";
 import {

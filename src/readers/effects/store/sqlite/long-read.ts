@@ -1,4 +1,4 @@
-// Reads the dump in a separate thread and transaction, and returns it in batches. While it runs,
+// Reads the dump in a separate thread and transaction, and returns it in batches. During the dump,
 // the database's log cannot be truncated.
 
 import {

@@ -32,7 +32,7 @@ import { ThreadLink } from "./thread-link.ts";
 import type { SqliteWriter } from "./writer.ts";
 
 /**
- * Maximum number of rows of one kind in a piece of a commit, whose conversion takes some
+ * Maximum number of rows of one kind in a piece of a commit. Converting a piece takes some
  * milliseconds.
  */
 const pieceRowsMax = 1_000;
@@ -43,7 +43,7 @@ export class SqliteStore implements EffectsStore {
   readonly reader: SqliteReader;
   readonly #thread: ThreadLink<SqliteWriter>;
   readonly #lookups: ThreadLink<SqliteLookups>;
-  /** Number of the unfinished commit whose first parts are written. */
+  /** Number of the incomplete commit; undefined if the last commit is complete. */
   #begun: number | undefined;
   /** Fulfilled when all requested parts of a commit are written or rolled back. */
   #partsWritten: Promise<unknown> = Promise.resolve();

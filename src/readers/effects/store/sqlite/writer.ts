@@ -56,9 +56,7 @@ export class SqliteWriter {
     return this.#lock?.isHeld() === true;
   }
 
-  /**
-   * Returns the number of the last commit. Rolls back a commit of which only parts are written.
-   */
+  /** Returns the number of the last commit. Rolls back an incomplete commit. */
   lastCommit(): number {
     const database = this.#open();
     database.undo();
