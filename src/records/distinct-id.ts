@@ -1,7 +1,7 @@
 // Converts an id as clients send it (any JSON value) to the stored text: at most 400 characters, no
 // NUL. A longer id is shortened to its beginning and a hash of the whole id, so that two ids never
-// become the same. It parses no object, array or number, and only the beginning of a long value, so
-// it never throws for a scanned value.
+// become the same. Parses no object, array or number, and only the beginning of a long value, so it
+// never throws for a scanned value.
 
 import { Buffer } from "node:buffer";
 import { hash } from "node:crypto";
@@ -10,12 +10,15 @@ import { isString } from "./item-view.ts";
 import type { TokenType } from "./table.ts";
 import { sequenceBytes, stringBeginning } from "./token-beginning.ts";
 
-/** Counted in code points. The columns of PostHog for ids and group keys have this length. */
+/**
+ * Maximum number of code points of a stored id. The columns of PostHog for ids and group keys have
+ * this length.
+ */
 export const distinctIdCharactersMax = 400;
 
-/** Characters of a SHA-256 in base64url, after a tilde. */
+/** Number of characters of a SHA-256 in base64url, which follows a tilde. */
 const hashCharacters = 43;
-/** Characters of a longer id that are stored before its hash. */
+/** Number of characters of a longer id that are stored before its hash. */
 export const idBeginningCharacters = distinctIdCharactersMax - hashCharacters - 1;
 
 /**
@@ -25,14 +28,14 @@ export const idBeginningCharacters = distinctIdCharactersMax - hashCharacters - 
 const idTokenBytesRead = 8_192;
 
 interface DistinctIdText {
-  /** "" if the id is only white space. */
+  /** Stored text; empty if the id is only white space. */
   readonly text: string;
-  /** The id was too long, and the text is its beginning and a hash. */
+  /** Whether the id was too long, so that the text is its beginning and a hash. */
   readonly cut: boolean;
 }
 
 /**
- * The stored text of the token body[start, end) of the given type (not Absent, Null or
+ * Returns the stored text of the token body[start, end) of the given type (not Absent, Null or
  * EmptyString). For tokens that the record writer cannot copy: escaped or long strings, and other
  * values, which become their compact JSON text.
  */
@@ -56,7 +59,7 @@ export function distinctIdText(
   return { text: withHash(cleanText(text), all), cut: true };
 }
 
-/** The stored form of a text that is an id. */
+/** Returns the stored form of a text that is an id. */
 export function storedIdText(text: string): string {
   return shortened(cleanText(text));
 }
@@ -72,12 +75,14 @@ function shortened(text: string): string {
     : withHash(text, Buffer.from(text));
 }
 
-/** `all`: the whole id, which begins with the text. */
+/**
+ * Returns the beginning of the text and a hash of `all`, the whole id, which begins with the text.
+ */
 function withHash(text: string, all: Buffer): string {
   return `${firstCharacters(text, idBeginningCharacters)}~${hash("sha256", all, "base64url")}`;
 }
 
-/** The beginning of a JSON text without the white space between its tokens. */
+/** Returns the beginning of a JSON text without the white space between its tokens. */
 function compactBeginning(body: Buffer, start: number, end: number): string {
   const readEnd = Math.min(end, start + idTokenBytesRead);
   const kept = Buffer.allocUnsafe(readEnd - start);
@@ -96,7 +101,7 @@ function isSpace(byte: number): boolean {
   return byte === 0x20 || (byte >= 0x09 && byte <= 0x0d);
 }
 
-/** The length without the last character, if not all of its bytes were read. */
+/** Returns the length without the last character if not all of its bytes were read. */
 function wholeCharactersEnd(bytes: Buffer, length: number): number {
   let lead = length - 1;
   while (lead > 0 && (bytes[lead]! & 0xc0) === 0x80) lead--;

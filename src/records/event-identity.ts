@@ -15,15 +15,16 @@ const beforeTimestampSent = Buffer.from('","timestamp_sent":"');
 const beforeKind = Buffer.from('"kind":"');
 const uuidEnd = uuidAt + uuidBytes;
 /**
- * Longer records get a new buffer. One hash of copied parts takes a third of the time of several.
+ * Buffer for the parts of a record. Longer records get a new buffer. One hash of copied parts takes
+ * a third of the time of several hashes.
  */
 const parts = Buffer.allocUnsafe(16_384);
 
 /**
- * The identity of the event in the record `bytes`, the same each time the event is sent. Exception:
- * an event with an `offset` and neither uuid nor timestamp. `sentWith` comes from the rules: a
- * record does not show whether the gateway added the uuid or the time. For an event with a uuid,
- * the time is ignored.
+ * Returns the identity of the event in the record `bytes`. It is the same each time the event is
+ * sent, except for an event with an `offset` and neither uuid nor timestamp. `sentWith` comes from
+ * the rules, because a record does not show whether the gateway added the uuid or the time. For an
+ * event with a uuid, the time is ignored.
  */
 export function eventIdentity(bytes: Buffer, sentWith: SentWith): string {
   // No text of a client contains these bytes, because quotes in it are escaped.

@@ -1,5 +1,5 @@
-// Finds the kind of an event by its name. Special names are compared as bytes, without creating a
-// string; other names are not read to their end.
+// Determines the kind of an event by its name. Special names are compared as bytes, without
+// creating a string. Other names are not read to their end.
 
 import type { Buffer } from "node:buffer";
 import { type ItemView, isString, typeAt } from "./item-view.ts";
@@ -8,8 +8,8 @@ import { stringBeginning } from "./token-beginning.ts";
 import { Kind } from "./verdict.ts";
 
 /**
- * Why an event has no kind. `Nameless`: it has no name. `Performance`: old browser SDKs sent it for
- * each request of a page.
+ * Reasons why an event has no kind. `Nameless`: the event has no name. `Performance`: old browser
+ * SDKs sent it for each request of a page.
  */
 export const NoKind = { Nameless: -1, Performance: -2 } as const;
 export type NoKind = (typeof NoKind)[keyof typeof NoKind];
@@ -45,12 +45,12 @@ const DOLLAR = 0x24;
 const LETTER_S = 0x73;
 
 interface SpecialName {
-  /** The name in ASCII. */
+  /** Name in ASCII. */
   readonly bytes: Uint8Array;
   readonly kind: SpecialKind;
 }
 
-/** The special names, by their length. */
+/** Special names, by their length. */
 const namesOfLength: readonly (readonly SpecialName[])[] = Array.from(
   { length: Math.max(...[...specialNames.keys()].map((name) => name.length)) + 1 },
   (_, length) =>
@@ -63,8 +63,8 @@ const namesOfLength: readonly (readonly SpecialName[])[] = Array.from(
 );
 
 /**
- * The kind of the event. A name is stored as it is, however long. A name whose first 4 KiB are
- * blank counts as blank: it is `Nameless`.
+ * Returns the kind of the event. A name is stored as it is, however long. A name whose first 4 KiB
+ * are blank counts as blank, so the event is `Nameless`.
  */
 export function kindOf({ body, table, row }: ItemView): SpecialKind {
   const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Event);
@@ -80,7 +80,7 @@ export function kindOf({ body, table, row }: ItemView): SpecialKind {
   return specialNames.get(name) ?? (name.trim() === "" ? NoKind.Nameless : Kind.Custom);
 }
 
-/** The kind of a stored event of this name. */
+/** Returns the kind of a stored event with the name. */
 export function kindOfName(name: string): Kind {
   const kind = specialNames.get(name) ?? Kind.Custom;
   return isKind(kind) ? kind : Kind.Custom;
@@ -102,8 +102,8 @@ function plainKind(body: Buffer, start: number, end: number): SpecialKind {
 }
 
 /**
- * Whether a byte is an ASCII character that trimming does not remove: a text that begins with it is
- * not blank.
+ * Whether a byte is an ASCII character that trimming does not remove. A text that begins with such
+ * a character is not blank.
  */
 export function isVisible(byte: number): boolean {
   return byte > 0x20 && byte < 0x7f;

@@ -1,7 +1,7 @@
-// Decides when an event happened. Its `offset` takes precedence. Next is its `timestamp`, minus the
-// time by which the client's clock is ahead of ours, and last the time of receipt. The clock's
-// error is the time at which the client claims to have sent the request (`sent_at`) minus the time
-// of receipt, so it includes the transmission time.
+// Determines when an event happened. Its `offset` takes precedence. Next is its `timestamp`, minus
+// the time by which the client's clock is ahead of the gateway's. Last is the time of receipt. The
+// clock's error is the time at which the client claims to have sent the request (`sent_at`) minus
+// the time of receipt, so it includes the transmission time.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -21,8 +21,8 @@ import { storedMsMin } from "./timestamp.ts";
 import { keepReplaced, type RequestFacts, type Verdict, warningBit } from "./verdict.ts";
 
 /**
- * Maximum time by which an event may be ahead of our clock. A later time means that the client's
- * clock was never set.
+ * Maximum time in ms by which an event may be ahead of the gateway's clock. A later time means that
+ * the client's clock was never set.
  */
 export const aheadMsMax = 23 * 3_600_000;
 
@@ -86,8 +86,8 @@ function offsetToken({ body, table, row }: ItemView): Buffer {
 }
 
 /**
- * The `offset`: milliseconds between the event and the request on the client's clock. Infinity for
- * a number that is too large for a double.
+ * Returns the `offset`: milliseconds between the event and the request on the client's clock.
+ * Infinity for a number that is too large for a double.
  */
 function readOffset({ body, table, row }: ItemView): number {
   const extra = extraOf(table, row);
@@ -98,8 +98,8 @@ function readOffset({ body, table, row }: ItemView): number {
 }
 
 /**
- * The value of an integer, parsed without creating a string, because posthog-js sends an offset
- * with every event; NaN for any other number.
+ * Returns the value of an integer; NaN for any other number. Parses it without creating a string,
+ * because posthog-js sends an offset with every event.
  */
 function plainInteger(body: Buffer, start: number, end: number): number {
   const first = body[start] === Ascii.Minus ? start + 1 : start;

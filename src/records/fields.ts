@@ -7,13 +7,13 @@ import { uuidBytes } from "./uuid.ts";
 import { replacedBytesMax, replacedCharactersMax } from "./verdict.ts";
 
 /**
- * `id`: a project's id. `object` and `names`: JSON, an object and an array of strings. `time`: UTC
- * with milliseconds, such as 2026-01-02T03:04:05.678Z.
+ * Type of a field. `id` is a project's id. `object` and `names` are JSON: an object and an array of
+ * strings. `time` is UTC with milliseconds, such as 2026-01-02T03:04:05.678Z.
  */
 export type FieldType = "id" | "uuid" | "text" | "time" | "boolean" | "object" | "names";
 
 /**
- * The parts of a record whose offsets the addon returns, by index: some fields, and members of the
+ * Parts of a record whose offsets the addon returns, by index: some fields, and members of the
  * properties.
  */
 export const Part = {
@@ -28,11 +28,11 @@ export const Part = {
   SetOnce: 8,
   Unset: 9,
   Replaced: 10,
-  /** From here on members of the properties. */
+  /** First of the parts that are members of the properties. */
   NestedSet: 11,
   NestedSetOnce: 12,
   NestedUnset: 13,
-  /** The addon returns only its type. */
+  /** Groups in the properties. The addon returns only their type. */
   Groups: 14,
   Count: 15,
 } as const;
@@ -40,19 +40,20 @@ export type Part = Exclude<(typeof Part)[keyof typeof Part], typeof Part.Count>;
 
 export interface RecordField {
   readonly type: FieldType;
-  /** Absent: the addon returns the value itself, or a flag. */
+  /** Part of the field; undefined if the addon returns the value itself or a flag. */
   readonly part?: Part;
-  /** A record may omit it. */
+  /** Whether a record can lack the field. */
   readonly isOptional?: boolean;
-  /** Where the gateway finds it in an event, in Markdown. */
+  /** Origin of the value in an event or request, in Markdown. */
   readonly from: string;
-  /** The maximum that is stored, as text. */
+  /** Maximum that is stored, as text. */
   readonly most: string;
   /**
-   * Its column in PostgreSQL, ClickHouse and Parquet files; absent: it has no column of its own.
+   * Column of the field in PostgreSQL, ClickHouse and Parquet files; undefined if it has no column
+   * of its own.
    */
   readonly column?: string;
-  /** Its meaning, in one sentence of Markdown. */
+  /** Meaning of the field, in one sentence of Markdown. */
   readonly description: string;
 }
 

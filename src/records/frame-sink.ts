@@ -7,8 +7,8 @@ export interface FrameSink {
   readonly buffer: Buffer;
   readonly length: number;
   readonly events: number;
-  /** `events` more lines are in `buffer`, from `length` up to `end`. */
+  /** Commits `events` more lines, which are in `buffer` from `length` to `end`. */
   commit(end: number, events: number): void;
-  /** Removes the lines that belong to no waiter yet. */
+  /** Removes the lines that no waiter owns yet. */
   rollback(): void;
 }

@@ -45,7 +45,8 @@ const objectFields =
 const objectProperties =
   (0xf << PropertyShift.Set) | (0xf << PropertyShift.GroupSet) | (0xf << PropertyShift.Groups);
 /**
- * The masked types of most events: `properties` is an object, `$set` and `$set_once` are absent.
+ * The masked types of most events: `properties` is an object, and `$set` and `$set_once` are
+ * absent.
  */
 const propertiesAlone = TokenType.Object << FieldShift.Properties;
 
@@ -132,8 +133,9 @@ function judgeDistinctId({ body, table, row }: ItemView, fields: number, verdict
 }
 
 /**
- * Checks the values that must be objects. Wrong members of `properties` are repaired in place, and
- * wrong fields of the item are not stored, so only `properties` itself can make the event an error.
+ * Checks the values that must be objects. Wrong members of `properties` are repaired in place.
+ * Wrong fields of the item are not stored. Therefore, only `properties` itself can make the event
+ * an error.
  */
 function judgeObjects(item: ItemView, verdict: Verdict): void {
   const { body, table, row } = item;
@@ -169,7 +171,7 @@ function judgeObjects(item: ItemView, verdict: Verdict): void {
   }
 }
 
-/** Checks a field of the item that is stored only if it is an object. */
+/** Checks `$set` or `$set_once` of the item, which is stored only if it is an object. */
 function judgeField(
   { body, table, row }: ItemView,
   name: "$set" | "$set_once",
@@ -190,8 +192,8 @@ function isListOrNothing(type: TokenType): boolean {
 }
 
 /**
- * Adds a warning if an event lacks a value that its name requires. It is stored, and has no effect
- * without it.
+ * Adds a warning if an event lacks a value that its name requires. Without the value, the event is
+ * stored and has no effect.
  */
 function judgeSpecial(item: ItemView, kind: Kind | CustomEvent, verdict: Verdict): void {
   const { table, row } = item;

@@ -1,6 +1,6 @@
-// Iterates over the members of a JSON object, or the elements of an array, by their bytes: the
-// offsets of each name and value, and oddities of the value. One pass without recursion, so neither
-// length nor depth is a problem. The text must be valid JSON and UTF-8, as scanned.
+// Iterates over the members of a JSON object, or the elements of an array, by their bytes. Returns
+// the offsets of each name and value, and oddities of the value. Uses one pass without recursion,
+// so neither length nor depth is a problem. The text must be valid JSON and UTF-8, as scanned.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -8,15 +8,21 @@ import { depthMax, numberDigitsMax, TokenType } from "./table.ts";
 
 /** Oddities of a value, as bits. */
 export const ValueOddity = {
-  /** It has escapes, or white space between its tokens. */
+  /** The value has escapes, or white space between its tokens. */
   NotPlain: 1,
   /** Objects and arrays are nested more than `depthMax` deep. */
   TooDeep: 2,
-  /** It has a number with too many digits, or one that is too large or too small to be stored. */
+  /**
+   * The value has a number with too many digits, or a number that is too large or too small to be
+   * stored.
+   */
   Number: 4,
 } as const;
 
-/** PostgreSQL's `numeric` has 131,072 digits before the decimal point and 16,383 after it. */
+/**
+ * Maximum exponent of a number. PostgreSQL's `numeric` has 131,072 digits before the decimal point
+ * and 16,383 after it.
+ */
 const exponentMax = 10_000;
 
 const DIGIT_0 = 0x30;
@@ -31,13 +37,13 @@ const firstLetters: Readonly<Record<string, TokenType>> = {
   t: TokenType.True,
   f: TokenType.False,
 };
-/** The type of a value by its first byte; any other byte begins a number. */
+/** Type of a value by its first byte. All bytes without an entry begin a number. */
 const typeOfFirst = new Uint8Array(256).fill(TokenType.Number);
 for (const [letter, type] of Object.entries(firstLetters)) typeOfFirst[letter.charCodeAt(0)] = type;
 
 /**
- * One object iterates over many texts, one at a time: call `begin`, then `next` until it returns
- * false.
+ * An iterator that is reused for many texts, one at a time. Call `begin`, then `next` until it
+ * returns false.
  */
 export class JsonMembers {
   #body: Buffer;
@@ -46,22 +52,22 @@ export class JsonMembers {
   #hasNames = true;
   #oddities = 0;
   #hasEscape = false;
-  /** The name without its quotes: [nameStart, nameEnd). Empty in an array. */
+  /** Offsets of the name without its quotes: [nameStart, nameEnd). Empty in an array. */
   nameStart = 0;
   nameEnd = 0;
   nameHasEscape = false;
-  /** The value, with quotes or brackets: [valueStart, valueEnd). */
+  /** Offsets of the value, with quotes or brackets: [valueStart, valueEnd). */
   valueStart = 0;
   valueEnd = 0;
   valueType: TokenType = TokenType.Absent;
-  /** Bits of `ValueOddity`. */
+  /** Oddities of the value, as bits of `ValueOddity`. */
   oddities = 0;
 
   constructor(body: Buffer) {
     this.#body = body;
   }
 
-  /** body[start, end) is an object or an array, brackets included. */
+  /** Starts to iterate over body[start, end), an object or an array with its brackets. */
   begin(body: Buffer, start: number, end: number): void {
     this.#body = body;
     this.#at = start + 1;
@@ -69,7 +75,7 @@ export class JsonMembers {
     this.#hasNames = body[start] === Ascii.OpenBrace;
   }
 
-  /** Moves to the next member or element; false at the end. */
+  /** Moves to the next member or element. Returns false at the end. */
   next(): boolean {
     let at = this.#toToken(this.#at);
     if (at >= this.#end) return false;
@@ -116,7 +122,7 @@ export class JsonMembers {
     return next;
   }
 
-  /** The end of the string that begins at `at`. */
+  /** Returns the offset after the closing quote of the string that begins at `at`. */
   #string(at: number): number {
     const body = this.#body;
     const end = this.#end;
@@ -175,7 +181,7 @@ export class JsonMembers {
     return at;
   }
 
-  /** `digitsBefore`: number of digits before the exponent. */
+  /** Returns the offset after the exponent. `digitsBefore` is the number of digits before it. */
   #exponent(start: number, digitsBefore: number): number {
     const body = this.#body;
     let digits = digitsBefore;

@@ -1,49 +1,58 @@
 // The layout of the results for stored lines, and the addon's functions for them. The C++ side
-// (addon/stored_lines.h) states the same numbers, and loading the addon compares them.
+// (addon/stored_lines.h) has the same numbers. Loading the addon compares both.
 
 import { Part } from "./fields.ts";
 
-/** The words of a line. */
+/** Indexes of the words of a line. */
 export const Line = {
   /** LineFlag bits, and the kind at LineShift.Kind. */
   Flags: 0,
-  /** The TokenType of each part: four bits each, eight parts per word. */
+  /** TokenType of each part: four bits each, eight parts per word. */
   Types: 1,
-  /** A double of two words: milliseconds since the epoch; NaN if the record has no such time. */
+  /**
+   * Time of receipt: a double of two words, in milliseconds since the epoch; NaN if the record has
+   * none. The next three times have the same form.
+   */
   ReceivedAt: 4,
   Timestamp: 6,
   TimestampSent: 8,
   SentAt: 10,
-  /** A hash over project, uuid, event and distinct id, with the key of the caller. */
+  /** Hash over project, uuid, event and distinct id, with the key of the caller. */
   UuidHigh: 12,
   UuidLow: 13,
-  /** A hash over the distinct id, if it is plain. */
+  /** Hash over the distinct id, if it is plain. */
   IdHigh: 14,
   IdLow: 15,
-  /** The token of each part, quotes or brackets included: its start and its end. */
+  /** Start and end of the token of each part, quotes or brackets included. */
   Parts: 16,
   Words: 16 + 2 * Part.Count,
 } as const;
 
 export const LineFlag = {
-  /** Every byte of the line is as the gateway writes it. Otherwise no other word has a meaning. */
+  /**
+   * Every byte of the line is as the gateway writes it. Without this flag, no other word has a
+   * meaning.
+   */
   Written: 1,
-  /** The line's project is that of the previous written line, in the same call. */
+  /** The project of the line is that of the previous written line in the same call. */
   SameProject: 2,
   PersonProfile: 4,
-  /** Its person fields, those of its properties, or `$groups` are non-empty. */
+  /**
+   * The line has non-empty person fields, at the top level or in its properties, or non-empty
+   * `$groups`.
+   */
   HasWrites: 8,
   /** The distinct id is short ASCII without escapes, and does not begin with white space. */
   PlainId: 16,
   Historical: 32,
-  /** The name of the event has escapes: it is unknown whether it is one of the next two. */
+  /** The name of the event has escapes. It is unknown whether `Merge` or `Automatic` applies. */
   EscapedEvent: 64,
   /** The event is `$merge_dangerously`. */
   Merge: 128,
   /** The event is `$exception` or `$$heatmap`. */
   Automatic: 256,
   /**
-   * Everything between timestamp and properties equals that of an earlier written line, in the same
+   * All bytes between timestamp and properties equal those of an earlier written line in the same
    * call: the times except the event's own, `ip`, `kind`, `person_profile` and `historical`.
    */
   SameOrigin: 512,
@@ -52,18 +61,17 @@ export const LineFlag = {
 /** Bit positions in Line.Flags, above the flags. */
 export const LineShift = { Kind: 12 } as const;
 
-/** The addon's functions for stored lines. Wrong arguments throw. */
+/** The addon's functions for stored lines. They throw for wrong arguments. */
 export interface LineFunctions {
   /**
-   * Turns the lines of text[start, end) into items of an array: line feeds become commas. Writes
-   * the end of each line while `ends` has room, and returns the number of lines.
+   * Converts the lines of text[start, end) to items of an array: line feeds become commas. Writes
+   * the end of each line while `ends` has room. Returns the number of lines.
    */
   readonly joinLines: (text: Buffer, start: number, end: number, ends: Uint32Array) => number;
   /**
    * Reads the lines of the rows in a scan's table. `place` has five words: the number of lines, the
-   * line of the first row, the offset of that line, and the two words of the key for the hashes of
-   * events. Writes Line.Words words for each row that has a line, and returns the number of these
-   * rows.
+   * line of the first row, the offset of this line, and the two words of the key for the hashes of
+   * events. Writes Line.Words words for each row that has a line. Returns the number of these rows.
    */
   readonly readLines: (
     text: Buffer,

@@ -1,5 +1,6 @@
-// Reads a record member by member, in any order and spelling: the slow way, for the records of
-// other programs. Writes the same words that the addon writes for a record of the gateway.
+// Reads a record member by member, in any order and spelling. This is the slow path, for the
+// records of other programs. Writes the same words that the addon writes for a record of the
+// gateway.
 
 import { Buffer } from "node:buffer";
 import { isProjectId } from "../platform/base/forms.ts";
@@ -12,9 +13,9 @@ import { TokenType } from "./table.ts";
 import { timestampTokenMs } from "./timestamp.ts";
 import { kinds } from "./verdict.ts";
 
-/** Maximum length of a relevant name; each character may be escaped as \uXXXX. */
+/** Maximum number of bytes of a relevant name. Each character may be escaped as \uXXXX. */
 const nameBytesMax = 6 * 16;
-/** The longest token that can be a project id or a kind. */
+/** Maximum number of bytes of a token that can be a project id or a kind. */
 const wordBytesMax = 6 * 64 + 2;
 
 const parts: ReadonlyMap<string, Part> = new Map(
@@ -38,7 +39,10 @@ const times: ReadonlyMap<string, number> = new Map([
 export class MemberWords {
   readonly #members = new JsonMembers(Buffer.alloc(0));
 
-  /** Fills the record from the JSON object body[start, end). The last member of a name counts. */
+  /**
+   * Fills the record from the JSON object body[start, end). If a name is repeated, its last member
+   * counts.
+   */
   fill(record: RecordView, start: number, end: number): void {
     const { words, at } = record;
     words.fill(0, at, at + Line.Words);
@@ -72,7 +76,7 @@ export class MemberWords {
     this.#walk(record, { ...properties, parts: nestedParts }, () => {});
   }
 
-  /** Records the members that are parts; `other` is called for the rest. */
+  /** Writes the words of the members that are parts. Calls `other` for all other members. */
   #walk(
     { body, words, at }: RecordView,
     object: { start: number; end: number; parts: ReadonlyMap<string, Part> },
@@ -98,7 +102,7 @@ export class MemberWords {
   }
 }
 
-/** The text of a short string; "" for anything else. */
+/** Returns the text of a short string; "" for any other value. */
 function shortText(record: RecordView, part: Part): string {
   const isShort = record.endOf(part) - record.startOf(part) <= wordBytesMax;
   return isString(record.type(part)) && isShort ? record.text(part) : "";

@@ -1,27 +1,27 @@
-// Turns lists of names as in `$unset` (an array of strings, or an object whose keys are the names)
-// into one array with each name once. The names first become the keys of one object, in which the
-// addon removes duplicates. The texts must be valid JSON, as scanned.
+// Converts lists of names as in `$unset` (an array of strings, or an object whose keys are the
+// names) to one array with each name once. The names first become the keys of one object, in which
+// the addon removes duplicates. The texts must be valid JSON, as scanned.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 
 const DIGIT_0 = 0x30;
-/** Length of the `:0` after a name. */
+/** Length in bytes of the `:0` after a name. */
 const valueBytes = 2;
 
 /**
- * Maximum size of an object of names from lists of `listBytes` bytes in total: `"",` becomes
- * `"":0,`.
+ * Returns the maximum size of an object of names from lists of `listBytes` bytes in total: `"",`
+ * becomes `"":0,`.
  */
 export function nameObjectBytesMax(listBytes: number): number {
   return 2 * listBytes + 2;
 }
 
-/** Writes `{"name":0,"other":0}` into memory with enough room. */
+/** Writes an object such as `{"name":0,"other":0}` to a buffer with enough room. */
 export class NameObject {
   readonly #target: Buffer;
   #end = 1;
-  /** Whether a list had a value that is not a name, which was skipped. */
+  /** Whether a list had a value that is not a name. Such a value is skipped. */
   hasInvalid = false;
 
   constructor(target: Buffer) {
@@ -52,7 +52,7 @@ export class NameObject {
     }
   }
 
-  /** Closes the object; returns its end. */
+  /** Closes the object and returns its end. */
   close(): number {
     this.#target[this.#end++] = Ascii.CloseBrace;
     return this.#end;
@@ -60,7 +60,8 @@ export class NameObject {
 
   #add(list: Buffer, start: number, end: number): void {
     if (this.#end > 1) this.#target[this.#end++] = Ascii.Comma;
-    // Byte by byte: names are short, and a list may have 200,000 of them.
+    // The name is copied byte by byte, because names are short, and a list may have 200,000 of
+    // them.
     for (let at = start; at < end; at++) this.#target[this.#end++] = list[at]!;
     this.#target[this.#end++] = Ascii.Colon;
     this.#target[this.#end++] = DIGIT_0;
@@ -68,7 +69,7 @@ export class NameObject {
 }
 
 /**
- * Turns the object of names object[start, end), which must be in plain form, into the array of its
+ * Converts the object of names object[start, end), which must be in plain form, to the array of its
  * names, in place. Returns the end of the array.
  */
 export function namesToArray(object: Buffer, start: number, end: number): number {
@@ -84,7 +85,7 @@ export function namesToArray(object: Buffer, start: number, end: number): number
   return at;
 }
 
-/** The closing quote of the string that begins at `at`. */
+/** Returns the offset of the closing quote of the string that begins at `at`. */
 function stringLast(text: Buffer, at: number): number {
   let last = at + 1;
   while (text[last] !== Ascii.Quote) last += text[last] === Ascii.Backslash ? 2 : 1;

@@ -15,7 +15,8 @@ interface NativeScanner {
   scanAtOnce(body: Buffer): ScanStatus;
   scanMore(body: Buffer): void;
   /**
-   * This method and the next one throw, instead of rejecting, for errors found before they start.
+   * Scans the body in the thread pool. This method and `scanMoreInBackground` throw, instead of
+   * rejecting, for errors found before they start.
    */
   scanInBackground(body: Buffer): Promise<ScanStatus>;
   scanMoreInBackground(body: Buffer): Promise<void>;
@@ -24,8 +25,8 @@ interface NativeScanner {
 }
 
 /**
- * The exports of the addon. `layout` has the numbers of table.ts as the C++ side has them, as
- * "Group.Name": number.
+ * The exports of the addon. `layout` has the numbers of table.ts as the C++ side has them, in the
+ * form "Group.Name": number.
  */
 interface Addon extends LineFunctions {
   readonly EventScanner: new (table: Uint32Array) => NativeScanner;
@@ -65,8 +66,8 @@ const addonPlaces = [
 let loaded: Addon | undefined;
 
 /**
- * Throws, with the cause, if the addon is not built or does not load, or if it was built from
- * another version of the source.
+ * Loads the addon once and returns it. Throws, with the cause, if the addon is not built, does not
+ * load, or was built from another version of the source.
  */
 export function loadAddon(): Addon {
   loaded ??= ofThisVersion(loadNativeModule("scanner", addonPlaces) as Addon);

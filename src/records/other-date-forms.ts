@@ -7,8 +7,8 @@ import { Buffer } from "node:buffer";
 import { storedMsMax, storedMsMin, timestampMs, timestampTokenMs } from "./timestamp.ts";
 
 /**
- * Maximum length of a time; the longest format ends in the name of a zone in words or brackets.
- * Each character may be escaped as \uXXXX.
+ * Maximum number of characters of a time. The longest format ends in the name of a zone in words or
+ * brackets. Each character may be escaped as \uXXXX.
  */
 const charsMax = 128;
 const tokenBytesMax = 6 * charsMax + 2;
@@ -26,8 +26,8 @@ const weekdayNames = [
 ];
 
 /**
- * The zones that RFC 2822 (4.3) defines, in hours from UTC. Other names of zones are not accepted:
- * most mean more than one zone, for example IST, and CST outside of mail.
+ * Zones that RFC 2822 (4.3) defines, in hours from UTC. Other names of zones are not accepted,
+ * because most mean more than one zone, for example IST, and CST outside of mail.
  */
 const zoneHours: ReadonlyMap<string, number> = new Map([
   ...["z", "ut", "utc", "gmt"].map((name) => [name, 0] as const),
@@ -53,7 +53,7 @@ const zone = String.raw`(?:\s*(?<zone>[a-z]{1,3}|[+-]\d\d(?::?\d\d)?))?`;
 const time = String.raw`(?<hour>\d{1,2}):(?<minute>\d\d)(?::(?<second>\d\d)(?:[.,](?<fraction>\d{1,12}))?)?(?:\s*(?<half>[ap]m))?${zone}`;
 const timeOfDay = String.raw`(?:,?\s+(?:at\s+)?${time})?`;
 
-/** The formats, distinguished by how the text begins: no text matches two of them. */
+/** The formats, distinguished by the beginning of the text. No text matches two of them. */
 const forms: readonly RegExp[] = [
   // 2026-11-22 07:00:00 UTC, 2026/11/22 07:00, 2026.11.22
   String.raw`${year}(?<mark>[-/.])${number}\k<mark>${day}${timeOfDay}`,
@@ -75,7 +75,7 @@ const forms: readonly RegExp[] = [
   String.raw`${year}年${number}月${day}日(?:(?<hour>\d\d)时(?<minute>\d\d)分(?<second>\d\d)秒)?`,
 ].map((form) => new RegExp(`^${form}$`, "i"));
 
-/** Texts that name their zone twice, and the part that states the moment. */
+/** Endings of texts that name their zone twice, and the part that states the moment. */
 const zoneEndings: readonly (readonly [ending: RegExp, moment: string])[] = [
   // RFC 9557: 2026-01-02T03:04:05+05:30[Asia/Kolkata][u-ca=gregory]. A zone without an offset
   // before it is not exact without a table of zones, except UTC.
@@ -92,24 +92,30 @@ const zoneEndings: readonly (readonly [ending: RegExp, moment: string])[] = [
   [/^(.+ [+-]\d{4}) \((?:[^()]|\([^()]*\))+\)$/, "$1"],
 ];
 
-/** .NET's JSON: milliseconds since 1970, and optionally the zone for displaying the moment. */
+/**
+ * Form of a time in .NET's JSON: milliseconds since 1970, and optionally the zone for displaying
+ * the moment.
+ */
 const dateCall = /^\/Date\((-?\d{1,15})(?:[+-]\d{4})?\)\/$/;
-/** A year in the form that Date.toISOString uses past 9999, but with four significant digits. */
+/** Form of a year that Date.toISOString uses after 9999, but with four significant digits. */
 const sixDigitYear = /^\+00(?=\d{4}-\d\d)/;
 
-/** Digits of the integer part of a number since 1970: the milliseconds are in its first 13. */
+/**
+ * Numbers of digits that the integer part of a number since 1970 may have. Its first 13 digits are
+ * milliseconds.
+ */
 const epochDigits: ReadonlySet<number> = new Set([10, 13, 16, 19]);
 
 /**
- * The moment of a client's JSON token body[start, end), in milliseconds since 1970; NaN if it is
- * not a moment in the years 0 to 9999.
+ * Returns the moment of a client's JSON token body[start, end), in milliseconds since 1970; NaN if
+ * it is not a moment in the years 0 to 9999.
  */
 export function clientTimeMs(body: Buffer, start: number, end: number): number {
   const ms = timestampTokenMs(body, start, end);
   return Number.isNaN(ms) ? otherFormMs(body, start, end) : ms;
 }
 
-/** As `clientTimeMs`, for a token that is not in the usual format. */
+/** Returns the moment of a token that is not in the usual format, as `clientTimeMs` does. */
 function otherFormMs(body: Buffer, start: number, end: number): number {
   if (end - start > tokenBytesMax) return Number.NaN;
   const value: unknown = JSON.parse(body.toString("utf8", start, end));
@@ -121,7 +127,7 @@ function textMs(sent: string): number {
   return readTimeText(sent).ms;
 }
 
-/** The kinds of text that state a time. */
+/** Kinds of text that state a time. */
 export const TimeForm = {
   /** Digits of a number since 1970. */
   Epoch: "epoch",
@@ -133,7 +139,10 @@ export const TimeForm = {
 export type TimeForm = (typeof TimeForm)[keyof typeof TimeForm];
 
 export interface TimeText {
-  /** Milliseconds since 1970, in UTC if the text has no zone; NaN if the text is not a time. */
+  /**
+   * Moment in milliseconds since 1970, in UTC if the text has no zone; NaN if the text is not a
+   * time.
+   */
   readonly ms: number;
   readonly form: TimeForm;
 }
@@ -158,7 +167,9 @@ export function readTimeText(sent: string): TimeText {
   return { ms: Number.NaN, form: Local };
 }
 
-/** The text without a second name of the zone, which the offset before it makes redundant. */
+/**
+ * Returns the text without a second name of the zone, which the offset before it makes redundant.
+ */
 function withoutZoneName(text: string): string {
   for (const [ending, moment] of zoneEndings)
     if (ending.test(text)) return text.replace(ending, moment);
@@ -166,8 +177,8 @@ function withoutZoneName(text: string): string {
 }
 
 /**
- * The moment of a number since 1970: seconds if its integer part has 10 digits, milliseconds if 13,
- * microseconds if 16, nanoseconds if 19; NaN for any other.
+ * Returns the moment of a number since 1970: seconds if its integer part has 10 digits,
+ * milliseconds if 13, microseconds if 16, nanoseconds if 19; NaN for any other number.
  */
 function epochMs(number: string): number {
   if (/^-?0(?:\.0+)?$/.test(number)) return 0;
@@ -177,22 +188,22 @@ function epochMs(number: string): number {
   return Number((integer + fraction).padEnd(13, "0").slice(0, 13));
 }
 
-/** The digits of a number: the JSON of a double may be written 1.7953308E9. */
+/** Returns the number without an exponent. The JSON of a double may be written as 1.7953308E9. */
 function withoutExponent(number: string): string {
   return /e/i.test(number) ? String(Number(number)) : number;
 }
 
-/** The beginning of year 1, the zero time of Go and .NET. */
+/** Beginning of year 1 in ms, the zero time of Go and .NET. */
 const year1Ms = -62_135_596_800_000;
-/** That time in seconds, milliseconds and microseconds, and in Go's nanoseconds. */
+/** The zero time in seconds, milliseconds and microseconds, and in Go's nanoseconds. */
 const zeroTimes: ReadonlySet<string> = new Set([
   ...["-62135596800", "-62135596800000", "-62135596800000000", "-6795364578871345152"],
 ]);
-/** The beginning of year 2. */
+/** Beginning of year 2 in ms. */
 const year2Ms = -62_104_060_800_000;
 
 /**
- * Whether a program writes this time for a time that was never set: a time in year 0 or 1, such as
+ * Whether programs write this time for a time that was never set: a time in year 0 or 1, such as
  * the zero values of Go and .NET, or the epoch itself.
  */
 export function isZeroTime(ms: number): boolean {
@@ -226,8 +237,8 @@ function dateMs(parts: Parts): number {
 }
 
 /**
- * Parses a year. Two digits are accepted only if all readers take them for the same year: for 50 to
- * 69, mail (RFC 2822, 4.3) means the last century and others mean this one, so these give NaN.
+ * Parses a year. Two digits are accepted only if all formats mean the same year. The numbers 50 to
+ * 69 give NaN: mail (RFC 2822, 4.3) means the last century, and others mean this one.
  */
 function yearOf(text: string): number {
   const year = Number(text);
@@ -235,7 +246,7 @@ function yearOf(text: string): number {
   return year < 50 ? year + 2_000 : year >= 70 ? year + 1_900 : Number.NaN;
 }
 
-/** The month, counted from 0; NaN for an unknown name. */
+/** Returns the month, counted from 0; NaN for an unknown name. */
 function monthOf(text: string): number {
   if (/^\d/.test(text)) return Number(text) - 1;
   const name = text.toLowerCase();

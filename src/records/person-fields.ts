@@ -1,7 +1,8 @@
 // Merges an event's person fields `$set`, `$set_once` and `$unset` from the top level and from
-// `properties`. Each becomes one text that is stored at the top level. If only one place has an
-// object, its bytes are copied. If both have one, their members are joined into one object and the
-// addon keeps the last of each name, so numbers keep their digits. Accepts plain items only.
+// `properties`. Each field becomes one text that is stored at the top level. If only one of the two
+// has an object, its bytes are copied. If both have one, their members are joined into one object,
+// and the addon keeps the last of each name, so that numbers keep their digits. Accepts plain items
+// only.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -11,17 +12,17 @@ import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "./table.
 import { keepReplaced, type Slice, type Verdict, warningBit } from "./verdict.ts";
 
 /**
- * Maximum total size of objects to be merged: as much as PostHog stores for a person. Merging takes
- * about 7 ms at worst.
+ * Maximum total bytes of objects to be merged, which is as much as PostHog stores for a person.
+ * Merging takes about 7 ms at worst.
  */
 export const mergedBytesMax = 524_288;
-/** Maximum total size of lists of names. Merging takes 2 ms at worst. */
+/** Maximum total bytes of lists of names. Merging takes 2 ms at worst. */
 export const namesBytesMax = 65_536;
-/** The two braces and the comma that joining two objects adds. */
+/** Number of bytes that joining two objects adds: two braces and a comma. */
 const punctuationBytes = 3;
 const bufferBytesMin = 4_096;
 
-/** A JSON value: body[start, end). */
+/** A JSON value, which is body[start, end). */
 export interface JsonText {
   readonly body: Buffer;
   readonly start: number;
@@ -29,14 +30,14 @@ export interface JsonText {
 }
 
 /**
- * Writes the plain form of the value to the target, as `normalise` of a scanner does, and returns
- * the number of bytes written; throws if the value has no plain form.
+ * Writes the plain form of the value to the target at `at`, as `normalise` of a scanner does.
+ * Returns the number of bytes written. Throws if the value has no plain form.
  */
 export type WritePlainForm = (text: JsonText, target: Buffer, at: number) => number;
 
 /**
- * For a field, the words of the table with the spans of its two places; 0 for a place that does not
- * have the field.
+ * For a field, the words of the table with its spans at the top level and in `properties`; 0 if the
+ * field is absent.
  */
 interface Places {
   readonly top: number;
@@ -52,9 +53,7 @@ export function hasPersonFields(item: ItemRow): boolean {
   return hasTopFields(item) || (extraTypes(item) & (nestedSets | nameLists)) !== 0;
 }
 
-/**
- * Whether the person fields of an item may have to be merged, which is slower than copying them.
- */
+/** Whether the person fields of an item may need merging, which is slower than copying. */
 export function mayNeedMerging(item: ItemRow): boolean {
   const extras = extraTypes(item);
   return (extras & nameLists) !== 0 || ((extras & nestedSets) !== 0 && hasTopFields(item));
@@ -133,7 +132,7 @@ export class PersonFields {
     this.#makeRoom(bytes + punctuationBytes);
     this.#joined[0] = Ascii.OpenBrace;
     this.#joinedEnd = 1;
-    // The members of the top level come last, and the last of each name counts.
+    // The members of the top level come last. The last member of each name counts.
     this.#appendMembers(body, table[nested]!, table[nested + 1]!);
     this.#appendMembers(body, table[top]!, table[top + 1]!);
     this.#joined[this.#joinedEnd++] = Ascii.CloseBrace;
@@ -150,7 +149,7 @@ export class PersonFields {
     this.#joinedEnd += body.copy(this.#joined, this.#joinedEnd, first, end - 1);
   }
 
-  /** Turns the names in `$unset` of both places into one array, with each name once. */
+  /** Converts the names in both `$unset` to one array, with each name once. */
   #takeNames({ body, table }: ItemView, { top, nested }: Places, verdict: Verdict): boolean {
     const slice = verdict.unset;
     slice.end = 0;
@@ -167,7 +166,9 @@ export class PersonFields {
     return true;
   }
 
-  /** Makes the slice the plain form of the first `joinedEnd` bytes of the joined text. */
+  /**
+   * Normalises the first `joinedEnd` bytes of the joined text and points the slice to the result.
+   */
   #mergeInto(slice: Slice, joinedEnd: number): void {
     slice.bytes = this.#merged;
     slice.start = this.#mergedEnd;
@@ -177,8 +178,8 @@ export class PersonFields {
   }
 
   /**
-   * Makes room for `bytes` more to join and merge. Earlier slices of the event stay in the buffers
-   * that are replaced.
+   * Makes room to join and merge `bytes` more bytes. Earlier slices of the event stay in the
+   * buffers that are replaced.
    */
   #makeRoom(bytes: number): void {
     if (this.#joined.length < bytes)
@@ -190,7 +191,8 @@ export class PersonFields {
 }
 
 /**
- * The span of a list of names, or 0 if there is none. Any other value except null gets a warning.
+ * Returns the span of a list of names; 0 if the value is not a list. Any such value except null
+ * gets a warning.
  */
 function namesAt(type: TokenType, span: number, verdict: Verdict): number {
   if (type === TokenType.Array || type === TokenType.Object) return span;
@@ -198,7 +200,7 @@ function namesAt(type: TokenType, span: number, verdict: Verdict): number {
   return 0;
 }
 
-/** The span, or 0 if the value there is not an object. */
+/** Returns the span; 0 if the value is not an object. */
 function objectAt(type: TokenType, span: number): number {
   return type === TokenType.Object ? span : 0;
 }

@@ -29,8 +29,8 @@ const groups = new JsonMembers(Buffer.alloc(0));
 const groupsName = Buffer.from('"$groups"');
 
 /**
- * Repairs the members of a plain item's `properties` in place, and adds their warnings. Returns
- * which of the ids are present and not blank.
+ * Repairs the members of a plain item's `properties` in place, and adds their warnings. Returns the
+ * names of the ids that are present and not blank.
  */
 export function repairProperties(
   { body, table, row }: ItemView,
@@ -67,7 +67,8 @@ export function repairProperties(
 }
 
 /**
- * Whether the token is an id. Adds a warning for an id that is too long to be stored completely.
+ * Whether the token is a non-blank id. Adds a warning for an id that is too long to be stored
+ * completely.
  */
 function hasIdText(
   body: Buffer,
@@ -93,8 +94,8 @@ function checkGroups(body: Buffer, start: number, end: number, verdict: Verdict)
 }
 
 /**
- * Whether an id in `$groups`, which is an object in the item, may be too long. If the name is
- * repeated, only an iteration over all members finds the right one.
+ * Whether an id in the item's `$groups`, which is an object, may be too long. If the name is
+ * repeated, only an iteration over all members finds the right one, so this returns true.
  */
 export function mayHaveLongGroups({ body, table, row }: ItemView): boolean {
   const propertiesEnd = table[row + Row.PropertiesEnd]!;

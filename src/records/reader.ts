@@ -1,7 +1,7 @@
 // Reads the stored records of a frame line by line, by the offsets that the addon returns. All
-// lines are scanned in one call, as the items of one batch. If that fails, or if a line has more
-// than one item, the lines are scanned one by one, so that a line that is not JSON affects no
-// other. Callers define what a record must have: here any JSON object is a record.
+// lines are scanned in one call, as the items of one batch. If the scan fails, or if a line has
+// more than one item, the lines are scanned one by one, so that a line that is not JSON affects no
+// other. Callers define the fields that a record must have. Here, any JSON object is a record.
 
 import { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
@@ -14,10 +14,10 @@ import { createNativeScanner, loadAddon } from "./native.ts";
 import { RecordView } from "./record-view.ts";
 import { Header, MoreShift, Row, type Scanner, ScanStatus, TokenType, tableRows } from "./table.ts";
 
-/** Rows in the table of a scanner for frames: more lines than most frames have. */
+/** Number of rows in the table of a scanner for frames. Most frames have fewer lines. */
 export const frameRows = 1_024;
 
-/** Reading pauses after a line whose index has all these bits. */
+/** Mask of line indexes. Reading pauses after a line whose index has all these bits. */
 const pauseMask = 63;
 /** Number of lines between two pauses. */
 export const linesToPause = pauseMask + 1;
@@ -25,12 +25,14 @@ export const linesToPause = pauseMask + 1;
 const beforeLines = Buffer.from('{"batch":[');
 const afterLines = Buffer.from("]}");
 const wrapBytes = beforeLines.length + afterLines.length;
-/** Maximum size of the buffer that is kept for the next frame: enough for most frames. */
+/**
+ * Maximum bytes of the buffer that is retained for the next frame. This is enough for most frames.
+ */
 const retainedBytesMax = 2_097_152;
-/** Initial size of the buffer. */
+/** Initial bytes of the buffer. */
 const roomMin = 65_536;
 
-/** Why a line is not a record. */
+/** Reason why a line is not a record. */
 interface LineError {
   readonly reason: "not_json" | "not_a_record";
   readonly detail: string;
@@ -38,7 +40,10 @@ interface LineError {
 
 interface RecordVisitor {
   record(record: RecordView): void;
-  /** [start, end): the line in the frame's data, without its line feed. */
+  /**
+   * Receives a line that is not a record. The line is [start, end) in the frame's data, without its
+   * line feed.
+   */
   unreadable(fault: LineError, line: number, start: number, end: number): void;
 }
 
@@ -50,7 +55,7 @@ interface ScannedText {
 }
 
 export class RecordReader {
-  /** The key of the hashes of events. Only hashes of one reader are comparable. */
+  /** Key of the hashes of events. Only hashes of one reader are comparable. */
   readonly uuidKey = randomFillSync(new Uint32Array(2));
   readonly #scanner: Scanner;
   readonly #joinLines = loadAddon().joinLines;
@@ -61,12 +66,12 @@ export class RecordReader {
   /** The frame's lines as one batch. */
   #text: ScannedText = scannedText(Buffer.alloc(0), 0);
   #textEnd = 0;
-  /** The end of each line in the text. */
+  /** Offsets of the end of each line in the text. */
   #ends = new Uint32Array(frameRows);
   #lines = 0;
   #projectId = "";
 
-  /** `scanner`: used by this reader alone from now on. */
+  /** Creates a reader. Only this reader may use `scanner` from now on. */
   constructor(scanner: Scanner = createNativeScanner(frameRows)) {
     this.#scanner = scanner;
     this.#record = new RecordView(tableRows(scanner.table));
@@ -75,10 +80,10 @@ export class RecordReader {
 
   /**
    * Calls the visitor for every line that is not blank, in order. Blank lines count in line
-   * numbers. Pauses after every 64 lines, so that the caller can do other work; but no other frame
-   * may be begun.
+   * numbers. Pauses after every 64 lines, so that the caller can do other work. No other frame may
+   * be begun during a pause.
    *
-   * @throws Error: the scanner has no memory.
+   * @throws Error if the scanner has no memory.
    */
   *read(data: Uint8Array, visitor: RecordVisitor): Generator<void, void> {
     this.#takeText(data);
@@ -90,7 +95,7 @@ export class RecordReader {
     if (this.#text.body.length > retainedBytesMax) this.#setText(Buffer.alloc(0));
   }
 
-  /** Turns the frame into one batch: its line feeds become commas. */
+  /** Converts the frame to one batch: its line feeds become commas. */
   #takeText(data: Uint8Array): void {
     const { length } = data;
     this.#makeRoom(length + wrapBytes);
@@ -124,7 +129,7 @@ export class RecordReader {
     return line === 0 ? beforeLines.length : this.#ends[line - 1]! + 1;
   }
 
-  /** Reads lines until one is not an item of the batch; returns its index. */
+  /** Reads lines until one is not an item of the batch. Returns the index of this line. */
   *#readTogether(visitor: RecordVisitor): Generator<void, number> {
     const scanner = this.#scanner;
     const { table } = scanner;
@@ -146,7 +151,8 @@ export class RecordReader {
   }
 
   /**
-   * Makes the addon write the words of the rows in the table. Returns how many rows have a line.
+   * Makes the addon write the words of the rows in the table. Returns the number of rows that have
+   * a line.
    */
   #readWords(
     { body, view, shift }: ScannedText,
@@ -186,7 +192,7 @@ export class RecordReader {
     body.writeUInt16LE(next, end);
   }
 
-  /** Why a line is not an item; undefined if it is blank. */
+  /** Returns the reason why a line is not an item; undefined if it is blank. */
   #faultOf(line: Buffer): LineError | undefined {
     const status = this.#scanner.scan(line);
     if (status === ScanStatus.Empty) return undefined;
@@ -195,7 +201,7 @@ export class RecordReader {
     return { reason: "not_json", detail: `it is not ${what} from byte ${at} on` };
   }
 
-  /** Passes a row to the visitor. False: the line has more than the item of the row. */
+  /** Passes a row to the visitor. Returns false if the line has more than the item of the row. */
   #readRow(visitor: RecordVisitor, { text, index, line, start, end }: RowPlace): boolean {
     const record = this.#record;
     const { table } = this.#scanner;
@@ -225,7 +231,7 @@ export class RecordReader {
     const { body } = this.#record;
     const [start, end] = [this.#record.startOf(Part.ProjectId), this.#record.endOf(Part.ProjectId)];
     const text = body.toString("latin1", start + 1, end - 1);
-    // Reuses the string object: comparing the same object is faster.
+    // The string object is reused, because comparing the same object is faster.
     if (text !== this.#projectId) this.#projectId = text;
   }
 }

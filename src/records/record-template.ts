@@ -1,6 +1,6 @@
-// The constant text of the records of one request, as bytes that are copied into each record:
-// writing a string into a frame takes V8 four times as long as copying bytes. Text that requests
-// have in common is kept for the next request. All of it is ASCII.
+// The constant text of the records of one request, as bytes that are copied into each record.
+// Writing a string into a frame takes V8 four times as long as copying bytes. Text that requests
+// have in common is cached for the next request. All of the text is ASCII.
 
 import { Buffer } from "node:buffer";
 import type { Lane } from "../platform/base/lane.ts";
@@ -8,27 +8,32 @@ import { storedTimestampBytes } from "./timestamp.ts";
 import { uuidBytes } from "./uuid.ts";
 import { kinds, type Verdict } from "./verdict.ts";
 
-/** The common values of all records of a request. */
+/** Values that all records of a request share. */
 export interface RecordContext {
   readonly projectId: string;
   readonly lane: Lane;
   readonly receivedAtMs: number;
-  /** NaN omits `sent_at` from the records. */
+  /** Client's time of sending in ms; NaN omits `sent_at` from the records. */
   readonly sentAtMs: number;
-  /** "" omits `ip` from the records. */
+  /** Address of the client; "" omits `ip` from the records. */
   readonly clientAddress: string;
 }
 
 const opening = '{"uuid":"';
 const beforeReceivedAt = '","received_at":"';
-/** The offset of the event's uuid in a record. */
+/** Offset of the event's uuid in a record. */
 export const uuidAt = opening.length;
-/** The offset of the time of receipt in `#received`, the text that follows the timestamp. */
+/** Offset of the time of receipt in `#received`, the text that follows the timestamp. */
 const receivedAtStart = beforeReceivedAt.length;
-/** Number of cached heads, one per project: as many as projects send at about the same time. */
+/**
+ * Number of cached heads, one per project. At most about as many projects send at the same time.
+ */
 const headsMax = 1_024;
 
-/** The texts before the properties, two for each kind: without a person profile, and with one. */
+/**
+ * Returns the texts before the properties, two for each kind: without a person profile, and with
+ * one.
+ */
 function tailsOf(historical: boolean): readonly Buffer[] {
   return kinds.flatMap((kind) =>
     [false, true].map((personProfile) =>
@@ -43,14 +48,14 @@ function tailsOf(historical: boolean): readonly Buffer[] {
 const liveTails = tailsOf(false);
 const historicalTails = tailsOf(true);
 
-/** One object per request. */
+/** The constant text of one request. */
 export class RecordTemplate {
-  /** A record from its beginning to its event, with spaces at `uuidAt` in place of the id. */
+  /** Beginning of a record up to its event, with spaces at `uuidAt` in place of the id. */
   readonly head: Buffer;
   readonly receivedAtMs: number;
   /**
-   * Whether the request states when it was sent: then the stored timestamps may differ from those
-   * the client sent.
+   * Whether the request states when it was sent. If it does, the stored timestamps may differ from
+   * those that the client sent.
    */
   readonly hasSentAt: boolean;
   readonly #received: Buffer;
@@ -76,7 +81,7 @@ export class RecordTemplate {
     this.#tails = context.lane === "historical" ? historicalTails : liveTails;
   }
 
-  /** Size of the text from after the timestamp to before the properties. */
+  /** Returns the size in bytes of the text from after the timestamp to before the properties. */
   endBytes(verdict: Verdict): number {
     return this.#received.length + this.#origin.length + this.#tails[tailIndex(verdict)]!.length;
   }

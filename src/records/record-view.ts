@@ -1,4 +1,4 @@
-// The record on one line of a frame, as its readers see it. Values are parsed on access.
+// The record on one line of a frame, for its readers. Values are parsed on access.
 
 import { Buffer } from "node:buffer";
 import type { Part } from "./fields.ts";
@@ -6,30 +6,30 @@ import { typeAt } from "./item-view.ts";
 import { Line, LineFlag, LineShift } from "./lines.ts";
 import { TokenType } from "./table.ts";
 
-/** One object for all lines of a reader: do not store it. */
+/** A view that is reused for all lines of a reader. Do not store it. */
 export class RecordView {
-  /** The bytes that the offsets refer to. */
+  /** Bytes that the offsets refer to. */
   body: Buffer = Buffer.alloc(0);
-  /** The same bytes. */
+  /** View of the bytes of `body`. */
   view: DataView = new DataView(new ArrayBuffer(0));
   /** Index of the line in the frame. */
   line = 0;
-  /** Offset of the line in the frame's data, without its line feed. */
+  /** Start of the line in the frame's data. `end` excludes the line feed. */
   start = 0;
   end = 0;
-  /** Added to an offset in `body`, it gives the offset of the same byte in the frame's data. */
+  /** Difference between the offset of a byte in the frame's data and its offset in `body`. */
   shift = 0;
-  /** "": the record has no valid project id. */
+  /** Project of the record; "" if the record has no valid project id. */
   projectId = "";
-  /** The type of `person_profile`. */
+  /** Type of `person_profile`. */
   profileType: TokenType = TokenType.True;
-  /** The words of the lines, and the index at which those of this line begin. */
+  /** Words of the lines. The words of this line begin at the index `at`. */
   readonly words: Uint32Array;
   readonly signed: Int32Array;
   readonly #doubles: Float64Array;
   at = 0;
 
-  /** `lines`: number of lines whose words are stored at a time. */
+  /** Creates a view with room for the words of `lines` lines. */
   constructor(lines: number) {
     this.words = new Uint32Array(lines * Line.Words);
     this.signed = new Int32Array(this.words.buffer);
@@ -41,12 +41,12 @@ export class RecordView {
     return this.has(LineFlag.Written);
   }
 
-  /** `flag`: of LineFlag. */
+  /** Whether the line has the flag of LineFlag. */
   has(flag: number): boolean {
     return (this.words[this.at]! & flag) !== 0;
   }
 
-  /** Its index in `kinds`; the length of `kinds` for an unknown kind. */
+  /** Index of the kind in `kinds`; the length of `kinds` for an unknown kind. */
   get kind(): number {
     return this.words[this.at]! >>> LineShift.Kind;
   }
@@ -63,7 +63,7 @@ export class RecordView {
     return this.words[this.at + Line.Parts + 2 * part + 1]!;
   }
 
-  /** The text of a part that is a string. */
+  /** Returns the text of a part that is a string. */
   text(part: Part): string {
     const { body } = this;
     const [start, end] = [this.startOf(part), this.endOf(part)];
@@ -71,7 +71,7 @@ export class RecordView {
     return text.includes("\\") ? (JSON.parse(`"${text}"`) as string) : text;
   }
 
-  /** `word`: one of the times in Line. */
+  /** Returns a time in ms. `word` is one of the times in Line. */
   ms(word: number): number {
     return this.#doubles[(this.at + word) >> 1]!;
   }
@@ -80,7 +80,7 @@ export class RecordView {
     this.#doubles[(this.at + word) >> 1] = ms;
   }
 
-  /** A signed word of a hash: `word` is one of the four in Line. */
+  /** Returns a signed word of a hash. `word` is one of the four hash words in Line. */
   hashWord(word: number): number {
     return this.signed[this.at + word]!;
   }

@@ -28,21 +28,21 @@ const emptyProperties = ascii("{}");
 const closingBytes = 2;
 
 /**
- * Minimum size of a stored item in a body: {"distinct_id":1} and a comma, for an item that needs no
- * name.
+ * Minimum bytes of a stored item in a body: {"distinct_id":1} and a comma, for an item that needs
+ * no name.
  */
 const storedItemBytesMin = 18;
 /**
- * Maximum size that a record has beyond its item's: constant text, project id, address, generated
- * id, times, and a distinct id that had to be escaped.
+ * Maximum number of bytes by which a record exceeds its item: constant text, project id, address,
+ * generated id, times, and a distinct id that had to be escaped.
  */
 export const recordOverheadBytesMax = 1_024;
 
 /**
- * The size for which frames are planned: far more than the records of a body usually take, but not
- * a limit, because `$set` and the like inside `properties` are not counted twice where a record has
- * them twice. The number depends only on the body, because it decides how a request is split into
- * frames, and a retry must be split in the same way.
+ * Returns the bytes for which frames are planned. It is far more than the records of a body usually
+ * take, but not a limit: `$set` and the like inside `properties` are not counted twice, although a
+ * record may have them twice. The number depends only on the body, because it decides how a request
+ * is split into frames, and a retry must be split in the same way.
  */
 export function recordsBytesPlanned(bodyBytes: number, itemCount: number): number {
   return (
@@ -52,18 +52,18 @@ export function recordsBytesPlanned(bodyBytes: number, itemCount: number): numbe
 }
 
 /**
- * History with a larger planned size gets frames of its own, with ids that identify them, even if
- * PENSTOCK_FRAME_BYTES_MAX is higher: an import creates bodies that every gateway recognises.
+ * Planned bytes above which history gets frames of its own, with ids that identify them, even if
+ * PENSTOCK_FRAME_BYTES_MAX is higher. An import then creates bodies that every gateway recognises.
  */
 export const sharedHistoryBytesMax = 524_288;
 
 /**
- * Usual size of constant text, project id, address, id and times of a record, minus the punctuation
- * of its item.
+ * Usual number of bytes of constant text, project id, address, id and times of a record, minus the
+ * punctuation of its item.
  */
 const recordOverheadBytes = 256;
 
-/** An estimate of the size of a body's records if all its items are stored. */
+/** Returns an estimate of the bytes of a body's records if all its items are stored. */
 export function recordsBytesLikely(bodyBytes: number, itemCount: number): number {
   return (
     bodyBytes + Math.min(itemCount, Math.ceil(bodyBytes / storedItemBytesMin)) * recordOverheadBytes
@@ -73,9 +73,9 @@ export function recordsBytesLikely(bodyBytes: number, itemCount: number): number
 export interface RecordWriter {
   begin(context: RecordContext): RecordTemplate;
   /**
-   * Maximum size of the item's line. The number is the same when the request is sent again,
-   * although the client's clock then has another apparent error, so that a retry creates the same
-   * frames.
+   * Returns the maximum size of the item's line. The number is the same when the request is sent
+   * again, although the error of the client's clock then appears different, so that a retry creates
+   * the same frames.
    */
   measure(item: ItemView, verdict: Verdict, template: RecordTemplate): number;
   /** Appends the item's line to the sink, which must have the room that `measure` returned. */
@@ -168,8 +168,8 @@ export class JsonRecordWriter implements RecordWriter {
 }
 
 /**
- * Writes when the event happened. Most times are stored as the client sent them or are the time of
- * receipt. Those are copied, which takes a third of the time of formatting them.
+ * Writes the time of the event. Most times are stored as the client sent them or are the time of
+ * receipt. These are copied, which takes a third of the time of formatting them.
  */
 function writeMoment(
   item: ItemView,
@@ -186,7 +186,7 @@ function writeMoment(
   return at + item.body.copy(target, at, start, end);
 }
 
-/** Writes the uuid that was sent, or the one that is stored instead of it. */
+/** Writes the uuid that was sent or, if the sent one is not stored, its replacement. */
 function writeUuid(item: ItemView, verdict: Verdict, target: Buffer, at: number): void {
   if (verdict.uuid === "sent") {
     const start = item.table[item.row + Row.UuidStart]! + 1;

@@ -4,16 +4,16 @@
 // A span is two words, the byte offsets [start, end) of one raw JSON token in the body, quotes
 // included. If its type is Absent, it is zero. If a key is repeated, the last one counts.
 
-/** The type of a token, which takes four bits. */
+/** Type of a token, in four bits. */
 export const TokenType = {
   Absent: 0,
   Null: 1,
   False: 2,
   True: 3,
   Number: 4,
-  /** Not empty, without a backslash. */
+  /** A non-empty string without a backslash. */
   PlainString: 5,
-  /** Not empty, with a backslash. */
+  /** A non-empty string with a backslash. */
   EscapedString: 6,
   EmptyString: 7,
   Object: 8,
@@ -26,22 +26,25 @@ export const ScanStatus = {
   /** The body is only white space. */
   Empty: 1,
   /**
-   * Header.ErrorOffset: the first byte at which no JSON text continues like this, or the length.
+   * The body is not JSON. Header.ErrorOffset is the first byte at which no JSON text continues like
+   * this, or the length.
    */
   InvalidJson: 2,
-  /** Header.ErrorOffset is the first byte of the first malformed UTF-8 sequence. */
+  /**
+   * The body is not UTF-8. Header.ErrorOffset is the first byte of the first malformed sequence.
+   */
   InvalidUtf8: 3,
   /** The scanner could not allocate the memory for its index. */
   OutOfMemory: 4,
-  /** Only from `scanAtOnce`: not Ok, and `scan` returns the reason. */
+  /** The body is not Ok, and `scan` returns the reason. Returned only by `scanAtOnce`. */
   Unexplained: 5,
 } as const;
 export type ScanStatus = (typeof ScanStatus)[keyof typeof ScanStatus];
 
-/** `scanAtOnce` returns the reason for bodies of up to this size. */
+/** Maximum bytes of a body for which `scanAtOnce` returns the reason. */
 export const ScanLimit = { ExplainedAtOnceBytes: 8_192 } as const;
 
-/** The words of the table before the first row. */
+/** Indexes of the words of the table before the first row. */
 export const Header = {
   ErrorOffset: 0,
   /**
@@ -59,7 +62,7 @@ export const Header = {
    * table has no rows.
    */
   ItemCount: 3,
-  /** Rows written by the last `scan` or `scanMore`. */
+  /** Number of rows written by the last `scan` or `scanMore`. */
   RowCount: 4,
   /**
    * The key that the body is sent with: the first value other than null or "" among the possible
@@ -74,49 +77,58 @@ export const Header = {
   CreatedAtStart: 9,
   CreatedAtEnd: 10,
   HistoricalType: 11,
-  /** `sent_at`; or `sentAt` if that is present and `sent_at` is absent, null or "". */
+  /**
+   * TokenType of `sent_at`. If `sent_at` is absent, null or "" and `sentAt` is present, of
+   * `sentAt`.
+   */
   SentAtType: 12,
   SentAtStart: 13,
   SentAtEnd: 14,
   /** Index in the batch of the item in row 0. */
   FirstItem: 15,
   /**
-   * The number of positions that a repair records for malformed UTF-8: `Repair.malformed`. This
-   * word and `NonFinite` are 0 unless `RepairedBytes` is set.
+   * Number of positions that a repair records for malformed UTF-8: `Repair.malformed`. This word
+   * and `NonFinite` are 0 unless `RepairedBytes` is set.
    */
   Malformed: 16,
   /**
-   * Size of the repaired body. Set with InvalidUtf8 if the body may be an object or an array, and
-   * with InvalidJson if it is one except for words for numbers that JSON does not have; otherwise
-   * 0.
+   * Size in bytes of the repaired body. Set with InvalidUtf8 if the body may be an object or an
+   * array. Set with InvalidJson if the body is one except for words for numbers that JSON does not
+   * have. Otherwise 0.
    */
   RepairedBytes: 17,
   /**
-   * In an array, the index of the first item whose key differs from that at KeyType; 0 if there is
-   * none. Two keys are equal if their bytes are. They are also equal if their trimmed texts are,
-   * provided that these are ASCII and written in `keyTokenBytesMax` bytes.
+   * In an array, index of the first item whose key differs from that at KeyType; 0 if no key
+   * differs. Two keys are equal if their bytes are equal. They are also equal if their trimmed
+   * texts are equal, provided that these are ASCII and written in `keyTokenBytesMax` bytes.
    */
   OtherKeyItem: 18,
-  /** The number of positions for `NaN`, `Infinity` and `-Infinity`: `Repair.nonFinite`. */
+  /** Number of positions for `NaN`, `Infinity` and `-Infinity`: `Repair.nonFinite`. */
   NonFinite: 19,
   Words: 20,
 } as const;
 
-/** A longer token is not a valid key, even if it is mostly escapes or white space. */
+/**
+ * Maximum bytes of a valid key's token. A longer token is invalid, even if it is mostly escapes or
+ * white space.
+ */
 export const keyTokenBytesMax = 4_096;
 
-/** The words of a row. Each item has one row. All rows come before all extras. */
+/** Indexes of the words of a row. Each item has one row. All rows come before all extras. */
 export const Row = {
   ItemStart: 0,
   ItemEnd: 1,
   EventStart: 2,
   EventEnd: 3,
-  /** `distinct_id`; or `$distinct_id` if that is present and `distinct_id` is absent or null. */
+  /**
+   * Span of `distinct_id`. If it is absent or null and `$distinct_id` is present, of
+   * `$distinct_id`.
+   */
   DistinctIdStart: 4,
   DistinctIdEnd: 5,
   TimestampStart: 6,
   TimestampEnd: 7,
-  /** The member `uuid`, which is found even if its name has escapes, unlike all other members. */
+  /** Span of `uuid`, which is found even if its name has escapes, unlike all other members. */
   UuidStart: 8,
   UuidEnd: 9,
   PropertiesStart: 10,
@@ -125,35 +137,37 @@ export const Row = {
   SetEnd: 13,
   SetOnceStart: 14,
   SetOnceEnd: 15,
-  /** properties.distinct_id, or properties.$distinct_id by the rule of `DistinctIdStart`. */
+  /**
+   * Span of properties.distinct_id or properties.$distinct_id, by the rule of `DistinctIdStart`.
+   */
   PropertiesDistinctIdStart: 16,
   PropertiesDistinctIdEnd: 17,
-  /** Eight TokenTypes, four bits each, see FieldShift. */
+  /** Eight TokenTypes of four bits each, see FieldShift. */
   FieldTypes: 18,
-  /** Eight TokenTypes, four bits each, see PropertyShift. */
+  /** Eight TokenTypes of four bits each, see PropertyShift. */
   PropertyTypes: 19,
   /**
-   * See MoreShift: TokenTypes of three properties and of the item, whether the item has an extra,
-   * and ItemFlag bits.
+   * TokenTypes of three properties and of the item, whether the item has an extra, and ItemFlag
+   * bits. See MoreShift.
    */
   MoreTypes: 20,
   Words: 21,
 } as const;
 
 /**
- * The words of an extra, which has the fields that few items have. Every row has room for an extra
- * at a fixed place (`extraOf`). Its content has a meaning only if the row has the bit at
- * MoreShift.HasExtra.
+ * Indexes of the words of an extra, which has the fields that few items have. Every row has room
+ * for an extra at a fixed position (`extraOf`). Its content has a meaning only if the row has the
+ * bit at MoreShift.HasExtra.
  */
 export const Extra = {
-  /** properties.$set, as in PropertyTypes. */
+  /** Span of properties.$set. Its type is also in PropertyTypes. */
   PropertiesSetStart: 0,
   PropertiesSetEnd: 1,
   PropertiesSetOnceStart: 2,
   PropertiesSetOnceEnd: 3,
   PropertiesUnsetStart: 4,
   PropertiesUnsetEnd: 5,
-  /** The item's `$unset`. */
+  /** Span of the item's `$unset`. */
   UnsetStart: 6,
   UnsetEnd: 7,
   OffsetStart: 8,
@@ -164,7 +178,7 @@ export const Extra = {
   WindowIdEnd: 13,
   OptionsStart: 14,
   OptionsEnd: 15,
-  /** Eight TokenTypes, four bits each, see ExtraShift. */
+  /** Eight TokenTypes of four bits each, see ExtraShift. */
   Types: 16,
   Words: 17,
 } as const;
@@ -200,13 +214,13 @@ export const MoreShift = {
   /** properties.$screen_name */
   ScreenName: 4,
   /**
-   * The item itself. If it is anything except an Object, all spans and types of the row are zero
-   * except those of the item.
+   * Type of the item itself. If it is not Object, all spans and types of the row are zero except
+   * those of the item.
    */
   Item: 8,
   /** properties.$ignore_sent_at */
   IgnoreSentAt: 12,
-  /** One bit: at least one field of Extra is present. */
+  /** One bit, set if at least one field of Extra is present. */
   HasExtra: 16,
   /** ItemFlag bits. */
   Flags: 20,
@@ -225,8 +239,9 @@ export const ExtraShift = {
 } as const;
 
 /**
- * Why an item is not plain. EscapedKey, DuplicateKey, EscapedInnerKey and ReplacedCharacter cause
- * the slow path, normalisation; TooDeep and LongNumber make it an error. Bits at MoreShift.Flags.
+ * Reasons why an item is not plain, as bits at MoreShift.Flags. EscapedKey, DuplicateKey,
+ * EscapedInnerKey and ReplacedCharacter cause the slow path, normalisation. TooDeep and LongNumber
+ * make the item an error.
  */
 export const ItemFlag = {
   /** A key of the item or of its `properties` is written with an escape. */
@@ -247,13 +262,13 @@ export const ItemFlag = {
 } as const;
 
 /**
- * Many JSON readers have a limit: ClickHouse and simdjson stop at about 1,000 levels, others at
- * 128.
+ * Maximum depth of nested objects and arrays. Many JSON readers have a limit: ClickHouse and
+ * simdjson stop at about 1,000 levels, others at 128.
  */
 export const depthMax = 100;
 /**
- * Python reads no integer with more than 4,300 digits, and no double has more than 309 before its
- * decimal point.
+ * Maximum number of digits of a number. Python reads no integer with more than 4,300 digits, and no
+ * double has more than 309 before its decimal point.
  */
 export const numberDigitsMax = 400;
 
@@ -263,43 +278,48 @@ export const numberDigitsMax = 400;
 export const repairPlacesMax = 1_048_576;
 
 /**
- * Once a repaired text is this much longer than the input so far, "?" replaces malformed UTF-8, so
- * that no text grows to three times its length.
+ * Number of bytes by which a repaired text may exceed the input so far. Above it, "?" replaces
+ * malformed UTF-8, so that no text grows to three times its length.
  */
 export const growthBytesMax = 2_097_152;
 
-/** The state of the repair of a body. */
+/** State of the repair of a body. */
 export interface Repair {
-  /** The repaired text, of Header.RepairedBytes bytes. */
+  /** Repaired text, of Header.RepairedBytes bytes. */
   readonly text: Buffer;
   /**
-   * Where in the text malformed UTF-8 is replaced for the first time after each `{`, ascending:
-   * Header.Malformed offsets. They identify the events with a replacement.
+   * Offsets in the text at which malformed UTF-8 is replaced for the first time after each `{`,
+   * ascending; Header.Malformed offsets. They identify the events with a replacement.
    */
   readonly malformed: Uint32Array;
-  /** The same for `null` in place of a number: Header.NonFinite offsets. */
+  /**
+   * Offsets of `null` in place of a number, by the rule of `malformed`; Header.NonFinite offsets.
+   */
   readonly nonFinite: Uint32Array;
   /**
-   * Five words: bytes read, bytes written, offsets in `malformed` and in `nonFinite`, and the state
-   * of the scanner. Initially zeros.
+   * Five words: number of bytes read, number of bytes written, number of offsets in `malformed`,
+   * number of offsets in `nonFinite`, and the state of the scanner. Initially zeros.
    */
   readonly progress: Uint32Array;
 }
 
-/** The result of `normalise` if it failed. */
+/** Results of `normalise` if it failed. */
 export const NotNormal = { NotJson: -1, OutOfMemory: -2 } as const;
 
-/** The words of a table with room for `rows` rows. */
+/** Returns the number of words of a table with room for `rows` rows. */
 export function tableWords(rows: number): number {
   return Header.Words + rows * (Row.Words + Extra.Words);
 }
 
-/** Number of rows for which a table has room. */
+/** Returns the number of rows for which a table has room. */
 export function tableRows(table: Uint32Array): number {
   return ((table.length - Header.Words) / (Row.Words + Extra.Words)) | 0;
 }
 
-/** Where the extra of the row at word `row` begins, whether or not the item has an extra. */
+/**
+ * Returns the word at which the extra of the row at word `row` begins, whether or not the item has
+ * one.
+ */
 export function extraOf(table: Uint32Array, row: number): number {
   return (
     Header.Words +
@@ -313,7 +333,7 @@ export function hasExtra(table: Uint32Array, row: number): boolean {
   return ((table[row + Row.MoreTypes]! >>> MoreShift.HasExtra) & 1) !== 0;
 }
 
-/** Maximum number of rows that one scan fills; `scanMore` returns the rest of a longer batch. */
+/** Maximum number of rows that one scan fills. `scanMore` returns the rest of a longer batch. */
 export const rowsMax = 65_536;
 
 /**
@@ -328,9 +348,12 @@ export const rowsMax = 65_536;
 export interface Scanner {
   readonly table: Uint32Array;
   scan(body: Buffer): ScanStatus;
-  /** As `scan` of body.subarray(start, end), without that view: offsets count from `start`. */
+  /** Scans body.subarray(start, end) without creating a view. Offsets count from `start`. */
   scanPart(body: Buffer, start: number, end: number): ScanStatus;
-  /** As `scan`, but does not locate the error in a long body, which takes longer than the scan. */
+  /**
+   * Scans the body, but does not locate the error in a long body, which would take longer than the
+   * scan.
+   */
   scanAtOnce(body: Buffer): ScanStatus;
   /**
    * Fills the table with the next rows, and sets Header.FirstItem and Header.RowCount. RowCount is
@@ -338,19 +361,19 @@ export interface Scanner {
    */
   scanMore(body: Buffer): void;
   /**
-   * Writes the plain form of the JSON value body[start, end) to the target from `at` on, where
-   * there must be room for as many bytes as the value has; returns the number of bytes written. In
-   * plain form each string has one spelling, with U+FFFD for U+0000 and lone surrogates; only the
-   * last member of each name is kept; numbers are unchanged; and there is no white space. A
-   * negative result is one of NotNormal; NotJson also means a value deeper than `depthMax`. The
-   * target must not be part of the body.
+   * Writes the plain form of the JSON value body[start, end) to the target at `at`, which must have
+   * room for as many bytes as the value has. Returns the number of bytes written. In plain form,
+   * each string has one spelling, with U+FFFD for U+0000 and lone surrogates. Only the last member
+   * of each name is retained. Numbers are unchanged, and there is no white space. A negative result
+   * is one of NotNormal. NotJson also means a value deeper than `depthMax`. The target must not be
+   * part of the body.
    */
   normalise(body: Buffer, start: number, end: number, target: Buffer, at: number): number;
   /**
    * Continues the repair of a body for which a scan has set Header.RepairedBytes, until `until`
-   * bytes of it are read, or a few more. U+FFFD replaces each malformed sequence, as in the
-   * WHATWG's decoder, and "?" after `growthBytesMax`; a surrogate pair written as two sequences
-   * (CESU-8) becomes its character; `null` replaces `NaN`, `Infinity` and `-Infinity` outside of
+   * bytes of the body are read, or a few more. U+FFFD replaces each malformed sequence, as in the
+   * WHATWG's decoder, and "?" after `growthBytesMax`. A surrogate pair written as two sequences
+   * (CESU-8) becomes its character. `null` replaces `NaN`, `Infinity` and `-Infinity` outside of
    * strings.
    */
   repair(body: Buffer, until: number, repair: Repair): void;
@@ -367,12 +390,18 @@ export interface Scanner {
  * pin. If that memory is taken away, the scan detects it, and rejects, only afterwards.
  */
 export interface BackgroundScanner extends Scanner {
-  /** Rejects only for misuse: Error (busy) or TypeError (wrong arguments, memory taken away). */
+  /**
+   * Scans in the thread pool. Rejects only for misuse: with an Error (busy) or a TypeError (wrong
+   * arguments, memory taken away).
+   */
   scanInBackground(body: Buffer): Promise<ScanStatus>;
   /** `scanMore` in the thread pool. Rejects only for misuse. */
   scanMoreInBackground(body: Buffer): Promise<void>;
-  /** Ends the scan of a body before all rows were requested: frees a large index. */
+  /** Ends the scan of a body before all rows were requested, and frees a large index. */
   finish(): void;
-  /** Calls `finish`, and frees what is kept for the next scan. Both throw only for misuse. */
+  /**
+   * Calls `finish`, and frees the memory that is retained for the next scan. `finish` and `release`
+   * throw only for misuse.
+   */
   release(): void;
 }

@@ -7,7 +7,7 @@ import { FieldShift, Row, TokenType } from "./table.ts";
 import { stringBeginning, tokenBytesRead } from "./token-beginning.ts";
 import { refuse, type Verdict } from "./verdict.ts";
 
-/** Counted in code points, as in PostHog. */
+/** Maximum number of code points of a name, as in PostHog. */
 export const eventNameCharactersMax = 200;
 
 export function judgeLengths(item: ItemView, verdict: Verdict): void {

@@ -7,10 +7,13 @@ import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 import { dayMs } from "../platform/base/day.ts";
 
-/** Bytes of the stored form, without quotes. */
+/** Number of bytes of the stored form, without quotes. */
 export const storedTimestampBytes = 24;
 
-/** The first and the last millisecond in the stored form: years 0 to 9999. */
+/**
+ * First millisecond in the stored form, at the beginning of year 0. `storedMsMax` is the last one,
+ * at the end of year 9999.
+ */
 export const storedMsMin = -62_167_219_200_000;
 export const storedMsMax = 253_402_300_799_999;
 
@@ -21,17 +24,17 @@ const DIGIT_0 = 0x30;
 /** Maximum number of digits of a fraction of a second. */
 const fractionDigitsMax = 12;
 /**
- * No form of a timestamp has 48 characters. Each may be written as \uXXXX, and there are two
- * quotes.
+ * Maximum bytes of a timestamp's token. No form has 48 characters. Each character may be written as
+ * \uXXXX, and there are two quotes.
  */
 const tokenBytesMax = 6 * 48 + 2;
 
 /**
- * The moment of body[start, end), quotes not included, in milliseconds since 1970; NaN if it is not
- * one in the years 0 to 9999. The text is a date, optionally followed by T or a space and a time,
- * optionally followed by a zone: Z, +03:00, +0300 or +03. A zone needs a time before it, and no
- * zone means UTC. Digits past the millisecond are cut off. Second 60 (a leap second) is the first
- * second of the next minute.
+ * Returns the moment of body[start, end), quotes not included, in milliseconds since 1970; NaN if
+ * it is not a moment in the years 0 to 9999. The text is a date, optionally followed by T or a
+ * space and a time, optionally followed by a zone: Z, +03:00, +0300 or +03. A zone needs a time
+ * before it. Without a zone, the time is UTC. Digits after the millisecond are cut off. Second 60
+ * (a leap second) is the first second of the next minute.
  */
 export function timestampMs(body: Buffer, start: number, end: number): number {
   // Almost all SDKs send the stored form.
@@ -50,8 +53,8 @@ export function timestampMs(body: Buffer, start: number, end: number): number {
 }
 
 /**
- * Whether a text has the stored form, if it is a timestamp at all: then it can be copied. A text
- * with second 60 does not have it, because it means the next minute.
+ * Whether a text has the stored form, so that it can be copied if it is a timestamp. A text with
+ * second 60 does not have this form, because it means the next minute.
  */
 export function isStoredForm(body: Buffer, start: number, end: number): boolean {
   return (
@@ -65,7 +68,7 @@ export function isStoredForm(body: Buffer, start: number, end: number): boolean 
   );
 }
 
-/** As `timestampMs`, for a text for which `isStoredForm` is true. */
+/** Returns the moment of a text for which `isStoredForm` is true, as `timestampMs` does. */
 function storedFormMs(body: Buffer, start: number): number {
   if (
     body[start + 4] !== Ascii.Minus ||
@@ -89,7 +92,10 @@ function storedFormMs(body: Buffer, start: number): number {
   return daysBefore(year, month, day) * dayMs + ofDay;
 }
 
-/** As `timestampMs`, for a whole JSON token body[start, end); NaN also if it is not a string. */
+/**
+ * Returns the moment of the JSON token body[start, end), as `timestampMs` does; NaN also if the
+ * token is not a string.
+ */
 export function timestampTokenMs(body: Buffer, start: number, end: number): number {
   if (body[start] !== Ascii.Quote || end - start > tokenBytesMax) return Number.NaN;
   const ms = timestampMs(body, start + 1, end - 1);
@@ -99,8 +105,8 @@ export function timestampTokenMs(body: Buffer, start: number, end: number): numb
 }
 
 /**
- * The milliseconds that the time of day and the zone in body[at, end) add to the start of the day;
- * NaN if they are invalid.
+ * Returns the milliseconds that the time of day and the zone in body[at, end) add to the start of
+ * the day; NaN if they are invalid.
  */
 function timeMs(body: Buffer, at: number, end: number): number {
   const separator = body[at]!;
@@ -130,7 +136,9 @@ function timeMs(body: Buffer, at: number, end: number): number {
   return next === end ? sinceMidnight : sinceMidnight - zoneMinutes(body, next, end) * 60_000;
 }
 
-/** The minutes by which the zone in body[at, end) is ahead of UTC; NaN if it is not a zone. */
+/**
+ * Returns the minutes by which the zone in body[at, end) is ahead of UTC; NaN if it is not a zone.
+ */
 function zoneMinutes(body: Buffer, at: number, end: number): number {
   const signAt = body[at] === Ascii.Space ? at + 1 : at;
   const length = end - signAt;
@@ -145,8 +153,8 @@ function zoneMinutes(body: Buffer, at: number, end: number): number {
   return (hours * 60 + minutes) * (sign === Ascii.Minus ? -1 : 1);
 }
 
-// The value of two digits. A byte that is not a digit makes the result so negative that the sum of
-// all parts stays negative.
+// Returns the value of two digits. A byte that is not a digit makes the result so negative that the
+// sum of all parts stays negative.
 function twoDigits(body: Buffer, at: number): number {
   const tens = body[at]! - DIGIT_0;
   const ones = body[at + 1]! - DIGIT_0;
@@ -172,7 +180,7 @@ const cycleYears = 400;
 const cycleDays = 146_097;
 const cycleDaysBefore1970 = 719_468 + cycleDays;
 
-/** Days from 1970-01-01 to this date. */
+/** Returns the number of days from 1970-01-01 to the date. */
 function daysBefore(year: number, month: number, day: number): number {
   const fromMarch = (month <= 2 ? year - 1 : year) + cycleYears;
   const leapDays = (fromMarch >> 2) - ((fromMarch / 100) | 0) + ((fromMarch / 400) | 0);
@@ -180,7 +188,7 @@ function daysBefore(year: number, month: number, day: number): number {
   return fromMarch * 365 + leapDays + dayOfYear - cycleDaysBefore1970;
 }
 
-/** Writes the stored form of a moment from storedMsMin to storedMsMax at `at`; returns its end. */
+/** Writes the stored form of a moment from storedMsMin to storedMsMax at `at`. Returns its end. */
 export function writeTimestamp(target: Buffer, at: number, ms: number): number {
   // The day and the time of day become integers first: dividing doubles takes three times as long.
   const days = Math.floor(ms / dayMs) | 0;

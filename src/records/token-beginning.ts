@@ -5,15 +5,16 @@ import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 
 /**
- * Number of bytes read of a string, or of a value used as one: twenty times what any rule needs.
+ * Number of bytes that are read of a string, or of a value used as one. It is twenty times what any
+ * rule needs.
  */
 export const tokenBytesRead = 4_096;
 
 const LETTER_U = 0x75;
 
 /**
- * The text of the string token body[start, end), quotes included. For a token longer than
- * `bytesMax`, the text of the complete characters in that many bytes.
+ * Returns the text of the string token body[start, end), quotes included. For a token longer than
+ * `bytesMax`, returns the text of the complete characters in `bytesMax` bytes.
  */
 export function stringBeginning(
   body: Buffer,
@@ -27,8 +28,8 @@ export function stringBeginning(
 }
 
 /**
- * The end of the last complete character or escape before `limit`. The second half of a surrogate
- * pair written as two escapes may be cut off.
+ * Returns the end of the last complete character or escape before `limit`. The second half of a
+ * surrogate pair written as two escapes may be cut off.
  */
 function wholeEscapesEnd(body: Buffer, start: number, limit: number): number {
   let at = start;
@@ -42,7 +43,7 @@ function stepAt(body: Buffer, at: number): number {
   return sequenceBytes(byte);
 }
 
-/** Length of the well-formed UTF-8 sequence that begins with this byte. */
+/** Returns the length of the well-formed UTF-8 sequence that begins with the byte. */
 export function sequenceBytes(lead: number): number {
   return lead < 0x80 ? 1 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
 }

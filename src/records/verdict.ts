@@ -1,5 +1,5 @@
 // The verdict of the rules on one event, for the record writer and for the answer. Only the rules
-// and their caller write it.
+// and their caller change it.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -7,7 +7,7 @@ import type { ItemErrorCode } from "../platform/base/errors.ts";
 import { type DropCode, type WarningCode, warningCodes } from "../platform/base/warnings.ts";
 import { stringBeginning } from "./token-beginning.ts";
 
-/** The kinds of events in records. */
+/** Kinds of events in records. */
 export const kinds = [
   "custom",
   "pageview",
@@ -18,7 +18,7 @@ export const kinds = [
   "survey",
   "set",
 ] as const;
-/** The kind of an event, which depends on its name: index in `kinds`. */
+/** Kind of an event, as an index in `kinds`. It depends on the event's name. */
 export const Kind = {
   Custom: 0,
   Pageview: 1,
@@ -31,23 +31,23 @@ export const Kind = {
 } as const;
 export type Kind = (typeof Kind)[keyof typeof Kind];
 
-/** The bit of each warning in `Verdict.warnings`: bit n is warningCodes[n]. */
+/** Bit of each warning in `Verdict.warnings`. Bit n is warningCodes[n]. */
 export const warningBit = Object.fromEntries(
   warningCodes.map((code, bit) => [code, 1 << bit]),
 ) as Record<WarningCode, number>;
 
-/** The facts of a request that the rules need. */
+/** Facts of a request that the rules need. */
 export interface RequestFacts {
   /**
-   * Whether an event without a timestamp gets a warning: on the historical lane, and in the newer
-   * protocol (v1).
+   * Whether an event without a timestamp gets a warning. True on the historical lane and in the
+   * newer protocol (v1).
    */
   readonly needsTimestamp: boolean;
   /** Whether an object without a name counts as a `$identify`. */
   readonly isEngage: boolean;
-  /** The time of receipt by the wall clock, in milliseconds since 1970. */
+  /** Time of receipt by the wall clock, in milliseconds since 1970. */
   readonly receivedAtMs: number;
-  /** Milliseconds by which the client's clock is ahead of ours; 0 if unknown. */
+  /** Milliseconds by which the client's clock is ahead of the gateway's; 0 if unknown. */
   readonly skewMs: number;
 }
 
@@ -55,51 +55,56 @@ export interface RequestFacts {
 export class Slice {
   bytes: Buffer = Buffer.alloc(0);
   start = 0;
-  /** 0 if there is nothing to store. */
+  /** End of the part; 0 if there is nothing to store. */
   end = 0;
 }
 
 /**
- * The verdict on one item. One object is reused for every item. If a `…Text` is undefined, the
- * record copies the token from the body; otherwise the text is stored instead.
+ * The verdict on one item. The object is reused for every item. If a `…Text` is undefined, the
+ * record copies the token from the body. Otherwise, the text is stored instead.
  */
 export class Verdict {
-  /** `removed`: the event is useless. Only protocols that answer each event report it. */
+  /**
+   * Reason why the event is dropped. `removed` means that the event is useless; only protocols that
+   * answer each event report it.
+   */
   drop: DropCode | "removed" | undefined = undefined;
   error: ItemErrorCode | undefined = undefined;
-  /** The error, as a text for the client. Set only with `error`. */
+  /** Description of the error for the client. Set only with `error`. */
   detail = "";
   warnings = 0;
   kind: Kind = Kind.Custom;
-  /** The name for an event without one. */
+  /** Name for an event without one. */
   eventText: string | undefined = undefined;
   personProfile = true;
   /**
-   * The span of the token of the distinct id, quotes included. Unused if there is a
-   * `distinctIdText`.
+   * Span of the token of the distinct id, quotes included. Unused if there is a `distinctIdText`.
    */
   distinctIdStart = 0;
   distinctIdEnd = 0;
   distinctIdText: string | undefined = undefined;
   distinctIdCut = false;
   /**
-   * `new`: there was no valid uuid, and one is generated. `sent`: the token is stored. `converted`:
-   * `uuidText` is stored instead of the token.
+   * Origin of the uuid. `sent`: the token is stored. `converted`: `uuidText` is stored instead.
+   * `new`: there was no valid uuid, and one is generated.
    */
   uuid: "sent" | "converted" | "new" = "sent";
   uuidText = "";
-  /** The stored time of the event: milliseconds since 1970, in the years 0 to 9999. */
+  /** Stored time of the event in milliseconds since 1970, in the years 0 to 9999. */
   timestampMs = 0;
-  /** The time of the event by the client's timestamp; NaN if there was none, or an invalid one. */
+  /**
+   * Time of the event by the client's timestamp, in milliseconds since 1970; NaN if it was absent
+   * or invalid.
+   */
   timestampSentMs = Number.NaN;
   /**
-   * Whether any of $set, $set_once and $unset was sent, in either place: then the three slices must
-   * be filled.
+   * Whether $set, $set_once or $unset was sent, at the top level or in `properties`. If so, the
+   * three slices must be filled.
    */
   hasPersonFields = false;
   /**
-   * The JSON members of `replaced`, the sent values that the record cannot have; "" if there are
-   * none. Only set by `keepReplaced`.
+   * JSON members of `replaced`, the sent values that the record cannot have; "" if there are none.
+   * Set only by `keepReplaced`.
    */
   replaced = "";
   readonly set = new Slice();
@@ -112,14 +117,14 @@ export function isStorable({ drop, error }: Verdict): boolean {
   return drop === undefined && error === undefined;
 }
 
-/** A value of at most this size is stored as it was sent. */
+/** Maximum bytes of a value that is stored as it was sent. */
 export const replacedBytesMax = 512;
-/** Of a longer value, this many characters of its text are stored. */
+/** Number of characters that are stored of a longer value's text. */
 export const replacedCharactersMax = 256;
 
 /**
- * Stores the value that was sent as `name`, because the record has another value, or none, for it.
- * If both the event and its `properties` have one, the first is stored.
+ * Stores the value that was sent as `name`, because the record has another value for it, or no
+ * value. If both the event and its `properties` have one, the first is stored.
  */
 export function keepReplaced(
   verdict: Pick<Verdict, "replaced">,
@@ -141,10 +146,10 @@ function storedToken(token: Buffer): string {
   return JSON.stringify(beginning.replaceAll("\0", "\ufffd"));
 }
 
-/** The escapes of a JSON text, a surrogate pair as one. */
+/** Matches the escapes of a JSON text, a surrogate pair as one. */
 const escapes = /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|\\u[\da-fA-F]{4}|\\./g;
 
-/** No record has U+0000 or a lone surrogate: databases reject both. */
+/** Returns the escape, or U+FFFD for U+0000 and lone surrogates, which databases reject. */
 function cleanEscape(text: string): string {
   const isUnfit = text.length === 6 && /^\\u(?:0000|[dD][89a-fA-F])/.test(text);
   return isUnfit ? "\\ufffd" : text;
