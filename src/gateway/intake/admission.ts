@@ -1,33 +1,37 @@
-// The process's budget of bytes in flight: bodies in memory and lines that are not acknowledged. If
-// it is full, requests are refused at once; there is no queue. Small requests may exceed it a
-// little, so that large ones cannot shut them out.
+// The process's budget of bytes in flight: bodies in memory and unacknowledged lines. If the budget
+// is full, requests are refused at once; there is no queue. Small requests may exceed it a little,
+// so that large ones cannot shut them out.
 
 /** The process's budget of bytes in flight: bodies in memory and unacknowledged lines. */
 export interface Admission {
   readonly bytes: number;
   readonly bytesMax: number;
   /**
-   * Whether a request that holds or announces this many bytes in total is large. Some room is
-   * reserved for small requests.
+   * Returns whether a request that holds or announces this many bytes in total is large. Some room
+   * is reserved for small requests.
    */
   isLarge(requestBytes: number): boolean;
   /**
-   * Takes the bytes and returns true, or takes nothing and returns false if they do not fit.
-   * `requestBytes` is the request's total with them or, if that is more, its announced size.
+   * Takes the bytes and returns true. If they do not fit, takes nothing and returns false.
+   * `requestBytes`: the total bytes of the request including these, or its announced size if that
+   * is more.
    */
   tryTake(bytes: number, requestBytes: number): boolean;
-  /** How many bytes must be released before `tryTake` succeeds; 0 or less: none. */
+  /**
+   * Returns how many bytes must be released before `tryTake` succeeds; 0 or less if it can succeed
+   * now.
+   */
   lacking(bytes: number, requestBytes: number): number;
   /** Takes bytes that can no longer be refused (lines of a body already admitted). */
   take(bytes: number): void;
   release(bytes: number): void;
 }
 
-/** A request that holds or announces more bytes than this is large. */
+/** Maximum bytes of a small request, held or announced. */
 const smallRequestBytesMax = 262_144;
 /**
- * Small requests may exceed the budget by this share of it, so they fit even if large ones have
- * filled it.
+ * The share of the budget by which small requests may exceed it, so that they fit even if large
+ * ones have filled it.
  */
 const smallRoomShare = 1 / 8;
 
@@ -66,7 +70,10 @@ class ByteBudget implements Admission {
   }
 }
 
-/** Creates a budget of `bytesMax` bytes. Releasing more than was taken is a bug and throws. */
+/**
+ * Returns a budget of `bytesMax` bytes. If more bytes are released than were taken, it throws,
+ * because that is a bug.
+ */
 export function createAdmission(bytesMax: number): Admission {
   return new ByteBudget(bytesMax);
 }

@@ -1,22 +1,22 @@
-// The order of historical bodies that are not placed in the turn in which they arrived: which body
-// must wait for which. The project and lane of a body may be known on arrival, or only after its
-// scan. Does not read the bodies.
+// The order of historical bodies that are not placed in the event loop iteration in which they
+// arrived: determines which body must wait for which. The project and lane of a body may be known
+// on arrival, or only after its scan. Does not read the bodies.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { Lane } from "../../platform/base/lane.ts";
 import type { BodyHint } from "../http/port.ts";
 
 /**
- * How long a non-live body of unknown project blocks all later history. Its scan finds the project,
- * and takes about this time while few bodies wait. After that the body blocks only bodies whose
- * project or lane was also unknown on arrival. Otherwise a flood of bodies without keys would block
- * the history of all projects.
+ * Milliseconds for which a non-live body of unknown project blocks all later history. Its scan
+ * finds the project, and takes about this time while few bodies wait. After this time the body
+ * blocks only bodies whose project or lane was also unknown on arrival. Otherwise a flood of bodies
+ * without keys would block the history of all projects.
  */
 const unknownMsMax = 50;
 
-/** A body's entry among the bodies that are being worked on. */
+/** A body's entry among the bodies in progress. */
 export interface Arrival {
-  /** The project's id. Like the lane, it is undefined while unknown. */
+  /** The project's id; undefined while unknown, like the lane. */
   readonly projectId: string | undefined;
   readonly lane: Lane | undefined;
   readonly bytes: number;
@@ -28,7 +28,7 @@ interface Entry extends Arrival {
   lane: Lane | undefined;
   readonly number: number;
   readonly arrivedMs: number;
-  /** The project or the lane of the body was unknown on arrival. */
+  /** Whether the project or the lane of the body was unknown on arrival. */
   readonly wasHidden: boolean;
   /** Fulfilled when the body's project and lane become known, or when the body leaves. */
   changed: PromiseWithResolvers<void>;
@@ -48,9 +48,9 @@ export class Arrivals {
   }
 
   /**
-   * Enters a body under its known or likely project and lane. If these are wrong, `update` moves
-   * it. It keeps its number in the order of arrival, but later bodies may have overtaken it by
-   * then.
+   * Adds a body under its known or likely project and lane. If these are wrong, `update` moves the
+   * body. The body keeps its number in the order of arrival, but later bodies may have overtaken it
+   * by then.
    */
   arrive(
     { projectId, lane }: BodyHint,
@@ -70,7 +70,7 @@ export class Arrivals {
     return entry;
   }
 
-  /** Re-enters the body under the project and lane that its scan has found. */
+  /** Moves the body to the project and lane that its scan has found. */
   update(arrival: Arrival, { projectId, lane }: BodyHint): void {
     const entry = arrival as Entry;
     this.#withdraw(entry);
@@ -81,14 +81,17 @@ export class Arrivals {
     entry.changed = Promise.withResolvers();
   }
 
-  /** Removes a body after all its lines are in frames, or none will be. */
+  /** Removes a body. Called when all its lines are in frames, or when no more lines will be. */
   leave(arrival: Arrival): void {
     const entry = arrival as Entry;
     this.#withdraw(entry);
     entry.changed.resolve();
   }
 
-  /** Whether a historical body of the project, arriving now, must wait for an earlier body. */
+  /**
+   * Returns whether a historical body of the project that arrives now must wait for an earlier
+   * body.
+   */
   mustWait(projectId: string): boolean {
     return (
       this.#histories.has(projectId) || this.#lastUnknownBefore(this.#lastNumber + 1) !== undefined
@@ -96,8 +99,8 @@ export class Arrivals {
   }
 
   /**
-   * Fulfilled when the arrival no longer has to wait for an earlier body; undefined if it does not
-   * have to wait now.
+   * Returns a promise that is fulfilled when the body no longer has to wait for an earlier one;
+   * undefined if it does not have to wait now.
    */
   turnOf(arrival: Arrival): Promise<void> | undefined {
     const entry = arrival as Entry;
@@ -122,8 +125,8 @@ export class Arrivals {
   }
 
   /**
-   * The last of the earlier bodies that this one must wait for. Waiting for that one is enough,
-   * because it waits for those before it.
+   * Returns the last of the earlier bodies that this one must wait for. That body in turn waits for
+   * those before it, so waiting for one is enough.
    */
   #entryBefore({ projectId, number, wasHidden }: Entry): Entry | undefined {
     return (

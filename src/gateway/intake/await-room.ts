@@ -7,19 +7,22 @@ import type { Arrival } from "./arrivals.ts";
 import type { Scanners } from "./scanners.ts";
 import type { Work } from "./work.ts";
 
-/** Scanning a body again takes some milliseconds per 10 MB, less than this wait. */
+/**
+ * Maximum wait in milliseconds with a scanner. To scan a body again takes less: some milliseconds
+ * per 10 MB.
+ */
 const patienceMs = 250;
 
 interface AwaitRoomOptions {
   readonly scanners: Scanners;
   readonly arrival: Arrival;
-  /** The first item in the scanner's table. */
+  /** The index of the first item in the scanner's table. */
   readonly firstItem: number;
 }
 
 /**
  * Waits for `room`. If the request has not failed by then, its scanner's table has the same rows as
- * before. Rejects only if a scanner cannot be created, and on misuse of it.
+ * before. Rejects only if a scanner cannot be created or is misused.
  */
 export async function awaitRoom(
   work: Work,

@@ -1,6 +1,6 @@
-// The frames of a large request, whose lines may fill several frames. A frame's message id is the
-// same when the client sends the same body again: always if all its events have uuids, else only if
-// an earlier attempt from the same address failed.
+// The frames of a large request, whose lines may fill several frames. If all events of the body
+// have uuids, a frame's message id is the same whenever the client sends the body again. Otherwise
+// the id is the same only if an earlier attempt from the same address failed.
 
 import { Buffer } from "node:buffer";
 import { createHash, randomBytes } from "node:crypto";
@@ -16,14 +16,14 @@ import type { NamedBody, Work } from "./work.ts";
 export class BodyFrames extends OwnFrames {
   readonly #bodyId: string;
   readonly #failed: RetryMemory<string>;
-  /** Undefined until there is an event without a uuid. */
+  /** The id of this attempt; undefined until there is an event without a uuid. */
   #sendingId: string | undefined = undefined;
   #haveUuids = true;
   #firstIndex = 0;
   #lastIndex = 0;
   /**
-   * The upper bound of the frame's line bytes. The frame ends by this bound, not by the actual
-   * bytes; see `OwnFrames`.
+   * Upper bound of the frame's line bytes. The frame ends by this bound, not by the actual bytes;
+   * see `OwnFrames`.
    */
   #bytesPlanned = 0;
 
@@ -51,11 +51,11 @@ export class BodyFrames extends OwnFrames {
   }
 
   /**
-   * The id contains the first and the last item, not just the number of the frame. A retry may be
-   * cut into frames at other items (another max_payload, a longer address), and a frame must never
-   * be mistaken for one with other events. If an event has no uuid, the id contains the attempt
-   * too: two equal batches without uuids may both be intended, and taking the second for a retry
-   * would lose it in spite of a 200.
+   * Returns an id with the first and the last item, not just the number of the frame. A retry may
+   * be cut into frames at other items (another max_payload, a longer address), and a frame must
+   * never be mistaken for one with other events. If an event has no uuid, the id contains the
+   * attempt too. Two equal batches without uuids may both be intended. If the second one counted as
+   * a retry, its events would be lost in spite of a 200.
    */
   protected messageIdOf({ events }: FrameSink): string {
     const id = `${this.#bodyId}-${this.#firstIndex}-${this.#lastIndex}-${events}`;
@@ -63,8 +63,8 @@ export class BodyFrames extends OwnFrames {
   }
 
   /**
-   * An attempt that fails again is remembered for the full time again, because it may have stored
-   * some of its frames.
+   * Returns the id of this attempt, or that of an earlier failed one. If the attempt fails again,
+   * it is remembered for the full time again, because it may have stored some of its frames.
    */
   #sending(): string {
     if (this.#sendingId === undefined) {
@@ -84,7 +84,7 @@ export class BodyFrames extends OwnFrames {
   }
 }
 
-/** Hashing this many bytes takes some 0.6 ms. */
+/** Number of bytes that are hashed per slice, which takes some 0.6 ms. */
 const hashedBytesPerSlice = 1_048_576;
 
 /**

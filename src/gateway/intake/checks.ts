@@ -1,8 +1,14 @@
-// The checks that can refuse a whole request, in order: whether the store accepts events now;
-// whether the project in a large body's first bytes is far over its quota; the scan and the
-// envelope; the project's share of its stream; the caps of one request; its deadline; whether its
-// stream is fit; and the project's quota. All run before any line of the request is placed. `admit`
-// consumes quota, so it is called once per request.
+// The checks that can refuse a whole request, before any of its lines is placed. They run in this
+// order:
+// - whether the store accepts events now
+// - whether the project in a large body's first bytes is far over its quota
+// - the scan and the envelope
+// - the project's share of its stream
+// - the caps of one request
+// - the deadline of the request
+// - whether the project's stream is fit
+// - the project's quota
+// `admit` consumes quota, so it is called once per request.
 
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -61,8 +67,8 @@ export class Checks {
   }
 
   /**
-   * Returns the problem of a body that is too large to be scanned at once, if its first bytes show
-   * a project that is far over its quota. So a flood of such bodies takes no scanners from others.
+   * Returns a problem if the first bytes of a large body show a project that is far over its quota.
+   * So a flood of such bodies takes no scanners from other projects.
    */
   beforeScan(hint: BodyHint, exchange: Exchange, bytes: number): Problem | undefined {
     const { projectId, meter } = hint;
@@ -78,7 +84,7 @@ export class Checks {
 
   /**
    * Opens the request after its scan: reads the project, the lane and the cost from the table.
-   * Returns the reason if the request is refused.
+   * Returns the problem if the request is refused.
    */
   open(work: Work, status: ScanStatus): Problem | undefined {
     if (status !== ScanStatus.Ok) return scanProblem(status, work);
@@ -91,13 +97,13 @@ export class Checks {
     return this.#shares?.refusalOf(envelope.lane, id) ?? overCaps(work, this.#caps);
   }
 
-  /** Like `admit`, for a body that is placed in the turn in which it arrived. */
+  /** Like `admit`, for a body that is placed in the event loop iteration in which it arrived. */
   admitNow(work: Work): Problem | undefined {
     // Without a hint the body arrived in one piece, just now: its deadline cannot have passed.
     return work.exchange.hint === undefined ? this.#ofStreamAndProject(work) : this.admit(work);
   }
 
-  /** The last check. A request that passes counts against the project's quota. */
+  /** Runs the last checks. If the request passes, counts it against the project's quota. */
   admit(work: Work): Problem | undefined {
     return this.ofDeadline(work.exchange) ?? this.#ofStreamAndProject(work);
   }
@@ -107,7 +113,7 @@ export class Checks {
   }
 
   /**
-   * Whether the deadline has passed. Events stored after it could at best be answered with
+   * Returns whether the deadline has passed. Events stored after it could at best be answered with
    * "unknown", and the client's retry would store them again.
    */
   isLate({ deadlineMs }: Exchange): boolean {
@@ -141,7 +147,7 @@ const tooLate: Problem = {
   detail: "The request timed out before any of it was stored: send it again",
 };
 
-/** Finds hints that help a client to find its mistake after a request is refused. */
+/** Finds hints on the client's mistake after a request is refused. */
 export class RefusalHints {
   readonly #typos: Typos;
   readonly #clientWarnings: ClientWarningTaker | undefined;

@@ -1,5 +1,5 @@
-// Reads a request's project and lane from the header of the scan table, or returns what is wrong
-// with the request as a whole. Does not read items.
+// Reads a request's project and lane from the header of the scan table, or returns the problem of
+// the request as a whole. Does not read items.
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -10,10 +10,14 @@ import type { MeteredProject, ProjectLookup } from "../projects/project.ts";
 import { unknownKeyDetail } from "./hints.ts";
 import { jsonProblem, kindOfBody } from "./json-fault.ts";
 
-/** Bytes read of a body that is neither object nor array, to report what it is. */
+/**
+ * Number of bytes that are read of a body that is neither an object nor an array, to report its
+ * kind.
+ */
 const rootBytesRead = 64;
 /**
- * Replaces a text too long to be a key. It matches no project: keys have printable characters only.
+ * A key that replaces a text too long to be a key. It matches no project, because keys have only
+ * printable characters.
  */
 const unmatchedKey = "\0";
 
@@ -23,8 +27,8 @@ export interface Envelope {
 }
 
 /**
- * Returns the problem of a body whose scan did not end Ok. `markBytes`: length of the byte order
- * mark that the client sent before the body.
+ * Returns the problem of a body whose scan failed. `markBytes`: length of the byte order mark that
+ * the client sent before the body.
  */
 export function scanProblem(
   status: ScanStatus,
@@ -49,8 +53,8 @@ function notUtf8(body: Buffer, offset: number): string {
 }
 
 /**
- * Returns the envelope of the scanned body, or what is wrong with it. The key is checked before the
- * type of `batch`.
+ * Returns the envelope of the scanned body, or its problem. The key is checked before the type of
+ * `batch`.
  */
 export function readEnvelope(
   body: Buffer,
@@ -82,7 +86,10 @@ export function readEnvelope(
   return typeof lane === "string" ? { project, lane } : lane;
 }
 
-/** Returns the project that has the key, or the problem: it is not found, or it is disabled. */
+/**
+ * Returns the project that has the key. If the project is not found or is disabled, returns the
+ * problem.
+ */
 export function projectOf(key: string, projects: ProjectLookup): MeteredProject | Problem {
   const project = projects.byKey(key);
   if (project === undefined) return noProject(key, projects);
@@ -90,7 +97,7 @@ export function projectOf(key: string, projects: ProjectLookup): MeteredProject 
   return project;
 }
 
-/** Returns the lane that a batch requests. */
+/** Returns the lane that a batch requests, or the problem of its value. */
 export function laneOf(table: Uint32Array): Lane | Problem {
   switch (table[Header.HistoricalType]) {
     case TokenType.True:

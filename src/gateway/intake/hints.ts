@@ -1,8 +1,7 @@
-// Explains an item that is not stored, and a key that is missing or unknown: what is wrong, and
-// which member's name looks like a typo of the missing one, such as `evnt` for `event`. Computed
-// only for items that the answer names. It shows a member's name only if it resembles the missing
-// one, never a value, and never enough of a key to use it. The work per turn of the event loop is
-// bounded for any body.
+// Explains why an item is not stored, or why a key is missing or unknown. Finds members whose names
+// look like typos of the missing one, such as `evnt` for `event`. Computed only for items that the
+// answer names. Shows a member's name only if it resembles the missing one. Never shows a value, or
+// enough of a key to use it. The work per event loop iteration is limited for any body.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -17,7 +16,7 @@ import { type Member, membersOf, type ObjectSpan } from "./json-bytes.ts";
 type ValueKind = "string" | "array" | "object" | "any";
 
 interface Meant {
-  /** Other words for the same thing, as normalised by `plain`. */
+  /** Other names for the member, as normalised by `plain`. */
   readonly also: readonly string[];
   readonly value: ValueKind;
 }
@@ -40,11 +39,12 @@ const meant = {
 export type MeantName = keyof typeof meant;
 
 /**
- * Steps per turn of the event loop, for all requests together. A step is a byte read, or a pair of
- * letters compared. All of them take 0.5 ms if every name is nearly right.
+ * Maximum number of steps per event loop iteration, for all requests together. A step is a byte
+ * read, or a pair of letters compared. If every name is nearly right, all steps together take 0.5
+ * ms.
  */
 const stepsATurnMax = 16_384;
-/** See `#distance`: the distance of two wrong letters. */
+/** Maximum distance of a similar name, as returned by `#distance`: two wrong letters. */
 const distanceMax = 3;
 
 const openOf: Record<ValueKind, (byte: number) => boolean> = {
@@ -58,8 +58,9 @@ export class Typos {
   readonly #steps = new TurnBudget(stepsATurnMax);
 
   /**
-   * Returns the member that is nearest to one of the names, which are tried in order, and that
-   * name; undefined if no member is near, or if this turn has no steps left.
+   * Returns the member that is nearest to one of the names, and that name. The names are tried in
+   * order. Returns undefined if no member is near, or if this event loop iteration has no steps
+   * left.
    */
   find(
     span: ObjectSpan,
@@ -130,7 +131,10 @@ const words: Record<TokenType, string> = {
   [TokenType.Array]: "an array",
 };
 
-/** `detail`: why an item is not stored. `hint`: which sent name looks like a typo; "" for none. */
+/**
+ * An explanation of an item. `detail`: why the item is not stored. `hint`: the sent name that looks
+ * like a typo; "" for none.
+ */
 export interface Explanation {
   readonly detail: string;
   readonly hint: string;
@@ -140,12 +144,12 @@ export function textOf({ detail, hint }: Explanation): string {
   return hint === "" ? detail : `${detail}; ${hint}`;
 }
 
-/** Replaces the detail and the hint of an item that the answer does not name. */
+/** The explanation of an item that the answer does not name. */
 export const unnamed: Explanation = { detail: "", hint: "" };
 
 /**
- * Returns why the item is dropped. `isBatch`: the item is in a batch or an array, and not the body
- * itself.
+ * Returns why the item is dropped. `isBatch`: whether the item is in a batch or an array; otherwise
+ * it is the body itself.
  */
 export function dropDetail(
   drop: DropCode,
@@ -186,7 +190,7 @@ const hintedWarnings: readonly (readonly [bit: number, names: readonly MeantName
 ];
 const hintedBits = hintedWarnings.reduce((bits, [bit]) => bits | bit, 0);
 
-/** Whether a warning among the bits may be due to a misspelt name. */
+/** Returns whether one of the warnings may be due to a misspelt name. */
 export function mayHaveHint(warnings: number): boolean {
   return (warnings & hintedBits) !== 0;
 }
@@ -240,7 +244,7 @@ function propertiesSpan({ body, table, row }: ItemView): ObjectSpan {
 }
 
 const charsShown = 8;
-/** Of a key shorter than this, only half is shown. */
+/** Minimum length of a long key. Of a shorter key, only half is shown. */
 const shortChars = 12;
 
 const keyMistakes: readonly (readonly [RegExp, string])[] = [
@@ -265,7 +269,8 @@ export function unknownKeyDetail(key: string): string {
 }
 
 /**
- * Number of items of an array that are searched for a typo: most have the same names as the first.
+ * Number of items of an array that are searched for a typo. Most items have the same names as the
+ * first.
  */
 const itemsLookedAt = 4;
 
@@ -282,7 +287,7 @@ export function missingKeyHint(body: Buffer, table: Uint32Array, typos: Typos): 
 }
 
 /**
- * Returns the hint for the newer protocol (v1), which ignores a key in the body: it names the
+ * Returns the hint for the newer protocol (v1), which ignores a key in the body. The hint names the
  * member that is the key or looks like it.
  */
 export function keyInBodyHint(body: Buffer, table: Uint32Array, typos: Typos): string {

@@ -1,7 +1,7 @@
 // Processes one request, from its whole body to its answer: scan, key, rules, lines, frames,
-// PubAcks. A small body is processed in one turn of the event loop, before anything is awaited; a
-// large one takes the same steps in many turns, so that other requests do not wait for it. This
-// file has the branching, the helpers the computing. It does not depend on HTTP, N-API or NATS.
+// PubAcks. A small body is processed in one event loop iteration, without waiting for a promise. A
+// large body takes the same steps in many iterations, so that other requests do not wait for it.
+// This file has the control flow; helpers do the computing. Does not depend on HTTP, N-API or NATS.
 
 import { Buffer } from "node:buffer";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
@@ -41,7 +41,10 @@ import {
 } from "./work-size.ts";
 
 export interface IntakeOptions {
-  /** `rows`: rows of the scanner's table; the default is enough for most bodies. */
+  /**
+   * Returns a new scanner. `rows`: number of rows of its table. The default is enough for most
+   * bodies.
+   */
   readonly createScanner: (rows?: number) => BackgroundScanner;
   readonly projects: ProjectLookup;
   readonly publisher: Publisher;
@@ -50,22 +53,25 @@ export interface IntakeOptions {
   readonly caps?: RequestCaps;
   readonly shares?: ProjectShares;
   readonly clientWarnings?: ClientWarningTaker;
-  /** Called when a bug makes the processing of an event throw, once for each kind of bug. */
+  /** Called when the processing of an event throws because of a bug, once for each kind of bug. */
   readonly onBug?: (bug: unknown) => void;
-  /** The clock of the deadlines. */
+  /** The clock of the deadlines, in milliseconds. */
   readonly monotonicMs: () => number;
   /**
-   * CPU time of this thread in milliseconds. Measures the work done in a turn of the event loop.
-   * Default: `monotonicMs`.
+   * Returns the CPU time of this thread in milliseconds, which measures the work per event loop
+   * iteration. Default: `monotonicMs`.
    */
   readonly workMs?: () => number;
-  /** Fulfilled in a later turn of the event loop, after other work had its chance. */
+  /**
+   * Returns a promise that is fulfilled in a later event loop iteration, so that other requests are
+   * processed first.
+   */
   readonly nextTurn: () => Promise<void>;
 }
 
 /**
- * Maximum number of frames of a large body that wait for their outcome. So the body is placed no
- * faster than it is stored, and is not in memory twice.
+ * Maximum number of frames of a large body that wait for their outcome. It limits placing to the
+ * speed of the store, so that the body is not in memory twice.
  */
 const framesAheadMax = 8;
 
@@ -110,7 +116,8 @@ class RequestTaker {
   }
 
   /**
-   * Processes little bodies of few events in this turn, others only while the turn has time left.
+   * Processes a small body with few events in this event loop iteration. Other bodies are processed
+   * now only if the iteration has time left.
    */
   take(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const { length } = body.bytes;
@@ -124,9 +131,9 @@ class RequestTaker {
   }
 
   /**
-   * Processes a body from scan to frames in this turn. It is processed later if the scan shows that
-   * it is too much work for the turn, has an error that takes long to locate, must be repaired, or
-   * must wait for earlier history.
+   * Processes a body from scan to frames in this event loop iteration. The body is processed later
+   * if the scan shows that it is too much work for the iteration, has an error that takes long to
+   * locate, must be repaired, or must wait for earlier history.
    */
   #takeNow(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const scanner = this.#ownScanner;
@@ -171,7 +178,10 @@ class RequestTaker {
     return bytes > placedAtOnceBytesMax || bytes > this.#publisher.frameBytesMax;
   }
 
-  /** History keeps its order: earlier bodies that are still being placed go first. */
+  /**
+   * Returns whether the request is history that must wait for earlier bodies that are still being
+   * placed.
+   */
   #mustWait({ lane, project }: Work): boolean {
     return lane === "historical" && this.#arrivals.mustWait(project.id);
   }
@@ -187,7 +197,10 @@ class RequestTaker {
     return undefined;
   }
 
-  /** Takes the same steps as `#takeNow` in many turns, with the scan in the thread pool. */
+  /**
+   * Takes the same steps as `#takeNow` in many event loop iterations, with the scan in the thread
+   * pool.
+   */
   async #takeInTurns(exchange: Exchange, body: OwnedBody, hint: BodyHint): Promise<void> {
     const arrival = this.#arrivals.arrive(hint, {
       bytes: body.bytes.length,
@@ -202,8 +215,8 @@ class RequestTaker {
   }
 
   /**
-   * Works on the body when it has its turn and a scanner. If a peek has found a historical body's
-   * project, the body waits for its turn first, without a scanner.
+   * Works on the body when it is next and has a scanner. If a peek has found the project of a
+   * historical body, the body first waits for earlier history, without a scanner.
    */
   async #takeTurn(
     exchange: Exchange,
@@ -231,8 +244,8 @@ class RequestTaker {
   }
 
   /**
-   * Scans a body. If it can be repaired, scans it again after the repair. If that scan fails too,
-   * the problem is that of the first scan.
+   * Scans a body. If it can be repaired, scans it again after the repair. If the second scan also
+   * fails, returns the problem of the first one.
    */
   async #scanInBackground(work: Work): Promise<Problem | undefined> {
     const { body, scanner } = work;
@@ -248,8 +261,8 @@ class RequestTaker {
   }
 
   /**
-   * Called when the scan has found a project or lane that differs from the peek's, or that the peek
-   * did not find. Returns whether the body may continue now; if not, it waits for its turn and is
+   * Returns whether the body may continue after its scan has found another project or lane than the
+   * peek, or one that the peek did not find. If not, the body waits for earlier history and is
    * scanned again.
    */
   #mayContinue(arrival: Arrival, work: Work): boolean {
@@ -282,7 +295,7 @@ class RequestTaker {
     return undefined;
   }
 
-  /** Places the rows of the table in slices, and waits while too many frames have no outcome. */
+  /** Places the rows of the table in slices. Waits while too many frames have no outcome. */
   async #placeRows(work: Work, arrival: Arrival, rows: number): Promise<void> {
     const { exchange, pending, protocol } = work;
     const firstItem = work.table[Header.FirstItem]!;
@@ -314,8 +327,8 @@ class RequestTaker {
   }
 
   /**
-   * Called when all frames are handed over. The request is answered when its frames are settled, or
-   * now if it has none.
+   * Called when all frames are handed over. The request is answered when all its frames have an
+   * outcome, or now if it has no frames.
    */
   #finish(work: Work): void {
     const { exchange, lane, cost, taken, tally, pending } = work;
@@ -333,7 +346,8 @@ class RequestTaker {
 }
 
 /**
- * Returns the body in memory that stays valid after this turn: copied, unless we own it already.
+ * Returns the body in memory that stays valid after this event loop iteration. Copies it unless the
+ * memory is already owned.
  */
 function owned(body: WholeBody): OwnedBody {
   return body.memory === "owned" ? body : { memory: "owned", bytes: Buffer.from(body.bytes) };

@@ -6,13 +6,13 @@ import { Buffer } from "node:buffer";
 import { createHash, type Hash } from "node:crypto";
 
 /**
- * Items are copied together up to this many bytes, then hashed in one call: hashing an item by
- * itself takes several times as long as copying it.
+ * Number of bytes up to which items are copied together and then hashed in one call. To hash a
+ * single item takes several times as long as to copy it.
  */
 const collectedBytesMax = 16_384;
 /**
- * Follows each item. JSON never contains this byte, so different lists of items have different
- * bytes.
+ * The byte that follows each item. JSON never contains it, so different lists of items have
+ * different bytes.
  */
 const END = 0;
 

@@ -1,6 +1,6 @@
-// Processes the items of a body in order: applies the rules to each, and writes those to be stored
-// into frames. Synchronous, with state shared by all bodies (one verdict, one cursor), so a call
-// must end before the next begins.
+// Processes the items of a body in order: applies the rules to each item, and writes the lines of
+// stored items into frames. Synchronous. A call must end before the next begins, because all bodies
+// share one verdict and one cursor.
 
 import { Buffer } from "node:buffer";
 import { SentWith } from "../../platform/base/sent-with.ts";
@@ -40,17 +40,17 @@ export type Job = RequestFacts &
   >;
 
 interface ItemTakerOptions {
-  /** Scans items in plain form, while another scanner still holds the table of the body. */
+  /**
+   * The scanner for items in plain form, while another scanner still holds the table of the body.
+   */
   readonly slowScanner: Scanner;
   readonly records: RecordWriter;
   readonly typos: Typos;
-  /**
-   * Called with an exception from the processing of an item, which is a bug: once per kind of bug.
-   */
+  /** Called when the processing of an item throws because of a bug, once for each kind of bug. */
   readonly onBug: (bug: unknown) => void;
 }
 
-/** Bugs are distinguished by their text. After this many different ones no more are reported. */
+/** Maximum number of different bugs that are reported. Bugs are distinguished by their text. */
 const bugsReportedMax = 32;
 
 export class ItemTaker {
@@ -62,7 +62,7 @@ export class ItemTaker {
   readonly #verdict = new Verdict();
   readonly #cursor: Cursor;
   readonly #bugsReported = new Set<string>();
-  /** The row of the previous event if the client gave it a uuid; 0: none. */
+  /** The row of the previous event, if the client sent a uuid for it; 0 for none. */
   #beforeRow = 0;
   #beforeIdStart = 0;
   #beforeIdEnd = 0;
@@ -143,7 +143,7 @@ export class ItemTaker {
     return item;
   }
 
-  /** Adds a warning for ignored members that an event of the newer protocol (v1) sent. */
+  /** Adds a warning for members that are ignored in an event of the newer protocol (v1). */
   #warnIgnored(members: string): void {
     if (members === "") return;
     const verdict = this.#verdict;
@@ -182,9 +182,9 @@ export class ItemTaker {
   }
 
   /**
-   * Warns of an event that has the same uuid as the previous one, and another name or distinct id:
-   * many programs treat it as a repeat. Comparing with all events of a request would add 5 % to the
-   * cost of an event in a batch.
+   * Adds a warning if an event has the same uuid as the previous one, but another name or distinct
+   * id. Many programs treat such an event as a repeat. A comparison with all events of a request
+   * would add 5 % to the time of an event in a batch.
    */
   #compareUuid({ body, table, row }: ItemView): void {
     const verdict = this.#verdict;
@@ -229,8 +229,8 @@ export class ItemTaker {
   }
 
   /**
-   * Whether the item is in a batch or an array. Reads the table of the body, because the plain form
-   * of an item is always in a batch of one.
+   * Returns whether the item is in a batch or an array. Reads the table of the body, because the
+   * plain form of an item is always in a batch of one.
    */
   #isBatch(): boolean {
     const { table } = this.#cursor;
@@ -254,8 +254,8 @@ function sentWith(verdict: Verdict, { receivedAtMs }: RequestFacts): SentWith {
 }
 
 /**
- * Returns the token of a string or of a plain number unchanged, any other as text: outside of the
- * events, no rule limits the depth and the digits of a value.
+ * Returns the token of a string or of a plain number unchanged, and any other token as text.
+ * Outside of events, no rule limits the depth and the digits of a value.
  */
 function simpleToken(token: Buffer): Buffer {
   const text = token.toString("latin1", 0, 32);

@@ -1,7 +1,7 @@
-// Finds where the tokens of a JSON text, and the members of an object, begin and end, from the
-// bytes alone and within given bounds. Used to explain what is wrong with a body, and to peek into
-// one before its scan. If the bytes are not JSON the results are meaningless, but within the
-// bounds, and take time in proportion to them.
+// Finds the positions of JSON tokens, and of the members of an object, from the bytes alone and
+// within given bounds. Used to explain the error in a body, and to peek into a body before its
+// scan. If the bytes are not JSON, the results are meaningless but within the bounds, and the time
+// is proportional to the bounds.
 
 import type { Buffer } from "node:buffer";
 import { Ascii, isJsonSpace, stringEnd } from "../../platform/base/ascii.ts";
@@ -12,7 +12,9 @@ export function spaceEnd(body: Buffer, start: number, end: number): number {
   return at;
 }
 
-/** Returns where the white space that ends at `end` begins; `end` if there is none. */
+/**
+ * Returns the position at which the white space that ends at `end` begins; `end` if there is none.
+ */
 export function spaceStart(body: Buffer, end: number, start: number): number {
   let at = end;
   while (at > start && isJsonSpace(body[at - 1])) at--;
@@ -32,7 +34,9 @@ export function stringStart(body: Buffer, closing: number, start: number): numbe
   return -1;
 }
 
-/** The bytes [skipFrom, skipTo) of a text: whole values that are skipped unread, of any length. */
+/**
+ * The bytes [skipFrom, skipTo) of a text, which are not read. They are whole values of any length.
+ */
 interface Skip {
   readonly skipFrom: number;
   readonly skipTo: number;
@@ -84,7 +88,7 @@ function isWordEnd(byte: number | undefined): boolean {
 }
 
 /**
- * Returns where the string, number or word begins whose last byte is just before `end`; -1 if
+ * Returns the position at which the string, number or word that ends at `end` begins; -1 if
  * something else ends there.
  */
 export function startOfValue(body: Buffer, end: number, start: number): number {
@@ -94,7 +98,7 @@ export function startOfValue(body: Buffer, end: number, start: number): number {
   return at === end ? -1 : at;
 }
 
-/** A byte of a number, or of true, false and null. */
+/** Returns whether the byte can be in a number, or in true, false and null. */
 function isWordByte(byte: number): boolean {
   return (
     (byte >= 0x30 && byte <= 0x39) ||
@@ -121,15 +125,18 @@ export interface MemberSpan {
 }
 
 export interface Member {
-  /** As in the body: printable ASCII, without escapes. */
+  /** The name as in the body: printable ASCII, without escapes. */
   readonly name: string;
-  /** Where its value begins. */
+  /** The position at which the member's value begins. */
   readonly valueAt: number;
 }
 
 const bytesReadMax = 4_096;
 const membersMax = 64;
-/** A longer name is skipped: it cannot match or resemble a known name. */
+/**
+ * Maximum bytes of a name. A longer name is skipped, because it cannot match or resemble a known
+ * name.
+ */
 const nameBytesMax = 32;
 
 const plainName = /^[!-[\]-~]+$/;

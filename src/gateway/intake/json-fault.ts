@@ -1,4 +1,4 @@
-// Explains what is wrong with a body that is not JSON, with an excerpt of a few characters. Reads a
+// Explains the error in a body that is not JSON, with an excerpt of a few characters. Reads a
 // bounded part around the error, and up to 1 MiB to detect several JSON texts in a row. Never shows
 // a key.
 
@@ -9,23 +9,23 @@ import { stars, withoutKeys } from "../../platform/base/without-keys.ts";
 const charsBefore = 24;
 const charsAfter = 16;
 /**
- * Bytes read on either side of the error. They are more than are shown, so that a key is recognized
- * and hidden even if only its end would be shown.
+ * Number of bytes that are read on either side of the error. Fewer are shown, so that a key is
+ * recognized and hidden even if only its end would be shown.
  */
 const bytesAround = 512;
-/** Up to this many bytes before the error are parsed, to detect a complete JSON text. */
+/** Maximum number of bytes before the error that are parsed, to detect a complete JSON text. */
 const firstTextBytesMax = 4_096;
 /**
- * Up to this many bytes before the error, but more than those that are parsed, are searched for a
- * line break. If the first one is just before the error, the first line counts as a complete JSON
- * text.
+ * Maximum number of bytes before the error that are searched for a line break, if there are too
+ * many to parse. If the first line break is just before the error, the first line counts as a
+ * complete JSON text.
  */
 const longLineBytesMax = 1_048_576;
 
 /**
- * Returns what is wrong with the body, and an excerpt. `offset`: of the first byte that is invalid
- * there; the body's length if the text ends too early. `bytesBefore`: bytes that the client sent
- * before the body (a byte order mark). They are added to the reported offset.
+ * Returns the error in the body, with an excerpt. `offset`: the position of the first invalid byte,
+ * or the body's length if the text ends too early. `bytesBefore`: length of the byte order mark
+ * that the client sent before the body, which is added to the reported offset.
  */
 export function jsonProblem(
   body: Buffer,
@@ -84,7 +84,9 @@ function hintAtControl(body: Buffer, offset: number): string | undefined {
   return "control characters are not allowed outside strings: remove it";
 }
 
-/** Whether `offset` is inside a string; undefined if the bytes read before it are ambiguous. */
+/**
+ * Returns whether `offset` is inside a string; undefined if the bytes read before it are ambiguous.
+ */
 function isWithinString(body: Buffer, offset: number): boolean | undefined {
   let start = Math.max(0, offset - bytesAround);
   // The part must not begin after a backslash, because a quote there would not end a string.
@@ -102,12 +104,14 @@ const isSpace = /[ \t\r\n]/;
 const isBare = /[-+.0-9eEtrufalsn{}[\]:,]/;
 
 /**
- * Whether a part of a JSON text ends inside a string. `beginsWithin`: the part begins inside one.
- * Undefined if no JSON text has such a part.
+ * Returns whether a part of a JSON text ends inside a string. `beginsWithin`: whether the part
+ * begins inside a string. Returns undefined if no JSON text has such a part.
  */
 function endsWithinString(text: string, beginsWithin: boolean): boolean | undefined {
   let isWithin = beginsWithin;
-  /** The last character outside of strings that is not white space; a quote after a string. */
+  /**
+   * The last character outside of strings that is not white space. After a string it is a quote.
+   */
   let last = "";
   for (let at = 0; at < text.length; at++) {
     const character = text[at]!;
@@ -178,7 +182,8 @@ function afterValueHint(body: Buffer, offset: number, character: string): string
 }
 
 /**
- * Whether the text before `offset` is a complete JSON text: the first of several lines or texts.
+ * Returns whether the text before `offset` is a complete JSON text, such as the first of several
+ * lines.
  */
 function followsWholeText(body: Buffer, offset: number): boolean {
   if (offset <= firstTextBytesMax) {
@@ -222,8 +227,8 @@ const byFirstBytes: readonly (readonly [string, string])[] = [
 ];
 
 /**
- * Returns what a body that does not parse looks like, and what to send instead; undefined if it
- * looks like JSON with a mistake in it.
+ * Returns what kind of text a body that does not parse looks like, and what to send instead.
+ * Returns undefined if the body looks like JSON with a mistake in it.
  */
 export function kindOfBody(body: Buffer): string | undefined {
   const first = body.toString("hex", 0, 4);

@@ -1,6 +1,6 @@
-// Reads from the first event of a body which SDK created it, so that operators find the sender of
-// refused events. The name comes from an untrusted client: it is limited to 32 characters, letters,
-// digits and `_.+-`, and only displayed.
+// Reads from the first event of a body which SDK created it, so that operators can find the sender
+// of refused events. The name comes from an untrusted client. It is limited to 32 characters,
+// letters, digits and `_.+-`, and only displayed.
 
 import type { Buffer } from "node:buffer";
 import { Header, Row } from "../../records/table.ts";
@@ -17,8 +17,8 @@ const names: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Returns, for example, `posthog-js 1.449.0`; "" if the event has none. The table must be the
- * body's.
+ * Returns the SDK's name and version, for example `posthog-js 1.449.0`; "" if the event has none.
+ * The table must be the body's.
  */
 export function libraryOf(body: Buffer, table: Uint32Array): string {
   if (table[Header.RowCount] === 0) return "";

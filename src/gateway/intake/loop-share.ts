@@ -1,18 +1,24 @@
-// Limits the time per event-loop turn that scanning and placing take, for all requests together: a
-// hundred bodies of one millisecond each delay the next request as long as one body of a hundred
-// milliseconds. Does not depend on the bodies.
+// Limits the time that scanning and placing take per event loop iteration, for all requests
+// together. A hundred bodies of one millisecond each would delay the next request as long as one
+// body of a hundred milliseconds. Does not depend on the bodies.
 
 /**
- * Until a turn has spent this time, requests are processed as they arrive: under full load, one
- * read of all sockets brings as much work. It is CPU time of this thread. With wall-clock time,
- * which also counts while another process has the CPU, batches of a hundred events were sent to the
- * thread pool and cost 6 % more. An estimate from bytes and events was four times the real time for
- * usual events, and a third of it for events crafted to be slow.
+ * CPU milliseconds of this thread per event loop iteration, up to which requests are processed as
+ * they arrive. Under full load, one read of all sockets brings as much work. Wall-clock time also
+ * counts while another process has the CPU. With it, batches of a hundred events were sent to the
+ * thread pool and took 6 % more time. An estimate from bytes and events was four times the real
+ * time for usual events. For events crafted to be slow it was a third of the real time.
  */
 const atOnceMsMax = 8;
-/** Waiting slices are run for this long in a turn, and at least one of them is run. */
+/**
+ * Milliseconds per event loop iteration for which waiting slices are run. At least one slice is
+ * run.
+ */
 const slicesMsMax = 0.8;
-/** Less time than this is not worth waiting for the turn's end: it is added to the next turn's. */
+/**
+ * Maximum milliseconds that are carried over to the next event loop iteration, because they are not
+ * worth waiting for the end of this one.
+ */
 const unnoticedMsMax = 0.5;
 
 interface Slice {
@@ -28,7 +34,10 @@ export class LoopShare {
   #spentMs = 0;
   #turnAwaited = false;
 
-  /** `nextTurn`: fulfilled in a later turn of the event loop, after other work had its chance. */
+  /**
+   * Creates a share. `nextTurn`: returns a promise that is fulfilled in a later event loop
+   * iteration, so that other requests are processed first.
+   */
   constructor({
     nextTurn,
     monotonicMs,
@@ -38,21 +47,25 @@ export class LoopShare {
   }
 
   /**
-   * Whether this turn has used its share. If so, all but the smallest work waits for another turn.
+   * Whether this event loop iteration has used its share. If so, all but the smallest bodies are
+   * processed later.
    */
   get isSpent(): boolean {
     return this.#spentMs > atOnceMsMax;
   }
 
-  /** Counts time that this thread has worked in this turn on bodies that had just arrived. */
+  /**
+   * Adds time that this thread has spent in this event loop iteration on bodies that had just
+   * arrived.
+   */
   spend(ms: number): void {
     this.#spentMs += ms;
     if (this.#spentMs > unnoticedMsMax) this.#awaitTurn();
   }
 
   /**
-   * Runs a slice of work in a later turn. Slices run in the order of the calls, so bodies that call
-   * this repeatedly alternate. Rejects with the slice's exception.
+   * Runs a slice of work in a later event loop iteration. Slices run in the order of the calls, so
+   * bodies that call this repeatedly alternate. Rejects with the slice's exception.
    */
   slice(run: () => void): Promise<void> {
     this.#awaitTurn();

@@ -1,5 +1,5 @@
-// Frames that hold the lines of one request only, filled one after another. This class submits or
-// discards each frame; the subclasses decide where a frame ends and what its id is.
+// Frames with the lines of one request only, filled one after another. This class submits or
+// discards each frame. The subclasses decide where a frame ends and what its id is.
 
 import type { SentWith } from "../../platform/base/sent-with.ts";
 import type { FrameSink } from "../../records/frame-sink.ts";
@@ -7,10 +7,12 @@ import type { FrameWaiter, Publisher } from "../publish/port.ts";
 import type { RequestFrames, Work } from "./work.ts";
 
 /**
- * A frame of a large request delays later frames for as long as the disk takes to write it.
- * Measured with two clients that post 19 MB batches: single events took 3.4 ms (p99 12.5) with
- * frames of 512 KiB. They took 2.3 ms (p99 9.3) with frames of 256 KiB, which cost the batches 13
- * %. Frames of 128 KiB did not improve the p99 (9.8), and cost the batches 33 %.
+ * Maximum bytes of an own frame. A frame of a large request delays later frames for as long as the
+ * disk takes to write it. It was measured with two clients that post 19 MB batches, as the time of
+ * single events:
+ * - 512 KiB: 3.4 ms, p99 12.5 ms
+ * - 256 KiB: 2.3 ms, p99 9.3 ms; the batches took 13 % longer
+ * - 128 KiB: p99 9.8 ms; the batches took 33 % longer
  */
 const ownFrameBytesMax = 262_144;
 
@@ -19,10 +21,10 @@ export function ownFrameBytes(publisher: Publisher): number {
 }
 
 /**
- * A retry must put the same events into the same frames, so that the store recognizes a stored
- * frame by its message id. So the end of a frame must not depend on the bytes of its records. Those
- * may differ on a retry, because a record contains the client's address and times by the client's
- * clock.
+ * Own frames of a request. A retry must put the same events into the same frames, so that the store
+ * recognizes a stored frame by its message id. So the end of a frame must not depend on the bytes
+ * of its records. These may differ on a retry, because a record contains the client's address and
+ * times by the client's clock.
  */
 export abstract class OwnFrames implements RequestFrames {
   protected readonly work: Work;
@@ -38,14 +40,17 @@ export abstract class OwnFrames implements RequestFrames {
   abstract sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink;
 
   /**
-   * Returns the message id of the frame with its current content. It is the same when the client
-   * sends the same events again; "" for an id that is unique to this submission.
+   * Returns the message id of the frame with its current content; "" for an id that is unique to
+   * this submission. The id is the same when the client sends the same events again.
    */
   protected abstract messageIdOf(frame: FrameSink): string;
 
   protected abstract waiter(): FrameWaiter;
 
-  /** Nothing to do: an own frame has no other request's lines, and leaves only by `submit`. */
+  /**
+   * Does nothing, because an own frame has no other request's lines, and is sent only after
+   * `submit`.
+   */
   endTurn(): void {}
 
   finish(): void {

@@ -1,7 +1,7 @@
 // Finds the likely project and lane of a body in its first bytes and, if the whole body is present,
-// its last. They order and queue the body before it is scanned. A key with precedence may come
-// later in the body, so the scan decides. The only decision based on a peek is that a large body is
-// not scanned while its project is far over its quota and no other key can have precedence. A peek
+// in its last bytes. They order and queue the body before it is scanned. A key with precedence may
+// come later in the body, so the scan decides. A peek decides only one thing: a large body is not
+// scanned while its project is far over its quota, if no other key can have precedence. A peek
 // reads a bounded number of bytes and parses no JSON into objects. It never answers a client.
 
 import type { Buffer } from "node:buffer";
@@ -20,14 +20,14 @@ import {
 } from "./json-bytes.ts";
 import { withoutMark } from "./work.ts";
 
-/** Maximum number of bytes that a peek reads from the start, and from the end. */
+/** Maximum number of bytes that a peek reads from the start, and again from the end. */
 export const peekedBytesMax = 4_096;
 const peekedFromEndBytesMax = 1_024;
-/** A key has 200 characters at most. */
+/** Maximum number of bytes that are read as a key. A key has at most 200 characters. */
 const keyBytesMax = 256;
 
 /**
- * The values of the members seen so far; a later member of the same name replaces an earlier one.
+ * The values of the members read so far. A later member replaces an earlier one of the same name.
  */
 interface Seen {
   apiKey: string;
@@ -38,7 +38,7 @@ interface Seen {
   lane: Lane | undefined;
 }
 
-/** Bytes [start, end) of the body. */
+/** The bytes [start, end) of the body. */
 interface Range {
   readonly start: number;
   readonly end: number;
@@ -96,7 +96,7 @@ function readRoot(body: Buffer, range: Range, isWhole: boolean): Seen {
   return seen;
 }
 
-/** Reads the items of an array up to the first with a key. An array is always live. */
+/** Reads the items of an array up to the first one with a key. An array is always live. */
 function readArray(body: Buffer, { start, end }: Range): Seen {
   let seen = nothingSeen();
   let at = start;
@@ -138,8 +138,8 @@ function readEvent(body: Buffer, range: Range, seen: Seen): number {
 
 /**
  * Reads the root's members from the end backwards, while their values are plain strings, numbers or
- * words: members after the batch have no other values. If the body is JSON, each of these members
- * belongs to the root, because the `}` that ends the body is the root's.
+ * words, because members after the batch have no other values. If the body is JSON, each of these
+ * members belongs to the root, because the `}` that ends the body is the root's.
  */
 function readEnd(body: Buffer, seen: Seen): void {
   const start = Math.max(0, body.length - peekedFromEndBytesMax);
@@ -201,8 +201,8 @@ function isText(body: Buffer, text: string, start: number): boolean {
 }
 
 /**
- * Returns the key in a member's value, or "" if it is not a key. A string of white space is a key
- * that no project has, as in the scan, so it does not count as absent.
+ * Returns the key in a member's value; "" if the value is not a key. A string of white space is a
+ * key that no project has, as in the scan, and does not count as absent.
  */
 function keyAt(body: Buffer, { valueStart, valueEnd }: MemberSpan): string {
   if (body[valueStart] !== Ascii.Quote || valueEnd - valueStart > keyBytesMax) return "";

@@ -1,6 +1,6 @@
-// A request whose lines wait for their PubAcks: collects the outcome of every frame with lines of
+// A request whose lines wait for their PubAcks. Collects the outcome of every frame with lines of
 // the request, then answers once. Never answers 200 while a frame is pending, refused or unknown.
-// Also counts the outcome in the metrics and the project's meter: stored events count as stored,
+// Also counts the outcome in the metrics and the project's meter. Stored events count as stored
 // even if the answer is a 503.
 
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
@@ -24,8 +24,8 @@ const details: Partial<Record<ErrorCode, string>> = {
 };
 
 /**
- * The parts of a request's work that are retained. The Work itself is not, because it holds the
- * body.
+ * The parts of a request's work that are retained until its answer. The Work itself is not, because
+ * it holds the body.
  */
 interface PendingOf {
   readonly exchange: Exchange;
@@ -35,7 +35,7 @@ interface PendingOf {
   readonly tally: Tally;
 }
 
-/** Counts and reports the outcome of a request, and explains it. */
+/** The parts of the gateway that count, report and explain the outcome of a request. */
 export interface PendingReports {
   readonly metrics: IntakeMetrics;
   /** Returns why a stream is no longer fit for events in flight. */
@@ -55,19 +55,19 @@ export class PendingRequest implements RequestWaiter {
   // The number of frames without an outcome, plus 1 until the intake has placed the last line, so
   // that the outcomes of early frames cannot answer the request.
   #framesOpen = 1;
-  /** The error that the request is answered with. */
+  /** The error code of the answer; undefined while there is none. */
   #failure: ErrorCode | undefined = undefined;
-  /** The first error, after which no more of the request is sent to the store. */
+  /** The first error. After it no more of the request is sent to the store. */
   #firstFailure: ErrorCode | undefined = undefined;
   #abandoned = false;
   #stored = 0;
   #storedBytes = 0;
-  /** Events that an earlier attempt of the request has stored and counted. */
+  /** Number of events that an earlier attempt of the request has stored and counted. */
   #duplicates = 0;
   #unknown = 0;
-  /** Bytes in the request's own frames that have no outcome yet. */
+  /** Bytes in the request's own frames without an outcome. */
   #bytesUnderWay = 0;
-  /** The stream is no longer fit for events in flight. */
+  /** Whether the stream is no longer fit for events in flight. */
   #isUnfit = false;
   #endCallbacks: ((isStored: boolean) => void)[] | undefined = undefined;
   #room: { readonly framesMax: number; readonly resolve: () => void } | undefined = undefined;
@@ -95,7 +95,7 @@ export class PendingRequest implements RequestWaiter {
     if (ownBytes > 0) this.#addUnderWay(ownBytes);
   }
 
-  /** Reverts an `expectFrame`: the publisher threw, and has not accepted the frame. */
+  /** Reverts an `expectFrame`. Called when the publisher threw and has not accepted the frame. */
   frameNotTaken(ownBytes = 0): void {
     if (ownBytes > 0) this.#addUnderWay(-ownBytes);
     this.release();
@@ -106,20 +106,23 @@ export class PendingRequest implements RequestWaiter {
     this.#reports.shares?.addUnderWay(this.#lane, this.#project.id, bytes);
   }
 
-  /** Sets the error, unless one is set already. No more of the request is placed after it. */
+  /** Sets the error, unless one is already set. After it no more of the request is placed. */
   fail(code: ErrorCode): void {
     this.#failure ??= code;
     this.#firstFailure ??= code;
   }
 
   /**
-   * Whether the request has failed. It can no longer be answered 200, so the rest is not placed.
+   * Whether the request has failed. If so, it cannot be answered 200, and the rest is not placed.
    */
   get failed(): boolean {
     return this.#failure !== undefined;
   }
 
-  /** Fulfilled when at most `framesMax` frames are without an outcome. One caller at a time. */
+  /**
+   * Returns a promise that is fulfilled when at most `framesMax` frames have no outcome; undefined
+   * if that is so now. Must have one caller at a time.
+   */
   framesAtMost(framesMax: number): Promise<void> | undefined {
     this.#holdToShare();
     if (this.#framesOpen - 1 <= framesMax) return undefined;
@@ -167,14 +170,14 @@ export class PendingRequest implements RequestWaiter {
     this.#holdToShare();
   }
 
-  /** Fails a request that is not all placed yet, once its project has filled its share. */
+  /** Fails a request that is partly placed if its project has filled its share. */
   #holdToShare(): void {
     if (this.#isPlaced) return;
     const full = this.#reports.shares?.refusalOf(this.#lane, this.#project.id);
     if (full !== undefined) this.fail(full.code);
   }
 
-  /** Releases the hold of one frame, or that of the intake. The last one sends the answer. */
+  /** Releases the hold of one frame or of the intake. The last release sends the answer. */
   release(): void {
     this.#framesOpen--;
     if (this.#room !== undefined && this.#framesOpen - 1 <= this.#room.framesMax) {
@@ -214,7 +217,7 @@ export class PendingRequest implements RequestWaiter {
     if (clientWarnings !== undefined) tally.warnNotStored(this.#exchange, clientWarnings);
   }
 
-  /** Whether some events are stored, and the answer can name them. */
+  /** Whether some events are stored and the answer can name them. */
   get #isStoredInPart(): boolean {
     return this.#tally.answersInPart && this.#stored + this.#duplicates > 0;
   }
@@ -232,8 +235,8 @@ export class PendingRequest implements RequestWaiter {
   }
 
   /**
-   * Called when a bug has ended the request: the code that catches the bug answers, not this class.
-   * The outcome of frames that were handed over before is still counted.
+   * Called when a bug has ended the request. The code that catches the bug answers, not this class.
+   * The outcome of frames that were already handed over is still counted.
    */
   abandon(): void {
     this.#abandoned = true;

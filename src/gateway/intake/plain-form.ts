@@ -1,6 +1,6 @@
-// Creates the plain form of an item that the body's table cannot describe: normalises it, or adds
-// the request's members to its properties, and scans the result. Synchronous, in memory that is
-// reused for the next item, so a view of a plain form is valid until the next call.
+// Creates the plain form of an item that the body's table cannot describe: normalises the item, or
+// adds the request's members to its properties, and scans the result. Synchronous. A view of a
+// plain form is valid until the next call, because its memory is reused for the next item.
 
 import { Buffer } from "node:buffer";
 import { type ItemView, itemFlags } from "../../records/item-view.ts";
@@ -26,25 +26,24 @@ import {
 } from "./v1/additions.ts";
 
 /**
- * The largest item that is normalised. That blocks the event loop for up to 8 ms if the item is
- * made of tokens, 1 ms if it is text. SDKs limit their events far below this.
+ * Maximum bytes of an item that is normalised. Such an item blocks the event loop for up to 8 ms if
+ * it consists of tokens, and 1 ms if it is text. SDKs limit their events far below this.
  */
 export const slowItemBytesMax = 1_048_576;
 /**
- * An item is scanned again as a batch of one. Scanned alone, an item with a member `batch` would be
- * mistaken for an envelope.
+ * The text before an item that is scanned again, as a batch of one. If it were scanned alone, an
+ * item with a member `batch` would be mistaken for an envelope.
  */
 const itemPrefix = '{"batch":[';
 const itemSuffix = "]}";
 const slowBufferBytesMax = itemPrefix.length + slowItemBytesMax + itemSuffix.length;
 
 /**
- * There is no memory for an item now. The whole request fails, not the item, so that the client
- * retries it.
+ * The error of missing memory for an item. The whole request fails, so that the client retries it.
  */
 export class OutOfMemoryError extends Error {}
 
-/** An ItemView that is moved from item to item. */
+/** An ItemView that moves from item to item. */
 export interface Cursor extends ItemView {
   body: Buffer;
   table: Uint32Array;
@@ -58,13 +57,19 @@ export class PlainForm {
   #addedTo = Buffer.alloc(0);
   readonly ignored: Ignored = { replaced: "" };
 
-  /** The scanner's table is overwritten with each item that is scanned again. */
+  /**
+   * Creates a plain form. The table of the scanner is overwritten by each item that is scanned
+   * again.
+   */
   constructor(scanner: Scanner) {
     this.#scanner = scanner;
     this.#cursor = { body: Buffer.alloc(0), table: scanner.table, row: Header.Words };
   }
 
-  /** Returns the item in plain form; or undefined, with the item's error in the verdict. */
+  /**
+   * Returns the item in plain form. If that fails, returns undefined and sets the item's error in
+   * the verdict.
+   */
   of(item: ItemView, verdict: Verdict, tally: Tally): ItemView | undefined {
     const flags = itemFlags(item);
     if ((flags & ItemFlag.TooDeep) !== 0) {
@@ -94,7 +99,7 @@ export class PlainForm {
 
   /**
    * Returns the item with the request's members added to its properties; undefined as in `of`.
-   * `ignored` receives the item's values for them that are invalid.
+   * `ignored` receives the item's invalid values for those members.
    */
   withAdditions(item: ItemView, members: string, verdict: Verdict): ItemView | undefined {
     this.ignored.replaced = "";
@@ -111,7 +116,10 @@ export class PlainForm {
     return this.#rescanned({ body: this.#addedTo, start: 0, end });
   }
 
-  /** Writes the plain form of a text to the target from `at` on, and returns its bytes. */
+  /**
+   * Writes the plain form of a text to the target from `at` on, and returns the number of bytes
+   * written.
+   */
   readonly write: WritePlainForm = ({ body, start, end }, target, at) => {
     const written = this.#scanner.normalise(body, start, end, target, at);
     if (written === NotNormal.OutOfMemory)
@@ -133,9 +141,7 @@ export class PlainForm {
     return this.#cursor;
   }
 
-  /**
-   * Returns memory for one item in plain form, with the prefix and suffix that make it a batch.
-   */
+  /** Returns memory for one item in plain form, with the prefix and suffix that form a batch. */
   #roomFor(itemBytes: number): Buffer {
     const bytes = itemPrefix.length + itemBytes + itemSuffix.length;
     if (this.#text.length < bytes) {

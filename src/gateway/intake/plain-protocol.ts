@@ -1,5 +1,5 @@
-// The protocol of all requests except those of the newer one (v1): the key is in the body, and the
-// client gets one answer for the whole request and retries it as a whole.
+// The protocol of all requests except those of the newer one (v1). The key is in the body. The
+// client receives one answer for the whole request, and retries it as a whole.
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -14,7 +14,7 @@ import { SharedFrames } from "./shared-frames.ts";
 import { Tally } from "./tally.ts";
 import type { Protocol, SentAt, Work } from "./work.ts";
 
-/** Shared by all requests, because it has no state. */
+/** The protocol object. It has no state, so all requests share it. */
 export const plainProtocol: Protocol = {
   rewritesItems: false,
   needsTimestamp: false,
@@ -36,9 +36,9 @@ const notStored = Buffer.alloc(0);
 const noSentAt: SentAt = { ms: Number.NaN, unreadable: undefined };
 
 /**
- * Returns when a request was sent by the client's clock: compared with the time of receipt it shows
- * the clock's error. `queryMs`: NaN if the query has no time. The body's time has precedence if it
- * can be read.
+ * Returns when a request was sent by the client's clock. The difference to the time of receipt is
+ * the clock's error. `queryMs`: the time in the query; NaN for none. If the body's time can be
+ * read, it has precedence.
  */
 export function readSentAt(body: Buffer, table: Uint32Array, queryMs: number): SentAt {
   const type = table[Header.SentAtType]!;

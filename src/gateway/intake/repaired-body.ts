@@ -1,6 +1,6 @@
 // Repairs a body that the scan refused, so that a malformed event does not reject the others of its
-// batch: U+FFFD replaces malformed UTF-8, `null` replaces NaN and Infinity. Works in slices of the
-// event loop's time. Does not apply the rules for events.
+// batch. U+FFFD replaces malformed UTF-8, and `null` replaces NaN and Infinity. Works in slices, so
+// that other requests are processed in between. Does not apply the rules for events.
 
 import { Buffer } from "node:buffer";
 import { Header, type Scanner, ScanStatus } from "../../records/table.ts";
@@ -8,23 +8,25 @@ import type { LoopShare } from "./loop-share.ts";
 
 export interface RepairedBody {
   readonly body: Buffer;
-  /** The positions in `body` of each object's first replacement for malformed bytes, ascending. */
+  /** The position of each object's first replacement for malformed bytes in `body`, ascending. */
   readonly malformed: Uint32Array;
-  /** The same for the `null`s that replace NaN and Infinity. */
+  /**
+   * The position of each object's first `null` that replaces NaN or Infinity in `body`, ascending.
+   */
   readonly nonFinite: Uint32Array;
 }
 
-/** Bytes of the body read in one slice, which takes 0.3 ms at most. */
+/** Number of bytes of the body that are read in one slice, which takes 0.3 ms at most. */
 const bytesPerSlice = 65_536;
 
-/** Whether the scan that ended with this status found a body that can be repaired. */
+/** Returns whether the scan that ended with this status found a body that can be repaired. */
 export function isRepairable(status: ScanStatus, { table }: Pick<Scanner, "table">): boolean {
   return status !== ScanStatus.Ok && table[Header.RepairedBytes]! > 0;
 }
 
 /**
- * Repairs the body. Call only after `isRepairable`. Once the promise is returned, the scanner's
- * table is no longer read, so the scanner may scan another body.
+ * Returns the repaired body. Must be called only after `isRepairable`. Once the promise is
+ * returned, the scanner's table is no longer read, so the scanner may scan another body.
  */
 export async function repairedBody(
   body: Buffer,
@@ -44,7 +46,7 @@ export async function repairedBody(
   return { body: repair.text, malformed: repair.malformed, nonFinite: repair.nonFinite };
 }
 
-/** Whether one of the ascending positions is in [start, end). */
+/** Returns whether one of the ascending positions is in [start, end). */
 export function hasPositionIn(positions: Uint32Array, start: number, end: number): boolean {
   let low = 0;
   let high = positions.length;

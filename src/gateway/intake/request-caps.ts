@@ -1,6 +1,6 @@
 // Limits on the size of one request from any sender, checked before its lines are placed. A few
-// compressed bytes can contain millions of events, since equal events compress a thousandfold, and
-// each event is stored as a line of some 300 bytes.
+// compressed bytes can contain millions of events, because equal events compress a thousandfold.
+// Each event is stored as a line of some 300 bytes.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import { expansionText } from "../../platform/base/expansion.ts";
@@ -22,8 +22,8 @@ import type { Work } from "./work.ts";
 export interface RequestCaps {
   readonly eventsMax: number;
   /**
-   * Maximum number of stored bytes per byte sent. Stored bytes beyond that are the request's
-   * expansion, of which each project has an allowance per minute.
+   * Maximum number of stored bytes per byte sent. Stored bytes beyond this are the request's
+   * expansion, for which each project has an allowance per minute.
    */
   readonly expansionMax: number;
 }
@@ -47,7 +47,10 @@ export function overCaps(
     : undefined;
 }
 
-/** Estimates the bytes that the request stores beyond the cap; 0 for an ordinary request. */
+/**
+ * Returns an estimate of the bytes that the request stores beyond the cap; 0 for an ordinary
+ * request.
+ */
 export function expansionOf(work: CappedWork, { expansionMax }: RequestCaps): number {
   const { cost, exchange } = work;
   const { events, bytes } = cost;
@@ -60,8 +63,9 @@ export function expansionOf(work: CappedWork, { expansionMax }: RequestCaps): nu
 }
 
 /**
- * Estimates the bytes of `$set`, `$set_once` and `$unset` inside `properties`, which are written to
- * the line a second time. Events beyond the table's rows are assumed to be like those in it.
+ * Returns an estimate of the bytes of `$set`, `$set_once` and `$unset` inside `properties`, which
+ * are written to the line a second time. Events beyond the table's rows are assumed to be like
+ * those in the table.
  */
 function personBytesLikely({ cost, table }: CappedWork): number {
   const rows = table[Header.RowCount]!;
@@ -93,9 +97,9 @@ const personParts = [
 ] as const;
 
 /**
- * Returns the problem of a request that the meter has refused. It names the limit, so that the
- * owner of the project knows how much to send, or which quota to request. A request that fits later
- * must not be reported as too large.
+ * Returns the problem of a request that the meter has refused. The problem names the limit, so that
+ * the owner of the project can send less or request a higher quota. A request that fits later must
+ * not be reported as too large.
  */
 export function refusedByMeter(
   refusal: MeterRefusal,

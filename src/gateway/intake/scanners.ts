@@ -1,7 +1,7 @@
 // The scanners for bodies that are scanned in the thread pool, and their assignment to bodies.
 // Projects get scanners in turn. A body holds its scanner while it is placed, but not during a long
-// wait for acknowledgements of its stream. Until it is placed it counts against the limits of its
-// project and its stream, with or without a scanner.
+// wait for acknowledgements of its stream. Until it is placed, the body counts against the limits
+// of its project and its stream, even without a scanner.
 
 import { FairQueue, type QueuedWork } from "../../platform/base/fair-queue.ts";
 import type { BackgroundScanner } from "../../records/table.ts";
@@ -9,34 +9,37 @@ import type { Publisher } from "../publish/port.ts";
 import type { Arrival } from "./arrivals.ts";
 
 /**
- * Maximum number of bodies in work. The others wait, and count against the budget of bytes in
+ * Maximum number of bodies in progress. Other bodies wait, and count against the budget of bytes in
  * flight.
  */
 const scannersMax = 6;
 /**
- * Maximum number of bodies per stream that are started and not all placed, so that a slow stream
- * leaves scanners to the others. Each body may have some frames in memory that the stream has not
- * acknowledged.
+ * Maximum number of bodies per stream that are started and not completely placed, so that a slow
+ * stream does not block other streams. Each body may have some frames in memory that the stream has
+ * not acknowledged.
  */
 const ofStreamMax = 3;
 /**
- * Maximum number of bodies per project that are started and not all placed; fewer than per stream.
- * All bodies of unknown projects count as one project's.
+ * Maximum number of bodies per project that are started and not completely placed; fewer than per
+ * stream. All bodies of unknown projects count as those of one project.
  */
 const ofProjectMax = 2;
 /**
- * Only one body of this size or more is in work at a time. If it consists of brackets, its scan
- * occupies a pool thread for a second, and a repair doubles its memory.
+ * Minimum bytes of a huge body. Only one huge body is in progress at a time. If it consists of
+ * brackets, its scan occupies a pool thread for a second, and a repair doubles its memory.
  */
 const hugeBytesMin = 33_554_432;
 /**
- * A body waits as if it had arrived later by its length at this rate: short ones overtake long
- * ones.
+ * Bytes of a body per millisecond by which it is queued later than it arrived, so that short bodies
+ * overtake long ones.
  */
 const bytesPerMs = 10_000;
-/** Rows of a table, which takes some 1.4 MB. A body of more items is scanned in several passes. */
+/**
+ * Number of rows of a table, which takes some 1.4 MB. A body with more items is scanned in several
+ * passes.
+ */
 const tableRows = 16_384;
-/** Idle scanners are released after this time: their indexes take up to 16 MiB each. */
+/** Milliseconds after which idle scanners are released. Their indexes take up to 16 MiB each. */
 const scannersIdleMs = 2_000;
 
 interface ScannersOptions {
@@ -47,7 +50,7 @@ interface ScannersOptions {
 
 interface Turn extends QueuedWork {
   readonly arrival: Arrival;
-  /** Undefined while the project or the lane is unknown. */
+  /** The name of the body's stream; undefined while the project or the lane is unknown. */
   stream: string | undefined;
   scanner: BackgroundScanner | undefined;
   taken: PromiseWithResolvers<BackgroundScanner | undefined>;
@@ -57,7 +60,7 @@ export class Scanners {
   readonly #options: ScannersOptions;
   readonly #queue: FairQueue<Turn>;
   readonly #turns = new Map<Arrival, Turn>();
-  /** Bodies that were started and are not all placed. */
+  /** Bodies that were started and are not completely placed. */
   readonly #begun = new Set<Turn>();
   #free: BackgroundScanner[] = [];
   #idleTimer: NodeJS.Timeout | undefined;
@@ -77,8 +80,8 @@ export class Scanners {
   }
 
   /**
-   * Returns a scanner for this body alone, until `rest` or `give`; undefined if none was free by
-   * the body's deadline. Rejects if a scanner is needed and cannot be created.
+   * Returns a scanner for this body alone, until `rest` or `give`; undefined if no scanner was free
+   * by the body's deadline. Rejects if a scanner is needed and cannot be created.
    */
   take(arrival: Arrival): Promise<BackgroundScanner | undefined> {
     const taken = Promise.withResolvers<BackgroundScanner | undefined>();
@@ -115,8 +118,8 @@ export class Scanners {
   }
 
   /**
-   * Whether a body may keep its scanner, now that its project and lane are known. If not, the
-   * caller returns the scanner.
+   * Returns whether a body may keep its scanner after its project and lane became known. If not,
+   * the caller must return the scanner.
    */
   keep(arrival: Arrival): boolean {
     const turn = this.#turns.get(arrival)!;
@@ -128,8 +131,8 @@ export class Scanners {
   }
 
   /**
-   * Releases the scanner of a body that waits for its stream. To continue, the body takes one
-   * again.
+   * Releases the scanner of a body that waits for its stream. The body must take a scanner again to
+   * continue.
    */
   rest(arrival: Arrival): void {
     const turn = this.#turns.get(arrival)!;

@@ -13,7 +13,10 @@ export class SharedFrames implements RequestFrames {
   /** Upper bound of the bytes of the lines that are not handed over yet. */
   #bytesMax = 0;
   #lines = 0;
-  /** Which of these lines' events were sent without a uuid; undefined while all have uuids. */
+  /**
+   * The events without a uuid among the lines that are not handed over yet; undefined while all
+   * have uuids.
+   */
   #runs: number[] | undefined = undefined;
   #sentWith: SentWith = SentWith.Uuid;
 
@@ -40,8 +43,8 @@ export class SharedFrames implements RequestFrames {
   }
 
   /**
-   * Other requests may have lines in the frame too, so only the lines that this request has added
-   * since its last turn are removed.
+   * Removes only the lines that were added since the last hand-over, because other requests may
+   * have lines in the frame too.
    */
   abandon(): void {
     this.#frame?.rollback();

@@ -1,5 +1,5 @@
-// Counts how a request's items ended. The answer is built from the counts, which are added to the
-// metrics once per request.
+// Counts the outcomes of a request's items. The answer is built from the counts. They are added to
+// the metrics once per request.
 
 import type {
   ClientWarningOrigin,
@@ -18,18 +18,21 @@ import type { Exchange, IntakeReport, ItemNote } from "../http/port.ts";
 import { type Explanation, mayHaveHint, textOf } from "./hints.ts";
 
 /**
- * Maximum number of errors, and of warnings, that an answer names; the others are only counted.
+ * Maximum number of errors that an answer names, and of warnings. Further ones are only counted.
  */
 export const itemNotesMax = 20;
 
 /**
- * Methods are called at most once per request: `events` once per reason, `warnings` once per code.
+ * The counters of the intake. They are called at most once per request: `events` once per reason,
+ * `warnings` once per code.
  */
 export interface IntakeMetrics {
   /**
-   * Counts events by outcome. `none`: stored. `duplicate`: stored before, by an earlier attempt of
-   * the request. `timeout`: stored or not. `rate_limited`: events of a request that was refused as
-   * a whole.
+   * Counts events by outcome.
+   * - `none`: stored.
+   * - `duplicate`: already stored by an earlier attempt of the request.
+   * - `timeout`: stored or not.
+   * - `rate_limited`: events of a request that was refused as a whole.
    */
   events(
     lane: Lane,
@@ -58,7 +61,7 @@ export class Tally implements IntakeReport {
   errors = noNotes;
   errorsTotal = 0;
   warningsTotal = 0;
-  /** Notes that the answer names: warnings of stored events here, dropped items in `#drops`. */
+  /** Warnings of stored events that the answer names. `#drops` has the dropped items. */
   #storedWarnings = noNotes;
   #drops = noNotes;
   slowPathItems = 0;
@@ -71,16 +74,16 @@ export class Tally implements IntakeReport {
   #warningCounts: Map<number, number> | undefined = undefined;
 
   /**
-   * Whether the answer reports each event's outcome. If so, a partly stored request need not be
-   * refused as a whole.
+   * Whether the answer reports the outcome of each event, so that a partly stored request need not
+   * be refused as a whole.
    */
   get answersInPart(): boolean {
     return false;
   }
 
   /**
-   * Answers a request whose storable events are all stored, or some of them if `answersInPart`.
-   * `notSent`: the error because of which the rest was not sent to the store.
+   * Answers a request whose storable events are all stored. If `answersInPart`, also answers a
+   * partly stored one. `notSent`: why the rest was not sent to the store.
    */
   answer(exchange: Exchange, _notSent: ErrorCode | undefined): void {
     exchange.answerStored(this);
@@ -101,7 +104,7 @@ export class Tally implements IntakeReport {
     return this.#storedWarnings.length < itemNotesMax;
   }
 
-  /** `explanation` is not read if the answer does not name the item. */
+  /** Counts a dropped item. `explanation` is not read if the answer does not name the item. */
   drop(index: number, code: DropCode, explanation: Explanation): void {
     this.dropped++;
     this.warningsTotal++;
@@ -113,7 +116,7 @@ export class Tally implements IntakeReport {
     this.#drops.push({ index, code, detail: textOf(explanation) });
   }
 
-  /** Counts an item that is removed on purpose. It is in no count of the answer. */
+  /** Counts an item that is removed on purpose. No count of the answer includes it. */
   remove(_index: number): void {
     this.#removed++;
   }
@@ -128,7 +131,7 @@ export class Tally implements IntakeReport {
     this.errors.push({ index, code, detail: textOf(explanation) });
   }
 
-  /** `hint`: on the misspelt name that caused a warning; "" for none. */
+  /** Counts a stored event. `hint`: the misspelt name that caused a warning; "" for none. */
   store(index: number, verdict: Verdict, hint: string): void {
     this.accepted++;
     if (verdict.distinctIdText !== undefined && verdict.distinctIdCut) this.#distinctIdsCut++;
@@ -149,14 +152,17 @@ export class Tally implements IntakeReport {
     }
   }
 
-  /** Sorted by index. If there are too many to name, dropped items precede stored events. */
+  /**
+   * The warnings that the answer names, sorted by index. If there are too many, dropped items have
+   * priority over stored events.
+   */
   get warnings(): ItemNote[] {
     if (this.#drops.length === 0) return this.#storedWarnings;
     const named = [...this.#drops, ...this.#storedWarnings].slice(0, itemNotesMax);
     return named.sort((one, other) => one.index - other.index);
   }
 
-  /** Reports the events that are not stored: one client warning per reason. */
+  /** Reports the events that are not stored, with one client warning per reason. */
   warnNotStored(origin: ClientWarningOrigin, clientWarnings: ClientWarningTaker): void {
     for (const [code, events] of this.#dropCounts()) {
       clientWarnings.notStored(origin, { code, detail: detailOf(code, this.#drops), events });
@@ -176,16 +182,15 @@ export class Tally implements IntakeReport {
     return counts.filter(([, count]) => count > 0);
   }
 
-  /** Adds the work that was done to the metrics, whatever the request's answer. */
+  /** Adds the completed work to the metrics, regardless of the answer. */
   countWork(metrics: IntakeMetrics): void {
     if (this.slowPathItems > 0) metrics.slowPathItems(this.slowPathItems);
   }
 
   /**
    * Adds the results of the rules to the metrics. Must be called only if the client receives them:
-   * a request that is answered 503 is retried, and would be counted each time. `isWhole` is false
-   * if some storable events are not stored. Stored events are counted elsewhere, when they are
-   * stored.
+   * a request that is answered 503 is retried, and would be counted each time. `isWhole`: whether
+   * all storable events are stored. Stored events are counted elsewhere, when they are stored.
    */
   countReported(lane: Lane, metrics: IntakeMetrics, isWhole: boolean): void {
     if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);

@@ -1,5 +1,5 @@
-// Estimates how much work a body causes, and limits how much of it is done at a time. This work,
-// not the bytes, decides whether a body is large.
+// Estimates how much work a body causes, and limits how much of it is done at a time. The work, not
+// the number of bytes, decides whether a body is large.
 
 import { isPlain } from "../../records/item-view.ts";
 import { mayNeedMerging } from "../../records/person-fields.ts";
@@ -13,40 +13,44 @@ import type { Publisher } from "../publish/port.ts";
 import type { Work } from "./work.ts";
 
 /**
- * Up to this length a body of few events is processed at once, regardless of earlier work in the
- * same turn. Its time, 0.05 ms at most, is not measured.
+ * Maximum bytes of a small body. If it has few events, it is processed at once, regardless of
+ * earlier work in the same event loop iteration. Its time, 0.05 ms at most, is not measured.
  */
 export const littleBytesMax = 2_048;
 /**
- * Maximum number of events that count as few. 2 KiB may contain up to 70, which take as long as a
- * body of ten times the bytes.
+ * Maximum number of events that count as few. A body of 2 KiB may contain up to 70 events, which
+ * take as long as a body of ten times the bytes.
  */
 export const fewEventsMax = 8;
 /**
- * A body longer than this is scanned in the thread pool. On the event loop a scan of this many
- * bytes takes 0.8 ms in the worst case.
+ * Maximum bytes of a body that is scanned on the event loop, which takes 0.8 ms in the worst case.
+ * A longer body is scanned in the thread pool.
  */
 export const scannedAtOnceBytesMax = 131_072;
 /**
- * Maximum work, as counted by `placingBytesOf`, that is placed in the turn in which the body
- * arrived: some 0.4 ms. A body of more work is placed in slices of about this size.
+ * Maximum work that is placed in the event loop iteration in which the body arrived, as counted by
+ * `placingBytesOf`: some 0.4 ms. A body with more work is placed in slices of about this size.
  */
 export const placedAtOnceBytesMax = 524_288;
-/** Rows of the table for the bodies that are placed at once. */
+/** Number of rows of the table for bodies that are placed at once. */
 export const rowsAtOnceMax = placedAtOnceBytesMax / recordOverheadBytesMax;
-/** A byte on the slow path takes 5 to 8 ns, as long as copying this many bytes. */
+/**
+ * Number of bytes that can be copied in the time of one byte on the slow path, which takes 5 to 8
+ * ns.
+ */
 const slowPathFactor = 8;
 
 /**
  * Returns an upper bound of the work to place a body of plain items, in bytes copied. `isSlow`:
- * each item is rewritten, whether it is plain or not.
+ * whether each item is rewritten, even a plain one.
  */
 export function placingBytesOf(bytes: number, events: number, isSlow: boolean): number {
   return bytes * (isSlow ? 1 + slowPathFactor : 1) + events * recordOverheadBytesMax;
 }
 
 /**
- * Returns the row where a slice from row `start` ends, at least one row later. `isSlow`: as above.
+ * Returns the row at which a slice from row `start` ends, at least one row later. `isSlow`: as in
+ * `placingBytesOf`.
  */
 export function endOfSlice(
   table: Uint32Array,
@@ -65,8 +69,8 @@ export function endOfSlice(
 }
 
 /**
- * Whether the lines of the request may not fit into one frame: then it gets its own frames. Its
- * lane and body alone decide, so a retry of it is placed the same way.
+ * Returns whether the lines of the request may not fit into one frame, so that the request gets its
+ * own frames. Only its lane and body decide, so a retry is placed the same way.
  */
 export function fillsFrames(
   { lane, body, cost }: Pick<Work, "lane" | "body" | "cost">,

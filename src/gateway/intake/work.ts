@@ -1,6 +1,6 @@
-// One request on its way through the intake, in one object: the results of its scan, its project,
-// its cost and, once it is admitted, its frames. The stages fill in the fields in order. A Work
-// holds the body, so no object that outlives the placing of the lines may hold a Work.
+// One request on its way through the intake: the results of its scan, its project, its cost and,
+// once it is admitted, its frames. The stages set the fields in order. A Work holds the body, so no
+// object that outlives the placing of the lines may hold a Work.
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -22,18 +22,18 @@ import type { RepairedBody } from "./repaired-body.ts";
 import type { Tally } from "./tally.ts";
 
 export interface NamedBody {
-  /** A hash of project, lane and body: unique in the stream. */
+  /** A hash of the project, the lane and the body. Unique in the stream. */
   readonly id: string;
-  /** The ids of failed attempts by body id and address: some of their frames may be stored. */
+  /** The ids of failed attempts by body id and address. Some of their frames may be stored. */
   readonly failed: RetryMemory<string>;
 }
 
-/** When a request was sent by the client's clock. */
+/** The time at which a request was sent, by the client's clock. */
 export interface SentAt {
-  /** NaN if the request contains no time of sending, or one that cannot be read. */
+  /** Milliseconds since 1970; NaN if the request contains no readable time of sending. */
   readonly ms: number;
   /**
-   * The JSON token of a time that cannot be read, empty if it was in the query, which is not
+   * The JSON token of a time that cannot be read. Empty if the time was in the query, which is not
    * stored; undefined if there is none.
    */
   readonly unreadable: Buffer | undefined;
@@ -41,29 +41,26 @@ export interface SentAt {
 
 /** The differences between requests of the newer protocol (v1) and all others. */
 export interface Protocol {
-  /** Each item is rewritten, whether it is in plain form or not. */
+  /** Whether each item is rewritten, even one in plain form. */
   readonly rewritesItems: boolean;
-  /** An event without a timestamp gets a warning on either lane. */
+  /** Whether an event without a timestamp gets a warning on either lane. */
   readonly needsTimestamp: boolean;
-  /**
-   * Whether a client retries the whole body. If not, it retries the events that were not stored.
-   */
+  /** Whether a client retries the whole body, not just the events that were not stored. */
   readonly retriesWhole: boolean;
   /** Members to add to the properties of each event; undefined for none. */
   readonly additions: string | undefined;
-  /**
-   * Returns the project and the lane of the request, or what is wrong with the request as a whole.
-   */
+  /** Returns the project and the lane of the request, or the problem of the request as a whole. */
   readEnvelope(work: Work, projects: ProjectLookup): Envelope | Problem;
-  /** Returns a hint on the mistake behind a problem of the envelope; "" if none is found. */
+  /** Returns a hint on the mistake that caused a problem of the envelope; "" if none is found. */
   hintOf(problem: Problem, work: Work, typos: Typos): string;
   /**
-   * Returns an event's error that refuses the whole request. The table must hold all its events.
+   * Returns the error of an event that refuses the whole request. The table must hold all events of
+   * the request.
    */
   readEvents(work: Work): Problem | undefined;
   /**
-   * Like `readEvents`, for a body of any length; undefined if there is nothing to read. `refusal`
-   * is called in each turn, and a problem that it returns ends the reading.
+   * Like `readEvents`, for a body of any length; returns undefined if there is nothing to read.
+   * `refusal` is called in each event loop iteration. If it returns a problem, the reading ends.
    */
   readEventsInTurns(
     work: Work,
@@ -71,7 +68,10 @@ export interface Protocol {
   ): Promise<Problem | undefined> | undefined;
   readSentAt(work: Work): SentAt;
   createTally(): Tally;
-  /** `body`: the base of the frames' message ids; undefined if they need none. */
+  /**
+   * Returns the frames for the request. `body`: the base of the frames' message ids; undefined if
+   * they need none.
+   */
   createFrames(work: Work, publisher: Publisher, body: NamedBody | undefined): RequestFrames;
 }
 
@@ -83,8 +83,8 @@ export interface RequestFrames {
    */
   sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink;
   /**
-   * Must be called before other requests get a turn. A shared frame may leave in their turn, so the
-   * request's lines in it are handed over.
+   * Hands over the request's lines in a shared frame, which may be sent while other requests are
+   * processed. Must be called before the event loop iteration ends.
    */
   endTurn(): void;
   /** Hands over the last lines. */
@@ -104,13 +104,13 @@ export class Work implements RequestFacts {
   readonly protocol: Protocol;
   readonly receivedAtMs: number;
   readonly isEngage: boolean;
-  /** Without a byte order mark, and in valid UTF-8 JSON once it is repaired. */
+  /** The body without a byte order mark. After a repair it is valid UTF-8 JSON. */
   body: Buffer;
   /** Length of the byte order mark that the client sent before the body. */
   readonly markBytes: number;
-  /** The repair of the body; undefined if it needed none. */
+  /** The repair of the body; undefined if the body needed none. */
   repaired: RepairedBody | undefined = undefined;
-  /** Holds the table of the body, once it is scanned. */
+  /** The scanner that holds the table of the body after the scan. */
   scanner: BackgroundScanner;
 
   // The fields from here on are set by `open`.
@@ -119,17 +119,17 @@ export class Work implements RequestFacts {
   cost!: RequestCost;
   additions: string | undefined = undefined;
 
-  /** Set once the request is admitted. */
+  /** The part of the project's limits that the request used. Set when the request is admitted. */
   taken!: Taken;
 
   // The fields from here on are set by `begin`.
   needsTimestamp = false;
   skewMs = 0;
-  /** The JSON token of a `sent_at` that cannot be read. */
+  /** The JSON token of a `sent_at` that cannot be read; undefined if there is none. */
   unreadableSentAt: Buffer | undefined = undefined;
   tally!: Tally;
   pending!: PendingRequest;
-  /** The largest record that the store accepts. */
+  /** Maximum bytes of a record that the store accepts. */
   recordBytesMax = 0;
   template!: RecordTemplate;
   frames!: RequestFrames;
@@ -152,12 +152,15 @@ export class Work implements RequestFacts {
     return this.scanner.table;
   }
 
-  /** Rows in the table now; a longer batch is read in several tables. */
+  /** Number of rows in the table now. A longer batch is read in several tables. */
   get rowCount(): number {
     return this.table[Header.RowCount]!;
   }
 
-  /** Reads the next rows of a batch that is longer than the table; 0 for none. */
+  /**
+   * Reads the next rows of a batch that is longer than the table. Returns their number; 0 if there
+   * are none.
+   */
   async nextRows(): Promise<number> {
     const { table } = this;
     if (table[Header.FirstItem]! + table[Header.RowCount]! >= table[Header.ItemCount]!) return 0;
@@ -165,7 +168,7 @@ export class Work implements RequestFacts {
     return this.rowCount;
   }
 
-  /** Replaces the body by the repaired one, whose table the scanner already holds. */
+  /** Replaces the body by the repaired one, whose table is already in the scanner. */
   repair(repaired: RepairedBody): void {
     this.body = repaired.body;
     this.repaired = repaired;
@@ -182,7 +185,7 @@ export class Work implements RequestFacts {
     };
   }
 
-  /** Creates the facts for the rules, the tally, the frames, and their waiter. */
+  /** Creates the facts for the rules, the tally, the frames and the pending request. */
   begin(parts: WorkParts, body: NamedBody | undefined): void {
     const { protocol, lane, project, receivedAtMs } = this;
     const { publisher } = parts;
@@ -203,15 +206,18 @@ export class Work implements RequestFacts {
     this.frames = protocol.createFrames(this, publisher, body);
   }
 
-  /** Called when all lines are placed. Nothing more of a failed request is sent. */
+  /**
+   * Hands over the last lines. Called when all lines are placed. If the request has failed, removes
+   * them instead.
+   */
   handOver(): void {
     if (this.pending.failed) this.frames.abandon();
     else this.frames.finish();
   }
 
   /**
-   * Ends a request in which `begin` or a later step threw because of a bug. Returns its quota. The
-   * intake's caller catches the exception and answers 503.
+   * Ends a request in which `begin` or a later step threw because of a bug, and returns its quota.
+   * The intake's caller catches the exception and answers 503.
    */
   abort(): void {
     const { frames, pending }: Partial<Pick<Work, "frames" | "pending">> = this;
@@ -222,8 +228,8 @@ export class Work implements RequestFacts {
 }
 
 /**
- * Returns the body without a byte order mark, which some clients put before their JSON, in the same
- * memory. RFC 8259 (8.1) lets a parser ignore it.
+ * Returns the body without a byte order mark, in the same memory. Some clients put the mark before
+ * their JSON, and RFC 8259 (8.1) lets a parser ignore it.
  */
 export function withoutMark(body: Buffer): Buffer {
   return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body;

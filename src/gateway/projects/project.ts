@@ -56,7 +56,7 @@ export interface Taken {
   /**
    * Returns the cost of all events except `retained` to the project's limits, because the client
    * will send those events again. `retained`: the number of events that are stored, may be stored,
-   * or are not retried. Later calls have no effect.
+   * or are not retried. No cost is returned twice.
    */
   giveBack(retained: number): void;
   /**

@@ -1,6 +1,7 @@
-// Session, window, options and SDK, which an event of the newer protocol (v1) has outside of its
-// `properties`, and PostHog stores inside them. Creates the members to add there. They are inserted
-// before the others, and the last member of a name counts, so the client's own properties win.
+// Creates the members to add to the `properties` of an event of the newer protocol (v1): session,
+// window, options and SDK. Such an event has them outside of its `properties`, and PostHog stores
+// them inside. They are inserted before the client's own members. These have precedence, because
+// the last member of a name counts.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../../platform/base/ascii.ts";
@@ -16,7 +17,7 @@ import { isEmptyArray } from "../../../records/property-check.ts";
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "../../../records/table.ts";
 import { keepReplaced, type Verdict } from "../../../records/verdict.ts";
 
-/** A session's or window's id, or options, of more bytes than this are ignored. */
+/** Maximum bytes of the id of a session or window, or of options. Longer ones are ignored. */
 export const additionBytesMax = 4_096;
 
 const parts =
@@ -27,7 +28,9 @@ const switches = [
   ["process_person_profile", "$process_person_profile"],
 ] as const;
 
-/** Members of an event that are ignored because of their type or value: as in `Verdict`. */
+/**
+ * Members of an event that are ignored because of their type or value, in the form of `Verdict`.
+ */
 export type Ignored = Pick<Verdict, "replaced">;
 
 /**
@@ -90,7 +93,10 @@ function optionMembers(type: TokenType, token: Buffer, ignored: Ignored): string
   return members.join(",");
 }
 
-/** Reads a boolean like PostHog: a number, or a text that means true or false, is accepted too. */
+/**
+ * Returns the value as a boolean. Like PostHog, accepts a number, or a text that means true or
+ * false.
+ */
 function switchOf(value: unknown): boolean | undefined {
   if (typeof value === "boolean") return value;
   if (typeof value === "number") return value !== 0;
@@ -101,8 +107,8 @@ function switchOf(value: unknown): boolean | undefined {
 }
 
 /**
- * Whether members can be added to `properties`: it is an object, or counts as an empty one. The
- * rules for events report any other value.
+ * Returns whether members can be added to `properties`, because it is an object or counts as an
+ * empty one. The rules for events report any other value.
  */
 export function takesAdditions({ body, table, row }: ItemView): boolean {
   const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Properties);
@@ -110,7 +116,7 @@ export function takesAdditions({ body, table, row }: ItemView): boolean {
   return isEmptyArray(body, table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!);
 }
 
-/** Upper bound of the bytes that `writeWithAdditions` writes for the item. */
+/** Returns an upper bound of the bytes that `writeWithAdditions` writes for the item. */
 export function bytesWithAdditions({ table, row }: ItemView, additions: string): number {
   return (
     table[row + Row.ItemEnd]! -
@@ -121,8 +127,8 @@ export function bytesWithAdditions({ table, row }: ItemView, additions: string):
 }
 
 /**
- * Writes the item with the additions in its `properties` to the start of the target. Returns its
- * end.
+ * Writes the item with the additions in its `properties` to the start of the target. Returns the
+ * end of the text.
  */
 export function writeWithAdditions(
   { body, table, row }: ItemView,
@@ -148,8 +154,8 @@ export function writeWithAdditions(
 }
 
 /**
- * Whether an object has no members. [start, end) is the text after its opening brace, including the
- * closing brace.
+ * Returns whether an object has no members. [start, end) is the text after its opening brace,
+ * including the closing brace.
  */
 function isBlank(body: Buffer, start: number, end: number): boolean {
   let at = start;

@@ -1,6 +1,6 @@
-// The outcome of each event of a request of the newer protocol (v1), and the answer that lists them
-// by uuid, in the order of the batch. A batch may contain half a million events, so each takes a
-// few bytes of typed arrays and no object.
+// The outcome of each event of a request of the newer protocol (v1), and the answer that lists the
+// outcomes by uuid, in the order of the batch. A batch may contain half a million events, so each
+// outcome takes a few bytes of typed arrays and no object.
 
 import { Buffer } from "node:buffer";
 import { type ErrorCode, errorTable } from "../../../platform/base/errors.ts";
@@ -18,8 +18,11 @@ import type { UuidList } from "./uuid-list.ts";
 type DetailCode = ErrorCode | DropCode | "performance_event";
 
 /**
- * `Waiting`: the event is in no frame. `Placed`: it is in a frame whose outcome is not known yet,
- * or that was never sent to the store. `Unnamed`: another event's result covers this one.
+ * The state of an event.
+ * - `Waiting`: the event is in no frame.
+ * - `Placed`: the event is in a frame whose outcome is unknown, or that was never sent to the
+ *   store.
+ * - `Unnamed`: another event's result covers this one.
  */
 const State = { Waiting: 0, Dropped: 1, Placed: 2, Stored: 3, Refused: 4, Unnamed: 5 } as const;
 type State = (typeof State)[keyof typeof State];
@@ -31,7 +34,9 @@ const detailCodes: readonly DetailCode[] = [
 ];
 const detailIndexes = new Map(detailCodes.map((code, index) => [code, index]));
 
-/** Results written in one turn of the event loop, which takes half a millisecond. */
+/**
+ * Maximum number of results written in one event loop iteration, which takes half a millisecond.
+ */
 const writtenAtOnceMax = 4_096;
 const opening = '{"results":{';
 const closing = "}}\n";
@@ -41,11 +46,11 @@ export class EventResults {
   readonly #share: LoopShare;
   readonly #states: Uint8Array;
   /**
-   * For a dropped or refused event, the index of its code in `detailCodes`; for any other, its
-   * warning bits.
+   * The index in `detailCodes` for a dropped or refused event; the warning bits for any other
+   * event.
    */
   readonly #details: Uint32Array;
-  /** The hint on a typo, by index, for the few events whose problem is named. */
+  /** The hints on typos by event index, for the few events whose problem is named. */
   #hints: Map<number, string> | undefined = undefined;
 
   constructor(uuids: UuidList, share: LoopShare) {
@@ -55,7 +60,7 @@ export class EventResults {
     this.#details = new Uint32Array(uuids.length);
   }
 
-  /** `hint`: as in `Explanation`. */
+  /** Records that the event is dropped. `hint`: as in `Explanation`. */
   dropped(index: number, code: DetailCode, hint = ""): void {
     this.#states[index] = State.Dropped;
     this.#details[index] = detailIndexes.get(code) ?? 0;
@@ -89,7 +94,7 @@ export class EventResults {
     }
   }
 
-  /** Returns how many of the stored events have each warning, by the index of its bit. */
+  /** Returns the number of stored events with each warning, by the index of its bit. */
   storedWarnings(): ReadonlyMap<number, number> {
     const counts = new Map<number, number>();
     for (let index = 0; index < this.#states.length; index++) {
@@ -102,8 +107,8 @@ export class EventResults {
   }
 
   /**
-   * Sends the answer. `notSent`: why part of the events was not sent to the store; undefined if all
-   * were. A long answer is built in slices, and the promise rejects only if memory runs out.
+   * Sends the answer. `notSent`: why some events were not sent to the store; undefined if all were.
+   * A long answer is built in slices. The promise rejects only if memory runs out.
    */
   answer(v1: V1Request, notSent: ErrorCode | undefined): Promise<void> | undefined {
     this.#nameBlanksOnce();
@@ -122,8 +127,8 @@ export class EventResults {
   }
 
   /**
-   * Several events may have the nil UUID, and a client finds only one result under it. So the
-   * answer has the result that demands most of the client: a retry, if any of them is not stored.
+   * Names the nil UUID only once. Several events may have it, but a client finds only one result
+   * under it. If any of these events is not stored, the result asks for a retry.
    */
   #nameBlanksOnce(): void {
     const states = this.#states;
@@ -198,8 +203,8 @@ class ResultWriter {
   }
 
   /**
-   * Writes the results up to `end`. The returned text is the whole answer if `end` is the number of
-   * all events.
+   * Writes the results up to `end`. If `end` is the number of all events, the returned text is the
+   * whole answer.
    */
   write(end: number): Buffer {
     this.#text ??= this.#begin();
@@ -243,7 +248,8 @@ class ResultWriter {
 }
 
 /**
- * `"details"` contains only the code, because programs read it: the hint has a member of its own.
+ * Returns the text of a dropped event. `"details"` contains only the code, because programs read
+ * it. The hint has its own member.
  */
 function droppedText(detail: number, hint: string): string {
   return `:{"result":"drop","details":"${detailCodes[detail]}","hint":${JSON.stringify(hint)}}`;

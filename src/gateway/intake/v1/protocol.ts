@@ -19,7 +19,7 @@ import { ResultTally } from "./result-tally.ts";
 import type { UuidList } from "./uuid-list.ts";
 import { readUuids, readUuidsInTurns } from "./uuids.ts";
 
-/** One object per request. */
+/** The newer protocol (v1) for one request. */
 export class V1Protocol implements Protocol {
   readonly rewritesItems = true;
   readonly needsTimestamp = true;
@@ -29,7 +29,7 @@ export class V1Protocol implements Protocol {
   readonly #share: LoopShare;
   #requestId = "";
   #clientClockMs = Number.NaN;
-  /** Undefined until the uuids of its events are read. */
+  /** The results of the events; undefined until their uuids are read. */
   #results: EventResults | undefined = undefined;
 
   constructor(v1: V1Request, share: LoopShare) {

@@ -11,11 +11,11 @@ import { type Envelope, laneOf, projectOf } from "../envelope.ts";
 
 /** The content of a request's headers. */
 interface V1Head {
-  /** A UUID in lower case; "" if the client sends none. */
+  /** The request's id: a UUID in lower case; "" if the client sends none. */
   readonly requestId: string;
   /**
-   * The time on the client's clock when it sent the request, in milliseconds since 1970; NaN if the
-   * client sends none.
+   * The time of sending by the client's clock, in milliseconds since 1970; NaN if the client sends
+   * none.
    */
   readonly clientClockMs: number;
   /** `"$lib":"…","$lib_version":"…"` of the SDK that sent the request; "" if it is unknown. */
@@ -23,14 +23,14 @@ interface V1Head {
 }
 
 /**
- * PostHog's limit. A longer SDK header is ignored, because its text would be stored with each
- * event.
+ * Maximum characters of an SDK header: PostHog's limit. A longer header is ignored, because its
+ * text would be stored with each event.
  */
 const sdkInfoCharactersMax = 200;
 
 /**
- * An absent header is not an error. A malformed header is refused, except that of the SDK, which is
- * then ignored.
+ * Reads the headers. An absent header is not an error. A malformed header is refused, except that
+ * of the SDK, which is ignored.
  */
 export function readV1Head({
   requestId,
@@ -52,7 +52,10 @@ export function readV1Head({
   return { requestId: requestId.toLowerCase(), clientClockMs, lib: libOf(sdkInfo) };
 }
 
-/** Reads `name/version`, split at the last slash; "" if it cannot be used. */
+/**
+ * Returns the members for an SDK of the form `name/version`, split at the last slash; "" if it
+ * cannot be used.
+ */
 function libOf(sdkInfo: string): string {
   const slash = sdkInfo.lastIndexOf("/");
   const [name, version] = [sdkInfo.slice(0, slash).trim(), sdkInfo.slice(slash + 1).trim()];
@@ -62,8 +65,8 @@ function libOf(sdkInfo: string): string {
 }
 
 /**
- * Returns the project and the lane of the request, or what is wrong with the shape of its body. The
- * key is in a header; a key in the body is ignored.
+ * Returns the project and the lane of the request, or the problem of the shape of its body. The key
+ * is in a header; a key in the body is ignored.
  */
 export function readV1Envelope(
   scanned: { readonly body: Buffer; readonly table: Uint32Array },

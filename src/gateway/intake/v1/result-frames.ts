@@ -1,7 +1,8 @@
 // Writes the events of a request of the newer protocol (v1) to the request's own frames, even if
 // they are few, so that the outcome of each event is known. A frame's id consists of the request's
-// id and a hash of its events, so a repeated frame is recognized. Without a request id only frames
-// whose events all have uuids are recognized, because other clients may send equal events.
+// id and a hash of the frame's events, so a repeated frame is recognized. Without a request id, a
+// frame is recognized only if all its events have uuids, because other clients may send equal
+// events.
 
 import type { ErrorCode } from "../../../platform/base/errors.ts";
 import { SentWith } from "../../../platform/base/sent-with.ts";
@@ -17,26 +18,26 @@ import type { EventResults } from "./event-results.ts";
 
 interface ResultFramesOptions {
   /**
-   * The id that the client sends with the request and with each retry of it; "" if it sends none.
+   * The id that the client sends with the request and with each retry; "" if the client sends none.
    */
   readonly requestId: string;
   readonly results: EventResults;
 }
 
 /**
- * A frame accepts no more events once it is filled to this part of `ownFrameBytes`, so that the
- * event that fills it usually still fits into that size.
+ * The part of `ownFrameBytes` at which a frame is full, so that the event that fills it usually
+ * still fits into that size.
  */
 const fullShare = 3 / 4;
 /** Estimated bytes of a record beyond its event. */
 const overheadBytes = 256;
 
 /**
- * A client that gets a result per event retries the events of some frames without those of the
+ * Own frames of a v1 request. The client may retry the events of some frames without those of the
  * frames between. So to meet the requirement of `OwnFrames`, only the events in a frame decide
- * where it ends: after the event that fills it, counted in bytes as sent by the client. It does not
- * end because the next event does not fit, as that one may not be retried; `#isFull` has the one
- * exception.
+ * where it ends: after the event that fills it, counted in bytes as sent by the client. A frame
+ * does not end because the next event does not fit, because the next event may not be retried.
+ * `#isFull` has the one exception.
  */
 export class ResultFrames extends OwnFrames {
   readonly #requestId: string;
@@ -44,9 +45,12 @@ export class ResultFrames extends OwnFrames {
   readonly #hash: ItemsHash;
   #firstIndex = 0;
   #lastIndex = 0;
-  /** An event without a uuid would have the same id in the request of another client. */
+  /**
+   * Whether a retry can be recognized by the frame's id. Without a request id, an event without a
+   * uuid would have the same id in the request of another client.
+   */
   #isNamed = true;
-  /** Bytes of the events as the client sent them, and `overheadBytes` for each. */
+  /** Bytes of the events as the client sent them, plus `overheadBytes` for each. */
   #bytesFilled = 0;
 
   constructor(work: Work, publisher: Publisher, { requestId, results }: ResultFramesOptions) {
@@ -71,8 +75,8 @@ export class ResultFrames extends OwnFrames {
   }
 
   /**
-   * The id depends on the events and not on the whole body, so that a frame is never mistaken for
-   * one with other events.
+   * Returns an id that depends on the frame's events and not on the whole body, so that a frame is
+   * never mistaken for one with other events.
    */
   protected messageIdOf({ events }: FrameSink): string {
     const name = `${this.#hash.end()}-${events}`;
@@ -85,8 +89,8 @@ export class ResultFrames extends OwnFrames {
   }
 
   /**
-   * Whether the frame accepts no more events. It is also full if `bytes` more would make it too
-   * large for the store, which only an event of hundreds of kilobytes causes.
+   * Returns whether the frame accepts no more events. It is also full if `bytes` more would make it
+   * too large for the store, which only an event of hundreds of kilobytes causes.
    */
   #isFull(bytes: number): boolean {
     const { publisher } = this;
@@ -108,7 +112,8 @@ export class ResultFrames extends OwnFrames {
   }
 
   /**
-   * The capacity of a new frame, so that a small request takes no more memory than it may need.
+   * Returns the capacity of a new frame, so that a small request takes no more memory than it may
+   * need.
    */
   #usualCapacity(): number {
     const { body, cost } = this.work;

@@ -1,5 +1,5 @@
-// Counts the outcomes of the events of a request of the newer protocol (v1), and records the result
-// of each event that is not to be stored, and the warnings of the others.
+// Counts the outcomes of the events of a request of the newer protocol (v1). Records the result of
+// each event that is not stored, and the warnings of the others.
 
 import type { ErrorCode, ItemErrorCode, Problem } from "../../../platform/base/errors.ts";
 import type { DropCode } from "../../../platform/base/warnings.ts";
@@ -9,7 +9,7 @@ import type { Explanation } from "../hints.ts";
 import { Tally } from "../tally.ts";
 import type { EventResults } from "./event-results.ts";
 
-/** The answer could not be built, for example because memory ran out. */
+/** The problem of an answer that could not be built, for example because memory ran out. */
 const cannotAnswer: Problem = {
   code: "unavailable",
   detail: "The answer could not be created: send the request again",
@@ -34,7 +34,7 @@ export class ResultTally extends Tally {
     this.#results.dropped(index, code, explanation.hint);
   }
 
-  /** The answer names a removed event too, because the client would retry it otherwise. */
+  /** Records a removed event in the answer too. Otherwise the client would retry it. */
   override remove(index: number): void {
     super.remove(index);
     this.#results.dropped(index, "performance_event");
@@ -51,7 +51,8 @@ export class ResultTally extends Tally {
   }
 
   /**
-   * If only part is stored, only the warnings of stored events count: the retry reports the others.
+   * Returns the warnings to count. If only part of the request is stored, only the warnings of
+   * stored events count, because the retry reports the others.
    */
   protected override warningCounts(isWhole: boolean): ReadonlyMap<number, number> {
     return isWhole ? super.warningCounts(isWhole) : this.#results.storedWarnings();

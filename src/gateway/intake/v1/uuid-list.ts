@@ -1,6 +1,6 @@
 // The uuids of a request's events, in order of arrival, without repetitions except of the nil and
-// the max UUID. Each takes 16 bytes and no string. The time to add one does not depend on the uuids
-// that a client chooses, because a hash with a secret key selects their slots.
+// the max UUID. Each uuid takes 16 bytes and no string. The time to add one does not depend on the
+// uuids that a client chooses, because a hash with a secret key selects their slots.
 
 import type { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
@@ -8,17 +8,17 @@ import { Ascii } from "../../../platform/base/ascii.ts";
 import { halfSipHash } from "../../../platform/base/half-sip-hash.ts";
 import { hexDigits } from "../../../records/uuid.ts";
 
-/** 32-bit words of a uuid. */
+/** Number of 32-bit words of a uuid. */
 const wordsPerUuid = 4;
 
 export class UuidList {
-  /** The indexes of the nil UUID, and those of the max UUID: several events may have them. */
+  /** The indexes of the nil UUID, and those of the max UUID. Several events may have these. */
   readonly blanks: readonly [number[], number[]] = [[], []];
   #length = 0;
   readonly #words: Uint32Array;
   /**
-   * A hash table with open addressing. A slot contains the index of a uuid plus 1, or 0 if it is
-   * free. At most half of the slots are in use.
+   * A hash table with open addressing. A slot contains the index of a uuid plus 1, or 0 if the slot
+   * is free. At most half of the slots are in use.
    */
   readonly #slots: Int32Array;
   readonly #slotShift: number;
@@ -37,15 +37,18 @@ export class UuidList {
     return this.#length;
   }
 
-  /** Slots examined so far, as a measure of work. Each call of `add` examines one or more. */
+  /**
+   * Number of slots examined so far, as a measure of work. Each call of `add` examines at least
+   * one.
+   */
   get probes(): number {
     return this.#probes;
   }
 
   /**
-   * Adds the uuid whose canonical text form is text[start, start + 36), in either case. Returns -1,
-   * or the index of an equal earlier uuid, and then adds nothing. The nil and the max UUID are
-   * always added.
+   * Adds the uuid in canonical text form at text[start, start + 36), in either case, and returns
+   * -1. If an equal uuid was added before, adds nothing and returns the index of that uuid. The nil
+   * and the max UUID are always added.
    */
   add(text: Buffer, start: number): number {
     const words = this.#words;

@@ -14,13 +14,11 @@ import { UuidList } from "./uuid-list.ts";
 
 /**
  * Maximum number of slots examined per slice, which takes a quarter of a millisecond. Each row
- * examines one or more, so this limits the rows of a slice, too.
+ * examines at least one slot, so this also limits the rows of a slice.
  */
 const probesAtOnceMax = 512;
 
-/**
- * Returns the uuids of a batch whose rows are all in the table, or what is wrong with one of them.
- */
+/** Returns the uuids of a batch whose rows are all in the table, or the problem of one of them. */
 export function readUuids(work: Work): UuidList | Problem {
   const reader = new UuidReader(work);
   reader.read(0, work.rowCount, Number.POSITIVE_INFINITY);
@@ -28,9 +26,9 @@ export function readUuids(work: Work): UuidList | Problem {
 }
 
 /**
- * Like `readUuids`, for a batch of any length, in slices. `refusal` is called before each slice,
- * and a problem that it returns ends the reading. After success, the table holds the first rows of
- * the batch again.
+ * Like `readUuids`, for a batch of any length, in slices. `refusal` is called before each slice. If
+ * it returns a problem, the reading ends. After success, the table holds the first rows of the
+ * batch again.
  */
 export async function readUuidsInTurns(
   work: Work,
@@ -70,8 +68,8 @@ class UuidReader {
   }
 
   /**
-   * Reads the rows from `start` up to `end`, or fewer: it stops after `probesMax` probes. Returns
-   * the row after the last one read.
+   * Reads the rows from `start` up to `end`. Stops earlier after `probesMax` probes. Returns the
+   * row after the last one read.
    */
   read(start: number, end: number, probesMax: number): number {
     const { uuids } = this;

@@ -143,7 +143,10 @@ function projectOf({ key, operation, value }: BucketEntry): Project | undefined 
   return parsed?.ok ? parsed.project : undefined;
 }
 
-/** Adds a new key to a project, and returns the project with the new key as its last one. */
+/**
+ * Gives a project a new key as its last one, and returns the project. Without `keepOld`, removes
+ * the other keys.
+ */
 export async function rotateKey(connection: NatsConnection, options: RotateKey): Promise<Project> {
   const { id, keepOld = false, key = newKey() } = options;
   requireKey(key);

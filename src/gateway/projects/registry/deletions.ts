@@ -1,6 +1,6 @@
 // Records which projects were deleted, and by which entry of which bucket. If a copy of the bucket
 // from before a deletion is restored, its entry of the project is older than the deletion marker.
-// Its size is limited, even if many projects are deleted over time.
+// The number of records is limited, even if many projects are deleted over time.
 
 interface Deletion {
   readonly revision: number;
