@@ -30,7 +30,10 @@ interface Entry extends Arrival {
   readonly arrivedMs: number;
   /** Whether the project or the lane of the body was unknown on arrival. */
   readonly wasHidden: boolean;
-  /** Fulfilled when the body's project and lane become known, or when the body leaves. */
+  /**
+   * A promise that is fulfilled when the body's project and lane become known, or when the body is
+   * removed.
+   */
   changed: PromiseWithResolvers<void>;
 }
 

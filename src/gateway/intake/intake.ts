@@ -261,9 +261,9 @@ class RequestTaker {
   }
 
   /**
-   * Returns whether the body may continue after its scan has found another project or lane than the
-   * peek, or one that the peek did not find. If not, the body waits for earlier history and is
-   * scanned again.
+   * Updates the arrival with the project and lane that the scan has found. Returns whether the body
+   * may continue now. If not, it must wait for a scanner or for earlier history, and is scanned
+   * again.
    */
   #mayContinue(arrival: Arrival, work: Work): boolean {
     this.#arrivals.update(arrival, hintOf(work));

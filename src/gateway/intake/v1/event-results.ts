@@ -127,8 +127,9 @@ export class EventResults {
   }
 
   /**
-   * Names the nil UUID only once. Several events may have it, but a client finds only one result
-   * under it. If any of these events is not stored, the result asks for a retry.
+   * Reports each of the nil and the max UUID only once. Several events may have one of these, but a
+   * client finds only one result under it. The reported result demands most of the client: a retry,
+   * if any of the events is not stored.
    */
   #nameBlanksOnce(): void {
     const states = this.#states;
