@@ -198,7 +198,7 @@ describe("an invalid multipart body", () => {
         { name: "event.properties", content: "{}" },
       ]),
       undefined,
-      /both/,
+      /also in the part/,
     ],
     ["a part cut off", bodyOf([event]).subarray(0, -20), undefined, /ends within/],
     [
