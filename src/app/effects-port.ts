@@ -17,7 +17,7 @@ export async function requireEffectsPort({ effectsHost, effectsPort }: Place): P
   } catch (error) {
     const fault = portFault(error as Error, effectsPort, "EFFECTS_PORT");
     throw new CommandError(
-      `Listen for reads of the effects on ${effectsHost} port ${effectsPort}: ${fault}`,
+      `cannot listen for reads of the effects on ${effectsHost} port ${effectsPort}: ${fault}`,
     );
   }
 }

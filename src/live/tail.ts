@@ -42,7 +42,7 @@ const messagesPerSecondMax = 500;
 const secondMs = 1_000;
 /** Number of frames that each source requests ahead. A frame may exceed half a MiB. */
 const framesAhead = 4;
-/** Default number of messages from before the tail that are shown for a whole stream. */
+/** Default number of earlier messages that are shown first when a whole stream is tailed. */
 const messagesBeforeDefault = 10;
 /** Time in milliseconds without contact after which the server removes the consumer. */
 const inactiveMs = 30_000;

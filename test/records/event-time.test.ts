@@ -101,7 +101,7 @@ describe("times are correct", () => {
       );
     });
 
-    test("that is not sent corrects nothing, and leaves no trace", () => {
+    test("corrects nothing and stores no sent_at if the request has none", () => {
       for (const sentAt of [undefined, null]) {
         const { record, warnings } = stored({ timestamp: "2026-06-15T11:00:00Z" }, sentAt);
         expect(warnings).toEqual([]);

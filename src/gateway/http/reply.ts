@@ -22,11 +22,11 @@ const RETRY_AFTER_SECONDS_MAX = 60;
  */
 const RETRY_AFTER_SPREAD = 5;
 /**
- * Codes whose Retry-After is derived from `AwayMs`: 1 to about 1.5 times the duration that it
- * returns for the request, up to the maximum. While the duration is 0, Retry-After is 1 or 2
+ * Codes whose Retry-After depends on how long the stream has stored nothing (`AwayMs`): it is 1 to
+ * about 1.5 times that duration, up to the maximum. While the duration is 0, Retry-After is 1 or 2
  * seconds; for `overloaded` it is as for other codes. SDKs on phones drop all their events at the
- * fourth consecutive failure. With a constant time, an outage of four such times would lose all of
- * these events.
+ * fourth consecutive failure. With a constant Retry-After, they would lose them in every outage that
+ * lasts four retries.
  */
 const storeAwayCodes: ReadonlySet<ErrorCode> = new Set([
   "unavailable",

@@ -77,7 +77,7 @@ const operatorPaths: ReadonlySet<string> = new Set([
 ]);
 /**
  * Paths for which this server has an answer if the upstream fails. Without its script a page sends
- * nothing. SDKs mistake the body of an error for the payload.
+ * nothing. SDKs would use the body of an error response as the remote configuration.
  */
 const hasOwnAnswer = /^\/(?:array|static)\/.*\.js$|\/remote_config\/?$/;
 const passedMethods = "GET, HEAD, POST, OPTIONS";

@@ -109,9 +109,7 @@ const isBare = /[-+.0-9eEtrufalsn{}[\]:,]/;
  */
 function endsWithinString(text: string, beginsWithin: boolean): boolean | undefined {
   let isWithin = beginsWithin;
-  /**
-   * The last character outside of strings that is not white space. After a string it is a quote.
-   */
+  /** The last character outside strings, ignoring white space. After a string it is `"`. */
   let last = "";
   for (let at = 0; at < text.length; at++) {
     const character = text[at]!;

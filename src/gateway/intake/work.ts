@@ -24,7 +24,10 @@ import type { Tally } from "./tally.ts";
 export interface NamedBody {
   /** A hash of the project, the lane and the body. Unique in the stream. */
   readonly id: string;
-  /** The ids of failed attempts by body id and address. Some of their frames may be stored. */
+  /**
+   * Maps a body id and the sender's address to the id of the failed attempt. Some frames of that
+   * attempt may be stored.
+   */
   readonly failed: RetryMemory<string>;
 }
 

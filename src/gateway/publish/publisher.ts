@@ -251,7 +251,9 @@ export class GroupPublisher implements Publisher {
   submit(sink: FrameSink, messageId: string, waiter: FrameWaiter, deadlineMs: number): void {
     const frame = frameOf(sink);
     if (frame.length === 0 || messageId.length > messageIdLengthMax) {
-      throw new Error(`submit frame: ${frame.length} bytes under message id "${messageId}"`);
+      throw new Error(
+        `cannot submit a frame of ${frame.length} bytes with message id "${messageId}": it is empty, or the id is too long`,
+      );
     }
     const { queue } = frame;
     // Lines before this frame are stored before it; lines after it get a later frame.

@@ -19,8 +19,8 @@ export function certificateFile(file: string): string {
 }
 
 /**
- * Returns the name of a file with a private key after a check. Throws an Error whose message
- * completes "PENSTOCK_X: …". The key must have no passphrase.
+ * Returns the name of the file after checking that it contains a valid private key without a
+ * passphrase. Throws an Error whose message completes "PENSTOCK_X: …".
  */
 export function keyFile(file: string): string {
   const text = read(file);

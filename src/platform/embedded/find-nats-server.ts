@@ -27,7 +27,7 @@ type Version = readonly [number, number, number];
 const versionLeast: Version = [2, 10, 0];
 const fetchedDir = resolve(import.meta.dirname, "../../../.cache/nats-server");
 
-/** Returns the binary. Throws an EmbeddedError if no binary runs and is new enough. */
+/** Returns the binary. Throws an EmbeddedError if no binary both runs and is new enough. */
 export function findNatsServer({ named, path }: NatsServerSearch): NatsServerBinary {
   if (named !== undefined) {
     const version = versionOf(named);

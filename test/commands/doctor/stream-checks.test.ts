@@ -65,7 +65,7 @@ describe("doctor finds problems of the streams", () => {
     expect(await isAskedOf(day / 2)).toEqual([]);
   });
 
-  test("streams that could take atomic batches but were created without, unless none are wanted", async () => {
+  test("streams without allow_atomic on a server that supports it, unless PENSTOCK_ATOMIC_BATCHES is false", async () => {
     await edit(server, live, { allow_atomic: false });
     const run = await doctorAt(server);
     const { found, fix } = expectOne(run, "streams", "warn");

@@ -47,7 +47,7 @@ test("stores notes between the heartbeats of the lock", async () => {
   expect(keys.length).toBe(30);
 });
 
-test("records nothing after a pause once another erasure has the lock", async () => {
+test("records nothing if another erasure took the lock during a pause", async () => {
   // As if it had not noticed: its heartbeats are later.
   const log = await locked({ answerMsMax: 5_000, beatMs: 60_000 });
   const kv = await new Kvm(connection).open(bucket);

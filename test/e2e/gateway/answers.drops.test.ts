@@ -202,7 +202,7 @@ describe("a drop is named like an error", () => {
     expect(few.map(({ index }) => index)).toEqual([0, 1, 2, 3, 4]);
   });
 
-  test("names neither names of other events nor any value", async () => {
+  test("contains neither unknown member names nor values of the events", async () => {
     const secret = "phc_0123456789abcdefghij";
     const items = [
       { [secret]: "e", distinct_id: "u" },

@@ -110,7 +110,7 @@ describe("bodies arrive whole", () => {
       expect(JSON.parse((await wire.reply()).body).accepted).toBe(accepted);
   });
 
-  test("closes the connection of a client that pipelines past a pending answer, and finishes what was taken", async () => {
+  test("closes the connection of a client that pipelines past a pending answer, and answers the requests that the intake already has", async () => {
     const server = await startTestServer();
     server.answer = () => {};
     const wire = await connectTo(server);

@@ -119,7 +119,7 @@ test("a client that leaves while the intake has the body: the request ends with 
   expect([written, counted, logged]).toEqual([[], ["aborted at answer"], []]);
 });
 
-test("a client that leaves before that ends the request and the work on its body", () => {
+test("if a client leaves before the intake has the body, the request and the work on its body end", () => {
   const { exchange, shared, admission, written, counted } = begin();
   let stopped = 0;
   exchange.body.state = BodyState.Waiting;

@@ -23,7 +23,7 @@ function sendEach(rig: Rig, text: string): Promise<Settled[]> {
   );
 }
 
-test("stores once on the old server what was in flight to the new one, and everything after it", async () => {
+test("after a downgrade, stores every event once: those in flight to the new server and all later ones", async () => {
   const rig = await startRig(server);
   const state = rig.streams.states.of("live", 0);
   expect(await sendEach(rig, "before")).toEqual(allStored);

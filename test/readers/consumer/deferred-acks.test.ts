@@ -34,7 +34,7 @@ test("acknowledges at once what omits nothing, or only acknowledged events", () 
   expect(sent).toEqual([1, 2, 3]);
 });
 
-test("does not let two frames that omit events of each other wait for ever", () => {
+test("two frames that each omit an event of the other do not wait for each other for ever", () => {
   const { acks, sent, ack } = collected();
   acks.deliver(1, []);
   acks.deliver(2, [1]);

@@ -127,10 +127,11 @@ function userTest({ shown }: Conversion): UserTest {
 }
 
 /**
- * Returns the id with which the event was sent, even if Mixpanel has replaced it by its own id. As
- * in PostHog's import, with one exception: an event that a device sent before its user was known
- * keeps the id of the device, so that an earlier and a later export give the same event. The events
- * of the user link the device. If the event has no id, the result is an id of Simplified ID Merge.
+ * Returns the id with which the event was sent, even if Mixpanel has replaced it by its own id.
+ * PostHog's import uses the same id, with one exception: an event that a device sent before its
+ * user was known keeps the id of the device. It is then the same event in exports from before and
+ * after the login. Events that have both ids link the device to the user. If the event has no id,
+ * the result is an id of Simplified ID Merge.
  */
 function distinctIdOf(sent: JsonObject, isUser: UserTest): unknown {
   const distinctId = idOf(sent["distinct_id"]);

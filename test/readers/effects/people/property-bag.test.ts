@@ -56,7 +56,7 @@ test("counts for a name its bytes in the columns, with escapes", () => {
   expect(new PropertyBag(bag.columns(), bag.bytes).size).toBe(20);
 });
 
-test("rejects the same names in a join for bags loaded from the store", () => {
+test("a join rejects the same names whether or not the bags were loaded from the store", () => {
   const bags = fc.tuple(events, events, fc.constantFrom(2, 3, 4), fc.constantFrom(340, 520, 1e6));
   fc.assert(
     fc.property(bags, ([some, others, countMax, bytesMax]) => {
