@@ -61,7 +61,7 @@ export interface Memory {
   /** Size of the cached rows of people and groups. */
   readonly cacheBytes: number;
   readonly duplicatesBytes: number;
-  /** Period in which duplicates are detected, in the stream with the shortest one. */
+  /** Milliseconds in which duplicates are detected, in the stream with the shortest period. */
   readonly duplicatesCoveredMs: number;
 }
 

@@ -117,8 +117,9 @@ export class Batch {
   }
 
   /**
-   * Returns whether the batch can grow. A batch with written parts ends with the current step,
-   * because other projects would have to wait for the rest.
+   * Returns whether the batch can grow. Changed rows limit a batch separately (see
+   * `Applier.isFull`), because many events of one person change one row. A batch with written parts
+   * ends with the current step, because other projects would have to wait for the rest.
    */
   hasRoom(eventsMax: number, isOtherInFlight: boolean): boolean {
     if (this.hasParts || this.#workMs >= workMsMax) return false;

@@ -110,7 +110,10 @@ export const sqlite: Dialect = {
     ...{ text: "TEXT", uuid: "BLOB", integer: "INTEGER", int32: "INTEGER", real: "REAL" },
     ...{ boolean: "INTEGER", json: "TEXT", bytes: "BLOB" },
   },
-  /** Not stored, but computed whenever a row is written, which takes 3 µs. */
+  /**
+   * Returns the definition of a column that is not stored, but computed in 3 µs whenever a row is
+   * written.
+   */
   computed: (name, of) => `${name} TEXT AS (${of})`,
   /** Returns the expression of a time such as `2026-11-22T10:00:00.000Z`. */
   time: (ms) => {
