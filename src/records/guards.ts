@@ -94,8 +94,8 @@ function isObject({ table, row }: ItemView): boolean {
 }
 
 /**
- * Whether the item is an object without a name. The second check is needed because the row of a
- * non-object has no types either.
+ * Whether the item is an object without a name. The type of the item is checked too, because the
+ * row of a non-object has no field types either.
  */
 function isNamelessObject(item: ItemView, fields: number): boolean {
   return isNothing(typeAt(fields, FieldShift.Event)) && isObject(item);

@@ -86,9 +86,10 @@ function ofThisVersion(addon: Addon): Addon {
 }
 
 /**
- * Creates a scanner with the addon. It belongs to one JavaScript thread: create one per thread, and
- * one per body scanned concurrently. Background scans use libuv's thread pool: four threads unless
- * UV_THREADPOOL_SIZE changes it, shared with zlib and the file system.
+ * Creates a scanner with the addon. A scanner belongs to one JavaScript thread. Create one per
+ * thread, and one per body that is scanned concurrently. Background scans use libuv's thread pool,
+ * which they share with zlib and the file system. The pool has four threads unless
+ * UV_THREADPOOL_SIZE changes the number.
  *
  * @param rows Number of rows in the table. `scanMore` returns further events of a body.
  */

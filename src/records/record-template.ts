@@ -59,7 +59,7 @@ export class RecordTemplate {
    */
   readonly hasSentAt: boolean;
   readonly #received: Buffer;
-  /** The members `sent_at` and `ip`, if they are known. */
+  /** The text of the members `sent_at` and `ip`, if they are known. */
   readonly #origin: string;
   readonly #tails: readonly Buffer[];
   /**

@@ -209,20 +209,20 @@ export const PropertyShift = {
 
 /** Bit positions in Row.MoreTypes. */
 export const MoreShift = {
-  /** properties.$current_url */
+  /** TokenType of properties.$current_url. */
   CurrentUrl: 0,
-  /** properties.$screen_name */
+  /** TokenType of properties.$screen_name. */
   ScreenName: 4,
   /**
    * Type of the item itself. If it is not Object, all spans and types of the row are zero except
    * those of the item.
    */
   Item: 8,
-  /** properties.$ignore_sent_at */
+  /** TokenType of properties.$ignore_sent_at. */
   IgnoreSentAt: 12,
   /** One bit, set if at least one field of Extra is present. */
   HasExtra: 16,
-  /** ItemFlag bits. */
+  /** First of the ItemFlag bits. */
   Flags: 20,
 } as const;
 
@@ -337,9 +337,9 @@ export function hasExtra(table: Uint32Array, row: number): boolean {
 export const rowsMax = 65_536;
 
 /**
- * A scanner and the table it fills. One body at a time: the table is valid until the next `scan` or
- * `scanMore`, of either kind; `normalise` and `repair` do not change it. `scanMore` takes the body
- * of the last `scan`, unchanged since.
+ * A scanner with the table that it fills. It scans one body at a time. The table is valid until the
+ * next `scan` or `scanMore`, of either kind; `normalise` and `repair` do not change the table.
+ * `scanMore` takes the body of the last `scan`, which must be unchanged.
  *
  * A body that scans Ok is valid JSON in every byte (exactly what JSON.parse accepts, given valid
  * UTF-8). Raw line breaks between its tokens have been overwritten with spaces, so that any slice
@@ -381,13 +381,13 @@ export interface Scanner {
 
 /**
  * A scanner that can also work in the thread pool, so that a large body does not block the event
- * loop. The results are those of `scan` and `scanMore`, overwritten line breaks included. Only one
- * call of either kind may run at a time: until a promise settles, every other call throws or
- * rejects.
+ * loop. The results are those of `scan` and `scanMore`, and line breaks are overwritten too. Only
+ * one call of either kind may run at a time. Until the promise of a call is fulfilled or rejected,
+ * every other call throws or rejects.
  *
- * Until a promise settles, neither the body nor the table may be accessed: not written, not read,
- * and above all not transferred, detached or resized. The scan runs on memory that Node-API cannot
- * pin. If that memory is taken away, the scan detects it, and rejects, only afterwards.
+ * During a call, neither the body nor the table may be accessed: not written, not read, and above
+ * all not transferred, detached or resized. The scan runs on memory that Node-API cannot pin. If
+ * the memory is taken away, the scan detects the loss only afterwards, and then rejects.
  */
 export interface BackgroundScanner extends Scanner {
   /**
@@ -395,7 +395,7 @@ export interface BackgroundScanner extends Scanner {
    * arguments, memory taken away).
    */
   scanInBackground(body: Buffer): Promise<ScanStatus>;
-  /** `scanMore` in the thread pool. Rejects only for misuse. */
+  /** Runs `scanMore` in the thread pool. Rejects only for misuse. */
   scanMoreInBackground(body: Buffer): Promise<void>;
   /** Ends the scan of a body before all rows were requested, and frees a large index. */
   finish(): void;

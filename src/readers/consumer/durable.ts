@@ -110,7 +110,7 @@ export async function matchDurable(
  * Returns a description of a setting with which the existing consumer would silently lose frames;
  * undefined if there is no such setting. All other settings only slow the consumer down, or their
  * effect is reported. For example, a consumer that the server removes after a while or on a restart
- * is recreated.
+ * is recreated. The start of reading is not checked, because the creator of the consumer chose it.
  */
 function lossBy({ max_deliver, headers_only }: ConsumerInfo["config"]): string | undefined {
   if ((max_deliver ?? -1) > 0)

@@ -33,7 +33,10 @@ export async function readPositions(
   });
 }
 
-/** Rejects with a MovedError if a stream's position is not the one that the batch was built for. */
+/**
+ * Reads the positions and compares them. Rejects with a MovedError if a stream's position is not
+ * the one that the batch was built for.
+ */
 export async function checkBefore(
   client: ClickHouseClient,
   database: string,
