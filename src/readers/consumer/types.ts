@@ -33,8 +33,8 @@ export interface ConsumeOptions {
    */
   readonly ackWaitMs?: number | undefined;
   /**
-   * Time in ms after which a frame is delivered again if the program has neither acknowledged it
-   * nor called `working`; 300,000 by default.
+   * Time in ms after which a frame is delivered again if the program has neither acknowledged the
+   * frame nor called its `working`; 300,000 by default.
    */
   readonly processingTimeoutMs?: number | undefined;
   /**
@@ -148,7 +148,10 @@ export type Notice =
   | { readonly type: "consumer_recreated"; readonly stream: string; readonly sequence: number }
   /** The stream does not exist. The reader waits for the stream. */
   | { readonly type: "stream_missing"; readonly stream: string }
-  /** The stream was deleted and recreated. Reading of the new stream starts at `sequence`. */
+  /**
+   * Another stream has replaced the stream under the same name. Reading of the new stream starts at
+   * `sequence`.
+   */
   | {
       readonly type: "stream_recreated";
       readonly stream: string;

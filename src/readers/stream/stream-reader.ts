@@ -62,7 +62,7 @@ const pauseMsMin = 50;
 const pauseMsMax = 1_000;
 const sayAgainMs = 30_000;
 const positionKeys = ["epoch", "created", "sequence"] as const;
-const lostText = "replacements of erased messages are gone: their events are not read";
+const lostText = "replacements of erased messages have left the stream: their events are not read";
 
 /** The stream cannot be read until an operator intervenes. */
 class StoppedError extends Error {}
@@ -290,7 +290,7 @@ export class StreamReader {
     const state = await this.#erasures.stateFrom(due, this.#position);
     const next = await this.#asked.messageFrom(due);
     if (state === undefined || state.firstSequence > due || next?.sequence !== sequence)
-      throw new Error(`message ${sequence} came in place of message ${due}`);
+      throw new Error(`message ${sequence} arrived instead of message ${due}`);
     const erased = await this.#fill(due, sequence - 1, { share, isReread: false });
     if (erased === sequence - due) return;
     const gap = { stream: this.name.stream, from: due, to: sequence - 1 };
