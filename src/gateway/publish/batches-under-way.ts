@@ -120,7 +120,7 @@ export class BatchesUnderWay {
     if (!batch.isSplit) {
       const { departures } = batch;
       departures.batchEnded(true);
-      // One acknowledgement settles up to a thousand requests: the next batch leaves before those
+      // One acknowledgement ends up to a thousand requests. The next batch is sent before their
       // answers.
       flushes.now(departures);
       metrics.batchEnded("stored", frames.length);

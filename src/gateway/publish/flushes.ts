@@ -97,7 +97,7 @@ export class Flushes {
     const monotonicMs = this.#monotonicMs();
     for (const departures of this.#leaving) {
       this.#flushStream(departures, monotonicMs);
-      // The rest leaves after the reconnect.
+      // The remaining frames are sent after the reconnect.
       if (!this.#link.connected) return;
       this.#leaving.delete(departures);
     }

@@ -76,10 +76,11 @@ export class FrameQueue {
 const noFrames: readonly Frame[] = [];
 
 // A frame's memory has room for the protocol line and the headers before the lines, and for the
-// CRLF after them, so that the message is contiguous. If it is the only message of an event-loop
-// turn, the client writes it to the socket straight from this memory; it copies several messages of
-// one turn together. When messages were passed in pieces, the client copied each into fresh memory
-// for every send, and clearing and collecting that memory took a third of the gateway's time.
+// CRLF after them, so that the message is contiguous. If it is the only message of an event loop
+// iteration, the client writes it to the socket directly from this memory. Otherwise the client
+// copies all messages of the iteration together. If messages are passed in pieces, the client
+// copies each into fresh memory for every send. To clear and collect that memory took a third of
+// the gateway's time.
 const headRoomBytes = 1_024;
 /**
  * Bytes that nats-server stores with each message in addition to its subject, headers and payload.

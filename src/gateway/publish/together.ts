@@ -161,7 +161,7 @@ export class Together {
     this.#saturatedSinceMonotonicMs = monotonicMs;
     this.#measuredMonotonicMs = monotonicMs;
     // After a slow batch, for example during an outage of the store, the required number of frames
-    // might be so high that no batch leaves any more and none is measured. So its duration counts
+    // might be so high that no batch is sent or measured any more. So the duration of a batch counts
     // for a second only.
     if (monotonicMs - this.#batchEndedMonotonicMs >= measureEveryMs)
       this.#batchMs = Math.min(this.#batchMs, batchMsAtFirst);

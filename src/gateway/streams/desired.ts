@@ -154,8 +154,8 @@ export function loweredLimits(wanted: WantedConfig, config: StreamConfig): strin
     const [seconds, due] = [config.duplicate_window, wanted.duplicate_window].map(secondsOf);
     lowered.push(`its duplicate window is ${seconds} s, not ${due} s`);
   }
-  // An operator may choose a shorter max_age than the settings', to make room. One that leaves
-  // readers no time is a mistake.
+  // To make room, an operator may choose a shorter max_age than the settings'. If it leaves readers
+  // no time, it is a mistake.
   const ageMin = Math.min(readableMs * nanosPerMs, wanted.max_age);
   if (config.max_age > 0 && config.max_age < ageMin)
     lowered.push(`it keeps events for ${secondsOf(config.max_age)} s`);

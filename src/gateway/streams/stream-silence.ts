@@ -40,7 +40,7 @@ export class StreamSilence {
   read(info: StreamInfo, askedMonotonicMs: number): string[] {
     const { state, log, monotonicMs } = this.#options;
     const leader = info.cluster?.leader ?? "";
-    // Another server leads now, and may acknowledge: it is tried.
+    // If another server leads now, it may acknowledge, so the stream is tried again.
     if (this.#loggedUnder !== undefined && this.#loggedUnder !== leader) this.forget();
     const now = monotonicMs();
     // Only the answer to a request after the beginning of the silence proves it. The answer to an

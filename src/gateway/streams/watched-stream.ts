@@ -138,8 +138,8 @@ export class WatchedStream {
     state.askMonotonicMs = monotonicMs + this.#options.askEveryMs;
     this.#asking ??= this.#query({ sequence, wentBack, monotonicMs }).finally(() => {
       this.#asking = undefined;
-      // During the query the stream was found to have gone back. The answer may be older, so the
-      // stream is queried again.
+      // If the stream's sequence decreased during the query, the answer may be older. So the stream
+      // is queried again.
       if (state.wentBack !== undefined && state.wentBack !== wentBack) void this.ask();
     });
     return this.#asking;
