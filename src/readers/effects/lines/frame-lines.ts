@@ -70,7 +70,7 @@ export class FrameLines {
     }
     const { projectId } = this.#facts;
     if (frame.projectId !== undefined && projectId !== frame.projectId) {
-      const detail = `its project_id is ${projectId}, not the project of its message`;
+      const detail = `it says that it is of the project ${projectId}`;
       visitor.unreadable(frame, line, frame.projectId, { reason: "wrong_project", detail });
       return;
     }

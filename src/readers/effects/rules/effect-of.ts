@@ -231,7 +231,7 @@ export class EffectRules {
     let bytes = 0;
     for (const id of ids) bytes += Buffer.byteLength(id);
     if (bytes <= rowIdsBytesMax) return true;
-    const detail = `its ids have ${bytes} bytes together, more than ${rowIdsBytesMax}`;
+    const detail = `its ids have ${bytes} bytes together, and may have ${rowIdsBytesMax}`;
     this.#writes.reject(field, "invalid_field", detail);
     return false;
   }

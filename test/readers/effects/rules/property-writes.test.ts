@@ -57,7 +57,7 @@ describe("a value is rejected, and the others are written", () => {
       ["before", "1"],
       ["behind", "2"],
     ]);
-    expect(rejections).toEqual([{ reason, detail: '$set: the value of "a" cannot be stored' }]);
+    expect(rejections).toEqual([{ reason, detail: '$set: the value of "a" cannot be kept' }]);
   });
 
   test("if its name is too long", () => {

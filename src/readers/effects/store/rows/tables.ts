@@ -222,7 +222,7 @@ export const rejectedTotals = table("rejected_totals", { project_id: text }, { t
 
 /**
  * The rejections. Rows of `rejected` and `incidents` are only appended, so their keys are not
- * unique.
+ * unique. `verify` compares the stored details, so the text of a rejection must not change.
  */
 export const rejected = table(
   "rejected",
