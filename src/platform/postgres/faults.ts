@@ -116,5 +116,5 @@ function firstOf(error: unknown): ErrorFacts {
  */
 export function leavesConnection(error: unknown): boolean {
   if (error instanceof StoreError) return true;
-  return error instanceof DatabaseError && !/^(08|57P|F0|58|YY)/.test(error.code ?? "");
+  return error instanceof DatabaseError && !/^(08|57P|F0|58|XX)/.test(error.code ?? "");
 }

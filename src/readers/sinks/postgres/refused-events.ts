@@ -25,7 +25,7 @@ const raiseRoutine = "exec_stmt_raise";
  * missing objects, privileges, or a function that is wrong for every value. 22P03 means that the
  * binary form of a value is not that of its column, which is an error of the column.
  */
-const notOfValue = /^(08|0A|22P03|25|28|2F|38|39|3D|3F|40|42|53|55|57|58|72|F0|HV|YY)/;
+const notOfValue = /^(08|0A|22P03|25|28|2F|38|39|3D|3F|40|42|53|55|57|58|72|F0|HV|XX)/;
 
 /**
  * Whether the server, or an object that the user has added to the table, refuses a value: a data
