@@ -14,8 +14,7 @@ export const sinkFlag = "--max-semi-space-size=32";
  * generation takes 16 MB less under load. CPU for a million events: 13.8 to 16.1 s with it and 14.0
  * to 14.6 s without (single events), 1.3 to 1.5 and 1.3 to 1.4 s (batches of 100), two alternating
  * rounds of two each. With 1,000 concurrent projects, whose frames live longer, it takes some 4 %
- * fewer single events. `up` passes it on to its effects: 300,000 events took them 3.5 s of CPU and
- * 172 to 182 MiB with it and without.
+ * fewer single events. The effects process of `up` replaces it (src/app/effects-child.ts).
  */
 export const gatewayFlag = "--max-semi-space-size=8";
 

@@ -50,8 +50,8 @@ interface ServeOptions {
  * another 0.3 to 1.2 GB for recently read blocks.
  */
 const childEventsPerSecondMax = 10_000;
-/** Sizes of the caches next to a gateway in bytes: an eighth and a quarter of the default sizes. */
-const childMemory = { cacheBytesMax: 32 * 1_048_576, duplicatesBytesMax: 64 * 1_048_576 };
+/** Size of the cache of people and groups next to a gateway, in bytes: an eighth of the default. */
+const childCacheBytesMax = 32 * 1_048_576;
 const againMs = 500;
 const sayAgainMs = 30_000;
 const questionMs = 2_000;
@@ -100,16 +100,12 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
     const { connection } = link;
     instance.stream_created = await streamCreated(connection, config.subjectPrefix);
     const { acceptExpired } = options;
-    const { cacheBytesMax, duplicatesBytesMax } = childMemory;
     const largeBytesMax = config.effectsLargeBytesMax;
     const writer = new EffectsWriter({
       ...{ connection, store, log, acceptExpired, prefix: config.subjectPrefix },
-      people: { largeBytesMax, ...(options.isChild ? { cacheBytesMax } : {}) },
+      people: { largeBytesMax, ...(options.isChild ? { cacheBytesMax: childCacheBytesMax } : {}) },
       ...(options.isChild
-        ? {
-            eventsPerSecondMax: childEventsPerSecondMax * availableParallelism(),
-            duplicatesBytesMax,
-          }
+        ? { eventsPerSecondMax: childEventsPerSecondMax * availableParallelism() }
         : {}),
     });
     parts.writer = writer;

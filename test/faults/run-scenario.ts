@@ -68,7 +68,7 @@ const loadShapes: Readonly<Record<RunOptions["form"], LoadShape>> = {
     batchEvents: 20,
     largePauseMs: 1_000,
     importPauseMs: 20,
-    largeImportEvery: 100,
+    largeImportEvery: 50,
   },
   full: {
     singleConnections: 48,

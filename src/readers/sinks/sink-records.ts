@@ -114,7 +114,11 @@ export class SinkRecords {
         const fault = record.isWritten ? undefined : faultOf(record);
         if (fault !== undefined) reject(record, "not_a_record", fault);
         else if (frame.projectId !== undefined && record.projectId !== frame.projectId)
-          reject(record, "wrong_project", `its project_id is ${record.projectId}`);
+          reject(
+            record,
+            "wrong_project",
+            `its project_id is ${record.projectId}, not the project of its message`,
+          );
         else visitor.record(new FrameRecord({ frame, body }, record, shared));
       },
       unreadable: ({ reason, detail }, line, start, end) =>

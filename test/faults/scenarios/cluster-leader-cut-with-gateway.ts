@@ -1,9 +1,7 @@
 // The network between the stream's leader and the other two goes silent while the gateway is on the
-// leader's side; in the full form twice. The leader accepts frames for some seconds and can
-// commit none of them; the
-// others elect another, and what the first had not committed is cut away
-// when they meet again. So
-// none of it may be acknowledged, whatever the leader answers.
+// leader's side; in the full form twice. The leader accepts frames for some seconds but cannot
+// commit them. The other nodes elect a new leader, and the uncommitted frames are removed when the
+// nodes meet again. So none of these frames may be acknowledged, whatever the old leader answers.
 
 import type { End } from "../cluster-network.ts";
 import { besideLeader, liveStream, networkOf, recovered, whole } from "../cluster-watch.ts";

@@ -35,7 +35,7 @@ export const clusterQuorumLostFarAway: Scenario = {
   },
   delayMs: () => delayMs,
   async run(context) {
-    // It is chance whether the first 200 falls within the life of a frame, so this is done the full form runs twice.
+    // Whether the first 200 falls within the life of a frame is chance, so the full form runs twice.
     const times = context.faultMs < fullMs ? 1 : 2;
     for (let time = 0; time < times; time++) {
       await clusterQuorumLost.run(context);
