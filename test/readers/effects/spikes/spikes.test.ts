@@ -186,7 +186,7 @@ test("events of a clock that is a year ahead count when they were stored", () =>
 test("an incomplete reading is not applied", () => {
   const spikes = new Spikes({ prefix: "penstock" });
   spikes.count(storedLine(), false, startMs);
-  expect(() => spikes.apply()).toThrow("not all read");
+  expect(() => spikes.apply()).toThrow("have not been read");
 });
 
 test("spikes do not depend on batches, failed commits, restarts and what is cached", () => {
