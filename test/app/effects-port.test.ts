@@ -29,7 +29,7 @@ test("rejects an explicit port in use with the setting and how to find the proce
   await expect(requireEffectsPort(place)).rejects.toMatchObject({
     exitCode: 1,
     message: expect.stringMatching(
-      `^Listen for .* port ${place.effectsPort}: the port is taken: set PENSTOCK_EFFECTS_PORT .*ss -ltnp sport = :${place.effectsPort}$`,
+      `^cannot listen for .* port ${place.effectsPort}: the port is taken: set PENSTOCK_EFFECTS_PORT .*ss -ltnp sport = :${place.effectsPort}$`,
     ),
   });
   await requireEffectsPort({ ...place, effectsPort: 0 });

@@ -13,7 +13,7 @@ if (!hasPgrep) process.stderr.write("NOT RUN: the README's kill -9: pgrep is not
 
 test.runIf(hasPgrep).each(blocks("killed"))("%s", { timeout: 240_000 }, async (_, { text }) => {
   let own = text;
-  for (const port of ["8001", "9474", "9475"]) own = own.replaceAll(port, String(await freePort()));
+  for (const port of ["8001", "9474"]) own = own.replaceAll(port, String(await freePort()));
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("PENSTOCK_"));
   const env = {
     ...Object.fromEntries(inherited),
