@@ -11,8 +11,8 @@ import { key, natsWithProject, workersOn } from "../../kit/workers.ts";
 const MIB = 1_048_576;
 const budgetBytes = 64 * MIB;
 const connections = 3;
-const bodiesEach = 16;
-/** Cached blocks, scanners and the heap; 48 windows of 8 MiB would be 384 MiB. */
+const bodiesEach = 40;
+/** Cached blocks, scanners and the heap; 120 windows of 8 MiB would be 960 MiB. */
 const besideBytesMax = 160 * MIB;
 
 /**

@@ -88,6 +88,8 @@ test("resumes where it stopped when the stream does, and stores everything once 
   expect(others.map(({ answer }) => answer)).toEqual(others.map(() => "stored 5000"));
   expect(scans).toBe(names.length + others.length);
 
+  // A body that waits 250 ms for its stream yields its scanner, and is scanned again later.
+  await new Promise((resolve) => setTimeout(resolve, 500));
   stalled.resolve();
   await Promise.all(stuck.map(({ sent }) => sent.work));
   expect(scans).toBeGreaterThan(names.length + others.length);
