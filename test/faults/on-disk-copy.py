@@ -1,8 +1,9 @@
 """Copies a folder as a power cut at this moment would leave it: without data that is only in the page cache.
 
 cachestat(2) (Linux 6.5) reports how many pages of a range are dirty or being written. Such a page is filled with zeros, or
-cut off if nothing follows it, like a file whose growth was never written. Names and sizes of files are copied unchecked: no
-system call reports whether a directory's entry is on disk.
+cut off if nothing follows it, like a file whose growth was never written. The first such page of a run is copied as it is:
+data that was synced earlier can begin in it, and a disk never loses that when more is appended. Names and sizes of files are
+copied unchecked: no system call reports whether a directory's entry is on disk.
 
   on-disk-copy.py probe FOLDER       exit code 3 if pages in FOLDER cannot be distinguished this way
   on-disk-copy.py lost FOLDER        prints the files with such pages, and their number of bytes, as JSON
@@ -43,12 +44,12 @@ def lost_pages(descriptor, size):
     return [offset for offset in range(0, size, PAGE) if not_on_disk(descriptor, offset, PAGE) > 0]
 
 
-def on_disk(content, lost):
+def on_disk(content, not_written):
     kept = bytearray(content)
+    lost = set(not_written) & {offset + PAGE for offset in not_written}
     for offset in lost:
         end = min(offset + PAGE, len(kept))
         kept[offset:end] = bytes(end - offset)
-    lost = set(lost)
     while kept and (len(kept) - 1) // PAGE * PAGE in lost:
         del kept[(len(kept) - 1) // PAGE * PAGE :]
     return bytes(kept)
