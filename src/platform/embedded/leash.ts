@@ -30,7 +30,8 @@ const serverGogc = "50";
 
 // $1 is the grace period in seconds, the rest is the command, and descriptor 4 is the leash. The
 // server has its own process group, so that Ctrl-C in a terminal only reaches the gateway. The
-// gateway stops the server after its last acknowledgement.
+// gateway stops the server after its last acknowledgement. A signal to the whole group must not end
+// the subshell that watches the leash.
 const leashScript = `
 grace=$1; shift
 exec 4<&0
@@ -38,6 +39,7 @@ exec 4<&0
 server=$!
 echo "$server"
 (
+  trap '' TERM INT HUP
   read -r line <&4
   kill -TERM "$server"
   while [ "$grace" -gt 0 ] && kill -0 "$server"; do sleep 1; grace=$((grace - 1)); done
@@ -47,7 +49,7 @@ holder=$!
 exec 4<&-
 wait "$server"
 status=$?
-kill "$holder" 2>/dev/null
+kill -KILL "$holder" 2>/dev/null
 exit "$status"
 `;
 

@@ -44,7 +44,10 @@ interface EmbeddedNatsOptions {
    */
   readonly port?: number | undefined;
   readonly token?: string | undefined;
-  /** A signal that cancels a slow start. The start then rejects with the reason of the signal. */
+  /**
+   * A signal for the stop of this process. A slow start then rejects with the signal's reason, and
+   * a server that dies is not restarted.
+   */
   readonly signal?: AbortSignal;
 }
 
@@ -89,6 +92,8 @@ interface ServerOptions extends EmbeddedNatsOptions {
 export class EmbeddedNats {
   readonly #options: ServerOptions;
   readonly #closing = new AbortController();
+  /** Aborted when nothing may restart the server. */
+  readonly #stopping: AbortSignal;
   #server: LeashedServer | undefined;
   #pid = 0;
   /**
@@ -107,6 +112,8 @@ export class EmbeddedNats {
   constructor(options: ServerOptions) {
     this.#options = options;
     this.#port = options.access.port;
+    const { signal } = this.#closing;
+    this.#stopping = options.signal ? AbortSignal.any([signal, options.signal]) : signal;
   }
 
   get url(): string {
@@ -129,8 +136,8 @@ export class EmbeddedNats {
 
   /** Starts the server. Resolves when it listens. Must be called once. */
   async start(): Promise<void> {
-    const { log, signal, binary, dataDir } = this.#options;
-    await this.#launch(signal);
+    const { log, binary, dataDir } = this.#options;
+    await this.#launch();
     const started = { version: binary.version, pid: this.#pid, port: this.#port, dataDir };
     log.info(started, "embedded nats-server started");
     this.#supervision = this.#keepRunning();
@@ -138,7 +145,7 @@ export class EmbeddedNats {
       dataDir,
       healthUrl: () => this.#healthUrl,
       restart: (reason) => this.#restart(reason),
-      signal: this.#closing.signal,
+      signal: this.#stopping,
       log,
     });
   }
@@ -160,7 +167,7 @@ export class EmbeddedNats {
     lock.release();
   }
 
-  async #launch(stop: AbortSignal | undefined): Promise<void> {
+  async #launch(): Promise<void> {
     const { dataDir, binary, host, log, storeBytesMax } = this.#options;
     const { version } = binary;
     const { token } = this;
@@ -176,7 +183,7 @@ export class EmbeddedNats {
       // The note is written before the server listens: if this gateway dies now, the next gateway
       // on the folder must find the server.
       this.#note("");
-      const ports = await portsOf(this.#pid, { server, dataDir, log, stop });
+      const ports = await portsOf(this.#pid, { server, dataDir, log, stop: this.#stopping });
       this.#port = ports.nats;
       this.#healthUrl = `http://127.0.0.1:${ports.monitoring}${monitoringPath(token)}/healthz`;
       this.#note(this.url);
@@ -201,7 +208,7 @@ export class EmbeddedNats {
 
   async #keepRunning(): Promise<void> {
     const { dataDir, log } = this.#options;
-    const { signal } = this.#closing;
+    const signal = this.#stopping;
     let isFirst = true;
     const run = async (): Promise<void> => {
       if (!isFirst) await this.#launchAgain();
@@ -244,14 +251,14 @@ export class EmbeddedNats {
    * Starts the server again. If the disk is full, nats-server cannot write the file with its ports.
    */
   async #launchAgain(): Promise<void> {
-    const { signal } = this.#closing;
+    const signal = this.#stopping;
     const { dataDir, log } = this.#options;
     if (roomIn(dataDir) === "none") log.error({ dataDir }, noRoomFault);
     while (roomIn(dataDir) === "none") {
       await pauseUntilAborted(roomCheckMs, signal);
       signal.throwIfAborted();
     }
-    await this.#launch(signal);
+    await this.#launch();
     const running = { pid: this.#pid, port: this.#port, restarts: this.#restarts };
     log.info(running, "embedded nats-server restarted");
   }
@@ -266,7 +273,7 @@ interface PortWait {
   readonly server: LeashedServer;
   readonly dataDir: string;
   readonly log: Log;
-  readonly stop: AbortSignal | undefined;
+  readonly stop: AbortSignal;
 }
 
 /**
@@ -288,7 +295,7 @@ async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait): P
     if (ports.nats > 0 && ports.monitoring > 0) return ports;
     if (died !== undefined)
       throw new EmbeddedError(`start nats-server: it exited: ${died || lastWords(dataDir)}`);
-    stop?.throwIfAborted();
+    stop.throwIfAborted();
     if (performance.now() - sinceMs > slowStartLogMs) {
       sinceMs = performance.now();
       log.info({ pid, log: logFileOf(dataDir) }, "waiting for nats-server to read its store");
