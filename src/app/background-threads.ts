@@ -1,29 +1,20 @@
-// Gives the threads of the pool, which scan and inflate large bodies, a lower priority than the
-// event loop and a nats-server on the same machine. Otherwise, if the threads outnumber the
-// processors, the large bodies of one sender delay the requests of all clients. Only Linux has a
-// priority per thread. On other systems this changes nothing.
+// Lowers the priority of the pool's threads, which scan and inflate large bodies. Otherwise the
+// large bodies of one sender delay the requests of all clients. Only Linux has a priority per
+// thread.
 
 import { readdir, readFile } from "node:fs/promises";
 import { getPriority, setPriority } from "node:os";
 
 /**
- * Number of priority steps of the pool's threads below the event loop. If both need a processor, a
- * thread of the pool gets a third of the time of the event loop. If the processor is otherwise
- * idle, the thread gets all of it.
+ * Priority steps below the event loop: a pool thread gets a third of its time if both need a CPU.
  */
 const stepsBelow = 5;
 const priorityMin = 19;
 const tasks = "/proc/self/task";
-/**
- * The name that libuv gives to the threads of its pool. They start with the first task of the pool,
- * at the latest when this file reads the folder of threads.
- */
+/** libuv's name for the threads of its pool, which start with the first task of the pool. */
 const poolThread = "libuv-worker\n";
 
-/**
- * Lowers the priority of the threads of the pool. Never rejects: the gateway also works if the
- * system does not allow it.
- */
+/** Never rejects: the gateway also works with the usual priority. */
 export async function lowerBackgroundThreads(): Promise<void> {
   try {
     const threads = await readdir(tasks);

@@ -1,6 +1,5 @@
 // The command tree: names, arguments, options and the function of each command.
-// docs/reference/commands.md is generated from it. This file does not use `process`: commands get
-// everything from outside through the context.
+// docs/reference/commands.md is generated from it.
 
 import { Command, Help, Option } from "commander";
 import type { ConfiguredCommand } from "../commands/configured-command.ts";
@@ -73,7 +72,6 @@ export function commandLine(context: CommandContext): Command {
   return program;
 }
 
-/** Lists the options of a command in its help before the settings. */
 function settingsLast<Item extends Command | Option>(
   _: Item[],
   visible: Item[],
@@ -85,7 +83,7 @@ function settingsLast<Item extends Command | Option>(
 }
 
 // The modules that serve are imported only when they run: main.ts must set a variable before
-// uWebSockets.js is loaded, and other commands start faster without them.
+// uWebSockets.js is loaded, and other commands start faster.
 function addServing(program: Command, context: CommandContext): void {
   withAll(program.command("serve").description("run the gateway")).action(
     async (_, command: Command) => {
@@ -132,8 +130,7 @@ function addDoctor(program: Command, context: CommandContext): void {
 
 function addProjects(program: Command, context: CommandContext): void {
   const project = program.command("project").description("add and change projects and their keys");
-  // Suggestions are off, because for a mistyped command the nearest name may be a command that ends
-  // keys.
+  // The command nearest to a mistyped one may be a command that ends keys.
   project.showSuggestionAfterError(false);
   const of = (command: Command): ConfiguredCommand => projectCommand(command, context);
   withNats(project.command("add <id>").description("add a project"))

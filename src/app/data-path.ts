@@ -1,5 +1,4 @@
-// Wires the path of a request from the public port to the store: HTTP, intake, publisher, and the
-// limits on requests. It contains no other logic.
+// Wires the path of a request from the public port to the store.
 
 import { randomFillSync } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
@@ -38,7 +37,7 @@ export interface DataPath {
   readonly http: HttpServer;
 }
 
-/** Opens all parts that a request passes through. No port is open yet. */
+/** Opens all parts that a request passes through. Opens no port. */
 export async function openDataPath(
   base: GatewayBase,
   store: StoreSide,
@@ -108,7 +107,6 @@ async function openHttp(
   return http;
 }
 
-/** Opens the forwarding to the upstream; returns undefined if no upstream is set. */
 function openPassThrough({
   config: { upstreamUrl, ...config },
   clock: { monotonicMs },
@@ -163,10 +161,7 @@ function certificateOf({ tlsCert: cert, tlsKey: key }: Config): CertificateFiles
   return cert === undefined || key === undefined ? undefined : { cert, key };
 }
 
-/**
- * Loads the connection addon before any asynchronous step. If the addon is missing and the PROXY
- * protocol needs it, the gateway does not start.
- */
+/** Loads the connection addon. Throws if the addon is missing and the PROXY protocol needs it. */
 export function connectionAddon(
   { proxyProtocol }: Config,
   log: Pick<ProcessLog, "debug">,
@@ -184,8 +179,7 @@ export function connectionAddon(
 }
 
 /**
- * Logs whether posthog-js is served. Without its scripts, pages with the HTML snippet send no
- * events, and no error shows the problem.
+ * Without its scripts, pages with the HTML snippet send no events, and no error shows the problem.
  */
 function logScripts(files: StaticFiles | undefined, setting: string | undefined, log: Log): void {
   if (files !== undefined) {
@@ -201,10 +195,7 @@ function logScripts(files: StaticFiles | undefined, setting: string | undefined,
   }
 }
 
-/**
- * Returns the limits on connections. The limit on all connections reserves file descriptors for
- * other uses. The limit per address is a quarter of it, unless the settings contain one.
- */
+/** Reserves file descriptors for other uses. Default limit per address: a quarter of the total. */
 function connectionLimits(config: Config): {
   connectionsMax: number;
   addressConnectionsMax: number;

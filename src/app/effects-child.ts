@@ -1,7 +1,6 @@
-// The effects process that `up` runs as a child, so that the effects and the gateway do not share a
-// thread. This file has both ends: the code in `up` that restarts the child, and the hidden command
-// that the child runs. When the parent ends, even by a crash, the channel closes and the child
-// exits.
+// The effects process that `up` runs as a child, so that effects and gateway do not share a thread:
+// the code that restarts the child, and the hidden command that the child runs. When the parent
+// ends, even by a crash, the channel closes and the child exits.
 
 import { type ChildProcess, fork } from "node:child_process";
 import { constants, setPriority } from "node:os";
@@ -18,24 +17,15 @@ interface StartMessage {
 }
 
 export interface EffectsChild {
-  /** Ends the process after a commit of the events that it has read. */
   close(): Promise<void>;
 }
 
-/**
- * Pauses between restarts. The maximum limits the log lines of a process that fails at every start.
- */
+/** The maximum limits the log lines of a process that fails at every start. */
 const pauses = { ...processPauses, pauseMsMax: 30_000 } as const;
-/**
- * V8 flags for garbage collection at a smaller heap. After 20 s of single events of 100,000 people
- * at 40,000 a second, the process has 220 MiB with these flags and the small
- * caches of effects.ts. With these caches alone it has 390 MiB.
- */
+/** V8 flags for a smaller heap: 220 MiB instead of 390 MiB after 20 s at 40,000 events a second. */
 const smallHeap = ["--optimize-for-size", "--max-semi-space-size=2"];
-/** Maximum time in milliseconds for a commit and for closing the database. */
 const closeGraceMs = 10_000;
 
-/** Starts the child and returns immediately, because the gateway does not wait for the effects. */
 export function startEffectsChild(
   config: Config,
   { env, mainFile, stop }: CommandContext,
@@ -45,7 +35,7 @@ export function startEffectsChild(
   let child: ChildProcess | undefined;
   let end: object = {};
   const run = async (): Promise<void> => {
-    // The channel sends the settings, because the environment must not contain their secrets.
+    // The environment must not contain the secrets of the settings.
     const own = Object.entries(env).filter(([name]) => !name.startsWith("PENSTOCK_"));
     const started = fork(mainFile, ["effects", childCommand], {
       env: Object.fromEntries(own),
@@ -82,7 +72,6 @@ export function startEffectsChild(
   };
 }
 
-/** Runs the effects in the child until `context.stop` is aborted or the parent exits. */
 export async function runEffectsChild(context: CommandContext): Promise<void> {
   const { channel, stop } = context;
   if (channel.send === undefined) {
@@ -107,11 +96,7 @@ export async function runEffectsChild(context: CommandContext): Promise<void> {
   await serveEffects(config, { host, log, signal, acceptExpired: false, isChild: true });
 }
 
-/**
- * Sets the lowest priority: the effects use only idle processor time, and catch up later. On Linux,
- * priority is per thread, and new threads inherit it. If the system does not allow the change, the
- * effects have the gateway's priority.
- */
+/** Lets the effects use only idle CPU time. New threads of a process inherit its priority. */
 function lowerPriority(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
@@ -121,7 +106,6 @@ function lowerPriority(pid: number | undefined): void {
   }
 }
 
-/** Resolves when the process has ended. Rejects if it could not be started. */
 function endOf(child: ChildProcess): Promise<object> {
   return new Promise((resolve, reject) => {
     child.on("error", (error) => {

@@ -1,7 +1,3 @@
-// The folder of the effects database. A missing data folder is created. A missing folder of
-// PENSTOCK_EFFECTS_URL is an error: a typo would create a new database in another folder and apply
-// all events to it.
-
 import path from "node:path";
 import { CommandError } from "../commands/context.ts";
 import { makeFolder } from "../platform/base/make-folder.ts";
@@ -9,18 +5,15 @@ import type { Config } from "../platform/settings/config.ts";
 import { storePlace } from "../readers/effects/store/open.ts";
 import { isAbsent } from "../readers/effects/store/sqlite/file-access.ts";
 
-/**
- * Creates the data folder if needed. Throws a CommandError if the folder of PENSTOCK_EFFECTS_URL
- * does not exist.
- */
+/** Creates the data folder if needed. Throws like `requireNamedFolder`. */
 export function readyFolder(config: Pick<Config, "effectsUrl" | "dataDir">): void {
   requireNamedFolder(config);
   if (folderOf(config) === path.resolve(config.dataDir)) makeFolder(config.dataDir);
 }
 
 /**
- * Throws a CommandError if the folder of PENSTOCK_EFFECTS_URL does not exist. For a process that
- * does not create the data folder.
+ * Throws a CommandError if the folder of PENSTOCK_EFFECTS_URL does not exist: a typo would create a
+ * new database in another folder and apply all events to it.
  */
 export function requireNamedFolder(config: Pick<Config, "effectsUrl" | "dataDir">): void {
   const folder = folderOf(config);
@@ -30,7 +23,6 @@ export function requireNamedFolder(config: Pick<Config, "effectsUrl" | "dataDir"
   );
 }
 
-/** Returns the folder of the database; undefined if the database is not a file. */
 function folderOf(config: Pick<Config, "effectsUrl" | "dataDir">): string | undefined {
   const place = storePlace(config);
   return place.kind === "sqlite" ? path.dirname(place.file) : undefined;

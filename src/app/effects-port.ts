@@ -1,6 +1,5 @@
-// Chooses the port of the effects process that `up` starts. A port from the settings must be free,
-// like the gateway's own ports. If the default port is taken, for example by another `up` on this
-// machine, another port is used and logged.
+// Chooses the port of the effects process that `up` starts. A port from the settings must be free.
+// If the default port is taken, for example by another `up`, another port is used and logged.
 
 import { type AddressInfo, createServer } from "node:net";
 import { CommandError } from "../commands/context.ts";
@@ -10,7 +9,6 @@ import type { Config } from "../platform/settings/config.ts";
 
 type Place = Pick<Config, "effectsHost" | "effectsPort">;
 
-/** Throws a CommandError if the port from the settings cannot be used. */
 export async function requireEffectsPort({ effectsHost, effectsPort }: Place): Promise<void> {
   try {
     await freePort(effectsHost, effectsPort);
@@ -22,18 +20,12 @@ export async function requireEffectsPort({ effectsHost, effectsPort }: Place): P
   }
 }
 
-/**
- * Returns the port from the settings, which `requireEffectsPort` has checked. If the setting is 0,
- * returns a free port. The child reports its actual port.
- */
+/** Returns the port from the settings, or a free port if the setting is 0. */
 export async function givenEffectsPort({ effectsHost, effectsPort }: Place): Promise<number> {
   return effectsPort === 0 ? await freePort(effectsHost, 0) : effectsPort;
 }
 
-/**
- * Returns a port that was free a moment ago, or undefined if no port is free. Logs both. The child
- * reports its actual port.
- */
+/** Returns a port that was free a moment ago; undefined if no port is free. */
 export async function defaultEffectsPort(
   { effectsHost, effectsPort }: Place,
   log: Pick<Log, "warn">,

@@ -1,6 +1,5 @@
-// The effects process: wires database, NATS, writer and HTTP port, and closes them in the reverse
-// order. The port responds from the start. The database is opened before NATS is connected, so that
-// people can be read while NATS is down.
+// The effects process: wires database, NATS, writer and HTTP port. The database is opened before
+// NATS is connected, so that people can be read while NATS is down.
 
 import { availableParallelism } from "node:os";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -33,30 +32,23 @@ import { requireStreams } from "./require-streams.ts";
 interface ServeOptions {
   readonly host: CommandContext["host"];
   readonly log: Log;
-  /** A signal that ends the process, after a last commit. */
   readonly signal: AbortSignal;
-  /** Whether to continue if events have left their stream unread. */
   readonly acceptExpired: boolean;
-  /**
-   * Whether the process is the child process of `up`. If the port is taken, the child logs the
-   * error and applies events without a port.
-   */
+  /** Whether this is the child process of `up`, which applies events even if its port is taken. */
   readonly isChild: boolean;
 }
 
 /**
- * Maximum number of events applied per second and processor, next to a gateway. Without this limit,
- * the reads take 20 % to 40 % of the gateway's throughput on two processors. nats-server then needs
- * another 0.3 to 1.2 GB for recently read blocks.
+ * Maximum events per second and CPU next to a gateway. Without it, the reads take 20 % to 40 % of
+ * the gateway's throughput, and nats-server needs up to 1.2 GB more memory.
  */
 const childEventsPerSecondMax = 10_000;
-/** Size of the cache of people and groups next to a gateway, in bytes: an eighth of the default. */
+/** An eighth of the default. */
 const childCacheBytesMax = 32 * 1_048_576;
 const againMs = 500;
 const sayAgainMs = 30_000;
 const questionMs = 2_000;
 
-/** Runs `penstock effects` until `context.stop` is aborted. */
 export async function runEffects(
   config: Config,
   { host, stop }: CommandContext,
@@ -66,7 +58,6 @@ export async function runEffects(
   await serveEffects(config, { host, log, signal: stop, acceptExpired, isChild: false });
 }
 
-/** Runs the effects. Resolves when the signal has aborted and everything is closed. */
 export async function serveEffects(config: Config, options: ServeOptions): Promise<void> {
   const { log, signal } = options;
   const parts = new Parts();
@@ -132,7 +123,6 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
   }
 }
 
-/** The open parts of the process. */
 class Parts {
   store: EffectsStore | undefined;
   writer: EffectsWriter | undefined;
@@ -173,10 +163,7 @@ async function listen(http: EffectsHttp, config: Config, options: ServeOptions):
   }
 }
 
-/**
- * Returns the creation time of the first live stream; null if no live stream exists or NATS does
- * not respond.
- */
+/** Returns null if no live stream exists or NATS does not respond. */
 async function streamCreated(connection: NatsConnection, prefix: string): Promise<string | null> {
   try {
     const manager = await managerOf(connection, { timeoutMs: questionMs });
@@ -187,8 +174,8 @@ async function streamCreated(connection: NatsConnection, prefix: string): Promis
 }
 
 /**
- * Opens the database. Waits while it is unreachable or locked by another writer. Rejects with a
- * CommandError if it belongs to another installation, because then the settings must change.
+ * Opens the database. Waits while it is unreachable or locked. Rejects with a CommandError if it
+ * belongs to another installation.
  */
 async function openStore(config: Config, { log, signal }: ServeOptions): Promise<EffectsStore> {
   const place = storePlace(config);

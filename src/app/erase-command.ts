@@ -1,5 +1,3 @@
-// Adds `penstock erase` to the command tree.
-
 import type { Command } from "commander";
 import type { CommandContext } from "../commands/context.ts";
 import type { EraseOptions } from "../commands/erase/erase.ts";

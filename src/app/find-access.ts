@@ -1,5 +1,4 @@
-// Finds NATS for the processes next to a gateway. They may start before the embedded nats-server
-// that they read from.
+// Finds NATS for the processes next to a gateway, which may start before the embedded nats-server.
 
 import type { CommandContext } from "../commands/context.ts";
 import { findNats } from "../commands/nats.ts";
@@ -19,7 +18,6 @@ const againMs = 500;
 const sayAgainMs = 30_000;
 const lookMs = 1_000;
 
-/** Waits for an embedded nats-server, unless the settings name a NATS server. */
 export async function findAccess(config: Config, options: FindOptions): Promise<NatsAccess> {
   const { host, log, signal } = options;
   return await retryWithWarning(async () => findNats(config, host), {
@@ -41,9 +39,8 @@ interface Linked {
 }
 
 /**
- * Resolves with true when the link is down and an embedded nats-server runs at another address than
- * `access`: each start may change the port, and a new data folder changes the token. Resolves with
- * false when the signal aborts.
+ * Resolves with true if the link is down and an embedded nats-server has another address or token:
+ * a restart may change the port. Resolves with false when the signal aborts.
  */
 export async function natsHasMoved(config: Config, linked: Linked): Promise<boolean> {
   const { host, access, link, signal } = linked;
@@ -53,9 +50,7 @@ export async function natsHasMoved(config: Config, linked: Linked): Promise<bool
     try {
       const now = findNats(config, host);
       if (now.natsUrl !== access.natsUrl || now.natsToken !== access.natsToken) return true;
-    } catch {
-      // No embedded nats-server runs at the moment.
-    }
+    } catch {}
   }
   return false;
 }

@@ -1,5 +1,3 @@
-// Adds `penstock import` to the command tree. Its modules are imported only when it runs.
-
 import { type Command, Option } from "commander";
 import type { CommandContext } from "../commands/context.ts";
 import { formatNames } from "../commands/import/formats/detect.ts";

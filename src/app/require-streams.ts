@@ -1,6 +1,3 @@
-// Ends a reader at its start if NATS permanently refuses to list the streams. After any other
-// failure, the reader waits and retries.
-
 import { setTimeout as delay } from "node:timers/promises";
 import { managerOf } from "../platform/nats/api.ts";
 import type { NatsLink } from "../platform/nats/link.ts";
@@ -8,12 +5,14 @@ import { findStreams } from "../readers/stream/stored-stream.ts";
 
 const questionMs = 2_000;
 /**
- * Pause in milliseconds before a retry. An account may get JetStream shortly after the server
- * starts to listen.
+ * Pause before the second try: an account may get JetStream shortly after the server has started.
  */
 const againMs = 500;
 
-/** Rejects with a NatsRefusedError if NATS permanently refuses to list the streams. */
+/**
+ * Rejects with a NatsRefusedError if NATS permanently refuses to list the streams. Ignores all
+ * other failures, because the reader retries.
+ */
 export async function requireStreams(link: NatsLink, prefix: string): Promise<void> {
   const refused = async () => {
     try {

@@ -1,5 +1,5 @@
-// `serve` and `up`: start the embedded NATS if the settings name no NATS, then the gateway, in this
-// process or in workers. Both stop in the reverse order.
+// `serve` and `up`: start the embedded NATS if the settings name no NATS, then the gateway in this
+// process or in workers.
 
 import { resolve } from "node:path";
 import { calledAs, isDefaultDataDir, shellWord } from "../commands/called-as.ts";
@@ -21,15 +21,13 @@ import { startWorkers } from "./workers.ts";
 
 type Running = Pick<Gateway, "port" | "adminPort" | "close">;
 
-/** Runs the gateway until `context.stop` is aborted. Resolves when everything is closed. */
 export async function serve(config: Config, context: CommandContext): Promise<void> {
   await run(config, context, { prepare: async () => undefined });
 }
 
 /**
- * Runs the gateway like `serve`, but always with an embedded NATS and a sample project, and prints
- * an example request. If the default effects port is taken, another port is used. A port from the
- * settings must be free.
+ * Runs the gateway like `serve`, with an embedded NATS and a sample project, and prints an example
+ * request. A taken default port of the effects is replaced; a port from the settings must be free.
  */
 export async function up(
   config: Config,
@@ -53,10 +51,7 @@ export async function up(
 
 interface Kind {
   readonly prepare: (effective: Config, log: Log) => Promise<Project | undefined>;
-  /**
-   * Returns the port for the effects process next to the gateway. Absent if no effects process
-   * should run.
-   */
+  /** Chooses the port of the effects; absent if no effects process should run. */
   readonly effectsPort?: (config: Config, log: Log) => Promise<number | undefined>;
 }
 
@@ -130,10 +125,7 @@ interface Answering {
   readonly log: Log;
 }
 
-/**
- * Writes the ports to the data folder, for doctor and for a second start on the folder. If this
- * fails, the gateway works without the note.
- */
+/** Writes the ports to the data folder, for doctor and for the error of a second start. */
 function noteAnswers(embedded: EmbeddedNats, { config, gateway, effectsPort, log }: Answering) {
   const { port, adminPort } = gateway;
   try {
@@ -179,10 +171,9 @@ interface Welcome {
   readonly config: Config;
   readonly gateway: Running;
   readonly project: Project;
-  /** The command line that starts this program. */
   readonly program: string;
   readonly isDefaultData: boolean;
-  /** The port that serves people and groups; undefined without effects. */
+  /** Undefined without effects. */
   readonly effectsPort: number | undefined;
 }
 

@@ -1,5 +1,4 @@
-// Adds the commands of the sinks to the command tree, one for each kind of target. Their modules
-// are imported only when they run.
+// The commands of the sinks. Their modules are imported only when they run.
 
 import path from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
@@ -156,10 +155,7 @@ function addParquet(sink: Command, context: CommandContext): void {
   );
 }
 
-/**
- * Returns the folder to write to. Throws a CommandError if it is missing or a URL, because a URL
- * would become a local folder of that name.
- */
+/** Throws if the folder is missing or a URL, which would become a local folder of that name. */
 function localFolder(folder: string | undefined): string {
   if (folder === undefined)
     throw new CommandError(

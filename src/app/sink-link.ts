@@ -1,8 +1,3 @@
-// Opens the NATS connection of a sink when all projects on the command line are known. An unknown
-// name must stop the sink: events that it skips for a misspelt project are never written, even
-// after the name is corrected. The names are checked once. If a running sink continues with another
-// server, it does not check them again.
-
 import type { NatsConnection } from "@nats-io/nats-core";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
 import { mustBeKnown, registeredProjects } from "../commands/registered-project.ts";
@@ -15,7 +10,6 @@ import type { Config } from "../platform/settings/config.ts";
 import { findAccess } from "./find-access.ts";
 import { requireStreams } from "./require-streams.ts";
 
-/** Project ids, and the flag that names them. */
 export interface NamedProjects {
   readonly flag: string;
   readonly ids: readonly string[];
@@ -26,7 +20,6 @@ interface SinkLinkOptions {
   readonly log: Log;
   readonly signal: AbortSignal;
   readonly named: readonly NamedProjects[];
-  /** Called with the reason for waiting for the registry. */
   readonly waits: (reason: string) => void;
 }
 
@@ -40,7 +33,8 @@ const sayAgainMs = 30_000;
 
 /**
  * Waits for NATS, and for a registry that has projects. Rejects with a CommandError if a named
- * project is unknown: it is not in the registry, was never in it, and has no events in a stream.
+ * project is unknown: a sink would skip the events that the typo should have named, and never write
+ * them.
  */
 export async function sinkLink(config: Config, options: SinkLinkOptions): Promise<SinkLink> {
   const { host, log, signal, named, waits } = options;
@@ -59,8 +53,7 @@ export async function sinkLink(config: Config, options: SinkLinkOptions): Promis
       waits(`waiting for the registry: ${reason}`);
       warning.warn({ reason }, "waiting for the registry, to look up the named projects");
     }
-    // The next connection may be to another server, because a restart of an embedded server may
-    // change its port.
+    // The next connection may be to a restarted embedded server with another port.
     await pauseUntilAborted(againMs, signal);
     signal.throwIfAborted();
   }
@@ -73,8 +66,7 @@ interface Lookup {
 }
 
 /**
- * Rejects with a CommandError if a project is unknown, and with another error if this cannot be
- * decided yet.
+ * Rejects with a CommandError if a project is unknown, and with another error if that is uncertain.
  */
 async function lookUp(connection: NatsConnection, { config, named, log }: Lookup): Promise<void> {
   try {

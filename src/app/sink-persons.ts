@@ -1,5 +1,3 @@
-// The option --with-person of the sinks whose target has a column for the person of an event.
-
 import type { Command } from "commander";
 import { CommandError } from "../commands/context.ts";
 import type { Config, SettingName } from "../platform/settings/config.ts";
@@ -9,7 +7,6 @@ export interface PersonOptions {
   readonly withPerson: boolean;
 }
 
-/** The settings that --with-person uses. */
 export const personSettings: readonly SettingName[] = ["effectsUrl"];
 
 export function withPersons(command: Command): Command {
@@ -21,9 +18,9 @@ export function withPersons(command: Command): Command {
 }
 
 /**
- * Opens the effects database; returns undefined without --with-person. A missing file, or a
- * database of another installation, is a wrong argument and ends the command. If a database does
- * not respond, the sink waits for it at the first batch.
+ * Opens the effects database; returns undefined without --with-person. Rejects if the file is
+ * missing or the database belongs to another installation. If the database does not respond, the
+ * sink waits for it at the first batch.
  */
 export async function peopleOf(
   config: Config,

@@ -1,5 +1,4 @@
-// The parts of the PostHog sink in addition to its target: the API keys of the projects from the
-// registry, and printing the rejected events.
+// The PostHog sink: the API keys of the projects from the registry, and the rejected events.
 
 import { createReadStream } from "node:fs";
 import type { Writable } from "node:stream";
@@ -21,10 +20,7 @@ import type { NamedProjects } from "./sink-link.ts";
 interface PosthogRun {
   readonly url: string;
   readonly folder: string;
-  /**
-   * The API keys by project. The projects must exist. These keys take precedence over the keys of
-   * the registry.
-   */
+  /** The API keys by project, which take precedence over the keys of the registry. */
   readonly keys: ReadonlyMap<string, string>;
   readonly acceptRefused: boolean;
   readonly projects: readonly string[] | undefined;
@@ -33,7 +29,6 @@ interface PosthogRun {
   readonly acceptExpired: boolean;
 }
 
-/** Runs the sink until the context's `stop` is aborted. */
 export async function runPosthogSink(
   config: Config,
   context: Pick<CommandContext, "host" | "stop">,
@@ -62,7 +57,6 @@ export async function runPosthogSink(
   await runSink(config, context, { ...reading, named, target, connected });
 }
 
-/** Prints the rejected events of a folder, one JSON object per line. */
 export async function printAside(folder: string, stdout: Writable): Promise<void> {
   const file = asideFile(folder);
   try {
@@ -73,7 +67,6 @@ export async function printAside(folder: string, stdout: Writable): Promise<void
   }
 }
 
-/** Returns the newest key of each project. */
 async function newestKeys(
   connection: NatsConnection | undefined,
   { subjectPrefix: prefix, replicas, hubDomain }: Config,

@@ -1,5 +1,3 @@
-// The options of all sinks: the events to read, and the NATS settings.
-
 import { type Command, InvalidArgumentError } from "commander";
 import { natsSettings, withSettings } from "../commands/settings.ts";
 import { isProjectId } from "../platform/base/forms.ts";
@@ -14,14 +12,11 @@ const processSettings: readonly SettingName[] = [
 ];
 
 export interface ReadingOptions {
-  /** Ids of the projects to read; undefined for all. */
   readonly projects?: string[];
   readonly lanes?: Lane[];
-  /** Whether to continue if events have left their stream unread. */
   readonly acceptExpired: boolean;
 }
 
-/** Adds the shared options and settings, and the settings `own` of this target. */
 export function withReading(command: Command, own: readonly SettingName[]): Command {
   return withSettings(command, [...processSettings, ...own])
     .option(

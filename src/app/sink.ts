@@ -1,5 +1,4 @@
-// The sink process: wires NATS, target, writer and the port for metrics and health, and closes them
-// in the reverse order. The port responds from the start.
+// The sink process: wires NATS, target, writer and the port for metrics and health.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { CommandContext } from "../commands/context.ts";
@@ -19,16 +18,15 @@ import { type NamedProjects, sinkLink } from "./sink-link.ts";
 
 interface SinkRun {
   readonly target: SinkTarget;
-  /** Ids of the projects that the sink writes; undefined for all. */
+  /** The projects to write; undefined for all. */
   readonly projects: readonly string[] | undefined;
-  /** Project ids from the command line, which must exist. Default: no ids. */
+  /** Projects from the command line, which must exist. */
   readonly named?: readonly NamedProjects[];
   readonly lanes: readonly Lane[] | undefined;
-  /** Whether to continue if events have left their stream unread. */
   readonly acceptExpired: boolean;
-  /** The database with the persons of events; undefined to write events without persons. */
+  /** The effects database for the persons of events; undefined to write events without persons. */
   readonly people?: OpenReader | undefined;
-  /** Called with the connection before the target is opened. */
+  /** Called with each connection before the target is opened. */
   readonly connected?: (connection: NatsConnection) => void;
 }
 
@@ -44,7 +42,6 @@ const moving: SinkStatus = {
   reasons: ["waiting for the current write, to continue with another nats-server"],
 };
 
-/** Runs the sink until `stop` is aborted. */
 export async function runSink(
   config: Config,
   { host, stop: signal }: Pick<CommandContext, "host" | "stop">,
@@ -79,8 +76,7 @@ export async function runSink(
     while (!signal.aborted) {
       const linked = await sinkLink(config, { host, log, signal, named: toLookUp, waits });
       link = linked.link;
-      // Checked once: another server may not have these projects, and the sink must continue with
-      // it.
+      // Checked once, because another server may not have these projects.
       toLookUp = [];
       const { connection } = link;
       connected?.(connection);

@@ -1,19 +1,15 @@
-// Reduces the counters to a few running totals by name for the live page. The page computes the
-// rates, so this file holds no history.
+// Reduces the counters to running totals for the live page, which computes the rates.
 
 import type { MetricSnapshot } from "../platform/metrics/table.ts";
 
 export interface Counts {
-  /** Number of requests by status. */
   readonly answers: Readonly<Record<string, number>>;
-  /** Number of requests with an error response, by error code. */
   readonly problems: Readonly<Record<string, number>>;
   readonly events: readonly EventCount[];
-  /** Number of warnings on stored events, by code. */
   readonly warnings: Readonly<Record<string, number>>;
   /**
-   * Pairs of a bound in seconds and the number of requests to the endpoints that took at most this
-   * time. The last pair has the bound null and counts all requests.
+   * Pairs of a bound in seconds and the number of requests that took at most this time. The last
+   * bound is null, and counts all requests.
    */
   readonly durations: readonly (readonly [number | null, number])[];
 }

@@ -1,13 +1,12 @@
 // Selects the events for the viewers of one filter: reads them from frames at a limited rate,
-// collects them for the next push, and holds the most recent events for later viewers. Counts the
-// matching events that are not shown.
+// collects them for the next push, holds the latest for new viewers, and counts the rest.
 
 import type { JsMsg } from "@nats-io/jetstream";
 import { RateWindow } from "../platform/base/rate-window.ts";
 import { eventsHeader, isOfManyProjects } from "../platform/nats/names.ts";
 import { headOf, propertiesKey, type ShownEvent, shownEvent } from "./shown-event.ts";
 
-/** The filter of a viewer. An undefined member matches every event. */
+/** An undefined member matches every event. */
 export interface LiveFilter {
   readonly project?: string | undefined;
   readonly event?: string | undefined;
@@ -17,17 +16,13 @@ export interface LiveFilter {
 export interface Batch {
   readonly events: readonly ShownEvent[];
   /**
-   * Number of new events that are not in `events`. A lower bound: a message that was skipped unread
-   * counts as one event.
+   * Number of new events that are not shown. A lower bound: an unread message counts as one event.
    */
   readonly skipped: number;
 }
 
 const eventsPerSecondMax = 50;
-/**
- * Maximum number of lines per second that are parsed for a filter. Further matching lines are
- * skipped, because a viewer could not read them.
- */
+/** Maximum number of parsed lines per second. A viewer could not read more. */
 const parsedPerSecondMax = 1_000;
 const recentMax = 50;
 const lineFeed = 0x0a;
@@ -48,18 +43,16 @@ export class Feed {
   }
 
   /**
-   * Reads the events of a message. If `wasThere` is set, the message was stored before the page was
-   * opened, so its events do not count as skipped.
+   * Reads the events of a message. `wasThere`: it was stored before the page was opened, so that
+   * its events do not count as skipped.
    */
   take(message: JsMsg, wasThere = false): void {
     const wanted = this.#wantedIn(message);
     const count = eventsOf(message);
-    // Earlier messages are few and arrive once. They have their own limit, so that they do not use
-    // the limit of current events.
+    // Earlier messages arrive once, and must not use the limit of current events.
     const room = wasThere ? recentMax : this.#rate.left;
     if (room <= 0) {
-      // The number of matching events is only known after reading the lines, which are not read
-      // here.
+      // The number of matching events is unknown without reading the lines.
       if (wanted === undefined) this.#skipped += count;
       return;
     }
@@ -70,7 +63,7 @@ export class Feed {
     this.#skipped += wanted === undefined ? Math.max(0, count - lines.length) : passed;
   }
 
-  /** Returns a filter for the lines of the message; undefined if all lines match. */
+  /** Returns a filter for the lines; undefined if all lines match. */
   #wantedIn({ subject }: JsMsg): ((line: Buffer) => boolean) | undefined {
     const { project, event, distinctId } = this.#filter;
     const ofProject =
@@ -97,7 +90,6 @@ export class Feed {
     this.#skipped += messages;
   }
 
-  /** Returns the events since the last call, and the number of skipped ones. */
   flush(): Batch {
     const batch = { events: this.#events, skipped: this.#skipped };
     this.#events = [];
@@ -105,7 +97,6 @@ export class Feed {
     return batch;
   }
 
-  /** Returns the most recently shown events, the newest last. */
   recent(): readonly ShownEvent[] {
     return this.#recent;
   }
@@ -122,8 +113,7 @@ export class Feed {
 }
 
 /**
- * Returns a filter that rejects lines which cannot contain the text as a value. It searches bytes
- * without parsing. JSON may write any character as an escape.
+ * Returns a filter that rejects lines without the text, by bytes. JSON may escape any character.
  */
 function mayHold(text: string): (line: Buffer) => boolean {
   const value = Buffer.from(JSON.stringify(text));
@@ -134,19 +124,13 @@ function mayHold(text: string): (line: Buffer) => boolean {
   };
 }
 
-/**
- * Returns the number of events in the header of a message. If the header is missing or invalid, as
- * in a message of another publisher, the message counts as one event.
- */
+/** Messages of other publishers may have no valid header, and count as one event. */
 function eventsOf({ headers }: JsMsg): number {
   const events = Number(headers?.get(eventsHeader));
   return Number.isSafeInteger(events) && events > 0 ? events : 1;
 }
 
-/**
- * Returns the first `max` lines of a frame without copying them. With `wanted`, returns only the
- * lines that it accepts. `passed` is the number of further accepted lines.
- */
+/** Returns the first `max` matching lines of a frame, not copied, and the number of the others. */
 function linesOf(
   data: Uint8Array,
   { max, wanted }: { max: number; wanted: ((line: Buffer) => boolean) | undefined },

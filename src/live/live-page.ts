@@ -1,6 +1,5 @@
 // The live page on the admin port: `/`, an HTML page; `/live`, its server-sent events; and
-// `/live/person`, one person. This file checks access. watch.ts does the work for open pages. Not
-// reachable from the public port.
+// `/live/person`. Checks access; watch.ts does the work for open pages.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isProjectId } from "../platform/base/forms.ts";
@@ -12,7 +11,6 @@ import { BrowserViewer } from "./viewer.ts";
 import { Watch, type WatchOptions } from "./watch.ts";
 
 interface LivePageOptions extends WatchOptions {
-  /** The address or name that the admin port listens on. */
   readonly adminHost: string;
 }
 
@@ -51,7 +49,7 @@ export class LivePage {
     this.#watch = new Watch(options);
   }
 
-  /** Handles the request. Returns false if its path does not belong to the live page. */
+  /** Returns false if the path does not belong to the live page. */
   answer(request: IncomingMessage, response: ServerResponse): boolean {
     const [path, query = ""] = (request.url ?? "").split("?", 2);
     const file = this.#files.get(path ?? "");
@@ -104,10 +102,7 @@ export class LivePage {
     }
   }
 
-  /**
-   * Responds with a person. A person is personal data like events, and is shown under the same
-   * condition. Never rejects.
-   */
+  /** A person is personal data, and is shown under the same condition as events. Never rejects. */
   async #showPerson(response: ServerResponse, project: string, distinctId: string): Promise<void> {
     const { showsEvents, effectsUrl } = this.#options;
     const url = effectsUrl?.();
@@ -136,9 +131,8 @@ export class LivePage {
 }
 
 /**
- * Returns whether a request comes from a page of another site. Browsers send these headers by
- * themselves, older ones only Origin. The other page could not read the response, but could use up
- * the slots for viewers.
+ * Returns whether a page of another site sent the request. It could not read the response, but
+ * could use up the slots for viewers. Older browsers send only Origin.
  */
 function isForeign({ headers }: IncomingMessage): boolean {
   const { host = "", origin, "sec-fetch-site": site = "same-origin" } = headers;

@@ -1,9 +1,7 @@
-// The files of the live page in page/, and the Content-Security-Policy that only allows these files
-// to run. They do not change while the process runs, and never contain data from clients.
+// The files of the live page, and the Content-Security-Policy that only allows these files to run.
 
 import { readFileSync } from "node:fs";
 
-/** A file of the page, as sent to a browser. */
 interface PageFile {
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -28,7 +26,7 @@ const headersOfPage = {
   "X-Frame-Options": "DENY",
 };
 
-/** Reads the files. Returns them by path: the page itself is at `/`. */
+/** Returns the files by path; the page itself is at `/`. */
 export function readPage(): ReadonlyMap<string, PageFile> {
   const files = new Map<string, PageFile>([
     ["/", { body: read("page.html"), headers: headersOfPage }],

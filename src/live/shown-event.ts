@@ -1,7 +1,5 @@
-// Extracts the parts of a stored record that the live page shows: a few short fields, and the
-// beginning of its text. A record comes from a client, so it must not make the page slow or large:
-// only its beginning is decoded, and results are copies, because a slice of a string keeps the
-// whole string in memory.
+// Extracts the parts of a stored record that the live page shows. Records come from clients: only
+// the beginning is decoded, and results are copies, because a slice would keep the whole string.
 
 export interface ShownEvent {
   readonly project: string;
@@ -10,37 +8,25 @@ export interface ShownEvent {
   readonly kind: string;
   readonly receivedAt: string;
   readonly historical: boolean;
-  /**
-   * Whether the event was stored before the page was opened. Such events come from several streams,
-   * each in its own order.
-   */
+  /** Whether the event was stored before the page was opened. */
   readonly wasThere?: boolean;
-  /** The record. If it is too long, its beginning. */
+  /** The record, or its beginning. */
   readonly text: string;
-  /** The size of the whole record in bytes. */
+  /** The size of the whole record. */
   readonly bytes: number;
   readonly isCut: boolean;
 }
 
 const textCharsMax = 4_096;
-/** Number of bytes of UTF-8 that always contain more than `textCharsMax` UTF-16 units. */
+/** This many bytes of UTF-8 always contain more than `textCharsMax` UTF-16 units. */
 const textBytesMax = 4 * textCharsMax;
 const fieldCharsMax = 200;
-/**
- * Maximum number of bytes of the fields before `properties`, unless the event name is absurdly
- * long.
- */
+/** Maximum bytes of the fields before `properties`, except with an absurdly long event name. */
 const headBytesMax = 65_536;
-/**
- * The key `properties` with its separators. Inside a string the quotes would be escaped, so the
- * first occurrence of this text is the key.
- */
+/** Inside a string the quotes would be escaped, so the first occurrence of this text is the key. */
 export const propertiesKey = ',"properties":';
 
-/**
- * Returns the shown parts of a record; undefined if the line is not a record. Does not retain
- * `line`.
- */
+/** Returns undefined if the line is not a record. Does not retain `line`. */
 export function shownEvent(line: Buffer): ShownEvent | undefined {
   const head = headOf(line);
   if (head === undefined) return undefined;
@@ -62,7 +48,7 @@ export function shownEvent(line: Buffer): ShownEvent | undefined {
   };
 }
 
-/** Returns the members of a record before its properties; undefined if the line is not a record. */
+/** Returns the members before `properties`; undefined if the line is not a record. */
 export function headOf(line: Buffer): Record<string, unknown> | undefined {
   const end = line.subarray(0, headBytesMax).indexOf(propertiesKey);
   if (end < 0 && line.length > headBytesMax) return undefined;

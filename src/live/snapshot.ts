@@ -1,6 +1,5 @@
-// The state of the gateway for the live page, as JSON, once per second. All parts are queried
-// concurrently. If a part does not respond in time, its last value is shown: the page matters most
-// if a part hangs.
+// The state of the gateway for the live page, once per second. If a part does not respond in time,
+// its last value is shown: the page matters most if a part hangs.
 
 import type { ClientWarning } from "../platform/base/client-warning.ts";
 import type { MetricSnapshot } from "../platform/metrics/table.ts";
@@ -14,26 +13,18 @@ interface Readiness {
   readonly reasons: readonly string[];
 }
 
-/** The source of the gateway's state, for one process or for several workers. */
 export interface LiveSource {
-  /** Returns at least the counters and histograms. */
   readonly counts: () => Promise<readonly MetricSnapshot[]>;
   readonly clientWarnings: () => Promise<readonly ClientWarning[]>;
   readonly readiness: () => Promise<readonly string[] | Readiness>;
-  /**
-   * Returns facts that do not change while the process runs. They are sent to the page unchanged.
-   */
+  /** Returns facts that do not change while the process runs. */
   readonly about: () => object;
   readonly upMs: () => number;
   readonly showsEvents: boolean;
-  /**
-   * Returns the URL of the effects port, such as `http://127.0.0.1:9465`; undefined without
-   * effects.
-   */
+  /** Returns the URL of the effects port; undefined without effects. */
   readonly effectsUrl?: () => string | undefined;
 }
 
-/** One message to the page, as JSON. */
 interface PageSnapshot {
   readonly state: string;
   readonly clientWarnings: string;
@@ -74,13 +65,10 @@ export class Snapshots {
     }, undefined);
   }
 
-  /**
-   * Takes a snapshot. `viewers` is the number of viewers. `projects` are the projects with a viewer
-   * of their own. Never rejects.
-   */
+  /** `projects` are those with a viewer of their own. Never rejects. */
   async take(viewers: number, projects: readonly string[]): Promise<PageSnapshot> {
     this.#projects = projects;
-    // Not awaited, because the gateway's own state must not wait for another process.
+    // Not awaited: the gateway's own state must not wait for another process.
     void this.#effects.refresh();
     await inTime([
       this.#counts.refresh(),
@@ -125,7 +113,7 @@ class Remembered<T> {
     this.value = initial;
   }
 
-  /** Reads the value again. Resolves even if the read fails. Concurrent callers share one read. */
+  /** Reads the value again, once for concurrent callers. Never rejects. */
   refresh(): Promise<void> {
     this.#asking ??= this.#ask();
     return this.#asking;
@@ -135,7 +123,6 @@ class Remembered<T> {
     try {
       this.value = await this.#read();
     } catch {
-      // The old value stays. The readiness reasons show why the read failed.
     } finally {
       this.#asking = undefined;
     }

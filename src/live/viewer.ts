@@ -1,5 +1,5 @@
-// A browser that watches. It receives server-sent events at its own speed. A browser that reads too
-// slowly loses events, and delays no other part.
+// A browser that receives server-sent events at its own speed. If it reads too slowly it loses
+// events, and delays no other part.
 
 import type { ServerResponse } from "node:http";
 import type { Batch } from "./feed.ts";
@@ -8,16 +8,10 @@ const bytesWaitingMax = 262_144;
 const stuckMs = 30_000;
 
 export interface Viewer {
-  /**
-   * Sends an event. `data` is one line of JSON. Returns false if too much is unread: the event is
-   * then not sent.
-   */
+  /** Sends one line of JSON. Returns false, and sends nothing, if too much is unread. */
   send(name: string, data: string): boolean;
   push(batch: Batch): void;
-  /**
-   * Returns whether the browser has read too little for too long, so that another browser should
-   * get its slot.
-   */
+  /** Returns whether the browser reads so little that another one should get its slot. */
   isStuck(): boolean;
   end(): void;
 }
@@ -25,7 +19,6 @@ export interface Viewer {
 export class BrowserViewer implements Viewer {
   readonly #response: ServerResponse;
   readonly #monotonicMs: () => number;
-  /** Number of events that this viewer has missed since the last message. */
   #missed = 0;
   #wellMonotonicMs: number;
 

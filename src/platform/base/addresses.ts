@@ -1,6 +1,5 @@
-// Formats addresses as text in one form: dotted IPv4, also for IPv4-mapped IPv6, else RFC 5952.
-// Addresses come from the socket or from headers. Every result is a new string, because a slice
-// would keep the whole header in memory. Trust is decided elsewhere.
+// Formats addresses: dotted IPv4, also for IPv4-mapped IPv6, else RFC 5952. Every result is a new
+// string, because a slice would keep the whole header in memory.
 
 import { isIPv4, isIPv6 } from "node:net";
 
@@ -22,10 +21,7 @@ export function createAddressReader(): (address: ArrayBuffer) => string {
   };
 }
 
-/**
- * Returns an address from a header in the form of this file. Returns "" for any other text,
- * including an address with a port, brackets or a zone.
- */
+/** Returns "" for any other text, including an address with a port, brackets or a zone. */
 export function addressOfText(text: string): string {
   if (isIPv4(text)) return ipv4Text(Uint8Array.from(text.split("."), Number), 0);
   if (!isIPv6(text) || text.includes("%")) return "";
@@ -34,9 +30,8 @@ export function addressOfText(text: string): string {
 }
 
 /**
- * Returns the key under which addresses are counted together: for IPv4 the address, for IPv6 the
- * network of its first `bytes` bytes, by default a /64. `address` must be in the text form of this
- * file.
+ * Returns the key under which addresses are counted together: an IPv4 address, or the first bytes
+ * of an IPv6 address. `address` must be in the text form of this file.
  */
 export function networkPrefixOf(address: string, bytes = IPV6_BYTES / 2): string {
   return address.includes(":") ? ipv6Bytes(address).subarray(0, bytes).join(".") : address;
@@ -64,8 +59,8 @@ function isIpv4Mapped(bytes: Uint8Array): boolean {
 }
 
 /**
- * Returns the form of RFC 5952: no leading zeros, lower case, and `::` for the first longest run of
- * two or more zero groups.
+ * RFC 5952: no leading zeros, lower case, `::` for the first longest run of two or more zero
+ * groups.
  */
 function ipv6Text(bytes: Uint8Array): string {
   const groups: number[] = [];
@@ -83,7 +78,6 @@ function ipv6Text(bytes: Uint8Array): string {
   return `${hex.slice(0, runStart).join(":")}::${hex.slice(runStart + runLength).join(":")}`;
 }
 
-/** Returns the bytes of an address. The text must be an IPv6 address. */
 function ipv6Bytes(text: string): Uint8Array {
   const [left = [], right = []] = text.split("::").map(ipv6Groups);
   const zeros = new Array<number>(IPV6_GROUPS - left.length - right.length).fill(0);

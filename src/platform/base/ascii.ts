@@ -1,5 +1,3 @@
-// Constants for bytes in JSON, dates, uuids and queries, and a search for the end of a JSON string.
-
 export const Ascii = {
   Tab: 0x09,
   LineFeed: 0x0a,
@@ -21,7 +19,6 @@ export const Ascii = {
   CloseBrace: 0x7d,
 } as const;
 
-/** Returns whether the byte is white space in JSON. */
 export function isJsonSpace(byte: number | undefined): boolean {
   return (
     byte === Ascii.Space ||
@@ -32,8 +29,8 @@ export function isJsonSpace(byte: number | undefined): boolean {
 }
 
 /**
- * Returns the offset of the closing quote of a JSON string whose first character is at `start`.
- * Returns `end` if no closing quote is found before it.
+ * Returns the offset of the closing quote of a JSON string whose content begins at `start`; `end`
+ * if there is no closing quote before it.
  */
 export function stringEnd(json: Uint8Array, start: number, end = json.length): number {
   let at = start;

@@ -9,17 +9,14 @@ const busy = 5;
 
 export interface FileLock {
   /**
-   * Returns whether the locked file still has its name. If not, another process may have locked a
-   * new file of the same name.
+   * Whether the locked file still has its name. If not, another process may hold a lock of this
+   * name.
    */
   isHeld(): boolean;
   close(): void;
 }
 
-/**
- * Creates and locks the file. Returns `busy` if another process holds the lock. Throws the error of
- * opening the file, and a StoreError if the name is a link.
- */
+/** Creates and locks the file. Throws the error of opening it, and a StoreError if it is a link. */
 export function takeFileLock(file: string): FileLock | "busy" {
   makeOwnFile(file);
   mustBeSingle(file);

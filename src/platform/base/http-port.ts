@@ -1,5 +1,5 @@
-// An HTTP port for operators and readers on node:http, off the hot path. Limits the resources of a
-// client: connections, one request each, and the time to receive the head of a request.
+// An HTTP port for operators and readers on node:http. Limits connections, to one request each, and
+// the time to receive the head of a request.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -7,29 +7,25 @@ import { type PortName, portFault } from "./port-fault.ts";
 
 interface HttpPortOptions {
   /**
-   * Sends the response to a request. Must not throw. The next request of a connection follows only
-   * after the response to the current one.
+   * Sends the response. Must not throw. The next request of a connection follows after the
+   * response.
    */
   readonly answer: (request: IncomingMessage, response: ServerResponse) => void;
   readonly connectionsMax: number;
-  /** Called for every connection. */
   readonly connected?: (socket: Socket) => void;
-  /** The purpose of the port, which completes "Listen for …". */
+  /** Completes "Listen for …". */
   readonly purpose: string;
-  /** The setting that names the port. */
   readonly portName: PortName;
-  /** Maximum time in milliseconds to receive a request. Default: 10 seconds. */
   readonly requestMsMax?: number;
 }
 
 const headBytesMax = 16_384;
-/** Number of checks for late requests within the maximum time of a request. */
+/** Checks for late requests within the maximum time of a request. */
 const looksAtLateness = 10;
 
 export class HttpPort {
   readonly #options: HttpPortOptions;
   readonly #server: Server;
-  /** The connections with a request that has no response yet. */
   readonly #busy = new WeakSet<Socket>();
 
   constructor(options: HttpPortOptions) {
@@ -40,19 +36,18 @@ export class HttpPort {
       headersTimeout: requestMsMax,
       requestTimeout: requestMsMax,
       connectionsCheckingInterval: Math.ceil(requestMsMax / looksAtLateness),
-      // Node's own rejection would bypass the limit of one request at a time. `#take` rejects
-      // instead.
+      // Node's own rejection would bypass the limit of one request at a time.
       requireHostHeader: false,
     });
     server.maxConnections = connectionsMax;
     if (connected !== undefined) server.on("connection", connected);
-    // No body is read here, so a client that waits for 100 Continue gets the response immediately.
+    // No body is read, so a client that waits for 100 Continue gets the response immediately.
     for (const event of ["request", "checkContinue", "checkExpectation"])
       server.on(event, (request, response) => this.#take(request, response));
     this.#server = server;
   }
 
-  /** Starts listening and returns the port. Rejects with an Error that states the cause. */
+  /** Returns the port. Rejects with an Error that states the cause. */
   listen(host: string, port: number): Promise<number> {
     const { purpose, portName } = this.#options;
     const server = this.#server;
@@ -71,7 +66,6 @@ export class HttpPort {
     });
   }
 
-  /** Stops listening and drops all connections. */
   close(): Promise<void> {
     return new Promise((resolve) => {
       this.#server.close(() => resolve());
@@ -80,8 +74,8 @@ export class HttpPort {
   }
 
   /**
-   * Handles a request. Rejects pipelined requests: they would queue here without a limit, and Node
-   * does not report if their client disconnects.
+   * Rejects pipelined requests: they would queue without a limit, and Node does not report if their
+   * client disconnects.
    */
   #take(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;

@@ -1,13 +1,10 @@
-// Loads a native addon. Both addons are built next to their sources, and the places include paths
-// from src/ and from dist/.
-
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 
 /**
- * Returns the module at the first existing place. Throws if the addon is not built, or not for this
- * Node version. The message states the fix.
+ * Returns the addon at the first existing place; the places differ for src/ and dist/. Throws with
+ * the fix if the addon is not built, or not for this Node version.
  */
 export function loadNativeModule(name: string, places: readonly URL[]): unknown {
   const files = places.map((place) => fileURLToPath(place));

@@ -1,6 +1,3 @@
-// The trusted networks, whose hosts may state the address of a client, and the check whether an
-// address is in one of them. Independent of headers and connections.
-
 import { BlockList } from "node:net";
 import { addressOfText } from "./addresses.ts";
 
@@ -14,10 +11,7 @@ export interface Network {
 const networksMax = 256;
 const cachedMax = 4_096;
 
-/**
- * Parses a comma-separated list of addresses and CIDR networks; "" means no network. Throws an
- * Error that lists every invalid part.
- */
+/** Parses a comma-separated list. Throws an Error that lists every invalid part. */
 export function networksOf(text: string): readonly Network[] {
   if (text.trim() === "") return [];
   const parts = text.split(",").map((part) => part.trim());
@@ -35,8 +29,7 @@ export function networksOf(text: string): readonly Network[] {
 function networkOf(part: string): Network | undefined {
   const [, written = "", bits] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(part) ?? [];
   const address = addressOfText(written);
-  // IPv4 addresses written as IPv6 are rejected: it would be unclear whether the prefix counts 32
-  // or 128 bits.
+  // It would be unclear whether the prefix of an IPv4 address in IPv6 form counts 32 or 128 bits.
   if (address === "" || address.includes(":") !== written.includes(":")) return undefined;
   const family = address.includes(":") ? "ipv6" : "ipv4";
   const prefixMax = family === "ipv6" ? 128 : 32;
@@ -44,10 +37,7 @@ function networkOf(part: string): Network | undefined {
   return prefix > prefixMax ? undefined : { address, prefix, family };
 }
 
-/**
- * Returns a function that checks whether an address is in one of the networks. Addresses must have
- * the text form of addresses.ts.
- */
+/** Returns whether an address, in the text form of this file, is in one of the networks. */
 export function createTrust(networks: readonly Network[]): (address: string) => boolean {
   const list = new BlockList();
   for (const { address, prefix, family } of networks) list.addSubnet(address, prefix, family);

@@ -1,5 +1,5 @@
-// Creates and checks files in a folder with a possibly hostile owner. If root works there, a name
-// may be a link to any file of the machine.
+// Files in a folder with a possibly hostile owner: if root works there, a name may be a link to any
+// file of the machine.
 
 import { closeSync, constants, lstatSync, openSync } from "node:fs";
 import { StoreError } from "./store-error.ts";
@@ -8,9 +8,8 @@ const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDWR } = constants;
 const ownerOnly = 0o600;
 
 /**
- * Creates an empty file that only its owner may read, unless the file exists. Throws a StoreError
- * if the name is a link or not a file. Ignores other errors: the code that opens the file next
- * reports them.
+ * Creates an empty file unless it exists. Throws a StoreError if the name is a link or not a file.
+ * Ignores other errors: the code that opens the file next reports them.
  */
 export function makeOwnFile(file: string): void {
   try {
@@ -19,7 +18,7 @@ export function makeOwnFile(file: string): void {
   mustBePlain(file);
 }
 
-/** Creates a new file and returns its descriptor. Throws the system's error. */
+/** Returns the descriptor of a new file. Throws the system's error. */
 export function newFile(file: string): number {
   return openSync(file, O_CREAT | O_EXCL | O_NOFOLLOW | O_RDWR, ownerOnly);
 }
@@ -33,10 +32,7 @@ export function mustBePlain(file: string): void {
     );
 }
 
-/**
- * Throws a StoreError if the name is a link or not a regular file, or if the file has a second hard
- * link: a write would change both.
- */
+/** Like mustBePlain, and rejects a second hard link: a write would change both. */
 export function mustBeSingle(file: string): void {
   mustBePlain(file);
   const links = lstatSync(file, { throwIfNoEntry: false })?.nlink ?? 1;

@@ -1,14 +1,9 @@
-// Checks the certificates and keys in the settings before anything starts: whether a file is
-// readable and has the right content. The code that uses a file reads the file again. Messages
-// state the problem of a file, never its content.
+// Checks the files of the settings before anything starts. Each check returns the name of the file,
+// or throws an Error whose message completes "PENSTOCK_X: …" and never shows the content.
 
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 
-/**
- * Returns the name of a certificate file after a check. Throws an Error whose message completes
- * "PENSTOCK_X: …".
- */
 export function certificateFile(file: string): string {
   const text = read(file);
   if (!text.includes("-----BEGIN CERTIFICATE-----"))
@@ -18,10 +13,7 @@ export function certificateFile(file: string): string {
   return file;
 }
 
-/**
- * Returns the name of the file after checking that it contains a valid private key without a
- * passphrase. Throws an Error whose message completes "PENSTOCK_X: …".
- */
+/** Checks that the file contains a valid private key without a passphrase. */
 export function keyFile(file: string): string {
   const text = read(file);
   if (!/-----BEGIN ([A-Z]+ )*PRIVATE KEY-----/.test(text))
@@ -36,14 +28,12 @@ export function keyFile(file: string): string {
 }
 
 /**
- * Returns whether the key belongs to the first certificate in the file. Throws if one of the two is
- * unreadable or invalid.
+ * Returns whether the key belongs to the first certificate. Throws if one of the two is invalid.
  */
 export function isPair(certificate: string, key: string): boolean {
   return new X509Certificate(read(certificate)).checkPrivateKey(createPrivateKey(read(key)));
 }
 
-/** Returns the name of a file after checking that it is readable. Its content may be any text. */
 export function readableFile(file: string): string {
   read(file);
   return file;

@@ -1,6 +1,3 @@
-// Explains why a port cannot be used, and names the setting to change. If another process uses the
-// port, the text also names a command that shows the process.
-
 const hostOf = {
   PORT: "HOST",
   ADMIN_PORT: "ADMIN_HOST",
@@ -10,7 +7,7 @@ const hostOf = {
 
 export type PortName = keyof typeof hostOf;
 
-/** Returns the explanation for an error of Node's listen. */
+/** Explains an error of Node's listen, and names the setting to change. */
 export function portFault(error: NodeJS.ErrnoException, port: number, name: PortName): string {
   const host = `PENSTOCK_${hostOf[name]} (${flagOf(hostOf[name])})`;
   switch (error.code) {

@@ -1,12 +1,9 @@
-// Checks whether a folder is the npm package posthog-js with its scripts. Used by the settings and
-// by the code that serves the scripts.
-
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 
 /**
- * Returns the name of the folder, or `off` unchanged. Throws an Error whose message completes
- * "PENSTOCK_X: …".
+ * Checks that the folder is the npm package posthog-js with its scripts; `off` is valid too. Throws
+ * an Error whose message completes "PENSTOCK_X: …".
  */
 export function posthogJsFolder(folder: string): string {
   if (folder === "") throw new Error("must not be empty");

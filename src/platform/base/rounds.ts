@@ -1,5 +1,5 @@
-// Visits the entries of a map in rotation, two per step, so that obsolete entries are found without
-// a full scan. With one step per added entry, the whole map is visited before its size has doubled.
+// Visits the entries of a map in rotation, two per step, to find obsolete entries without a full
+// scan. With one step per added entry, the whole map is visited before its size has doubled.
 
 export class Rounds<Key, Value> {
   readonly #map: ReadonlyMap<Key, Value>;

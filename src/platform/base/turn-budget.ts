@@ -1,5 +1,4 @@
-// Limits the amount of one kind of work per event loop iteration, for all callers together. Each
-// iteration starts with the full budget.
+// Limits one kind of work per event loop iteration, for all callers together.
 
 export class TurnBudget {
   readonly #max: number;
@@ -15,7 +14,7 @@ export class TurnBudget {
     return this.#left <= 0;
   }
 
-  /** Whether more was spent in this event loop iteration than the budget allows. */
+  /** Whether this iteration has spent more than the budget. */
   get isOverspent(): boolean {
     return this.#left < 0;
   }

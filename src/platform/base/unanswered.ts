@@ -1,11 +1,8 @@
-// Detects an HTTP request that ends without a response and without an error. If a server switches
-// protocols and no listener exists, Node only closes the connection.
-
 import type { ClientRequest } from "node:http";
 
 /**
- * Calls `fail` if the status is 101, because Node then closes the connection, or if the connection
- * closes before the response begins. May also call `fail` after an "error" event.
+ * Calls `fail` if the connection closes before a response, or if the status is 101, after which
+ * Node only closes the connection. May also call it after an "error" event.
  */
 export function whenUnanswered(request: ClientRequest, fail: (error: Error) => void): void {
   let isAnswered = false;

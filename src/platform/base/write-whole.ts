@@ -1,12 +1,7 @@
-// Writes a file atomically: after a crash or a power failure the file has the old or the new text.
-
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 import path from "node:path";
 
-/**
- * Writes the text to the file. Resolves when the text is on disk under the file's name. Rejects
- * with the system's error.
- */
+/** Writes a file atomically. Resolves when the text is on disk. Rejects with the system's error. */
 export async function writeWhole(file: string, text: string): Promise<void> {
   const temporary = `${file}.new`;
   const handle = await openAnew(temporary);
@@ -21,8 +16,8 @@ export async function writeWhole(file: string, text: string): Promise<void> {
 }
 
 /**
- * Creates a new file that only its owner may read. Removes any existing file of this name first,
- * and does not follow links: if root writes to another user's folder, a link may point to any file.
+ * Creates a new file in place of any file of this name, without following links: if root writes to
+ * another user's folder, a link may point to any file.
  */
 export async function openAnew(file: string): Promise<FileHandle> {
   await rm(file, { force: true });

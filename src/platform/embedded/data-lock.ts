@@ -1,6 +1,6 @@
 // Reserves a data folder for one gateway. The kernel releases the lock when the process ends. A
-// note names the process that holds the lock, for the error of a second start and for doctor. The
-// nats-server does not inherit the lock. If it outlives its gateway, nats-server.ts waits for it.
+// note names the process, for the error of a second start and for doctor. The nats-server does not
+// inherit the lock.
 
 import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -15,13 +15,11 @@ export interface DataLock {
   release(): void;
 }
 
-/** The addresses of the process that uses a data folder. */
 export interface Answers {
   /** The URL of the public port. */
   readonly url: string;
   readonly port: number;
   readonly adminPort: number;
-  /** The port of the effects; undefined if the process runs no effects. */
   readonly effectsPort?: number | undefined;
 }
 
@@ -29,21 +27,14 @@ interface Holder extends Partial<Answers> {
   readonly pid: number;
 }
 
-/**
- * The error for an expected failure to start. The message contains everything that the user needs.
- */
+/** An expected failure to start. The message contains everything that the user needs. */
 export class EmbeddedError extends Error {}
 
-/**
- * Maximum number of attempts. The lock of a process that was just killed may persist for a moment.
- */
+/** The lock of a process that was just killed may persist for a moment. */
 const tries = 10;
 const retryMs = 50;
 
-/**
- * Locks the folder. If the folder is in use, throws an EmbeddedError that names the process, and
- * changes nothing.
- */
+/** If the folder is in use, throws an EmbeddedError that names the process, and changes nothing. */
 export async function lockDataDir(dataDir: string, pid: number): Promise<DataLock> {
   const lock = await take(dataDir);
   const file = holderFile(dataDir);
@@ -66,10 +57,7 @@ export async function lockDataDir(dataDir: string, pid: number): Promise<DataLoc
   };
 }
 
-/**
- * Returns the process that last locked the folder, and its addresses; undefined if no note exists.
- * The process may have been killed.
- */
+/** Returns the process that last locked the folder, which may be dead; undefined without a note. */
 export function readHolder(dataDir: string): Holder | undefined {
   try {
     return JSON.parse(readFileSync(holderFile(dataDir), "utf8")) as Holder;

@@ -1,6 +1,3 @@
-// Finds the nats-server binary to embed: the configured one, else the one on PATH if it is new
-// enough, else the newest download of setup. nats-server.ts starts the server.
-
 import { execFileSync } from "node:child_process";
 import { accessSync, constants, readdirSync } from "node:fs";
 import { delimiter, join, resolve } from "node:path";
@@ -20,14 +17,14 @@ export interface NatsServerBinary {
 
 type Version = readonly [number, number, number];
 
-/**
- * The oldest supported version. Before 2.10 nats-server has no `sync_interval`, so acknowledged
- * events may not be on disk.
- */
+/** Before 2.10 nats-server has no `sync_interval`, so acknowledged events may not be on disk. */
 const versionLeast: Version = [2, 10, 0];
 const fetchedDir = resolve(import.meta.dirname, "../../../.cache/nats-server");
 
-/** Returns the binary. Throws an EmbeddedError if no binary both runs and is new enough. */
+/**
+ * Returns the configured nats-server, else the one on PATH if it is new enough, else the newest
+ * download of setup. Throws an EmbeddedError if there is none.
+ */
 export function findNatsServer({ named, path }: NatsServerSearch): NatsServerBinary {
   if (named !== undefined) {
     const version = versionOf(named);

@@ -1,12 +1,10 @@
-// Explains why a data folder cannot be used, and how to fix it. Used by the start and by doctor.
-
 import { accessSync, constants, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
 export const folderFix =
   "set PENSTOCK_DATA_DIR (--data-dir) to another folder, or give this user write permission";
 
-/** Returns the message for an error of creating or writing the folder. */
+/** Explains an error of creating or writing the data folder. */
 export function folderFault(dataDir: string, error: unknown): string {
   const found = unusableFolder(dataDir);
   const { code, message } = error as NodeJS.ErrnoException;
@@ -14,9 +12,8 @@ export function folderFault(dataDir: string, error: unknown): string {
 }
 
 /**
- * Returns why this user cannot write to the folder, or to the store and notes in the folder;
- * undefined if the user can. If the folder is missing, checks its nearest existing parent. Changes
- * nothing.
+ * Returns why this user cannot write to the folder, or to the store and notes in it; undefined if
+ * the user can. If the folder is missing, checks its nearest existing parent. Changes nothing.
  */
 export function unusableFolder(dataDir: string): string | undefined {
   const folder = resolve(dataDir);
@@ -41,8 +38,7 @@ function kindOf(path: string): "folder" | "file" | "nothing" {
   try {
     return statSync(path).isDirectory() ? "folder" : "file";
   } catch (error) {
-    // ENOTDIR: one of the parents is a file, so the path does not exist. `nearest` reaches this
-    // file on its way up.
+    // ENOTDIR: one of the parents is a file. `nearest` reaches this file on its way up.
     const { code } = error as NodeJS.ErrnoException;
     return code === "ENOENT" || code === "ENOTDIR" ? "nothing" : "folder";
   }

@@ -1,6 +1,6 @@
 // The embedded NATS: starts a real nats-server on a data folder, restarts it when it dies, and
 // stops it. The port and the token never change, so that clients reconnect. The server must not
-// outlive this process, even if this process crashes.
+// outlive this process.
 
 import { existsSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -34,19 +34,16 @@ import { noRoomFault, roomIn, watchStore } from "./store-watch.ts";
 interface EmbeddedNatsOptions {
   readonly dataDir: string;
   readonly binary: NatsServerBinary;
-  /** The storage that all streams together will reserve, in bytes. */
+  /** The storage that all streams together will reserve. */
   readonly streamBytesTotal: number;
   readonly host: ProcessHost;
   readonly log: Log;
-  /**
-   * The port and the token from the settings. If undefined, the values of the last start are used.
-   * The first start chooses a free port and a random token.
-   */
+  /** If undefined, the values of the last start are used. The first start chooses both. */
   readonly port?: number | undefined;
   readonly token?: string | undefined;
   /**
-   * A signal for the stop of this process. A slow start then rejects with the signal's reason, and
-   * a server that dies is not restarted.
+   * Aborted when this process stops. A slow start then rejects with the signal's reason, and a
+   * server that dies is not restarted.
    */
   readonly signal?: AbortSignal;
 }
@@ -57,9 +54,7 @@ const pollMs = 15;
 const slowStartLogMs = 5_000;
 const roomCheckMs = 1_000;
 
-/**
- * Starts the server. Throws an EmbeddedError if the start fails for a reason that the user can fix.
- */
+/** Throws an EmbeddedError if the start fails for a reason that the user can fix. */
 export async function startEmbeddedNats(options: EmbeddedNatsOptions): Promise<EmbeddedNats> {
   const dataDir = resolve(options.dataDir);
   const { host, log, port, token } = options;
@@ -96,14 +91,11 @@ export class EmbeddedNats {
   readonly #stopping: AbortSignal;
   #server: LeashedServer | undefined;
   #pid = 0;
-  /**
-   * The server's pid and start time, read while the pid certainly belonged to the server; undefined
-   * if the server never started.
-   */
+  /** Read while the pid certainly belonged to the server; undefined if it never started. */
   #identity: ProcessIdentity | undefined;
   #port: number;
   #restarts = 0;
-  /** The URL of the server's health check; undefined while no server listens. */
+  /** Undefined while no server listens. */
   #healthUrl: string | undefined;
   /** Whether the server is being stopped for a restart. */
   #isRestarting = false;
@@ -124,7 +116,7 @@ export class EmbeddedNats {
     return this.#options.access.token;
   }
 
-  /** The pid of the current server. A restart changes it. */
+  /** A restart changes the pid. */
   get pid(): number {
     return this.#pid;
   }
@@ -134,7 +126,7 @@ export class EmbeddedNats {
     return this.#restarts;
   }
 
-  /** Starts the server. Resolves when it listens. Must be called once. */
+  /** Resolves when the server listens. Must be called once. */
   async start(): Promise<void> {
     const { log, binary, dataDir } = this.#options;
     await this.#launch();
@@ -180,8 +172,8 @@ export class EmbeddedNats {
     try {
       this.#pid = await server.pid;
       this.#identity = identify(this.#pid, host);
-      // The note is written before the server listens: if this gateway dies now, the next gateway
-      // on the folder must find the server.
+      // Written before the server listens: if this gateway dies now, the next one must find the
+      // server.
       this.#note("");
       const ports = await portsOf(this.#pid, { server, dataDir, log, stop: this.#stopping });
       this.#port = ports.nats;
@@ -193,13 +185,12 @@ export class EmbeddedNats {
     }
   }
 
-  /** Writes the note from which commands, and the next gateway on this folder, find the server. */
   #note(url: string): void {
     if (this.#identity !== undefined)
       writeConnectionNote(this.#options.dataDir, { url, token: this.token, ...this.#identity });
   }
 
-  /** Stops the server. Waits until the server has exited, not only its shell. */
+  /** Waits until the server has exited, not only its shell. */
   async #end(): Promise<void> {
     this.#server?.release();
     await this.#server?.ended;
@@ -247,9 +238,7 @@ export class EmbeddedNats {
     this.#server?.release();
   }
 
-  /**
-   * Starts the server again. If the disk is full, nats-server cannot write the file with its ports.
-   */
+  /** If the disk is full, nats-server cannot write the file with its ports. */
   async #launchAgain(): Promise<void> {
     const signal = this.#stopping;
     const { dataDir, log } = this.#options;
@@ -276,14 +265,10 @@ interface PortWait {
   readonly stop: AbortSignal;
 }
 
-/**
- * Returns the ports that the server listens on. Waits while the server runs, without a time limit:
- * it listens only after it has read its store.
- */
+/** Waits without a time limit while the server runs: it listens only after reading its store. */
 async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait): Promise<Ports> {
   const file = join(natsFolder(dataDir), `nats-server_${pid}.ports`);
   let died: string | undefined;
-  // `ended` never rejects.
   void server.ended.then(({ stderrText }) => {
     died = stderrText.trim();
   });
@@ -313,10 +298,7 @@ function lastWords(dataDir: string): string {
   }
 }
 
-/**
- * Waits until the nats-server of a killed gateway has stopped. The leash stops that server. Until
- * then the store must not be opened.
- */
+/** Waits until the leash has stopped the nats-server of a killed gateway, which uses the store. */
 async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> {
   const note = readConnectionNote(dataDir);
   if (note === undefined) return;
@@ -333,9 +315,8 @@ async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> 
 }
 
 /**
- * Returns the storage that JetStream may reserve: the whole disk. The server's own default is a
- * share of the current free space. A later start would then reject the reservations of the first
- * start, because the data of the server use part of the space.
+ * Lets JetStream reserve the whole disk. Its own default is a share of the free space, so a later
+ * start could reject the reservations of the first one.
  */
 function storeRoom(dataDir: string, { streamBytesTotal, log }: EmbeddedNatsOptions): number {
   const store = join(dataDir, "jetstream");

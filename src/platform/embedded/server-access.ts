@@ -1,6 +1,5 @@
-// Chooses the port and the token of an embedded nats-server: the values of the settings, else the
-// values of its last start, so that readers can reconnect. Rejects a nats-server that is older than
-// the one that last wrote the store. A file next to the store has that version.
+// Chooses the port and the token of an embedded nats-server: the values of the settings, else of
+// its last start, so that readers can reconnect.
 
 import { randomBytes } from "node:crypto";
 import { readdirSync } from "node:fs";
@@ -17,16 +16,14 @@ import {
 } from "./nats-config.ts";
 
 export interface EmbeddedAccess {
-  /** The port of the server; -1 makes nats-server choose a free port. */
+  /** -1 makes nats-server choose a free port. */
   readonly port: number;
   readonly token: string;
 }
 
 interface WantedAccess {
   readonly dataDir: string;
-  /**
-   * The port from the settings. If undefined, the port of the last start is used, else a free port.
-   */
+  /** If undefined, the port of the last start is used, else a free port. */
   readonly port: number | undefined;
   readonly token: string | undefined;
   /** The version of the nats-server that opens the store. */
@@ -35,8 +32,8 @@ interface WantedAccess {
 }
 
 /**
- * Returns the port and the token. Throws an EmbeddedError if the configured port is taken, or if a
- * newer nats-server wrote the store.
+ * Throws an EmbeddedError if the configured port is taken, or if a newer nats-server wrote the
+ * store.
  */
 export async function accessOf({
   dataDir,
@@ -75,8 +72,8 @@ export async function accessOf({
 }
 
 /**
- * Returns the version that last wrote the store; undefined if no version is recorded, as for a new
- * store. Throws an EmbeddedError if the record is unreadable.
+ * Returns the version that last wrote the store; undefined for a new store. Throws an EmbeddedError
+ * if the record is unreadable.
  */
 function wroteStore(
   dataDir: string,
@@ -99,10 +96,7 @@ function hasStore(dataDir: string): boolean {
   );
 }
 
-/**
- * Throws if the store was written by a newer nats-server. A newer version can read the store of an
- * older one, but not the reverse.
- */
+/** A newer version can read the store of an older one, but not the reverse. */
 function refuseOlder(
   dataDir: string,
   { wrote, opens }: { wrote: string | undefined; opens: string },

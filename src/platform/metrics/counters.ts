@@ -1,12 +1,10 @@
-// Counters and histograms for the hot path: an update is a few additions to a typed array. They do
-// not depend on prom-client: `samples` returns the data of a scrape.
+// Counters and histograms for the hot path: an update is a few additions to a typed array.
 
 import type { Labels, Sample } from "./table.ts";
 
 /**
- * A counter for each pair of values of at most two labels. The values are fixed at creation, so
- * their number is bounded, and every series exists with the value 0 from the first scrape on. If a
- * series only appeared with its first failure, a rate would not show that failure.
+ * A counter for each pair of values of at most two labels, fixed at creation. Every series exists
+ * with the value 0 from the first scrape on: otherwise a rate would not show the first failure.
  */
 export class LabeledCounters<First extends string = string, Second extends string = string> {
   readonly #first: Readonly<Record<string, number>>;
@@ -16,7 +14,7 @@ export class LabeledCounters<First extends string = string, Second extends strin
   readonly #counts: Float64Array;
   readonly #held: Float64Array;
 
-  /** `labels` returns the labels of a pair of values. An unused label has the value "". */
+  /** An unused label has the value "". */
   constructor(
     first: readonly First[],
     second: readonly Second[],
@@ -34,10 +32,7 @@ export class LabeledCounters<First extends string = string, Second extends strin
     this.#counts[this.#first[first]! * this.#width + this.#second[second]!]! += count;
   }
 
-  /**
-   * Adds a count that is pending until it is confirmed or dropped. Scrapes show it only after the
-   * confirmation.
-   */
+  /** Adds a pending count, which scrapes show only after its confirmation. */
   hold(count: number, first: First | "" = "", second: Second | "" = ""): void {
     this.#held[this.#first[first]! * this.#width + this.#second[second]!]! += count;
   }
@@ -56,18 +51,15 @@ export class LabeledCounters<First extends string = string, Second extends strin
   }
 }
 
-/** Returns the index of each value in the list. */
 function indexOf(values: readonly string[]): Readonly<Record<string, number>> {
   return Object.fromEntries(values.map((value, index) => [value, index]));
 }
 
 export class Histogram {
-  /** Upper bounds, inclusive and ascending. `+Inf` is implied. */
+  /** Inclusive and ascending. `+Inf` is implied. */
   readonly #bounds: readonly number[];
   readonly #labels: Labels;
-  /**
-   * Number of values per bucket, not cumulative. The last bucket has the values above all bounds.
-   */
+  /** Not cumulative. The last bucket has the values above all bounds. */
   readonly #counts: Float64Array;
   #sum = 0;
 
@@ -85,9 +77,7 @@ export class Histogram {
     this.#sum += value;
   }
 
-  /**
-   * Returns the series of metric `name`: a cumulative `_bucket` for each bound, `_sum`, `_count`.
-   */
+  /** Returns a cumulative `_bucket` for each bound, `_sum` and `_count`. */
   samples(name: string): Sample[] {
     const labels = this.#labels;
     const samples: Sample[] = [];

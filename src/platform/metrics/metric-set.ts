@@ -1,6 +1,5 @@
-// The metrics of one process: counters, gauges that are read at a scrape, and the page of a scrape.
-// The table of the process defines names, types and help texts. Also converts metrics to plain
-// values. A worker sends them to the process that exports the metrics of all workers on one page.
+// The metrics of one process, described by its table. Also converts them to plain values, which a
+// worker sends to the process that exports the metrics of all workers.
 
 import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
 import { Histogram, LabeledCounters } from "./counters.ts";
@@ -8,10 +7,9 @@ import type { Labels, MetricRow, MetricSnapshot, Sample } from "./table.ts";
 
 export const scrapeContentType: string = Registry.PROMETHEUS_CONTENT_TYPE;
 
-/** A label and all its possible values. */
 type Label<Value extends string> = readonly [name: string, values: readonly Value[]];
 
-/** The metrics of a process. Each process extends the class with its own counters. */
+/** Each process extends the class with its own counters. */
 export class MetricSet<Name extends string> {
   readonly contentType = scrapeContentType;
   readonly #table: Readonly<Record<Name, MetricRow>>;
@@ -28,20 +26,15 @@ export class MetricSet<Name extends string> {
     return this.#registry.metrics();
   }
 
-  /** Returns the scrape as values. */
   snapshot(): Promise<MetricSnapshot[]> {
     return snapshotOf(this.#registry);
   }
 
-  /**
-   * Returns the counters and histograms of the table. Unlike a scrape this starts no new window of
-   * a gauge, so it may be called at any time.
-   */
+  /** Returns the counters and histograms. Unlike a scrape, it starts no new window of a gauge. */
   counts(): MetricSnapshot[] {
     return this.#counting.map((read) => read());
   }
 
-  /** Creates a counter without labels. */
   protected counter(name: Name): LabeledCounters<"", ""> {
     return this.tally(name, ["", [""]]);
   }
@@ -67,7 +60,6 @@ export class MetricSet<Name extends string> {
     return histogram;
   }
 
-  /** Creates a histogram for each value of a label. */
   protected histograms<Value extends string>(
     name: Name,
     bounds: readonly number[],
@@ -78,10 +70,7 @@ export class MetricSet<Name extends string> {
     return Object.fromEntries(each) as Record<Value, Histogram>;
   }
 
-  /**
-   * Exports the result of `read` at each scrape. A metric that is never registered is absent from
-   * the page. Throws if a metric is registered twice, because that is a bug.
-   */
+  /** Exports the result of `read` at each scrape. Throws if a metric is registered twice. */
   protected show(name: Name, read: () => number | boolean | Sample[]): void {
     const { type, help } = this.#table[name];
     const snapshot = () => ({ name, type, help, values: samplesOf(read()) });
@@ -95,12 +84,11 @@ function samplesOf(read: number | boolean | Sample[]): Sample[] {
 }
 
 async function snapshotOf(registry: Registry): Promise<MetricSnapshot[]> {
-  // The declared type of `type` is a numeric enum. At run time it is the word of the text format.
+  // `type` is declared as a numeric enum, but is the word of the text format at run time.
   const metrics = (await registry.getMetricsAsJSON()) as unknown as MetricSnapshot[];
   return metrics.map(({ name, type, help, values }) => ({ name, type, help, values }));
 }
 
-/** Returns the metrics in the Prometheus text format. */
 export async function scrapeText(metrics: readonly MetricSnapshot[]): Promise<string> {
   const registry = new Registry();
   for (const metric of metrics) register(registry, metric.name, () => metric);
@@ -108,8 +96,8 @@ export async function scrapeText(metrics: readonly MetricSnapshot[]): Promise<st
 }
 
 /**
- * Registers Node's own metrics of this process, for a process without other metrics. Returns a
- * function that reads them.
+ * Registers Node's own metrics for a process without other metrics. Returns a function that reads
+ * them.
  */
 export function watchProcess(): () => Promise<MetricSnapshot[]> {
   const metrics = new MetricSet({});
@@ -117,8 +105,8 @@ export function watchProcess(): () => Promise<MetricSnapshot[]> {
 }
 
 /**
- * Registers a metric. A registry uses only `name` and `get()` of a metric, but its declared type is
- * the union of its own classes, hence the cast.
+ * A registry uses only `name` and `get()` of a metric, but its declared type is the union of its
+ * own classes.
  */
 function register(registry: Registry, name: string, read: () => MetricSnapshot): void {
   const metric = { name, get: () => Promise.resolve({ ...read(), aggregator: "sum" }) };
