@@ -1,6 +1,5 @@
-// Reads the version of every server of a cluster. A server sends its version in the first line of a
-// connection, before authentication, so this needs neither a user nor the system account. If a
-// version is unreadable, it is unknown, and the caller must not treat it as new.
+// Reads the version of every server of a cluster from the first line of a connection, which needs
+// no user. An unreadable version is unknown, and must not be treated as new.
 
 import type { LookupAddress } from "node:dns";
 import { lookup } from "node:dns/promises";
@@ -8,7 +7,6 @@ import { connect, type Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/nats-core";
 
-/** The fields that are read from the first line of a server. */
 interface Info {
   readonly server_name?: string;
   readonly version?: string;
@@ -18,17 +16,13 @@ interface Info {
 type Resolve = (host: string) => Promise<readonly LookupAddress[]>;
 
 const readMsMax = 1_000;
-/**
- * Maximum size of the first line of a server in bytes. A typical line has 600, but it may list many
- * addresses.
- */
+/** A typical first line has 600 bytes, but it may list many addresses. */
 const infoBytesMax = 65_536;
 const portMax = 65_535;
 
 /**
- * Returns the version of each server of the cluster by name; undefined if the connected server is
- * not in a cluster. `places` are the addresses of the servers. Each resolution and each response
- * may take a second. A server that fails is listed by its address, without a version. Never
+ * Returns the version of each server by name; undefined if the connected server is not in a
+ * cluster. A server that fails is listed by its address in `places`, without a version. Never
  * rejects.
  */
 export async function clusterVersions(
@@ -44,10 +38,7 @@ export async function clusterVersions(
   return versions;
 }
 
-/**
- * Returns the first lines of the servers at `host:port`, by address. A host name may have several
- * servers.
- */
+/** Returns the first lines by address. A host name may have several servers. */
 async function infosAt(place: string, resolve: Resolve): Promise<(readonly [string, Info])[]> {
   const asked = addressOf(place);
   if (asked === undefined) return [[place, {}]];
@@ -67,16 +58,13 @@ async function infosAt(place: string, resolve: Resolve): Promise<(readonly [stri
     .map(({ at, info }) => [at, info] as const);
 }
 
-/**
- * Returns all addresses of a host name; empty if the resolver fails or takes more than a second. An
- * unreachable resolver would take many seconds.
- */
+/** Returns no address if the resolver fails or takes more than a second. */
 function addressesOf(host: string, resolve: Resolve): Promise<readonly LookupAddress[]> {
   const none = delay(readMsMax, [], { ref: false });
   return Promise.race([resolve(host).catch(() => []), none]);
 }
 
-/** Returns the first line of the server; an empty object if it is unreadable. */
+/** Returns an empty object if the first line is unreadable. */
 function infoOf(address: { host: string; port: number }): Promise<Info> {
   return new Promise((resolve) => {
     const socket = connect(address);
@@ -102,7 +90,7 @@ function readLine(socket: Socket, take: (line: string) => void): void {
   });
 }
 
-/** Parses `host:port` or `[address]:port`. Returns undefined for any other text. */
+/** Parses `host:port` or `[address]:port`; returns undefined for any other text. */
 function addressOf(place: string): { host: string; port: number } | undefined {
   const [, address, host = address ?? "", digits = ""] =
     /^(?:\[(.+)\]|([^:]+)):(\d{1,5})$/.exec(place) ?? [];

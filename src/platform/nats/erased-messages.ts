@@ -1,6 +1,5 @@
-// Finds the erased messages of a stream and the frames that replace them. A reader uses this if
-// messages are missing, because erased messages are not lost. Each read requests only the entries
-// since the last read. Without erasures a read is one request.
+// Finds the erased messages of a stream and the frames that replace them, because erased messages
+// are not lost. Each read requests only the entries since the last one.
 
 import type { JetStreamManager, MsgRequest, StoredMsg } from "@nats-io/jetstream";
 import { apiCodes, isApiError } from "./api.ts";
@@ -16,15 +15,11 @@ import {
 } from "./rewritten.ts";
 
 const forgetAtMin = 10_000;
-/**
- * Maximum number of entries held in memory. A reader beyond the last held entry reads the bucket
- * again.
- */
+/** Beyond this number of held entries, a reader reads the bucket again. */
 const heldMax = 500_000;
 /** Marks a frame that replaces a message and was not erased itself. */
 const isReplacement = -1;
 
-/** A replacement frame. */
 export interface RewrittenFrame {
   /** The sequence of the replaced message. */
   readonly sequence: number;
@@ -40,13 +35,11 @@ export class ErasedMessages {
   readonly #manager: JetStreamManager;
   readonly #of: MadeStream;
   /**
-   * For the sequence of an erased message: the sequence of its replacement; 0 for no replacement.
-   * For the sequence of a replacement frame: `isReplacement`.
+   * By the sequence of an erased message: the sequence of its replacement, or 0. By the sequence of
+   * a replacement: `isReplacement`.
    */
   readonly #held = new Map<number, number>();
-  /**
-   * The held range of sequences begins here. All known erasures in [`#from`, `#until`) are held.
-   */
+  /** All known erasures in [`#from`, `#until`) are held. */
   #from = 0;
   #until = 0;
   #next = 1;
@@ -62,7 +55,7 @@ export class ErasedMessages {
   }
 
   /**
-   * Reads the erasures up to now. Entries before `from` may be dropped. Rejects if NATS does not
+   * Reads the erasures up to now, and may drop those before `from`. Rejects if NATS does not
    * respond, or if the user lacks the permission.
    */
   async learn(from: number = this.#from): Promise<void> {
@@ -95,8 +88,8 @@ export class ErasedMessages {
   }
 
   /**
-   * Drops entries that the reader has passed. A reader calls this for every gap, so it does work
-   * only at intervals.
+   * Drops entries that the reader has passed, at intervals, because a reader calls this for every
+   * gap.
    */
   #forget(): void {
     if (this.#held.size < this.#forgetAt) return;
@@ -115,10 +108,7 @@ export class ErasedMessages {
     return this.#held.get(sequence);
   }
 
-  /**
-   * Returns the sequence of the replacement of an erased message; 0 if it has none. Returns
-   * undefined if the message was not erased.
-   */
+  /** Returns the sequence of the replacement, or 0; undefined if the message was not erased. */
   async placeOf(sequence: number): Promise<number | undefined> {
     const held = await this.#heldOf(sequence);
     return held === isReplacement ? undefined : held;
@@ -126,7 +116,7 @@ export class ErasedMessages {
 
   /**
    * Returns the first sequence, at least `from`, after which the stream lacks only erased messages.
-   * `first` is the sequence of the first message of the stream.
+   * `first` is its first message.
    */
   async firstOf(first: number, from: number): Promise<number> {
     let [begin, due] = [first, from];
@@ -138,9 +128,8 @@ export class ErasedMessages {
   }
 
   /**
-   * Yields the erased messages in [`from`, `first`) whose replacements are still in the stream. A
-   * replacement is stored later than its neighbours, so it outlives them. `first` is the sequence
-   * of the first message of the stream.
+   * Yields the erased messages in [`from`, `first`) whose replacements are still in the stream: a
+   * replacement is stored later than its neighbours, and outlives them.
    */
   async *standing(first: number, from: number): AsyncGenerator<number> {
     for await (const sequence of this.between(from, first - 1))
@@ -170,10 +159,7 @@ export class ErasedMessages {
     return within.filter(isErased).sort((a, b) => a - b);
   }
 
-  /**
-   * Returns the replacement of an erased message; undefined if it has none, or if the stream has
-   * removed the replacement.
-   */
+  /** Returns undefined if the message has no replacement, or if the stream has removed it. */
   async frameAt(sequence: number): Promise<RewrittenFrame | undefined> {
     for (let tried = 0; ; ) {
       const place = (await this.placeOf(sequence)) ?? 0;
@@ -184,14 +170,14 @@ export class ErasedMessages {
         const storedAtMs = Number(message.header.get(firstStoredHeader));
         return { sequence, storedAtMs, message };
       }
-      // The replacement may have been replaced again. The bucket records this before the removal.
+      // The replacement may have been replaced again, which the bucket records before the removal.
       await this.learn();
     }
   }
 
   /**
-   * Returns whether another frame also has the content of this replacement frame. An erasure that
-   * was killed may have stored the replacement without recording it.
+   * Returns whether another frame also has the content of this replacement: an erasure that was
+   * killed may have stored the replacement without recording it.
    */
   async isStray(sequence: number, original: number): Promise<boolean> {
     const held = await this.#heldOf(sequence);
@@ -201,7 +187,6 @@ export class ErasedMessages {
     return (await all.placeOf(original)) !== undefined || (await this.isThere(original));
   }
 
-  /** Returns whether the stream still has the message. */
   async isThere(sequence: number): Promise<boolean> {
     const { streams } = this.#manager;
     return (await streams.getMessage(this.#of.stream, { seq: sequence })) !== null;
@@ -218,10 +203,7 @@ interface Entries {
   readonly subjects: string;
 }
 
-/**
- * Returns the first entry at or after `sequence` with one of these subjects, from the bucket of
- * erasures of the stream.
- */
+/** Returns the first entry at or after `sequence` with one of these subjects. */
 async function entryFrom(
   manager: JetStreamManager,
   stream: string,
@@ -239,7 +221,7 @@ async function entryFrom(
   }
 }
 
-/** Returns the projects with erased persons, according to the receipts of this installation. */
+/** Returns the projects with erased persons, according to the receipts. */
 export async function erasedProjects(
   manager: JetStreamManager,
   stream: string,

@@ -1,6 +1,5 @@
-// Naming rules: the partition of a project, the subject of its frames, and the stream of a subject.
-// Stored data depends on these rules, so they must not change: consumers filter by subject, and
-// order is guaranteed per partition.
+// Naming rules of partitions, subjects and streams. Stored data depends on them, so they must not
+// change.
 
 import type { Lane } from "../base/lane.ts";
 
@@ -10,9 +9,8 @@ const fnvPrime = 0x01000193;
 export const lanes: readonly Lane[] = ["live", "historical"];
 
 /**
- * Returns the partition of a project: FNV-1a, 32 bits, over the UTF-8 bytes of the id (project ids
- * are ASCII), modulo the number of partitions. Consumers that read a single project implement the
- * same function, in any language.
+ * FNV-1a, 32 bits, over the ASCII bytes of the id, modulo the number of partitions. Consumers that
+ * read a single project implement the same function, in any language.
  */
 export function partitionOf(projectId: string, partitions: number): number {
   let hash = fnvOffsetBasis;
@@ -21,7 +19,7 @@ export function partitionOf(projectId: string, partitions: number): number {
   return (hash >>> 0) % partitions;
 }
 
-/** Returns the name of a stream: `PENSTOCK_LIVE_0` for prefix `penstock`. */
+/** Such as `PENSTOCK_LIVE_0` for prefix `penstock`. */
 export function streamName(prefix: string, lane: Lane, partition: number): string {
   return `${prefix}_${lane}_${partition}`.toUpperCase();
 }
@@ -31,7 +29,7 @@ export function isOfManyProjects(subject: string): boolean {
   return subject.endsWith(`.${manyProjects}`);
 }
 
-/** The message header by which JetStream deduplicates. */
+/** The header by which JetStream deduplicates. */
 export const messageIdHeader = "Nats-Msg-Id";
 /** The header with the number of events in the message. */
 export const eventsHeader = "Penstock-Events";
@@ -50,20 +48,16 @@ export function bucketStream(bucket: string): string {
   return `KV_${bucket}`;
 }
 
-/**
- * The subject token that replaces the project id if a message contains events of several projects.
- * Project ids cannot contain a `~`.
- */
+/** The subject token for events of several projects. Project ids cannot contain a `~`. */
 export const manyProjects = "~";
 
 /**
  * Whether a shared frame of the live lane contains the lines of one project, or of all projects of
- * a partition. Other frames always have one project: an import fills its frames alone, and a frame
- * of a single request belongs to that request.
+ * a partition. Other frames always have one project.
  */
 export type FrameScope = "project" | "partition";
 
-/** Returns the subject of a frame: `penstock.live.0.<project id>` or `penstock.live.0.~`. */
+/** Returns `penstock.live.0.<project id>` or `penstock.live.0.~`. */
 export function subjectOf(
   prefix: string,
   lane: Lane,
@@ -72,7 +66,7 @@ export function subjectOf(
   return `${prefix}.${lane}.${target.partition}.${target.projectId}`;
 }
 
-/** Returns the subject filter of a stream: all projects of one lane and partition, and `~`. */
+/** Matches all projects of one lane and partition, and `~`. */
 export function streamSubject(prefix: string, lane: Lane, partition: number): string {
   return `${prefix}.${lane}.${partition}.*`;
 }

@@ -1,7 +1,6 @@
-// Checks whether a stream still has the original of a duplicate. A server may remember the id of a
-// missing message: after a purge, a deletion, or a data loss of a failing disk. If a message was
-// erased with a person, it counts as stored: its remaining lines are in a replacement, and storing
-// the message again would restore the person's events.
+// Checks whether a stream still has the original of a duplicate: a server may remember the id of a
+// purged, deleted or lost message. An erased message counts as stored, because storing it again
+// would restore the person's events.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { ledStreamInfo, managerOf } from "./api.ts";
@@ -13,21 +12,18 @@ export class StoredMessages {
   readonly #link: Pick<NatsLink, "connection">;
   readonly #timeoutMs: number;
   #manager: Promise<JetStreamManager> | undefined;
-  /** The known erasures, by stream. */
+  /** By stream. */
   readonly #erased = new Map<string, ErasedMessages>();
-  /** The last query about erasures, by stream. Queries of one stream must run one at a time. */
+  /** The last query about erasures by stream. They must run one at a time. */
   readonly #asked = new Map<string, Promise<unknown>>();
 
-  /** `timeoutMs` is the timeout of each response of the server. */
+  /** The timeout of each response. */
   constructor(link: Pick<NatsLink, "connection">, timeoutMs: number) {
     this.#link = link;
     this.#timeoutMs = timeoutMs;
   }
 
-  /**
-   * Returns whether the leader of the stream has a message with this sequence and this id. Rejects
-   * if the leader does not respond.
-   */
+  /** Asks the leader of the stream. Rejects if it does not respond. */
   async has(stream: string, sequence: number, messageId: string): Promise<boolean> {
     this.#manager ??= managerOf(this.#link.connection, { timeoutMs: this.#timeoutMs });
     const manager = await this.#manager;
@@ -42,7 +38,7 @@ export class StoredMessages {
     return await asked;
   }
 
-  /** Returns whether an erasure has removed the message, and its replacement, if any, exists. */
+  /** Returns whether the message was erased, and its replacement, if any, exists. */
   async #isErased(manager: JetStreamManager, stream: string, sequence: number): Promise<boolean> {
     const info = await ledStreamInfo(manager, stream);
     if (info === undefined) return false;
@@ -51,7 +47,6 @@ export class StoredMessages {
     const erased =
       known?.created === created ? known : new ErasedMessages(manager, { stream, created });
     this.#erased.set(stream, erased);
-    // Earlier erasures are not needed.
     await (erased === known ? erased.learn() : erased.learn(sequence));
     return (await erased.placeOf(sequence)) === 0 || (await erased.frameAt(sequence)) !== undefined;
   }

@@ -1,6 +1,5 @@
-// Known bugs of nats-server versions that break the promise of a 200, and the versions with the
-// fixes. The gateway's log at its start and doctor share this table. The numbers in brackets are
-// pull requests and issues of the project nats-io/nats-server.
+// Bugs of nats-server versions that break the promise of a 200. The numbers in brackets are pull
+// requests and issues of nats-io/nats-server.
 
 import type { Log } from "../base/log.ts";
 import type { NatsLink } from "./link.ts";
@@ -8,12 +7,9 @@ import type { NatsLink } from "./link.ts";
 type Version = readonly [number, number, number];
 
 interface VersionFault {
-  /** The consequence of the bug: the rest of a sentence that begins with the version. */
+  /** The rest of a sentence that begins with the version. */
   readonly bites: string;
-  /**
-   * Whether the version has been observed to lose acknowledged messages, or will lose them sooner
-   * or later.
-   */
+  /** Whether the version loses acknowledged messages sooner or later. */
   readonly isGrave: boolean;
 }
 
@@ -21,19 +17,15 @@ interface Row extends VersionFault {
   readonly from: Version;
   /** The first version with the fix. */
   readonly until: Version;
-  /** Whether the bug affects clusters only. */
   readonly inClusterOnly: boolean;
   /**
-   * Whether the log at the start omits the bug on a single node, because the bug then needs a power
-   * failure at a particular moment. Doctor always reports the bug.
+   * The log at the start omits the bug on a single node: it needs a power failure at a particular
+   * moment.
    */
   readonly isQuietOnOneNode?: true;
 }
 
-/**
- * The recommended versions in a cluster. On a single node 2.10.23 is enough, but may lose messages
- * at a power failure.
- */
+/** On a single node 2.10.23 is enough, but may lose messages at a power failure. */
 export const clusterVersionsWanted = "2.14.7, or 2.15 and newer";
 const beginning: Version = [0, 0, 0];
 
@@ -87,7 +79,7 @@ const rows: readonly Row[] = [
   },
 ];
 
-/** Returns the known bugs of a version, such as `2.10.27` or `2.10.27-RC.1`. */
+/** Returns the known bugs of a version, such as `2.10.27-RC.1`. */
 export function versionFaults(version: string, isClustered: boolean): readonly VersionFault[] {
   return rowsOf(version, isClustered);
 }
@@ -101,9 +93,7 @@ function rowsOf(version: string, isClustered: boolean): readonly Row[] {
   );
 }
 
-/**
- * Logs the known bugs of the server's version. Logs again if a reconnect leads to another version.
- */
+/** Logs the known bugs, again if a reconnect leads to another version. */
 export function logVersionFaults(
   link: Pick<NatsLink, "connection" | "onChange">,
   replicas: number,

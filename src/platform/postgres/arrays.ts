@@ -1,13 +1,9 @@
-// Sends many rows in one statement: the values become one array literal per column, which the
-// server expands with unnest. Builds the texts of statements, but sends nothing.
+// Sends many rows in one statement: one array literal per column, which the server expands.
 
 import { Buffer } from "node:buffer";
 import type { ColumnType, Table, Value } from "../base/table.ts";
 
-/**
- * Maximum number of characters of the parameters of a statement, far below the server's limit for
- * one value, 1 GB.
- */
+/** Far below the server's limit for one value, 1 GB. */
 const chunkCharsMax = 16 * 1024 * 1024;
 const chunkRowsMax = 20_000;
 
@@ -23,8 +19,8 @@ const typeNames: Readonly<Record<ColumnType, string>> = {
 };
 
 /**
- * Returns the SQL `unnest($1::text[], $2::uuid[], …) AS name (project_id, uuid, …)`. `at` adds a
- * column with the row number.
+ * Returns `unnest($1::text[], $2::uuid[], …) AS name (project_id, uuid, …)`. `at` adds a column
+ * with the row number.
  */
 export function unnestSql({ columns, types }: Table, name: string, at?: string): string {
   const arrays = columns
@@ -44,9 +40,8 @@ export function selectSql({ name, columns }: Table): string {
 }
 
 /**
- * Returns the SQL to insert rows from `source`, a table or a subquery with these columns. If the
- * key of a row exists, the columns specify whether values are replaced or merged. The columns in
- * `reset` are always replaced.
+ * Inserts rows from `source`, a table or subquery. If the key of a row exists, the columns specify
+ * whether values are replaced or merged. The columns in `reset` are always replaced.
  */
 export function upsertSql(
   { name, key, columns, types }: Table,
@@ -68,8 +63,8 @@ export function upsertSql(
 }
 
 /**
- * Yields one array literal per column for each statement that the rows need. A column without
- * values is an empty array, which unnest pads to the length of the longest array.
+ * Yields one array literal per column for each statement. A column without values is an empty
+ * array, which unnest pads.
  */
 export function* chunksOf(values: readonly Value[], width: number): Generator<string[]> {
   for (let from = 0; from < values.length; ) {
@@ -106,7 +101,6 @@ function columnOf(
   return hasValues ? `{${text}}` : "{}";
 }
 
-/** Returns one array literal. */
 export function arrayOf(values: readonly Value[]): string {
   return `{${values.map(itemOf).join(",")}}`;
 }

@@ -1,13 +1,10 @@
-// Checks the encoding of a database. Any encoding except UTF-8 rejects most non-ASCII text, but
-// only when the text is written.
-
 import type { ClientBase } from "pg";
 import { StoreError } from "../base/store-error.ts";
 import { selectRows } from "./select-rows.ts";
 
 /**
- * Rejects with a StoreError if the encoding is not UTF-8. `shown` is the name of the database in
- * the message.
+ * Rejects with a StoreError if the encoding is not UTF-8: other encodings reject most non-ASCII
+ * text, but only when it is written.
  */
 export async function requireUtf8(client: ClientBase, shown: string): Promise<void> {
   const [row] = await selectRows(client, "SHOW server_encoding");

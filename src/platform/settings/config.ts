@@ -1,5 +1,4 @@
-// The table of settings: name, parser, unit, default and description of each. read-config.ts reads
-// the values from PENSTOCK_* variables and from flags of the same names.
+// The table of settings. read-config.ts reads the values from PENSTOCK_* variables and flags.
 
 import { expansionText } from "../base/expansion.ts";
 import { networksOf } from "../base/networks.ts";
@@ -22,7 +21,7 @@ import { upstreamSettings } from "./upstream-settings.ts";
 
 const MIB = 1_048_576;
 
-/** The table of settings. docs/reference/settings.md is generated from it, in its order. */
+/** docs/reference/settings.md is generated from this table, in its order. */
 export const settings = {
   host: setting({
     parse: text,
@@ -240,12 +239,12 @@ export const settings = {
     unit: "milliseconds",
     why: "time after which a frame without PubAck is resent with the same message id",
   }),
-  // Must be shorter than the streams' duplicate window of 2 minutes: if a frame is sent again, the
-  // stream must still have its message id.
+  // Must be shorter than the streams' duplicate window of 2 minutes, so that a repeated frame is
+  // recognized.
   requestTimeoutMs: setting({
     parse: wholeNumber(10, 100_000),
     // Outlasts an interruption of the store of five seconds, and is shorter than the timeouts of
-    // SDKs: posthog-ruby has 8 s, most others 10 s.
+    // SDKs: 8 s of posthog-ruby, mostly 10 s.
     fallback: "7000",
     unit: "milliseconds",
     why: "maximum time from a complete body to its response (503 timeout); while the store is unreachable, requests of up to 256 KiB wait this long (503 unavailable)",
@@ -312,17 +311,17 @@ type ValueOf<Row> =
       : T
     : never;
 
-/** The values of the settings. Durations are in milliseconds. */
+/** Durations are in milliseconds. */
 export type Config = {
   readonly [Name in SettingName]: ValueOf<(typeof settings)[Name]>;
 };
 
-/** Returns the variable of a setting: `bodyBytesMax` becomes `PENSTOCK_BODY_BYTES_MAX`. */
+/** `bodyBytesMax` becomes `PENSTOCK_BODY_BYTES_MAX`. */
 export function variableOf(name: string): string {
   return `PENSTOCK_${name.replace(/[A-Z]/g, "_$&").toUpperCase()}`;
 }
 
-/** Returns the flag of a setting: `bodyBytesMax` becomes `--body-bytes-max`. */
+/** `bodyBytesMax` becomes `--body-bytes-max`. */
 export function flagOf(name: string): string {
   return `--${name.replace(/[A-Z]/g, "-$&").toLowerCase()}`;
 }

@@ -1,6 +1,3 @@
-// Settings of `penstock effects`, the process that runs next to the gateway. The gateway itself
-// does not read them.
-
 import { effectsUrl, text, wholeNumber } from "./parsers.ts";
 import { setting } from "./setting.ts";
 

@@ -1,5 +1,3 @@
-// Finds settings that are valid alone but not together. The table of settings is in config.ts.
-
 import { isPair } from "../base/pem.ts";
 import type { Config } from "./config.ts";
 
@@ -11,7 +9,7 @@ const ofServersElsewhere = [
   ["hubDomain", "PENSTOCK_HUB_DOMAIN"],
 ] as const;
 
-/** Returns a message for each invalid combination of settings. */
+/** Returns a message for each invalid combination of valid settings. */
 export function faultsBetween(config: Config): string[] {
   const faults: string[] = [];
   if (config.ackTimeoutMs > config.requestTimeoutMs) {
@@ -28,10 +26,7 @@ export function faultsBetween(config: Config): string[] {
 
 const everyAddress = ["0.0.0.0", "::"];
 
-/**
- * Returns a message for each pair of equal ports. Two ports that are 0 are valid, because each
- * becomes a free port.
- */
+/** Two ports that are 0 are valid, because each becomes a free port. */
 function portFaults({ host, port, adminHost, adminPort }: Config): string[] {
   const areOnOneAddress =
     host === adminHost || [host, adminHost].some((name) => everyAddress.includes(name));
@@ -57,8 +52,8 @@ function publicPortFaults({
     );
   }
   if (proxyProtocol && cert !== undefined) {
-    // A proxy sends its PROXY header before the TLS handshake, where the gateway cannot read it. A
-    // PROXY header inside the TLS stream would come from the client.
+    // A proxy sends its PROXY header before the TLS handshake. A header inside the TLS stream would
+    // come from the client.
     faults.push("PENSTOCK_PROXY_PROTOCOL: cannot be combined with PENSTOCK_TLS_CERT");
   }
   return faults;

@@ -1,6 +1,4 @@
-// Parsers of the values of settings. Independent of the settings.
-
-/** A parser returns the value, or throws an Error whose message completes "PENSTOCK_X: …". */
+/** Returns the value, or throws an Error whose message completes "PENSTOCK_X: …". */
 export type Parse<T> = (text: string) => T;
 
 export function text(value: string): string {
@@ -59,10 +57,7 @@ export function oneOf<const T extends string>(...values: T[]): Parse<T> {
   };
 }
 
-/**
- * Returns a JetStream domain. It must be one token of a subject, because its API is at
- * `$JS.<domain>.API`.
- */
+/** A JetStream domain is one token of a subject, because its API is at `$JS.<domain>.API`. */
 export function jetStreamDomain(value: string): string {
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(value))
     throw new Error(`must match [A-Za-z0-9_-]{1,64} (got "${value}")`);
@@ -70,16 +65,13 @@ export function jetStreamDomain(value: string): string {
 }
 
 export function subjectPrefix(value: string): string {
-  // The prefix is part of subjects and of stream names (PENSTOCK_LIVE_0), so only characters that
-  // are valid in both are accepted.
+  // The prefix must be valid in subjects and in stream names (PENSTOCK_LIVE_0).
   if (!/^[a-z][a-z0-9_]{0,31}$/.test(value))
     throw new Error(`must match [a-z][a-z0-9_]{0,31} (got "${value}")`);
   return value;
 }
 
-/**
- * Returns the URLs of NATS servers. No message shows the value, because it may contain a password.
- */
+/** No message shows the value: it may contain a password. */
 export function natsUrl(value: string): string {
   const users = new Set<string | undefined>();
   for (const server of value.split(",")) {
@@ -96,10 +88,7 @@ export function natsUrl(value: string): string {
   return value;
 }
 
-/**
- * Returns a URL of the effects database. No message shows the value, because it may contain a
- * password.
- */
+/** No message shows the value: it may contain a password. */
 export function effectsUrl(value: string): string {
   if (/^sqlite:[^\0]*$/.test(value)) return value;
   if (/^postgres(ql)?:\/\/[^\s]+$/.test(value) && URL.canParse(value)) return value;

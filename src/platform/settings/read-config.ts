@@ -1,6 +1,3 @@
-// Reads all settings from variables and flags. Checks all of them before anything starts, and
-// reports all errors at once. Must not read `process`.
-
 import { lettersApart, nearest, typosMax } from "../base/near-name.ts";
 import { type Config, flagOf, type SettingName, settings, variableOf } from "./config.ts";
 import { faultsBetween } from "./faults.ts";
@@ -9,18 +6,15 @@ export type ConfigResult =
   | { readonly ok: true; readonly config: Config }
   | { readonly ok: false; readonly faults: readonly string[] };
 
-/**
- * Prefix of the variables of the project's own tests and tools. They may be set in the environment
- * of a gateway.
- */
+/** Variables of the project's own tests and tools, which a gateway ignores. */
 const ofTests = "PENSTOCK_TEST_";
 const ownWord = "PENSTOCK";
 const prefix = `${ownWord}_`;
 
 /**
- * Reads all settings. A flag takes precedence over a variable, a variable over the default. Unknown
- * PENSTOCK_* variables are errors, also with a misspelt PENSTOCK: without an error, a misspelt
- * limit would silently have no effect.
+ * Reads and checks all settings, and reports all errors at once. A flag takes precedence over a
+ * variable. Unknown PENSTOCK_* variables are errors: a misspelt limit would silently have no
+ * effect.
  */
 export function readConfig(
   env: Readonly<Record<string, string | undefined>>,
@@ -49,10 +43,7 @@ export function readConfig(
     : { ok: false, faults };
 }
 
-/**
- * Returns messages for unknown variables. They do not contain values: a misspelt variable may hold
- * a secret.
- */
+/** The messages contain no values: a misspelt variable may hold a secret. */
 function unknownVariables(variables: readonly string[], known: readonly string[]): string[] {
   return variables.flatMap((variable) => {
     const own = ownNameOf(variable);
@@ -63,9 +54,7 @@ function unknownVariables(variables: readonly string[], known: readonly string[]
   });
 }
 
-/**
- * Returns the variable with the prefix PENSTOCK_; undefined if it does not belong to this program.
- */
+/** Returns undefined if the variable does not belong to this program. */
 function ownNameOf(variable: string): string | undefined {
   if (variable.startsWith(prefix)) return variable;
   const word = /^[A-Z0-9]*/.exec(variable)![0];
@@ -81,7 +70,7 @@ function isSlipOfOwnWord(word: string): boolean {
   return lettersApart(word, ownWord, most) <= most;
 }
 
-/** Returns the setting with the most similar name; undefined if no name is similar enough. */
+/** Returns undefined if no name is similar enough. */
 function meantBy(variable: string, known: readonly string[]): string | undefined {
   const given = variable.slice(prefix.length);
   const most = typosMax(given);
@@ -95,7 +84,7 @@ function meantBy(variable: string, known: readonly string[]): string | undefined
   return nearest(known, apart, most);
 }
 
-/** Returns a name with sorted words, so that `MAX_BODY_BYTES` and `BODY_BYTES_MAX` are equal. */
+/** Sorts the words of a name, so that `MAX_BODY_BYTES` and `BODY_BYTES_MAX` are equal. */
 function inOrder(name: string): string {
   return name.split("_").sort().join("_");
 }

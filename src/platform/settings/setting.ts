@@ -1,12 +1,10 @@
-// The type of a row of the table of settings. Independent of the settings.
-
 import type { Parse } from "./parsers.ts";
 
 export interface Setting<T, Fallback extends string | undefined> {
   readonly parse: Parse<T>;
-  /** The default as text. A setting without a default may be unset. */
+  /** A setting without a default may be unset. */
   readonly fallback: Fallback;
-  /** The unit or kind of the value. docs/reference/settings.md and --help show it. */
+  /** Shown by docs/reference/settings.md and --help. */
   readonly unit: string;
   readonly why: string;
 }

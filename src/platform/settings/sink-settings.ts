@@ -1,6 +1,3 @@
-// Settings of `penstock sink`, which copies events from the streams to a target. The gateway itself
-// does not read them.
-
 import { text, wholeNumber } from "./parsers.ts";
 import { setting } from "./setting.ts";
 

@@ -1,7 +1,3 @@
-// Settings of the upstream: the PostHog server to which the gateway forwards non-event requests,
-// such as requests for flags and configuration. Without an upstream the gateway itself answers
-// them.
-
 import { durationMs, originUrl, wholeNumber } from "./parsers.ts";
 import { setting } from "./setting.ts";
 
