@@ -1,7 +1,3 @@
-// Identifies a stored event by what its client sent, so that a repeated event is recognised. Values
-// that the gateway adds are excluded: a generated uuid, the times of receipt and of sending, the
-// address, and the time corrected by the client's clock.
-
 import { Buffer } from "node:buffer";
 import { hash } from "node:crypto";
 import { SentWith } from "../platform/base/sent-with.ts";
@@ -14,17 +10,13 @@ const beforeReceivedAt = Buffer.from('","received_at":"');
 const beforeTimestampSent = Buffer.from('","timestamp_sent":"');
 const beforeKind = Buffer.from('"kind":"');
 const uuidEnd = uuidAt + uuidBytes;
-/**
- * Buffer for the parts of a record. Longer records get a new buffer. One hash of copied parts takes
- * a third of the time of several hashes.
- */
+/** One hash of copied parts takes a third of the time of several hashes. */
 const parts = Buffer.allocUnsafe(16_384);
 
 /**
- * Returns the identity of the event in the record `bytes`. It is the same each time the event is
- * sent, except for an event with an `offset` and neither uuid nor timestamp. `sentWith` comes from
- * the rules, because a record does not show whether the gateway added the uuid or the time. For an
- * event with a uuid, the time is ignored.
+ * Identifies the event of a record by what its client sent, so that a repeated event is recognised:
+ * without a generated uuid, the times of receipt and sending, the address, and the correction of
+ * the time. A record does not show what the gateway added, so `sentWith` must.
  */
 export function eventIdentity(bytes: Buffer, sentWith: SentWith): string {
   // No text of a client contains these bytes, because quotes in it are escaped.

@@ -1,5 +1,5 @@
-// The layout of the results for stored lines, and the addon's functions for them. The C++ side
-// (addon/stored_lines.h) has the same numbers. Loading the addon compares both.
+// The layout of the results for stored lines. The C++ side (addon/stored_lines.h) has the same
+// numbers, and loading the addon compares both.
 
 import { Part } from "./fields.ts";
 
@@ -10,8 +10,7 @@ export const Line = {
   /** TokenType of each part: four bits each, eight parts per word. */
   Types: 1,
   /**
-   * Time of receipt: a double of two words, in milliseconds since the epoch; NaN if the record has
-   * none. The next three times have the same form.
+   * A double of two words, in milliseconds since the epoch; NaN for no time. So are the next three.
    */
   ReceivedAt: 4,
   Timestamp: 6,
@@ -29,25 +28,18 @@ export const Line = {
 } as const;
 
 export const LineFlag = {
-  /**
-   * Every byte of the line is as the gateway writes it. Without this flag, no other word has a
-   * meaning.
-   */
+  /** Every byte of the line is as the gateway writes it. Otherwise no other word has a meaning. */
   Written: 1,
-  /** The project of the line is that of the previous written line in the same call. */
+  /** The project is that of the previous written line in the same call. */
   SameProject: 2,
   PersonProfile: 4,
-  /**
-   * The line has non-empty person fields, at the top level or in its properties, or non-empty
-   * `$groups`.
-   */
+  /** Has non-empty person fields, at the top level or in its properties, or non-empty `$groups`. */
   HasWrites: 8,
   /** The distinct id is short ASCII without escapes, and does not begin with white space. */
   PlainId: 16,
   Historical: 32,
-  /** The name of the event has escapes. It is unknown whether `Merge` or `Automatic` applies. */
+  /** The event's name has escapes. It is unknown whether `Merge` or `Automatic` applies. */
   EscapedEvent: 64,
-  /** The event is `$merge_dangerously`. */
   Merge: 128,
   /** The event is `$exception` or `$$heatmap`. */
   Automatic: 256,
@@ -61,17 +53,17 @@ export const LineFlag = {
 /** Bit positions in Line.Flags, above the flags. */
 export const LineShift = { Kind: 12 } as const;
 
-/** The addon's functions for stored lines. They throw for wrong arguments. */
+/** The functions throw for wrong arguments. */
 export interface LineFunctions {
   /**
-   * Converts the lines of text[start, end) to items of an array: line feeds become commas. Writes
-   * the end of each line while `ends` has room. Returns the number of lines.
+   * Converts lines to items of an array: line feeds become commas. Writes the end of each line
+   * while `ends` has room. Returns the number of lines.
    */
   readonly joinLines: (text: Buffer, start: number, end: number, ends: Uint32Array) => number;
   /**
-   * Reads the lines of the rows in a scan's table. `place` has five words: the number of lines, the
-   * line of the first row, the offset of this line, and the two words of the key for the hashes of
-   * events. Writes Line.Words words for each row that has a line. Returns the number of these rows.
+   * Writes Line.Words words for each row of a scan's table that has a line, and returns the number
+   * of these rows. `place`: the number of lines, the line of the first row, the offset of this
+   * line, and the two words of the key for hashes.
    */
   readonly readLines: (
     text: Buffer,

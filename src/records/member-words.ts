@@ -1,6 +1,5 @@
-// Reads a record member by member, in any order and spelling. This is the slow path, for the
-// records of other programs. Writes the same words that the addon writes for a record of the
-// gateway.
+// Reads a record member by member, in any order and spelling. This slow path for the records of
+// other programs writes the same words as the addon for a record of the gateway.
 
 import { Buffer } from "node:buffer";
 import { isProjectId } from "../platform/base/forms.ts";
@@ -13,9 +12,9 @@ import { TokenType } from "./table.ts";
 import { timestampTokenMs } from "./timestamp.ts";
 import { kinds } from "./verdict.ts";
 
-/** Maximum number of bytes of a relevant name. Each character may be escaped as \uXXXX. */
+/** A relevant name, with each character escaped as \uXXXX. */
 const nameBytesMax = 6 * 16;
-/** Maximum number of bytes of a token that can be a project id or a kind. */
+/** A token that can be a project id or a kind. */
 const wordBytesMax = 6 * 64 + 2;
 
 const parts: ReadonlyMap<string, Part> = new Map(
@@ -39,10 +38,7 @@ const times: ReadonlyMap<string, number> = new Map([
 export class MemberWords {
   readonly #members = new JsonMembers(Buffer.alloc(0));
 
-  /**
-   * Fills the record from the JSON object body[start, end). If a name is repeated, its last member
-   * counts.
-   */
+  /** Fills the record from an object. If a name is repeated, its last member counts. */
   fill(record: RecordView, start: number, end: number): void {
     const { words, at } = record;
     words.fill(0, at, at + Line.Words);
@@ -102,7 +98,7 @@ export class MemberWords {
   }
 }
 
-/** Returns the text of a short string; "" for any other value. */
+/** Returns "" for any value except a short string. */
 function shortText(record: RecordView, part: Part): string {
   const isShort = record.endOf(part) - record.startOf(part) <= wordBytesMax;
   return isString(record.type(part)) && isShort ? record.text(part) : "";

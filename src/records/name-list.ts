@@ -1,17 +1,16 @@
-// Converts lists of names as in `$unset` (an array of strings, or an object whose keys are the
-// names) to one array with each name once. The names first become the keys of one object, in which
-// the addon removes duplicates. The texts must be valid JSON, as scanned.
+// Converts lists of names as in `$unset` (an array of strings, or an object with the names as keys)
+// to one array with each name once: the names become the keys of one object, in which the addon
+// removes duplicates. The texts must be valid, as scanned.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 
 const DIGIT_0 = 0x30;
-/** Length in bytes of the `:0` after a name. */
+/** The `:0` after a name. */
 const valueBytes = 2;
 
 /**
- * Returns the maximum size of an object of names from lists of `listBytes` bytes in total: `"",`
- * becomes `"":0,`.
+ * Returns the maximum size of the object from lists of `listBytes` bytes: `"",` becomes `"":0,`.
  */
 export function nameObjectBytesMax(listBytes: number): number {
   return 2 * listBytes + 2;
@@ -29,7 +28,6 @@ export class NameObject {
     target[0] = Ascii.OpenBrace;
   }
 
-  /** Adds the names in the array or object list[start, end). */
   append(list: Buffer, start: number, end: number): void {
     let depth = 0;
     let isNameNext = true;
@@ -60,8 +58,7 @@ export class NameObject {
 
   #add(list: Buffer, start: number, end: number): void {
     if (this.#end > 1) this.#target[this.#end++] = Ascii.Comma;
-    // The name is copied byte by byte, because names are short, and a list may have 200,000 of
-    // them.
+    // Copied byte by byte, because names are short, and a list may have 200,000 of them.
     for (let at = start; at < end; at++) this.#target[this.#end++] = list[at]!;
     this.#target[this.#end++] = Ascii.Colon;
     this.#target[this.#end++] = DIGIT_0;
@@ -69,8 +66,7 @@ export class NameObject {
 }
 
 /**
- * Converts the object of names object[start, end), which must be in plain form, to the array of its
- * names, in place. Returns the end of the array.
+ * Converts an object of names in plain form to the array of its names, in place. Returns its end.
  */
 export function namesToArray(object: Buffer, start: number, end: number): number {
   object[start] = Ascii.OpenBracket;
@@ -85,7 +81,6 @@ export function namesToArray(object: Buffer, start: number, end: number): number
   return at;
 }
 
-/** Returns the offset of the closing quote of the string that begins at `at`. */
 function stringLast(text: Buffer, at: number): number {
   let last = at + 1;
   while (text[last] !== Ascii.Quote) last += text[last] === Ascii.Backslash ? 2 : 1;

@@ -1,8 +1,6 @@
-// Merges an event's person fields `$set`, `$set_once` and `$unset` from the top level and from
-// `properties`. Each field becomes one text that is stored at the top level. If only one of the two
-// has an object, its bytes are copied. If both have one, their members are joined into one object,
-// and the addon keeps the last of each name, so that numbers keep their digits. Accepts plain items
-// only.
+// Merges `$set`, `$set_once` and `$unset` from the top level and from `properties` into the fields
+// stored at the top level. Two objects are joined, and the addon keeps the last of each name, so
+// that numbers keep their digits. Accepts plain items only.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -11,18 +9,14 @@ import { NameObject, nameObjectBytesMax, namesToArray } from "./name-list.ts";
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "./table.ts";
 import { keepReplaced, type Slice, type Verdict, warningBit } from "./verdict.ts";
 
-/**
- * Maximum total bytes of objects to be merged, which is as much as PostHog stores for a person.
- * Merging takes about 7 ms at worst.
- */
+/** PostHog stores as much for a person. Merging takes about 7 ms at worst. */
 export const mergedBytesMax = 524_288;
-/** Maximum total bytes of lists of names. Merging takes 2 ms at worst. */
+/** Merging takes 2 ms at worst. */
 export const namesBytesMax = 65_536;
-/** Number of bytes that joining two objects adds: two braces and a comma. */
+/** Two braces and a comma, added by joining two objects. */
 const punctuationBytes = 3;
 const bufferBytesMin = 4_096;
 
-/** A JSON value, which is body[start, end). */
 export interface JsonText {
   readonly body: Buffer;
   readonly start: number;
@@ -30,15 +24,12 @@ export interface JsonText {
 }
 
 /**
- * Writes the plain form of the value to the target at `at`, as `normalise` of a scanner does.
- * Returns the number of bytes written. Throws if the value has no plain form.
+ * Writes the plain form of the value like `normalise` of a scanner. Returns the number of bytes.
+ * Throws if the value has no plain form.
  */
 export type WritePlainForm = (text: JsonText, target: Buffer, at: number) => number;
 
-/**
- * For a field, the words of the table with its spans at the top level and in `properties`; 0 if the
- * field is absent.
- */
+/** The words of the table with a field's spans at both levels; 0 if the field is absent. */
 interface Places {
   readonly top: number;
   readonly nested: number;
@@ -48,12 +39,12 @@ const topFields = (0xf << FieldShift.Set) | (0xf << FieldShift.SetOnce);
 const nestedSets = (0xf << ExtraShift.PropertiesSet) | (0xf << ExtraShift.PropertiesSetOnce);
 const nameLists = (0xf << ExtraShift.PropertiesUnset) | (0xf << ExtraShift.Unset);
 
-/** Whether an item has person fields, of any type. */
+/** Of any type. */
 export function hasPersonFields(item: ItemRow): boolean {
   return hasTopFields(item) || (extraTypes(item) & (nestedSets | nameLists)) !== 0;
 }
 
-/** Whether the person fields of an item may need merging, which is slower than copying. */
+/** Merging is slower than copying. */
 export function mayNeedMerging(item: ItemRow): boolean {
   const extras = extraTypes(item);
   return (extras & nameLists) !== 0 || ((extras & nestedSets) !== 0 && hasTopFields(item));
@@ -65,8 +56,8 @@ function hasTopFields({ table, row }: ItemRow): boolean {
 
 export class PersonFields {
   readonly #writePlainForm: WritePlainForm;
-  // Buffers that are reused for the next event: `#joined` has the members of both places, `#merged`
-  // the plain form of what was joined.
+  // Reused for the next event: `#joined` has the members of both places, `#merged` their plain
+  // form.
   #joined = Buffer.alloc(0);
   #joinedEnd = 0;
   #merged = Buffer.alloc(0);
@@ -77,8 +68,8 @@ export class PersonFields {
   }
 
   /**
-   * Fills the verdict's three slices, which are valid until the next call. Returns false if there
-   * is too much to merge.
+   * Fills the verdict's slices, which are valid until the next call. Returns false if there is too
+   * much to merge.
    */
   merge(item: ItemView, verdict: Verdict): boolean {
     const { table, row } = item;
@@ -132,7 +123,7 @@ export class PersonFields {
     this.#makeRoom(bytes + punctuationBytes);
     this.#joined[0] = Ascii.OpenBrace;
     this.#joinedEnd = 1;
-    // The members of the top level come last. The last member of each name counts.
+    // The last member of each name counts, so the top level comes last.
     this.#appendMembers(body, table[nested]!, table[nested + 1]!);
     this.#appendMembers(body, table[top]!, table[top + 1]!);
     this.#joined[this.#joinedEnd++] = Ascii.CloseBrace;
@@ -140,7 +131,7 @@ export class PersonFields {
     return true;
   }
 
-  /** Appends the inside of the object body[start, end) to the joined text, unless it is blank. */
+  /** Appends the inside of an object, unless it is blank. */
   #appendMembers(body: Buffer, start: number, end: number): void {
     let first = start + 1;
     while (body[first]! <= Ascii.Space) first++;
@@ -149,7 +140,6 @@ export class PersonFields {
     this.#joinedEnd += body.copy(this.#joined, this.#joinedEnd, first, end - 1);
   }
 
-  /** Converts the names in both `$unset` to one array, with each name once. */
   #takeNames({ body, table }: ItemView, { top, nested }: Places, verdict: Verdict): boolean {
     const slice = verdict.unset;
     slice.end = 0;
@@ -166,9 +156,7 @@ export class PersonFields {
     return true;
   }
 
-  /**
-   * Normalises the first `joinedEnd` bytes of the joined text and points the slice to the result.
-   */
+  /** Normalises the joined text and points the slice to the result. */
   #mergeInto(slice: Slice, joinedEnd: number): void {
     slice.bytes = this.#merged;
     slice.start = this.#mergedEnd;
@@ -178,8 +166,7 @@ export class PersonFields {
   }
 
   /**
-   * Makes room to join and merge `bytes` more bytes. Earlier slices of the event stay in the
-   * buffers that are replaced.
+   * Makes room for `bytes` more bytes. Earlier slices of the event stay in the replaced buffers.
    */
   #makeRoom(bytes: number): void {
     if (this.#joined.length < bytes)
@@ -190,17 +177,14 @@ export class PersonFields {
   }
 }
 
-/**
- * Returns the span of a list of names; 0 if the value is not a list. Any such value except null
- * gets a warning.
- */
+/** Returns 0, with a warning, if the value is neither a list of names nor null. */
 function namesAt(type: TokenType, span: number, verdict: Verdict): number {
   if (type === TokenType.Array || type === TokenType.Object) return span;
   if (!isNothing(type)) verdict.warnings |= warningBit.invalid_unset;
   return 0;
 }
 
-/** Returns the span; 0 if the value is not an object. */
+/** Returns 0 if the value is not an object. */
 function objectAt(type: TokenType, span: number): number {
   return type === TokenType.Object ? span : 0;
 }

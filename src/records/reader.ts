@@ -1,7 +1,6 @@
-// Reads the stored records of a frame line by line, by the offsets that the addon returns. All
-// lines are scanned in one call, as the items of one batch. If the scan fails, or if a line has
-// more than one item, the lines are scanned one by one, so that a line that is not JSON affects no
-// other. Callers define the fields that a record must have. Here, any JSON object is a record.
+// Reads the stored records of a frame by the offsets that the addon returns. All lines are scanned
+// as one batch. If that fails, they are scanned one by one, so that a line that is not JSON affects
+// no other. Here, any JSON object is a record.
 
 import { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
@@ -14,25 +13,20 @@ import { createNativeScanner, loadAddon } from "./native.ts";
 import { RecordView } from "./record-view.ts";
 import { Header, MoreShift, Row, type Scanner, ScanStatus, TokenType, tableRows } from "./table.ts";
 
-/** Number of rows in the table of a scanner for frames. Most frames have fewer lines. */
+/** Most frames have fewer lines. */
 export const frameRows = 1_024;
 
-/** Mask of line indexes. Reading pauses after a line whose index has all these bits. */
+/** Reading pauses after a line whose index has all these bits. */
 const pauseMask = 63;
-/** Number of lines between two pauses. */
 export const linesToPause = pauseMask + 1;
 
 const beforeLines = Buffer.from('{"batch":[');
 const afterLines = Buffer.from("]}");
 const wrapBytes = beforeLines.length + afterLines.length;
-/**
- * Maximum bytes of the buffer that is retained for the next frame. This is enough for most frames.
- */
+/** Enough for most frames. */
 const retainedBytesMax = 2_097_152;
-/** Initial bytes of the buffer. */
 const roomMin = 65_536;
 
-/** Reason why a line is not a record. */
 interface LineError {
   readonly reason: "not_json" | "not_a_record";
   readonly detail: string;
@@ -40,14 +34,10 @@ interface LineError {
 
 interface RecordVisitor {
   record(record: RecordView): void;
-  /**
-   * Receives a line that is not a record. The line is [start, end) in the frame's data, without its
-   * line feed.
-   */
+  /** The line is [start, end) in the frame's data, without its line feed. */
   unreadable(fault: LineError, line: number, start: number, end: number): void;
 }
 
-/** A scanned text with its lines. */
 interface ScannedText {
   readonly body: Buffer;
   readonly view: DataView;
@@ -66,12 +56,12 @@ export class RecordReader {
   /** The frame's lines as one batch. */
   #text: ScannedText = scannedText(Buffer.alloc(0), 0);
   #textEnd = 0;
-  /** Offsets of the end of each line in the text. */
+  /** The end of each line in the text. */
   #ends = new Uint32Array(frameRows);
   #lines = 0;
   #projectId = "";
 
-  /** Creates a reader. Only this reader may use `scanner` from now on. */
+  /** Only this reader may use `scanner` from now on. */
   constructor(scanner: Scanner = createNativeScanner(frameRows)) {
     this.#scanner = scanner;
     this.#record = new RecordView(tableRows(scanner.table));
@@ -80,10 +70,8 @@ export class RecordReader {
 
   /**
    * Calls the visitor for every line that is not blank, in order. Blank lines count in line
-   * numbers. Pauses after every 64 lines, so that the caller can do other work. No other frame may
-   * be begun during a pause.
-   *
-   * @throws Error if the scanner has no memory.
+   * numbers. Pauses after every 64 lines; no other frame may be begun during a pause. Throws if the
+   * scanner has no memory.
    */
   *read(data: Uint8Array, visitor: RecordVisitor): Generator<void, void> {
     this.#takeText(data);
@@ -129,7 +117,7 @@ export class RecordReader {
     return line === 0 ? beforeLines.length : this.#ends[line - 1]! + 1;
   }
 
-  /** Reads lines until one is not an item of the batch. Returns the index of this line. */
+  /** Reads lines until one is not an item of the batch, and returns its index. */
   *#readTogether(visitor: RecordVisitor): Generator<void, number> {
     const scanner = this.#scanner;
     const { table } = scanner;
@@ -150,10 +138,7 @@ export class RecordReader {
     }
   }
 
-  /**
-   * Makes the addon write the words of the rows in the table. Returns the number of rows that have
-   * a line.
-   */
+  /** Makes the addon write the words of the rows. Returns the number of rows that have a line. */
   #readWords(
     { body, view, shift }: ScannedText,
     { ends, lines, line }: { ends: Uint32Array; lines: number; line: number },
@@ -174,7 +159,7 @@ export class RecordReader {
     const { body } = this.#text;
     const [start, end] = [this.#startOf(line), this.#ends[line]!];
     const next = body.readUInt16LE(end);
-    // The earlier lines are no longer needed, so the bytes before this one may be overwritten.
+    // Overwrites bytes of earlier lines, which are no longer needed.
     const from = start - beforeLines.length;
     beforeLines.copy(body, from);
     afterLines.copy(body, end);
@@ -192,7 +177,7 @@ export class RecordReader {
     body.writeUInt16LE(next, end);
   }
 
-  /** Returns the reason why a line is not an item; undefined if it is blank. */
+  /** Returns undefined if the line is blank. */
   #faultOf(line: Buffer): LineError | undefined {
     const status = this.#scanner.scan(line);
     if (status === ScanStatus.Empty) return undefined;
@@ -201,7 +186,7 @@ export class RecordReader {
     return { reason: "not_json", detail: `it is not ${what} from byte ${at} on` };
   }
 
-  /** Passes a row to the visitor. Returns false if the line has more than the item of the row. */
+  /** Returns false if the line has more than the item of the row. */
   #readRow(visitor: RecordVisitor, { text, index, line, start, end }: RowPlace): boolean {
     const record = this.#record;
     const { table } = this.#scanner;
@@ -231,18 +216,18 @@ export class RecordReader {
     const { body } = this.#record;
     const [start, end] = [this.#record.startOf(Part.ProjectId), this.#record.endOf(Part.ProjectId)];
     const text = body.toString("latin1", start + 1, end - 1);
-    // The string object is reused, because comparing the same object is faster.
+    // Comparing the same string object is faster.
     if (text !== this.#projectId) this.#projectId = text;
   }
 }
 
 interface RowPlace {
   readonly text: ScannedText;
-  /** Index of the row in the table. */
+  /** In the table. */
   readonly index: number;
-  /** Index of the line in the frame. */
+  /** In the frame. */
   readonly line: number;
-  /** Offset of the line in the text. */
+  /** Of the line in the text. */
   readonly start: number;
   readonly end: number;
 }
@@ -263,7 +248,7 @@ interface ItemPlace {
   readonly itemEnd: number;
 }
 
-/** Whether the line [start, end) has only the item and white space. */
+/** Whether the line has only the item and white space. */
 function isWhole(body: Buffer, { itemStart, itemEnd, ...line }: ItemPlace): boolean {
   let { start, end } = line;
   if (itemStart < start || itemEnd > end) return false;

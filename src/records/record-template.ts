@@ -1,6 +1,5 @@
-// The constant text of the records of one request, as bytes that are copied into each record.
-// Writing a string into a frame takes V8 four times as long as copying bytes. Text that requests
-// have in common is cached for the next request. All of the text is ASCII.
+// The constant ASCII text of the records of one request, as bytes that are copied into each record.
+// Writing a string takes V8 four times as long. Text that requests have in common is cached.
 
 import { Buffer } from "node:buffer";
 import type { Lane } from "../platform/base/lane.ts";
@@ -13,9 +12,9 @@ export interface RecordContext {
   readonly projectId: string;
   readonly lane: Lane;
   readonly receivedAtMs: number;
-  /** Client's time of sending in ms; NaN omits `sent_at` from the records. */
+  /** NaN omits `sent_at` from the records. */
   readonly sentAtMs: number;
-  /** Address of the client; "" omits `ip` from the records. */
+  /** "" omits `ip` from the records. */
   readonly clientAddress: string;
 }
 
@@ -25,9 +24,7 @@ const beforeReceivedAt = '","received_at":"';
 export const uuidAt = opening.length;
 /** Offset of the time of receipt in `#received`, the text that follows the timestamp. */
 const receivedAtStart = beforeReceivedAt.length;
-/**
- * Number of cached heads, one per project. At most about as many projects send at the same time.
- */
+/** One head per project that sends at the same time. */
 const headsMax = 1_024;
 
 /**
@@ -48,23 +45,21 @@ function tailsOf(historical: boolean): readonly Buffer[] {
 const liveTails = tailsOf(false);
 const historicalTails = tailsOf(true);
 
-/** The constant text of one request. */
 export class RecordTemplate {
-  /** Beginning of a record up to its event, with spaces at `uuidAt` in place of the id. */
+  /** A record up to its event, with spaces at `uuidAt` in place of the id. */
   readonly head: Buffer;
   readonly receivedAtMs: number;
   /**
-   * Whether the request states when it was sent. If it does, the stored timestamps may differ from
-   * those that the client sent.
+   * Whether the request states when it was sent: stored timestamps may then differ from sent ones.
    */
   readonly hasSentAt: boolean;
   readonly #received: Buffer;
-  /** The text of the members `sent_at` and `ip`, if they are known. */
+  /** The members `sent_at` and `ip`, if they are known. */
   readonly #origin: string;
   readonly #tails: readonly Buffer[];
   /**
-   * For each tail, the complete text from after the timestamp to the properties. Created for each
-   * tail that a record after the first needs.
+   * For each tail, the text from after the timestamp to the properties, created when a record after
+   * the first needs it.
    */
   #ends: (Buffer | undefined)[] | undefined = undefined;
   #isFirst = true;
@@ -81,7 +76,7 @@ export class RecordTemplate {
     this.#tails = context.lane === "historical" ? historicalTails : liveTails;
   }
 
-  /** Returns the size in bytes of the text from after the timestamp to before the properties. */
+  /** The size of the text from after the timestamp to before the properties. */
   endBytes(verdict: Verdict): number {
     return this.#received.length + this.#origin.length + this.#tails[tailIndex(verdict)]!.length;
   }
@@ -89,8 +84,8 @@ export class RecordTemplate {
   writeEnd(verdict: Verdict, target: Buffer, at: number): number {
     const index = tailIndex(verdict);
     if (!this.#isFirst) return at + this.#endAt(index).copy(target, at);
-    // Most requests have one record, so the first record copies the pieces one by one. They are
-    // joined only for the records after it.
+    // Most requests have one record, which copies the pieces. They are joined only for further
+    // records.
     this.#isFirst = false;
     let end = at + this.#received.copy(target, at);
     if (this.#origin !== "") end += target.write(this.#origin, end, "latin1");
@@ -122,11 +117,9 @@ function tailIndex({ kind, personProfile }: Verdict): number {
   return personProfile ? 2 * kind + 1 : 2 * kind;
 }
 
-/** Creates the template of each request. */
 export class RecordTemplates {
   readonly #heads = new Map<string, Buffer>();
-  // The texts of the last request are cached: many requests arrive in the same millisecond, and
-  // requests of one project often follow each other.
+  // Many requests arrive in the same millisecond, and requests of one project follow each other.
   #lastProjectId: string | undefined = undefined;
   #lastHead: Buffer = Buffer.alloc(0);
   #receivedAtMs = Number.NaN;

@@ -1,35 +1,31 @@
-// The record on one line of a frame, for its readers. Values are parsed on access.
-
 import { Buffer } from "node:buffer";
 import type { Part } from "./fields.ts";
 import { typeAt } from "./item-view.ts";
 import { Line, LineFlag, LineShift } from "./lines.ts";
 import { TokenType } from "./table.ts";
 
-/** A view that is reused for all lines of a reader. Do not store it. */
+/** The record on one line of a frame. Reused for all lines of a reader: do not store it. */
 export class RecordView {
-  /** Bytes that the offsets refer to. */
   body: Buffer = Buffer.alloc(0);
-  /** View of the bytes of `body`. */
+  /** Of the bytes of `body`. */
   view: DataView = new DataView(new ArrayBuffer(0));
   /** Index of the line in the frame. */
   line = 0;
-  /** Start of the line in the frame's data. `end` excludes the line feed. */
+  /** Of the line in the frame's data. `end` excludes the line feed. */
   start = 0;
   end = 0;
-  /** Difference between the offset of a byte in the frame's data and its offset in `body`. */
+  /** The offset of a byte in the frame's data minus its offset in `body`. */
   shift = 0;
-  /** Project of the record; "" if the record has no valid project id. */
+  /** "" if the record has no valid project id. */
   projectId = "";
-  /** Type of `person_profile`. */
   profileType: TokenType = TokenType.True;
-  /** Words of the lines. The words of this line begin at the index `at`. */
+  /** The words of this line begin at the index `at`. */
   readonly words: Uint32Array;
   readonly signed: Int32Array;
   readonly #doubles: Float64Array;
   at = 0;
 
-  /** Creates a view with room for the words of `lines` lines. */
+  /** Has room for the words of `lines` lines. */
   constructor(lines: number) {
     this.words = new Uint32Array(lines * Line.Words);
     this.signed = new Int32Array(this.words.buffer);
@@ -41,7 +37,7 @@ export class RecordView {
     return this.has(LineFlag.Written);
   }
 
-  /** Whether the line has the flag of LineFlag. */
+  /** `flag` is a LineFlag. */
   has(flag: number): boolean {
     return (this.words[this.at]! & flag) !== 0;
   }
@@ -63,7 +59,7 @@ export class RecordView {
     return this.words[this.at + Line.Parts + 2 * part + 1]!;
   }
 
-  /** Returns the text of a part that is a string. */
+  /** The part must be a string. */
   text(part: Part): string {
     const { body } = this;
     const [start, end] = [this.startOf(part), this.endOf(part)];
@@ -71,7 +67,7 @@ export class RecordView {
     return text.includes("\\") ? (JSON.parse(`"${text}"`) as string) : text;
   }
 
-  /** Returns a time in ms. `word` is one of the times in Line. */
+  /** `word` is one of the times in Line. */
   ms(word: number): number {
     return this.#doubles[(this.at + word) >> 1]!;
   }
@@ -80,7 +76,7 @@ export class RecordView {
     this.#doubles[(this.at + word) >> 1] = ms;
   }
 
-  /** Returns a signed word of a hash. `word` is one of the four hash words in Line. */
+  /** `word` is one of the four hash words in Line. */
   hashWord(word: number): number {
     return this.signed[this.at + word]!;
   }

@@ -1,13 +1,10 @@
-// Rejects events whose distinct id or name is too long, for protocols that answer each event. For
-// other clients longer distinct ids are shortened, and longer names are stored as they are.
-
 import { distinctIdCharactersMax } from "./distinct-id.ts";
 import { type ItemView, typeAt } from "./item-view.ts";
 import { FieldShift, Row, TokenType } from "./table.ts";
 import { stringBeginning, tokenBytesRead } from "./token-beginning.ts";
 import { refuse, type Verdict } from "./verdict.ts";
 
-/** Maximum number of code points of a name, as in PostHog. */
+/** Maximum number of code points, as in PostHog. */
 export const eventNameCharactersMax = 200;
 
 export function judgeLengths(item: ItemView, verdict: Verdict): void {
