@@ -1,6 +1,8 @@
 // Wires the path of a request from the public port to the store.
 
 import { randomFillSync } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { getPriority, setPriority } from "node:os";
 import { setImmediate } from "node:timers/promises";
 import type { QuickInflater } from "../gateway/body/quick-inflation.ts";
 import { watchCertificate } from "../gateway/http/certificate.ts";
@@ -9,8 +11,7 @@ import { type ConnectionAddon, loadConnectionAddon } from "../gateway/http/clien
 import type { CertificateFiles } from "../gateway/http/listener.ts";
 import { readStaticFiles, type StaticFiles } from "../gateway/http/pages/static-files.ts";
 import { HttpServer } from "../gateway/http/server.ts";
-import type { Admission } from "../gateway/intake/admission.ts";
-import { createAdmission } from "../gateway/intake/admission.ts";
+import { type Admission, createAdmission } from "../gateway/intake/admission.ts";
 import { createIntake, type IntakeOptions } from "../gateway/intake/intake.ts";
 import { createPeek } from "../gateway/intake/peek.ts";
 import type { Registry } from "../gateway/projects/registry/registry.ts";
@@ -20,13 +21,12 @@ import { StoredShares } from "../gateway/streams/project-shares.ts";
 import { PassThrough } from "../gateway/upstream/pass-through.ts";
 import type { Log, ProcessLog } from "../platform/base/log.ts";
 import { connectionsRoom, openFilesMax } from "../platform/base/open-files.ts";
-import { workClock } from "../platform/base/work-clock.ts";
+import { workClock } from "../platform/base/turn-budget.ts";
 import type { Config } from "../platform/settings/config.ts";
-import { eventIdentity } from "../records/event-identity.ts";
 import { createNativeScanner, loadAddon } from "../records/native.ts";
 import { JsonRecordWriter } from "../records/record.ts";
+import { eventIdentity } from "../records/record-template.ts";
 import { UuidSource } from "../records/uuid.ts";
-import { lowerBackgroundThreads } from "./background-threads.ts";
 import type { GatewayBase } from "./gateway-base.ts";
 import type { StoreSide } from "./store-side.ts";
 
@@ -206,4 +206,32 @@ function connectionLimits(config: Config): {
     connectionsMax,
     addressConnectionsMax: config.addressConnectionsMax ?? Math.ceil(connectionsMax / 4),
   };
+}
+
+/**
+ * Priority steps below the event loop: a pool thread gets a third of its time if both need a CPU.
+ */
+const stepsBelow = 5;
+const priorityMin = 19;
+const tasks = "/proc/self/task";
+/** libuv's name for the threads of its pool, which start with the first task of the pool. */
+const poolThread = "libuv-worker\n";
+
+/**
+ * Lowers the priority of the pool's threads, which scan and inflate large bodies. Otherwise the
+ * large bodies of one sender delay the requests of all clients. Only Linux has a priority per
+ * thread; elsewhere this does nothing.
+ */
+async function lowerBackgroundThreads(): Promise<void> {
+  try {
+    const threads = await readdir(tasks);
+    const names = await Promise.all(
+      threads.map((thread) => readFile(`${tasks}/${thread}/comm`, "utf8").catch(() => "")),
+    );
+    const priority = Math.min(getPriority() + stepsBelow, priorityMin);
+    for (const [index, thread] of threads.entries())
+      if (names[index] === poolThread) setPriority(Number(thread), priority);
+  } catch {
+    // The system is not Linux, or has no /proc.
+  }
 }

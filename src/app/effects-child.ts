@@ -3,8 +3,10 @@
 // ends, even by a crash, the channel closes and the child exits.
 
 import { type ChildProcess, fork } from "node:child_process";
+import { type AddressInfo, createServer } from "node:net";
 import { constants, setPriority } from "node:os";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
+import { portFault } from "../platform/base/http-port.ts";
 import { createLog, type Log } from "../platform/base/log.ts";
 import { processPauses, restartLoop } from "../platform/base/retry.ts";
 import type { Config } from "../platform/settings/config.ts";
@@ -112,5 +114,53 @@ function endOf(child: ChildProcess): Promise<object> {
       if (child.pid === undefined) reject(error);
     });
     child.once("exit", (code, signal) => resolve({ pid: child.pid, code, signal }));
+  });
+}
+
+type Place = Pick<Config, "effectsHost" | "effectsPort">;
+
+export async function requireEffectsPort({ effectsHost, effectsPort }: Place): Promise<void> {
+  try {
+    await freePort(effectsHost, effectsPort);
+  } catch (error) {
+    const fault = portFault(error as Error, effectsPort, "EFFECTS_PORT");
+    throw new CommandError(
+      `cannot listen for reads of the effects on ${effectsHost} port ${effectsPort}: ${fault}`,
+    );
+  }
+}
+
+/** Returns the port from the settings, or a free port if the setting is 0. */
+export async function givenEffectsPort({ effectsHost, effectsPort }: Place): Promise<number> {
+  return effectsPort === 0 ? await freePort(effectsHost, 0) : effectsPort;
+}
+
+/** Returns a port that was free a moment ago; undefined if no port is free. */
+export async function defaultEffectsPort(
+  { effectsHost, effectsPort }: Place,
+  log: Pick<Log, "warn">,
+): Promise<number | undefined> {
+  try {
+    return await freePort(effectsHost, effectsPort);
+  } catch (error) {
+    const reason = portFault(error as Error, effectsPort, "EFFECTS_PORT");
+    const port = await freePort(effectsHost, 0).catch(() => undefined);
+    const message =
+      port === undefined
+        ? "effects HTTP port unavailable: people and groups are not served"
+        : "default effects port is taken: using another port";
+    log.warn({ effectsHost, effectsPort, instead: port, reason }, message);
+    return port;
+  }
+}
+
+function freePort(host: string, port: number): Promise<number> {
+  const probe = createServer();
+  return new Promise((resolve, reject) => {
+    probe.once("error", reject);
+    probe.listen({ host, port, exclusive: true }, () => {
+      const { port: found } = probe.address() as AddressInfo;
+      probe.close(() => resolve(found));
+    });
   });
 }

@@ -2,8 +2,10 @@
 // NATS is connected, so that people can be read while NATS is down.
 
 import { availableParallelism } from "node:os";
+import path from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { type CommandContext, CommandError } from "../commands/context.ts";
+import { makeFolder } from "../platform/base/files.ts";
 import { createLog, type Log } from "../platform/base/log.ts";
 import { retryWithWarning, SparseWarning } from "../platform/base/retry.ts";
 import { shownUrls } from "../platform/nats/access.ts";
@@ -21,13 +23,15 @@ import {
   takeForInstallation,
 } from "../readers/effects/store/installation.ts";
 import { shownPlace, storeAt, storePlace } from "../readers/effects/store/open.ts";
-import type { EffectsReader, EffectsStore } from "../readers/effects/store/port.ts";
-import { FencedError } from "../readers/effects/store/port.ts";
+import {
+  type EffectsReader,
+  type EffectsStore,
+  FencedError,
+} from "../readers/effects/store/port.ts";
+import { isAbsent } from "../readers/effects/store/sqlite/file-access.ts";
 import { type StreamStatus, streamStatuses } from "../readers/effects/streams/lag.ts";
 import { EffectsWriter } from "../readers/effects/writer/effects-writer.ts";
-import { readyFolder } from "./effects-folder.ts";
-import { findAccess, natsHasMoved } from "./find-access.ts";
-import { requireStreams } from "./require-streams.ts";
+import { findAccess, natsHasMoved, requireStreams } from "./find-access.ts";
 
 interface ServeOptions {
   readonly host: CommandContext["host"];
@@ -206,4 +210,27 @@ async function openStore(config: Config, { log, signal }: ServeOptions): Promise
   });
   if (opened instanceof OtherInstallationError) throw new CommandError(opened.message);
   return opened;
+}
+
+/** Creates the data folder if needed. Throws like `requireNamedFolder`. */
+function readyFolder(config: Pick<Config, "effectsUrl" | "dataDir">): void {
+  requireNamedFolder(config);
+  if (folderOf(config) === path.resolve(config.dataDir)) makeFolder(config.dataDir);
+}
+
+/**
+ * Throws a CommandError if the folder of PENSTOCK_EFFECTS_URL does not exist: a typo would create a
+ * new database in another folder and apply all events to it.
+ */
+export function requireNamedFolder(config: Pick<Config, "effectsUrl" | "dataDir">): void {
+  const folder = folderOf(config);
+  if (folder === undefined || folder === path.resolve(config.dataDir) || !isAbsent(folder)) return;
+  throw new CommandError(
+    `open the effects database: the folder ${folder} does not exist: create it, or set PENSTOCK_EFFECTS_URL (--effects-url) to another file`,
+  );
+}
+
+function folderOf(config: Pick<Config, "effectsUrl" | "dataDir">): string | undefined {
+  const place = storePlace(config);
+  return place.kind === "sqlite" ? path.dirname(place.file) : undefined;
 }

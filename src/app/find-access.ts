@@ -1,12 +1,15 @@
 // Finds NATS for the processes next to a gateway, which may start before the embedded nats-server.
 
+import { setTimeout as delay } from "node:timers/promises";
 import type { CommandContext } from "../commands/context.ts";
 import { findNats } from "../commands/nats.ts";
 import type { Log } from "../platform/base/log.ts";
 import { pauseUntilAborted, retryWithWarning, SparseWarning } from "../platform/base/retry.ts";
 import type { NatsAccess } from "../platform/nats/access.ts";
+import { managerOf } from "../platform/nats/api.ts";
 import type { NatsLink } from "../platform/nats/link.ts";
 import type { Config } from "../platform/settings/config.ts";
+import { findStreams } from "../readers/stream/stored-stream.ts";
 
 interface FindOptions {
   readonly host: CommandContext["host"];
@@ -53,4 +56,29 @@ export async function natsHasMoved(config: Config, linked: Linked): Promise<bool
     } catch {}
   }
   return false;
+}
+
+const questionMs = 2_000;
+/**
+ * Pause before the second try: an account may get JetStream shortly after the server has started.
+ */
+const jetStreamWaitMs = 500;
+
+/**
+ * Rejects with a NatsRefusedError if NATS permanently refuses to list the streams. Ignores all
+ * other failures, because the reader retries.
+ */
+export async function requireStreams(link: NatsLink, prefix: string): Promise<void> {
+  const refused = async () => {
+    try {
+      await findStreams(await managerOf(link.connection, { timeoutMs: questionMs }), prefix);
+      return undefined;
+    } catch (error) {
+      return link.refusal(error);
+    }
+  };
+  if ((await refused()) === undefined) return;
+  await delay(jetStreamWaitMs);
+  const refusal = await refused();
+  if (refusal !== undefined) throw refusal;
 }

@@ -13,9 +13,14 @@ import { findNatsServer } from "../platform/embedded/find-nats-server.ts";
 import { type EmbeddedNats, startEmbeddedNats } from "../platform/embedded/nats-server.ts";
 import { lanes } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
-import { type EffectsChild, startEffectsChild } from "./effects-child.ts";
-import { requireNamedFolder } from "./effects-folder.ts";
-import { defaultEffectsPort, givenEffectsPort, requireEffectsPort } from "./effects-port.ts";
+import { requireNamedFolder } from "./effects.ts";
+import {
+  defaultEffectsPort,
+  type EffectsChild,
+  givenEffectsPort,
+  requireEffectsPort,
+  startEffectsChild,
+} from "./effects-child.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
 import { startWorkers } from "./workers.ts";
 

@@ -1,10 +1,10 @@
 // Selects the events for the viewers of one filter: reads them from frames at a limited rate,
 // collects them for the next push, holds the latest for new viewers, and counts the rest.
 
+import type { ServerResponse } from "node:http";
 import type { JsMsg } from "@nats-io/jetstream";
 import { RateWindow } from "../platform/base/rate-window.ts";
 import { eventsHeader, isOfManyProjects } from "../platform/nats/names.ts";
-import { headOf, propertiesKey, type ShownEvent, shownEvent } from "./shown-event.ts";
 
 /** An undefined member matches every event. */
 export interface LiveFilter {
@@ -148,4 +148,130 @@ function linesOf(
     else passed++;
   }
   return { lines, passed };
+}
+
+export interface ShownEvent {
+  readonly project: string;
+  readonly event: string;
+  readonly id: string;
+  readonly kind: string;
+  readonly receivedAt: string;
+  readonly historical: boolean;
+  /** Whether the event was stored before the page was opened. */
+  readonly wasThere?: boolean;
+  /** The record, or its beginning. */
+  readonly text: string;
+  /** The size of the whole record. */
+  readonly bytes: number;
+  readonly isCut: boolean;
+}
+
+const textCharsMax = 4_096;
+/** This many bytes of UTF-8 always contain more than `textCharsMax` UTF-16 units. */
+const textBytesMax = 4 * textCharsMax;
+const fieldCharsMax = 200;
+/** Maximum bytes of the fields before `properties`, except with an absurdly long event name. */
+const headBytesMax = 65_536;
+/** Inside a string the quotes would be escaped, so the first occurrence of this text is the key. */
+const propertiesKey = ',"properties":';
+
+/**
+ * Returns copies of the parts of a record that the page shows, and decodes only its beginning,
+ * because records come from clients; undefined if the line is not a record.
+ */
+function shownEvent(line: Buffer): ShownEvent | undefined {
+  const head = headOf(line);
+  if (head === undefined) return undefined;
+  const field = (name: string): string => {
+    const value = head[name];
+    return typeof value === "string" ? beginningOf(value, fieldCharsMax) : "";
+  };
+  const text = line.toString("utf8", 0, textBytesMax);
+  return {
+    project: field("project_id"),
+    event: field("event"),
+    id: field("distinct_id"),
+    kind: field("kind"),
+    receivedAt: field("received_at"),
+    historical: head["historical"] === true,
+    text: beginningOf(text, textCharsMax),
+    bytes: line.length,
+    isCut: text.length > textCharsMax,
+  };
+}
+
+/** Returns the members before `properties`; undefined if the line is not a record. */
+export function headOf(line: Buffer): Record<string, unknown> | undefined {
+  const end = line.subarray(0, headBytesMax).indexOf(propertiesKey);
+  if (end < 0 && line.length > headBytesMax) return undefined;
+  try {
+    return JSON.parse(end < 0 ? line.toString() : `${line.toString("utf8", 0, end)}}`) as Record<
+      string,
+      unknown
+    >;
+  } catch {
+    return undefined;
+  }
+}
+
+function beginningOf(text: string, charsMax: number): string {
+  return text.length <= charsMax ? text : Buffer.from(text.slice(0, charsMax)).toString();
+}
+
+const bytesWaitingMax = 262_144;
+const stuckMs = 30_000;
+
+export interface Viewer {
+  /** Sends one line of JSON. Returns false, and sends nothing, if too much is unread. */
+  send(name: string, data: string): boolean;
+  push(batch: Batch): void;
+  /** Returns whether the browser reads so little that another one should get its slot. */
+  isStuck(): boolean;
+  end(): void;
+}
+
+/**
+ * A browser that receives server-sent events at its own speed. If it reads too slowly it loses
+ * events, and delays no other part.
+ */
+export class BrowserViewer implements Viewer {
+  readonly #response: ServerResponse;
+  readonly #monotonicMs: () => number;
+  #missed = 0;
+  #wellMonotonicMs: number;
+
+  constructor(response: ServerResponse, monotonicMs: () => number) {
+    this.#response = response;
+    this.#monotonicMs = monotonicMs;
+    this.#wellMonotonicMs = monotonicMs();
+  }
+
+  send(name: string, data: string): boolean {
+    if (!this.#hasRoom()) return false;
+    this.#response.write(`event: ${name}\ndata: ${data}\n\n`);
+    return true;
+  }
+
+  push({ events, skipped }: Batch): void {
+    if (!this.#hasRoom()) {
+      this.#missed += events.length + skipped;
+    } else if (events.length + skipped + this.#missed > 0) {
+      this.send("events", JSON.stringify({ events, skipped: skipped + this.#missed }));
+      this.#missed = 0;
+    }
+  }
+
+  isStuck(): boolean {
+    return !this.#hasRoom() && this.#monotonicMs() - this.#wellMonotonicMs > stuckMs;
+  }
+
+  end(): void {
+    this.#response.destroy();
+  }
+
+  #hasRoom(): boolean {
+    const isWell = this.#response.writableLength <= bytesWaitingMax;
+    if (isWell) this.#wellMonotonicMs = this.#monotonicMs();
+    return isWell;
+  }
 }

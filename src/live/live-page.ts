@@ -1,13 +1,13 @@
 // The live page on the admin port: `/`, an HTML page; `/live`, its server-sent events; and
 // `/live/person`. Checks access; watch.ts does the work for open pages.
 
+import { readFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isProjectId } from "../platform/base/forms.ts";
 import { isOwnHost, isSameHost } from "../platform/base/own-host.ts";
 import { effectsPerson } from "./effects-port.ts";
 import type { LiveFilter } from "./feed.ts";
-import { readPage } from "./page.ts";
-import { BrowserViewer } from "./viewer.ts";
+import { BrowserViewer } from "./feed.ts";
 import { Watch, type WatchOptions } from "./watch.ts";
 
 interface LivePageOptions extends WatchOptions {
@@ -146,4 +146,45 @@ function refuse(response: ServerResponse, status: number, text: string): void {
   response
     .writeHead(status, { ...always, "Content-Type": "text/plain; charset=utf-8" })
     .end(`${text}\n`);
+}
+
+interface PageFile {
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src data:",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+].join("; ");
+
+const headersOfPage = {
+  "Content-Type": "text/html; charset=utf-8",
+  "Content-Security-Policy": policy,
+  "Cross-Origin-Opener-Policy": "same-origin",
+  "X-Frame-Options": "DENY",
+};
+
+/** Returns the files by path; the page itself is at `/`. */
+function readPage(): ReadonlyMap<string, PageFile> {
+  const files = new Map<string, PageFile>([
+    ["/", { body: read("page.html"), headers: headersOfPage }],
+  ]);
+  for (const name of ["page.css", "page.js", "state.js", "effects.js", "json-text.js", "text.js"]) {
+    const type = name.endsWith(".css") ? "text/css" : "text/javascript";
+    const headers = { "Content-Type": `${type}; charset=utf-8` };
+    files.set(`/page/${name}`, { body: read(name), headers });
+  }
+  return files;
+}
+
+function read(name: string): string {
+  return readFileSync(new URL(`./page/${name}`, import.meta.url), "utf8");
 }

@@ -3,12 +3,11 @@
 // last minute are always sampled.
 
 import type { NatsConnection } from "@nats-io/nats-core";
-import { countsOf } from "./counts.ts";
+import type { Viewer } from "./feed.ts";
 import { Feed, type LiveFilter } from "./feed.ts";
-import { type LiveSource, Snapshots } from "./snapshot.ts";
+import { countsOf, type LiveSource, Snapshots } from "./snapshot.ts";
 import { StoreSession } from "./store-session.ts";
 import { type TailSource, tail } from "./tail.ts";
-import type { Viewer } from "./viewer.ts";
 
 export interface WatchOptions extends LiveSource {
   readonly connect: () => Promise<NatsConnection>;

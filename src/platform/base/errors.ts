@@ -1,7 +1,12 @@
 // The closed table of all errors that a client can receive. docs/reference/errors.md and
 // /docs/errors are generated from it.
 
-import { expansionText } from "./expansion.ts";
+/**
+ * The bytes a minute that a project may store beyond a multiple of the bytes that it sent, because
+ * repeated events compress more than a thousandfold.
+ */
+export const expansionBytesAMinute = 67_108_864;
+export const expansionText = `${expansionBytesAMinute / 1_048_576} MiB`;
 
 export interface ErrorRow {
   readonly status: 400 | 401 | 404 | 405 | 413 | 415 | 429 | 503;
@@ -244,3 +249,7 @@ export interface Problem {
   /** Time until a retry may succeed, if known. */
   readonly retryAfterMs?: number;
 }
+
+/** How to add the first project. The command can be copied: it has no placeholder. */
+export const firstProject =
+  "`penstock project add my-project` (in a clone `./penstock project add my-project`)";

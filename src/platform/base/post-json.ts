@@ -1,11 +1,11 @@
 import {
+  type ClientRequest,
   type Agent as HttpAgent,
   request as httpRequest,
   type IncomingMessage,
   type RequestOptions,
 } from "node:http";
 import { type Agent as HttpsAgent, request as httpsRequest } from "node:https";
-import { whenUnanswered } from "./unanswered.ts";
 
 export interface RawAnswer {
   readonly status: number;
@@ -108,4 +108,22 @@ export function retryAfterMs(header: string | undefined, msMax: number): number 
   const text = header.trim();
   const ms = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - Date.now();
   return Number.isNaN(ms) ? undefined : Math.min(Math.max(0, ms), msMax);
+}
+
+/**
+ * Calls `fail` if the connection closes before a response, or if the status is 101, after which
+ * Node only closes the connection. May also call it after an "error" event.
+ */
+export function whenUnanswered(request: ClientRequest, fail: (error: Error) => void): void {
+  let isAnswered = false;
+  request.once("response", () => {
+    isAnswered = true;
+  });
+  request.once("upgrade", (_, socket) => {
+    socket.destroy();
+    fail(new Error("unexpected response 101 Switching Protocols"));
+  });
+  request.once("close", () => {
+    if (!isAnswered) fail(new Error("the connection was closed without a response"));
+  });
 }

@@ -5,12 +5,17 @@
 import { existsSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { makeFolder } from "../base/files.ts";
 import type { Log } from "../base/log.ts";
-import { makeFolder } from "../base/make-folder.ts";
 import { pauseUntilAborted, processPauses, restartLoop } from "../base/retry.ts";
-import { type Answers, type DataLock, EmbeddedError, lockDataDir } from "./data-lock.ts";
+import {
+  type Answers,
+  type DataLock,
+  EmbeddedError,
+  folderFault,
+  lockDataDir,
+} from "./data-lock.ts";
 import type { NatsServerBinary } from "./find-nats-server.ts";
-import { folderFault } from "./folder-fault.ts";
 import { type LeashedServer, startOnLeash } from "./leash.ts";
 import {
   logFileOf,

@@ -1,12 +1,12 @@
 // Chooses the port and the token of an embedded nats-server: the values of the settings, else of
 // its last start, so that readers can reconnect.
 
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomInt } from "node:crypto";
 import { readdirSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import type { Log } from "../base/log.ts";
 import { EmbeddedError } from "./data-lock.ts";
-import { freePort, isFree } from "./free-port.ts";
 import {
   natsConfigFile,
   readNatsConfig,
@@ -112,4 +112,30 @@ function refuseOlder(
 function lineOf(version: string): number | undefined {
   const match = /^(\d+)\.(\d+)\./.exec(version);
   return match === null ? undefined : Number(match[1]) * 1_000 + Number(match[2]);
+}
+
+const portMin = 15_000;
+const portMax = 32_000;
+const triesMax = 200;
+
+/**
+ * Returns a free port below 32,768, where Linux begins to assign ports: a port above may belong to
+ * any connection at the next start. After many tries returns -1: nats-server then chooses.
+ */
+export async function freePort(): Promise<number> {
+  for (let tries = 0; tries < triesMax; tries++) {
+    const port = randomInt(portMin, portMax);
+    if (await isFree(port)) return port;
+  }
+  return -1;
+}
+
+function isFree(port: number): Promise<boolean> {
+  const probe = createServer();
+  return new Promise((resolve) => {
+    probe.once("error", () => resolve(false));
+    probe.listen({ host: "127.0.0.1", port, exclusive: true }, () =>
+      probe.close(() => resolve(true)),
+    );
+  });
 }

@@ -70,3 +70,10 @@ export function subjectOf(
 export function streamSubject(prefix: string, lane: Lane, partition: number): string {
   return `${prefix}.${lane}.${partition}.*`;
 }
+
+/**
+ * Maximum size of the headers of a message: fixed headers, and a message id of up to 256
+ * characters. They count towards the server's max_payload.
+ */
+export const headerBytesMax = 512;
+export const messageIdLengthMax = 256;

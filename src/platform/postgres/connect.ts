@@ -8,7 +8,9 @@ import {
   type CustomTypesConfig,
   types as usualTypes,
 } from "pg";
+import { StoreError } from "../base/store-error.ts";
 import type { PostgresAddress } from "./address.ts";
+import { selectRows } from "./select-rows.ts";
 
 const connectMsMax = 10_000;
 const keepAliveMs = 10_000;
@@ -134,3 +136,20 @@ export function destroy(client: ClientBase): void {
     .connection;
   stream.destroy();
 }
+
+/**
+ * Rejects with a StoreError if the encoding is not UTF-8: other encodings reject most non-ASCII
+ * text, but only when it is written.
+ */
+export async function requireUtf8(client: ClientBase, shown: string): Promise<void> {
+  const [row] = await selectRows(client, "SHOW server_encoding");
+  if (row?.[0] === "UTF8") return;
+  throw new StoreError(
+    `open PostgreSQL at ${shown}: the database is in ${row?.[0]}, but must be in UTF8: create one with createdb --encoding=UTF8 --template=template0, and use that`,
+  );
+}
+
+export const keepAliveSql = `SELECT set_config(name, wanted, false) FROM pg_settings JOIN (VALUES
+    ('tcp_keepalives_idle', '10'), ('tcp_keepalives_interval', '5'), ('tcp_keepalives_count', '3'),
+    ('client_connection_check_interval', '250')
+  ) AS wanted (setting, wanted) ON name = wanted.setting`;

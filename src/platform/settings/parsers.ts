@@ -94,3 +94,18 @@ export function effectsUrl(value: string): string {
   if (/^postgres(ql)?:\/\/[^\s]+$/.test(value) && URL.canParse(value)) return value;
   throw new Error("must be sqlite:<file>, sqlite:, or postgres://user:password@host/database");
 }
+
+export interface Setting<T, Fallback extends string | undefined> {
+  readonly parse: Parse<T>;
+  /** A setting without a default may be unset. */
+  readonly fallback: Fallback;
+  /** Shown by docs/reference/settings.md and --help. */
+  readonly unit: string;
+  readonly why: string;
+}
+
+export function setting<T, Fallback extends string | undefined>(
+  row: Setting<T, Fallback>,
+): Setting<T, Fallback> {
+  return row;
+}
