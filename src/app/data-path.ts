@@ -178,9 +178,7 @@ export function connectionAddon(
   }
 }
 
-/**
- * Without its scripts, pages with the HTML snippet send no events, and no error shows the problem.
- */
+/** Without its scripts, pages with the HTML snippet send no events and show no error. */
 function logScripts(files: StaticFiles | undefined, setting: string | undefined, log: Log): void {
   if (files !== undefined) {
     const { version, folder, names } = files;
@@ -208,9 +206,7 @@ function connectionLimits(config: Config): {
   };
 }
 
-/**
- * Priority steps below the event loop: a pool thread gets a third of its time if both need a CPU.
- */
+/** Priority steps below the event loop: a pool thread gets a third of its time on a busy CPU. */
 const stepsBelow = 5;
 const priorityMin = 19;
 const tasks = "/proc/self/task";

@@ -177,10 +177,7 @@ async function streamCreated(connection: NatsConnection, prefix: string): Promis
   }
 }
 
-/**
- * Opens the database. Waits while it is unreachable or locked. Rejects with a CommandError if it
- * belongs to another installation.
- */
+/** Waits while the database is unreachable. Rejects if it belongs to another installation. */
 async function openStore(config: Config, { log, signal }: ServeOptions): Promise<EffectsStore> {
   const place = storePlace(config);
   readyFolder(config);

@@ -41,10 +41,7 @@ interface Linked {
   readonly signal: AbortSignal;
 }
 
-/**
- * Resolves with true if the link is down and an embedded nats-server has another address or token:
- * a restart may change the port. Resolves with false when the signal aborts.
- */
+/** Returns true if the link is down and an embedded nats-server has another address or token. */
 export async function natsHasMoved(config: Config, linked: Linked): Promise<boolean> {
   const { host, access, link, signal } = linked;
   while (!signal.aborted) {
@@ -59,15 +56,10 @@ export async function natsHasMoved(config: Config, linked: Linked): Promise<bool
 }
 
 const questionMs = 2_000;
-/**
- * Pause before the second try: an account may get JetStream shortly after the server has started.
- */
+/** An account may get JetStream shortly after the server has started. */
 const jetStreamWaitMs = 500;
 
-/**
- * Rejects with a NatsRefusedError if NATS permanently refuses to list the streams. Ignores all
- * other failures, because the reader retries.
- */
+/** Rejects if NATS permanently refuses to list the streams. Other failures are retried later. */
 export async function requireStreams(link: NatsLink, prefix: string): Promise<void> {
   const refused = async () => {
     try {

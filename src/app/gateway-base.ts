@@ -9,14 +9,9 @@ import type { Config } from "../platform/settings/config.ts";
 export interface GatewayDependencies {
   readonly log: ProcessLog;
   readonly signal?: AbortSignal;
-  /**
-   * The role of a gateway that shares the public port with others; undefined for a single gateway.
-   * A worker opens no admin port.
-   */
+  /** The role of a worker, which opens no admin port; undefined for a single gateway. */
   readonly worker?: "first" | "joining";
-  /**
-   * Returns the receive time of events in milliseconds since the epoch. Default: the system clock.
-   */
+  /** Returns the receive time of events in ms since the epoch. Default: the system clock. */
   readonly wallMs?: () => number;
   /** For tests. */
   readonly registryPollMs?: number;

@@ -20,10 +20,7 @@ export interface Gateway {
   readonly clientWarnings: ClientWarnings;
   readiness(): Promise<readonly string[]>;
   warnings(): readonly string[];
-  /**
-   * Waits for the delay (default: the setting), responds to the requests in progress, then closes
-   * everything. Clients cannot make it reject.
-   */
+  /** Waits for the delay (default: the setting), then drains and closes everything. */
   close(drainDelayMs?: number): Promise<void>;
 }
 

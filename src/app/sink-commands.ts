@@ -243,9 +243,8 @@ function withPersons(command: Command): Command {
 }
 
 /**
- * Opens the effects database; returns undefined without --with-person. Rejects if the file is
- * missing or the database belongs to another installation. If the database does not respond, the
- * sink waits for it at the first batch.
+ * Opens the effects database; returns undefined without --with-person. Rejects if it is missing or
+ * belongs to another installation. If it does not respond, the sink waits at the first batch.
  */
 export async function peopleOf(
   config: Config,

@@ -143,8 +143,7 @@ const sayAgainMs = 30_000;
 
 /**
  * Waits for NATS, and for a registry that has projects. Rejects with a CommandError if a named
- * project is unknown: a sink would skip the events that the typo should have named, and never write
- * them.
+ * project is unknown: the sink would skip its events for good.
  */
 async function sinkLink(config: Config, options: SinkLinkOptions): Promise<SinkLink> {
   const { host, log, signal, named, waits } = options;
@@ -175,9 +174,7 @@ interface Lookup {
   readonly log: Log;
 }
 
-/**
- * Rejects with a CommandError if a project is unknown, and with another error if that is uncertain.
- */
+/** Rejects with a CommandError only if a project is certainly unknown. */
 async function lookUp(connection: NatsConnection, { config, named, log }: Lookup): Promise<void> {
   try {
     for (const { flag, ids } of named)

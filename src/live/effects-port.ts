@@ -64,10 +64,7 @@ const notAnswering: EffectsSnapshot = {
 /** Larger than any person with properties and ids. */
 const answerBytesMax = 2_097_152;
 
-/**
- * Returns undefined if no effects process responds on the port. A process that hangs is shown as
- * such. Usage that does not arrive in time is omitted.
- */
+/** Returns undefined if no effects process responds. Usage that arrives too late is omitted. */
 export async function effectsSnapshot(
   baseUrl: string,
   projects: readonly string[],
@@ -85,10 +82,7 @@ export async function effectsSnapshot(
   }
 }
 
-/**
- * Returns the JSON text of a person, unparsed so that numbers keep their digits; undefined if the
- * id is unknown. Rejects if the port does not respond.
- */
+/** Returns the unparsed JSON of a person, so that numbers keep their digits. */
 export async function effectsPerson(
   baseUrl: string,
   { project, distinctId }: { readonly project: string; readonly distinctId: string },

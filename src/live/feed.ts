@@ -15,9 +15,7 @@ export interface LiveFilter {
 
 export interface Batch {
   readonly events: readonly ShownEvent[];
-  /**
-   * Number of new events that are not shown. A lower bound: an unread message counts as one event.
-   */
+  /** Events that are not shown. A lower bound: an unread message counts as one event. */
   readonly skipped: number;
 }
 
@@ -42,10 +40,7 @@ export class Feed {
     this.#parsing = new RateWindow({ max: parsedPerSecondMax, monotonicMs });
   }
 
-  /**
-   * Reads the events of a message. `wasThere`: it was stored before the page was opened, so that
-   * its events do not count as skipped.
-   */
+  /** `wasThere`: stored before the page was opened, so that its events do not count as skipped. */
   take(message: JsMsg, wasThere = false): void {
     const wanted = this.#wantedIn(message);
     const count = eventsOf(message);
@@ -112,9 +107,7 @@ export class Feed {
   }
 }
 
-/**
- * Returns a filter that rejects lines without the text, by bytes. JSON may escape any character.
- */
+/** Rejects lines without the bytes of the text. JSON may escape any character. */
 function mayHold(text: string): (line: Buffer) => boolean {
   const value = Buffer.from(JSON.stringify(text));
   return (line) => {
@@ -176,8 +169,7 @@ const headBytesMax = 65_536;
 const propertiesKey = ',"properties":';
 
 /**
- * Returns copies of the parts of a record that the page shows, and decodes only its beginning,
- * because records come from clients; undefined if the line is not a record.
+ * Returns copies, and decodes only the beginning of a record, because records come from clients.
  */
 function shownEvent(line: Buffer): ShownEvent | undefined {
   const head = headOf(line);
@@ -231,8 +223,7 @@ export interface Viewer {
 }
 
 /**
- * A browser that receives server-sent events at its own speed. If it reads too slowly it loses
- * events, and delays no other part.
+ * A browser with its own speed. If it reads too slowly it loses events, and delays no other part.
  */
 export class BrowserViewer implements Viewer {
   readonly #response: ServerResponse;

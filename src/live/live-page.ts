@@ -130,10 +130,7 @@ export class LivePage {
   }
 }
 
-/**
- * Returns whether a page of another site sent the request. It could not read the response, but
- * could use up the slots for viewers. Older browsers send only Origin.
- */
+/** Another site could not read the response, but could use up the slots for viewers. */
 function isForeign({ headers }: IncomingMessage): boolean {
   const { host = "", origin, "sec-fetch-site": site = "same-origin" } = headers;
   return (

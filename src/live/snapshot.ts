@@ -140,10 +140,7 @@ export interface Counts {
   readonly problems: Readonly<Record<string, number>>;
   readonly events: readonly EventCount[];
   readonly warnings: Readonly<Record<string, number>>;
-  /**
-   * Pairs of a bound in seconds and the number of requests that took at most this time. The last
-   * bound is null, and counts all requests.
-   */
+  /** Pairs of a bound in seconds (null for all) and the number of requests up to it. */
   readonly durations: readonly (readonly [number | null, number])[];
 }
 

@@ -50,10 +50,7 @@ interface Budget {
   readonly messages: RateWindow;
 }
 
-/**
- * Runs until the signal aborts and the consumers are removed. Restarts failed sources. Never
- * rejects.
- */
+/** Runs until the signal aborts and the consumers are removed. Never rejects. */
 export async function tail(options: TailOptions): Promise<void> {
   const js = jetstream(options.connection);
   const monotonicMs = (): number => performance.now();
@@ -159,10 +156,7 @@ async function consume(tail: Tail, consumer: Consumer, sequenceBefore: number): 
   }
 }
 
-/**
- * The last sequence that was available when the message was sent. A lower bound if the consumer or
- * the stream skips sequences.
- */
+/** A lower bound of the last sequence that was available when the message was sent. */
 function lastSequence({ seq, info }: JsMsg): number {
   return seq + info.pending;
 }

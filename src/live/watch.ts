@@ -1,6 +1,5 @@
-// The work for the viewers of the live page: a snapshot of the counts per second, a connection to
-// NATS, and a tail for each filter in use. It runs while there are viewers. Only the counts of the
-// last minute are always sampled.
+// The work for the viewers of the live page: a snapshot per second, a connection to NATS, and a
+// tail for each filter in use. Without viewers only the counts of the last minute are sampled.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Viewer } from "./feed.ts";
@@ -13,9 +12,7 @@ export interface WatchOptions extends LiveSource {
   readonly connect: () => Promise<NatsConnection>;
   readonly subjectPrefix: string;
   readonly sourcesOf: (project: string | undefined) => readonly TailSource[];
-  /**
-   * Returns the ids of all projects. Without `project`, returns none if the list would be too long.
-   */
+  /** Without `project`, returns no ids if the list would be too long. */
   readonly projectIds: (
     connection: NatsConnection,
     project: string | undefined,
@@ -173,10 +170,7 @@ export class Watch {
     this.#untilDone(channel.ended);
   }
 
-  /**
-   * Sends the project ids for the picker, and whether a watched project exists. An unknown project
-   * is watched anyway, because it may be added later.
-   */
+  /** An unknown project is watched anyway, because it may be added later. */
   async #sendProjects(
     viewer: Viewer,
     project: string | undefined,

@@ -28,9 +28,9 @@ interface DistinctIdText {
 }
 
 /**
- * Returns the stored text of a token that the record writer cannot copy: escaped or long strings,
- * and other values, as compact JSON. Parses only the beginning of a long value, and never throws
- * for a scanned one. Not for Absent, Null or EmptyString.
+ * Returns the stored text of a token that the record writer cannot copy: an escaped or long string,
+ * or another value, as compact JSON. Parses only the beginning. Not for Absent, Null or
+ * EmptyString.
  */
 export function distinctIdText(
   body: Buffer,

@@ -77,10 +77,7 @@ function offsetToken({ body, table, row }: ItemView): Buffer {
   return body.subarray(table[extra + Extra.OffsetStart]!, table[extra + Extra.OffsetEnd]!);
 }
 
-/**
- * Milliseconds between the event and the request on the client's clock. Infinity for a number that
- * is too large for a double.
- */
+/** Milliseconds between event and request by the client's clock; may be Infinity. */
 function readOffset({ body, table, row }: ItemView): number {
   const extra = extraOf(table, row);
   const start = table[extra + Extra.OffsetStart]!;
@@ -90,8 +87,7 @@ function readOffset({ body, table, row }: ItemView): number {
 }
 
 /**
- * Returns NaN for any other number. Creates no string, because posthog-js sends an offset with
- * every event.
+ * NaN for other numbers. Creates no string, because posthog-js sends an offset with every event.
  */
 function plainInteger(body: Buffer, start: number, end: number): number {
   const first = body[start] === Ascii.Minus ? start + 1 : start;

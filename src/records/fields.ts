@@ -7,8 +7,8 @@ import { uuidBytes } from "./uuid.ts";
 import { replacedBytesMax, replacedCharactersMax } from "./verdict.ts";
 
 /**
- * `id` is a project's id. `object` and `names` are JSON: an object and an array of strings. `time`
- * is UTC with milliseconds, such as 2026-01-02T03:04:05.678Z.
+ * `object` and `names` are JSON: an object and an array of strings. `time` is UTC with
+ * milliseconds.
  */
 export type FieldType = "id" | "uuid" | "text" | "time" | "boolean" | "object" | "names";
 

@@ -1,6 +1,6 @@
 /**
  * An open or submitted frame. Lines are written to `buffer` from `length` on, and then committed.
- * Read `buffer` again after `sharedFrame`: the publisher replaces it when it grows the frame.
+ * `sharedFrame` may replace `buffer`.
  */
 export interface FrameSink {
   readonly buffer: Buffer;

@@ -128,7 +128,7 @@ function judgeDistinctId({ body, table, row }: ItemView, fields: number, verdict
 
 /**
  * Wrong members of `properties` are repaired in place, and wrong fields of the item are not stored.
- * So only `properties` itself can make the event an error.
+ * Only a wrong `properties` is an error.
  */
 function judgeObjects(item: ItemView, verdict: Verdict): void {
   const { body, table, row } = item;

@@ -20,9 +20,7 @@ export function typeAt(word: number, shift: number): TokenType {
   return ((word >>> shift) & 0xf) as TokenType;
 }
 
-/**
- * The TokenTypes of fields that few items have, see ExtraShift; 0, all Absent, without an extra.
- */
+/** The TokenTypes of fields that few items have, see ExtraShift; 0 without an extra. */
 export function extraTypes({ table, row }: ItemRow): number {
   return hasExtra(table, row) ? table[extraOf(table, row) + Extra.Types]! : 0;
 }
@@ -58,9 +56,9 @@ export function itemFlags({ table, row }: ItemRow): number {
 }
 
 /**
- * Whether the item can be judged from the table as it is. A distinct id that is an object or array
- * makes it not plain: the stored text must not depend on the spelling of its strings. If the item
- * is too large to be normalised, the id stays as the client wrote it.
+ * Whether the item can be judged from the table. If its distinct id is an object or array it must
+ * be normalised first, because the stored text must not depend on spelling, except if the item is
+ * too large.
  */
 export function isPlain(item: ItemRow): boolean {
   return (

@@ -12,9 +12,7 @@ export const Line = {
   Flags: 0,
   /** TokenType of each part: four bits each, eight parts per word. */
   Types: 1,
-  /**
-   * A double of two words, in milliseconds since the epoch; NaN for no time. So are the next three.
-   */
+  /** A double of two words, in ms since the epoch; NaN for no time. So are the next three. */
   ReceivedAt: 4,
   Timestamp: 6,
   TimestampSent: 8,
@@ -47,8 +45,7 @@ export const LineFlag = {
   /** The event is `$exception` or `$$heatmap`. */
   Automatic: 256,
   /**
-   * All bytes between timestamp and properties equal those of an earlier written line in the same
-   * call: the times except the event's own, `ip`, `kind`, `person_profile` and `historical`.
+   * The bytes between timestamp and properties equal those of an earlier written line of the call.
    */
   SameOrigin: 512,
 } as const;
@@ -59,14 +56,13 @@ export const LineShift = { Kind: 12 } as const;
 /** The functions throw for wrong arguments. */
 export interface LineFunctions {
   /**
-   * Converts lines to items of an array: line feeds become commas. Writes the end of each line
-   * while `ends` has room. Returns the number of lines.
+   * Turns line feeds into commas, and writes the ends of lines into `ends`. Returns their number.
    */
   readonly joinLines: (text: Buffer, start: number, end: number, ends: Uint32Array) => number;
   /**
-   * Writes Line.Words words for each row of a scan's table that has a line, and returns the number
-   * of these rows. `place`: the number of lines, the line of the first row, the offset of this
-   * line, and the two words of the key for hashes.
+   * Writes Line.Words words for each row of a scan's table that has a line, and returns their
+   * number. `place`: the number of lines, the line of the first row, its offset, and the two words
+   * of the key for hashes.
    */
   readonly readLines: (
     text: Buffer,

@@ -35,10 +35,7 @@ interface Addon extends LineFunctions {
     nonFinite: Uint32Array,
     progress: Uint32Array,
   ) => void;
-  /**
-   * Makes the process return memory blocks of 4 MiB and more to the system as soon as they are
-   * freed.
-   */
+  /** From now on the process returns freed blocks of 4 MiB and more to the system at once. */
   readonly returnLargeBlocks: () => void;
   /** The CPU time of the calling thread in milliseconds, from an unspecified origin. */
   readonly threadCpuMs: () => number;
@@ -51,10 +48,7 @@ const addonPlaces = [
 
 let loaded: Addon | undefined;
 
-/**
- * Loads the addon once. Throws, with the cause, if it is not built, does not load, or was built
- * from another version of the source.
- */
+/** Throws if the addon is not built, does not load, or has another version than the source. */
 export function loadAddon(): Addon {
   loaded ??= ofThisVersion(loadNativeModule("scanner", addonPlaces) as Addon);
   return loaded;
@@ -73,8 +67,7 @@ function ofThisVersion(addon: Addon): Addon {
 
 /**
  * A scanner belongs to one JavaScript thread, and scans one body at a time. Background scans use
- * libuv's pool of four threads (UV_THREADPOOL_SIZE). `rows` is the size of the table; `scanMore`
- * returns further events.
+ * libuv's pool of threads. `rows` is the size of the table.
  */
 export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
   const { EventScanner, normalise, repair } = loadAddon();

@@ -93,10 +93,7 @@ const sixDigitYear = /^\+00(?=\d{4}-\d\d)/;
 /** Digits that the integer part of a number since 1970 may have. The first 13 are milliseconds. */
 const epochDigits: ReadonlySet<number> = new Set([10, 13, 16, 19]);
 
-/**
- * Returns the moment of a client's JSON token in milliseconds since 1970; NaN if it is not a moment
- * in the years 0 to 9999.
- */
+/** Returns the moment of a JSON token in milliseconds since 1970; NaN if it is none. */
 export function clientTimeMs(body: Buffer, start: number, end: number): number {
   const ms = timestampTokenMs(body, start, end);
   return Number.isNaN(ms) ? otherFormMs(body, start, end) : ms;
@@ -156,10 +153,7 @@ function withoutZoneName(text: string): string {
   return text;
 }
 
-/**
- * A number since 1970: seconds if its integer part has 10 digits, milliseconds if 13, microseconds
- * if 16, nanoseconds if 19; NaN for any other number.
- */
+/** A number since 1970: 10 digits are seconds, 13 milli-, 16 micro- and 19 nanoseconds. */
 function epochMs(number: string): number {
   if (/^-?0(?:\.0+)?$/.test(number)) return 0;
   if (zeroTimes.has(withoutExponent(number))) return year1Ms;
@@ -181,9 +175,7 @@ const zeroTimes: ReadonlySet<string> = new Set([
 ]);
 const year2Ms = -62_104_060_800_000;
 
-/**
- * Whether programs write this time for one that was never set: year 0 or 1, or the epoch itself.
- */
+/** Whether programs write this time for one that was never set: year 0 or 1, or the epoch. */
 export function isZeroTime(ms: number): boolean {
   return ms < year2Ms || ms === 0;
 }
@@ -214,10 +206,7 @@ function dateMs(parts: Parts): number {
   return weekday === named || weekday === named.slice(0, 3) ? date.getTime() : Number.NaN;
 }
 
-/**
- * Two digits are accepted only if all formats mean the same year: for 50 to 69, mail (RFC 2822,
- * 4.3) means the last century, and others mean this one.
- */
+/** Returns NaN for 50 to 69: mail (RFC 2822, 4.3) means the last century, and others this one. */
 function yearOf(text: string): number {
   const year = Number(text);
   if (text.length > 2) return year;

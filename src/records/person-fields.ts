@@ -22,10 +22,7 @@ export interface JsonText {
   readonly end: number;
 }
 
-/**
- * Writes the plain form of the value like `normalise` of a scanner. Returns the number of bytes.
- * Throws if the value has no plain form.
- */
+/** Returns the number of bytes written, like `normalise`. Throws if there is no plain form. */
 export type WritePlainForm = (text: JsonText, target: Buffer, at: number) => number;
 
 /** The words of the table with a field's spans at both levels; 0 if the field is absent. */
@@ -66,10 +63,7 @@ export class PersonFields {
     this.#writePlainForm = writePlainForm;
   }
 
-  /**
-   * Fills the verdict's slices, which are valid until the next call. Returns false if there is too
-   * much to merge.
-   */
+  /** The slices are valid until the next call. Returns false if there is too much to merge. */
   merge(item: ItemView, verdict: Verdict): boolean {
     const { table, row } = item;
     const extra = extraOf(table, row);
@@ -164,9 +158,7 @@ export class PersonFields {
     slice.end = this.#mergedEnd;
   }
 
-  /**
-   * Makes room for `bytes` more bytes. Earlier slices of the event stay in the replaced buffers.
-   */
+  /** Earlier slices of the event stay in the replaced buffers. */
   #makeRoom(bytes: number): void {
     if (this.#joined.length < bytes)
       this.#joined = Buffer.allocUnsafeSlow(Math.max(bytes, bufferBytesMin));
@@ -196,17 +188,14 @@ const DIGIT_0 = 0x30;
 /** The `:0` after a name. */
 const valueBytes = 2;
 
-/**
- * Returns the maximum size of the object from lists of `listBytes` bytes: `"",` becomes `"":0,`.
- */
+/** The maximum size of the object: `"",` in a list becomes `"":0,`. */
 function nameObjectBytesMax(listBytes: number): number {
   return 2 * listBytes + 2;
 }
 
 /**
- * Collects lists of names as in `$unset` (an array of strings, or an object with the names as keys)
- * as the keys of one object, in which the addon then removes duplicates. The buffer must have
- * enough room.
+ * Collects lists of names as in `$unset` as the keys of one object, in which the addon removes
+ * duplicates. The buffer must have enough room.
  */
 class NameObject {
   readonly #target: Buffer;
@@ -256,9 +245,7 @@ class NameObject {
   }
 }
 
-/**
- * Converts an object of names in plain form to the array of its names, in place. Returns its end.
- */
+/** Converts an object of names in plain form to an array, in place. Returns its end. */
 function namesToArray(object: Buffer, start: number, end: number): number {
   object[start] = Ascii.OpenBracket;
   let at = start + 1;

@@ -26,10 +26,7 @@ const members = new JsonMembers(Buffer.alloc(0));
 const groups = new JsonMembers(Buffer.alloc(0));
 const groupsName = Buffer.from('"$groups"');
 
-/**
- * Repairs the members in place, and adds their warnings. Returns the names of the ids that are
- * present and not blank.
- */
+/** Repairs the members in place. Returns the names of the ids that are present and not blank. */
 export function repairProperties(
   { body, table, row }: ItemView,
   verdict: Verdict,
@@ -88,10 +85,7 @@ function checkGroups(body: Buffer, start: number, end: number, verdict: Verdict)
   }
 }
 
-/**
- * Whether an id in `$groups` may be too long. If `$groups` is repeated, only an iteration finds the
- * right one, so this returns true.
- */
+/** True also if `$groups` is repeated: only an iteration finds the right one. */
 export function mayHaveLongGroups({ body, table, row }: ItemView): boolean {
   const propertiesEnd = table[row + Row.PropertiesEnd]!;
   const first = body.indexOf(groupsName, table[row + Row.PropertiesStart]!);

@@ -71,9 +71,9 @@ export class RecordReader {
   }
 
   /**
-   * Calls the visitor for every line that is not blank, in order. Blank lines count in line
-   * numbers. Pauses after every 64 lines; no other frame may be begun during a pause. Throws if the
-   * scanner has no memory.
+   * Calls the visitor for every line that is not blank. Blank lines count in line numbers. Pauses
+   * after every 64 lines; no other frame may be begun meanwhile. Throws if the scanner has no
+   * memory.
    */
   *read(data: Uint8Array, visitor: RecordVisitor): Generator<void, void> {
     this.#takeText(data);
@@ -283,8 +283,8 @@ const times: ReadonlyMap<string, number> = new Map([
 ]);
 
 /**
- * Reads a record member by member, in any order and spelling. This slow path for the records of
- * other programs writes the same words as the addon for a record of the gateway.
+ * Reads a record with members in any order and spelling. This slow path for the records of other
+ * programs writes the same words as the addon.
  */
 class MemberWords {
   readonly #members = new JsonMembers(Buffer.alloc(0));

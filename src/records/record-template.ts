@@ -29,10 +29,7 @@ const receivedAtStart = beforeReceivedAt.length;
 /** One head per project that sends at the same time. */
 const headsMax = 1_024;
 
-/**
- * Returns the texts before the properties, two for each kind: without a person profile, and with
- * one.
- */
+/** Two texts for each kind: without a person profile, and with one. */
 function tailsOf(historical: boolean): readonly Buffer[] {
   return kinds.flatMap((kind) =>
     [false, true].map((personProfile) =>
@@ -51,18 +48,13 @@ export class RecordTemplate {
   /** A record up to its event, with spaces at `uuidAt` in place of the id. */
   readonly head: Buffer;
   readonly receivedAtMs: number;
-  /**
-   * Whether the request states when it was sent: stored timestamps may then differ from sent ones.
-   */
+  /** Whether the request states when it was sent, so that stored and sent timestamps may differ. */
   readonly hasSentAt: boolean;
   readonly #received: Buffer;
   /** The members `sent_at` and `ip`, if they are known. */
   readonly #origin: string;
   readonly #tails: readonly Buffer[];
-  /**
-   * For each tail, the text from after the timestamp to the properties, created when a record after
-   * the first needs it.
-   */
+  /** From after the timestamp to the properties, by tail; created by a record after the first. */
   #ends: (Buffer | undefined)[] | undefined = undefined;
   #isFirst = true;
 
@@ -180,9 +172,8 @@ const uuidEnd = uuidAt + uuidBytes;
 const parts = Buffer.allocUnsafe(16_384);
 
 /**
- * Identifies the event of a record by what its client sent, so that a repeated event is recognised:
- * without a generated uuid, the times of receipt and sending, the address, and the correction of
- * the time. A record does not show what the gateway added, so `sentWith` must.
+ * Identifies an event by what its client sent, so that a repetition is recognised: without values
+ * that the gateway adds. `sentWith` states which these are, because a record does not show it.
  */
 export function eventIdentity(bytes: Buffer, sentWith: SentWith): string {
   // No text of a client contains these bytes, because quotes in it are escaped.

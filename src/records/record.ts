@@ -28,15 +28,12 @@ const closingBytes = 2;
 
 /** {"distinct_id":1} and a comma, for an item that needs no name. */
 const storedItemBytesMin = 18;
-/**
- * The maximum by which a record exceeds its item: constant text, project id, address, generated id,
- * times, and an escaped distinct id.
- */
+/** By how much a record may exceed its item: constant text, times and an escaped distinct id. */
 export const recordOverheadBytesMax = 1_024;
 
 /**
- * Returns the bytes for which frames are planned, far more than the records usually take, but not a
- * limit. It depends only on the body, so that a retry is split into the same frames.
+ * The bytes for which frames are planned, usually far more than needed. It depends only on the
+ * body, so that a retry is split into the same frames.
  */
 export function recordsBytesPlanned(bodyBytes: number, itemCount: number): number {
   return (
@@ -45,10 +42,7 @@ export function recordsBytesPlanned(bodyBytes: number, itemCount: number): numbe
   );
 }
 
-/**
- * Planned bytes above which history gets frames of its own, whatever PENSTOCK_FRAME_BYTES_MAX is:
- * every gateway then recognises the bodies of an import.
- */
+/** Above it history gets frames of its own, so that every gateway recognises an import's bodies. */
 export const sharedHistoryBytesMax = 524_288;
 
 /** The usual constant text, project id, address, id and times, minus the punctuation of an item. */
@@ -64,8 +58,8 @@ export function recordsBytesLikely(bodyBytes: number, itemCount: number): number
 export interface RecordWriter {
   begin(context: RecordContext): RecordTemplate;
   /**
-   * Returns the maximum size of the item's line. It does not depend on the error of the client's
-   * clock, so that a retry creates the same frames.
+   * The maximum size of the line, whatever the client's clock is, so that retries have equal
+   * frames.
    */
   measure(item: ItemView, verdict: Verdict, template: RecordTemplate): number;
   /** The sink must have the room that `measure` returned. */
@@ -158,8 +152,7 @@ export class JsonRecordWriter implements RecordWriter {
 }
 
 /**
- * Copies the time that the client sent or the time of receipt if possible: formatting takes three
- * times as long.
+ * Copies the sent time or the time of receipt if possible: formatting takes three times as long.
  */
 function writeMoment(
   item: ItemView,

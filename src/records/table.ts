@@ -24,9 +24,7 @@ export const ScanStatus = {
   Ok: 0,
   /** The body is only white space. */
   Empty: 1,
-  /**
-   * Header.ErrorOffset is the first byte at which no JSON text continues like this, or the length.
-   */
+  /** Header.ErrorOffset is the first byte at which no JSON text continues like this. */
   InvalidJson: 2,
   /** Header.ErrorOffset is the first byte of the first malformed sequence. */
   InvalidUtf8: 3,
@@ -43,16 +41,11 @@ export const ScanLimit = { ExplainedAtOnceBytes: 8_192 } as const;
 /** Indexes of the words before the first row. */
 export const Header = {
   ErrorOffset: 0,
-  /**
-   * The whole body. For an Array, its items are the rows. For anything except Object and Array, no
-   * other word is set.
-   */
+  /** For an Array, its items are the rows. Only an Object or Array has the other words. */
   RootType: 1,
   /** The envelope's `batch`. If it is Absent in an object, the body is one event, in row 0. */
   BatchType: 2,
-  /**
-   * Number of items in `batch` or in the array, or 1 for one event, including items without a row.
-   */
+  /** Items of `batch` or the array, or 1 for one event, including items without a row. */
   ItemCount: 3,
   /** Number of rows written by the last `scan` or `scanMore`. */
   RowCount: 4,
@@ -74,10 +67,7 @@ export const Header = {
   SentAtEnd: 14,
   /** Index in the batch of the item in row 0. */
   FirstItem: 15,
-  /**
-   * Number of positions in `Repair.malformed`. This and `NonFinite` are 0 unless `RepairedBytes` is
-   * set.
-   */
+  /** Length of `Repair.malformed`. This and `NonFinite` are 0 without `RepairedBytes`. */
   Malformed: 16,
   /**
    * Size of the repaired body. Set with InvalidUtf8 if the body may be an object or an array, and
@@ -216,10 +206,7 @@ export const ExtraShift = {
 export const ItemFlag = {
   /** A key of the item or of its `properties` has an escape. */
   EscapedKey: 1,
-  /**
-   * A key without escapes is repeated in `properties` or further inside. The table has the last one
-   * of each key of the item itself.
-   */
+  /** In `properties` or further inside. The table has the last one of the item's own keys. */
   DuplicateKey: 2,
   /** A string anywhere in the item, key or value, has \u0000 or an escaped lone surrogate. */
   ReplacedCharacter: 4,
@@ -233,36 +220,24 @@ export const ItemFlag = {
 
 /** Other readers have limits: ClickHouse and simdjson stop at about 1,000 levels, some at 128. */
 export const depthMax = 100;
-/**
- * Python reads no integer with more than 4,300 digits; no double has more than 309 before its
- * point.
- */
+/** Python reads at most 4,300 digits; no double has more than 309 before its point. */
 export const numberDigitsMax = 400;
 
 /** Maximum recorded positions of either kind in a repair. Later ones are replaced too. */
 export const repairPlacesMax = 1_048_576;
 
-/**
- * By how much a repaired text may exceed the input. Then "?" replaces malformed UTF-8, so that no
- * text grows to three times its length.
- */
+/** Beyond it "?" replaces malformed UTF-8, so that no text grows to three times its length. */
 export const growthBytesMax = 2_097_152;
 
 /** The state of the repair of a body. */
 export interface Repair {
   /** Has Header.RepairedBytes bytes. */
   readonly text: Buffer;
-  /**
-   * Header.Malformed offsets in the text, ascending: the first replaced UTF-8 after each `{`. They
-   * identify the events with a replacement.
-   */
+  /** The first replaced UTF-8 after each `{`, ascending: identifies the events with one. */
   readonly malformed: Uint32Array;
   /** Header.NonFinite offsets of `null` in place of a number, by the same rule. */
   readonly nonFinite: Uint32Array;
-  /**
-   * Bytes read, bytes written, offsets in `malformed`, offsets in `nonFinite`, and the scanner's
-   * state. Initially zeros.
-   */
+  /** Bytes read and written, offsets in both arrays, the scanner's state. Initially zeros. */
   readonly progress: Uint32Array;
 }
 
@@ -334,17 +309,12 @@ export interface Scanner {
  * detached or resized: Node-API cannot pin their memory, and a loss is detected only afterwards.
  */
 export interface BackgroundScanner extends Scanner {
-  /**
-   * Rejects only for misuse: with an Error (busy) or a TypeError (wrong arguments, memory lost).
-   */
+  /** Rejects only for misuse: with an Error (busy) or a TypeError (arguments, memory lost). */
   scanInBackground(body: Buffer): Promise<ScanStatus>;
   /** Runs `scanMore` in the thread pool. Rejects only for misuse. */
   scanMoreInBackground(body: Buffer): Promise<void>;
   /** Ends the scan of a body before all rows were requested, and frees a large index. */
   finish(): void;
-  /**
-   * Calls `finish`, and frees the memory that is retained for the next scan. Both throw only for
-   * misuse.
-   */
+  /** Calls `finish`, and frees retained memory. Both throw only for misuse. */
   release(): void;
 }

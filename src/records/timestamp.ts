@@ -43,9 +43,7 @@ export function timestampMs(body: Buffer, start: number, end: number): number {
   return ms >= storedMsMin && ms <= storedMsMax ? ms : Number.NaN;
 }
 
-/**
- * Whether a text can be copied if it is a timestamp. Second 60 cannot: it means the next minute.
- */
+/** Whether a timestamp can be copied. Second 60 cannot: it means the next minute. */
 export function isStoredForm(body: Buffer, start: number, end: number): boolean {
   return (
     end - start === storedTimestampBytes &&
@@ -91,10 +89,7 @@ export function timestampTokenMs(body: Buffer, start: number, end: number): numb
   return timestampMs(text, 0, text.length);
 }
 
-/**
- * Returns the milliseconds that the time of day and the zone add to the day; NaN if they are
- * invalid.
- */
+/** Returns the milliseconds of the time of day and the zone; NaN if they are invalid. */
 function timeMs(body: Buffer, at: number, end: number): number {
   const separator = body[at]!;
   if ((separator | toLower) !== (LETTER_T | toLower) && separator !== Ascii.Space)

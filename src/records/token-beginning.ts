@@ -8,9 +8,7 @@ export const tokenBytesRead = 4_096;
 
 const LETTER_U = 0x75;
 
-/**
- * Returns the complete characters in the first `bytesMax` bytes of a string token, quotes included.
- */
+/** Returns the complete characters in the first `bytesMax` bytes of a quoted string. */
 export function stringBeginning(
   body: Buffer,
   start: number,
@@ -22,10 +20,7 @@ export function stringBeginning(
   return JSON.parse(`${body.toString("utf8", start, readEnd)}"`) as string;
 }
 
-/**
- * Returns the end of the last complete character or escape before `limit`. The second of two
- * escapes of a surrogate pair may be cut off.
- */
+/** Returns the end of the last complete character or escape before `limit`. */
 function wholeEscapesEnd(body: Buffer, start: number, limit: number): number {
   let at = start;
   for (let next = at; next <= limit; next += stepAt(body, next)) at = next;

@@ -22,10 +22,7 @@ for (const digit of "ABCDEF") hexClass[digit.charCodeAt(0)] = upperCase;
 export const UuidForm = { None: 0, Lower: 1, Upper: 2 } as const;
 export type UuidForm = (typeof UuidForm)[keyof typeof UuidForm];
 
-/**
- * Returns the form of body[start, end), quotes not included, if it is a UUID of any version as
- * 8-4-4-4-12 digits. `Upper` has upper-case digits, which must be lowered before it is stored.
- */
+/** Accepts any version as 8-4-4-4-12 digits. `Upper` must be lowered before it is stored. */
 export function uuidForm(body: Buffer, start: number, end: number): UuidForm {
   if (end - start !== uuidBytes) return UuidForm.None;
   if (
@@ -99,10 +96,7 @@ function classesOf(body: Buffer, start: number, end: number): number {
 const letterF = 0x66;
 const toLowerCase = 0x20;
 
-/**
- * The nil and the max UUID (RFC 9562, sections 5.9 and 5.10). Programs that never set an id send
- * these, so unrelated events share them.
- */
+/** The nil and the max UUID (RFC 9562, 5.9 and 5.10), which unrelated events share. */
 export function isBlankUuid(text: Buffer, start: number): boolean {
   const first = text[start]! | toLowerCase;
   if (first !== hexDigits[0] && first !== letterF) return false;
@@ -132,10 +126,7 @@ interface UuidSourceOptions {
 const digitsPerUuid = 20;
 const entropyDigits = 2 * entropyBytes;
 
-/**
- * Writes new UUIDs, several characters at a time through a view, which is cached while the target
- * is the same. This takes 45 ns instead of 72.
- */
+/** Writes several characters at a time through a view, which takes 45 ns instead of 72. */
 export class UuidSource {
   readonly #randomFill: (bytes: Uint8Array) => void;
   readonly #entropy = Buffer.alloc(entropyBytes);

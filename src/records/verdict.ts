@@ -97,10 +97,7 @@ export const replacedBytesMax = 512;
 /** Characters that are stored of a longer value's text. */
 export const replacedCharactersMax = 256;
 
-/**
- * Keeps the value that was sent as `name`, which the record does not have. If both the event and
- * its `properties` have one, the first is kept.
- */
+/** Keeps the sent value of `name`; the first one if the event and its `properties` have one. */
 export function keepReplaced(
   verdict: Pick<Verdict, "replaced">,
   name: string,

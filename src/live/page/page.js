@@ -117,10 +117,7 @@ function showEvents(events) {
   keepOneTabStop(list);
 }
 
-/**
- * The row before which an earlier event is inserted; null for the end. Earlier events arrive stream
- * by stream, and are sorted by the time of receipt.
- */
+/** Earlier events arrive stream by stream, and are sorted by the time of receipt. */
 function firstBefore(list, { receivedAt }) {
   return (
     [...list.children].find((row) => Date.parse(receivedAtOf.get(row)) <= Date.parse(receivedAt)) ??

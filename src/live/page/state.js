@@ -149,10 +149,7 @@ function totalText(name, snapshot) {
   return `${countText(snapshot.refused, "request")} rejected, ${countText(snapshot.dropped, "event")} dropped`;
 }
 
-/**
- * Returns the percentile in seconds and the number of requests. With many requests it interpolates
- * within a bucket; with few it is the bound of the slowest request's bucket.
- */
+/** Interpolated within a bucket; with few requests, the bound of the slowest one's bucket. */
 function percentile(share, end) {
   const [before, after] = [snapshotBefore(end, latencyMs), snapshots[end]];
   const earlier = new Map(before.counts.durations);

@@ -1,7 +1,4 @@
-/**
- * The characters that `penstock tail` escapes too (src/commands/terminal.ts): control characters
- * except tab and line feed, and everything that changes the text direction.
- */
+/** The characters that `penstock tail` escapes too (src/commands/terminal.ts). */
 const acting =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;

@@ -30,8 +30,7 @@ export function addressOfText(text: string): string {
 }
 
 /**
- * Returns the key under which addresses are counted together: an IPv4 address, or the first bytes
- * of an IPv6 address. `address` must be in the text form of this file.
+ * The key by which addresses are counted: an IPv4 address, or the first bytes of an IPv6 address.
  */
 export function networkPrefixOf(address: string, bytes = IPV6_BYTES / 2): string {
   return address.includes(":") ? ipv6Bytes(address).subarray(0, bytes).join(".") : address;
@@ -58,10 +57,7 @@ function isIpv4Mapped(bytes: Uint8Array): boolean {
   return bytes[10] === 0xff && bytes[11] === 0xff;
 }
 
-/**
- * RFC 5952: no leading zeros, lower case, `::` for the first longest run of two or more zero
- * groups.
- */
+/** RFC 5952: no leading zeros, lower case, `::` for the first longest run of zero groups. */
 function ipv6Text(bytes: Uint8Array): string {
   const groups: number[] = [];
   for (let place = 0; place < IPV6_BYTES; place += 2)

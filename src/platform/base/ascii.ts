@@ -28,10 +28,7 @@ export function isJsonSpace(byte: number | undefined): boolean {
   );
 }
 
-/**
- * Returns the offset of the closing quote of a JSON string whose content begins at `start`; `end`
- * if there is no closing quote before it.
- */
+/** Returns the offset of a JSON string's closing quote, at most `end`; `start` is in the string. */
 export function stringEnd(json: Uint8Array, start: number, end = json.length): number {
   let at = start;
   while (at < end && json[at] !== Ascii.Quote) at += json[at] === Ascii.Backslash ? 2 : 1;

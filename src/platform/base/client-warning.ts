@@ -11,10 +11,7 @@ export interface ClientWarningOrigin {
   readonly client: string;
 }
 
-/**
- * A problem in the words of the response. It may contain the path, names that look misspelt, and
- * the beginning of an unknown key, but no value of an event and no whole key.
- */
+/** May contain a path, misspelt names and the beginning of an unknown key; no value of an event. */
 export interface ClientWarning extends ClientWarningOrigin {
   /** The wall-clock time of the last occurrence. */
   readonly atMs: number;

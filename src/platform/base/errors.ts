@@ -1,10 +1,7 @@
 // The closed table of all errors that a client can receive. docs/reference/errors.md and
 // /docs/errors are generated from it.
 
-/**
- * The bytes a minute that a project may store beyond a multiple of the bytes that it sent, because
- * repeated events compress more than a thousandfold.
- */
+/** What a project may store beyond a multiple of its bytes: some events compress a thousandfold. */
 export const expansionBytesAMinute = 67_108_864;
 export const expansionText = `${expansionBytesAMinute / 1_048_576} MiB`;
 

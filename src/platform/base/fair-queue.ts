@@ -13,10 +13,7 @@ export interface QueuedWork {
 
 interface FairQueueOptions<W> {
   readonly slots: number;
-  /**
-   * Maximum number of items of a group that have begun and not left. With a limit, items that have
-   * begun must have lower ranks than others.
-   */
+  /** Maximum number of begun items of a group. Begun items must have lower ranks than others. */
   readonly groupBegunMax?: number;
   /** Read when the item begins to wait. Within a group, the lowest rank is next. */
   readonly rank: (work: W) => number;
@@ -81,18 +78,12 @@ export class FairQueue<W extends QueuedWork> {
     if (this.#running.delete(work)) this.#startSoon();
   }
 
-  /**
-   * Removes an item in any state. Other items get its slot only after the caller returns, which may
-   * be in the middle of another item.
-   */
+  /** Other items get the slot only after the caller returns. */
   leave(work: W): void {
     if (this.#remove(work)) this.#startSoon();
   }
 
-  /**
-   * Moves a running item to its new `group`. Returns whether it keeps its slot. If not, it has
-   * left.
-   */
+  /** Moves a running item to its new `group`. Returns false if it loses its slot and leaves. */
   regroup(work: W): boolean {
     this.#remove(work);
     const entry = this.#enter(work);

@@ -14,7 +14,7 @@ const sqliteBusy = 5;
 
 /**
  * Creates an empty file unless it exists. Throws a StoreError if the name is a link or not a file.
- * Ignores other errors: the code that opens the file next reports them.
+ * The code that opens the file next reports other errors.
  */
 export function makeOwnFile(file: string): void {
   try {
@@ -44,10 +44,7 @@ export function mustBeSingle(file: string): void {
   if (links > 1) throw new StoreError(`open ${file}: the file has a second hard link: remove it`);
 }
 
-/**
- * Creates the folder and its missing parents. Node's recursive mkdir would retry forever if the
- * system returns ENOENT below an existing folder, as in /proc.
- */
+/** Like a recursive mkdir, which in Node may retry forever below folders such as /proc. */
 export function makeFolder(folder: string, mode = folderOfOwner): void {
   if (isFolder(folder)) return;
   const above = path.dirname(folder);
@@ -77,10 +74,7 @@ export async function writeWhole(file: string, text: string): Promise<void> {
   await sync(path.dirname(path.resolve(file)));
 }
 
-/**
- * Creates a new file in place of any file of this name, without following links: if root writes to
- * another user's folder, a link may point to any file.
- */
+/** Replaces any file of this name without following links, which may point to any file. */
 export async function openAnew(file: string): Promise<FileHandle> {
   await rm(file, { force: true });
   return await open(file, "wx", 0o600);
@@ -97,18 +91,14 @@ export async function sync(file: string): Promise<void> {
 }
 
 export interface FileLock {
-  /**
-   * Whether the locked file still has its name. If not, another process may hold a lock of this
-   * name.
-   */
+  /** Whether the locked file still has its name, under which another process may hold a lock. */
   isHeld(): boolean;
   close(): void;
 }
 
 /**
- * Creates and locks the file. The kernel releases the lock when the process ends, even by a crash:
- * it is SQLite's lock, because Node has no file locks. Throws the error of opening the file, and a
- * StoreError if it is a link.
+ * Uses SQLite's lock, because Node has no file locks: the kernel releases it when the process ends.
+ * Throws the error of opening the file, and a StoreError if it is a link.
  */
 export function takeFileLock(file: string): FileLock | "busy" {
   makeOwnFile(file);

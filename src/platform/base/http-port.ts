@@ -5,10 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from "node:net";
 
 interface HttpPortOptions {
-  /**
-   * Sends the response. Must not throw. The next request of a connection follows after the
-   * response.
-   */
+  /** Must not throw. The next request of a connection follows after the response. */
   readonly answer: (request: IncomingMessage, response: ServerResponse) => void;
   readonly connectionsMax: number;
   readonly connected?: (socket: Socket) => void;
@@ -72,10 +69,7 @@ export class HttpPort {
     });
   }
 
-  /**
-   * Rejects pipelined requests: they would queue without a limit, and Node does not report if their
-   * client disconnects.
-   */
+  /** Pipelined requests would queue without a limit, and Node does not report a disconnect. */
   #take(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
     if (this.#busy.has(socket)) return void socket.destroy();

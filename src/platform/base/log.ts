@@ -20,9 +20,7 @@ export interface ProcessLog extends Log {
 
 const STANDARD_ERROR = 2;
 
-/**
- * Lines are written synchronously, so that a process that dies loses none. `stream` is for tests.
- */
+/** Writes synchronously, so that a process that dies loses no line. `stream` is for tests. */
 export function createLog(
   level: LogLevel,
   stream: { write(line: string): void } = destination({ dest: STANDARD_ERROR, sync: true }),

@@ -3,10 +3,7 @@
 
 interface MemoryPoolOptions {
   readonly keptBytesMax: number;
-  /**
-   * If the pool is full: `drop_smallest` frees the smallest blocks, `refuse` drops the returned
-   * block.
-   */
+  /** A full pool frees its smallest blocks, or drops the returned block. */
   readonly full: "drop_smallest" | "refuse";
   /** Time without a returned block after which the pool frees all blocks. */
   readonly idleMs: number;
@@ -90,9 +87,7 @@ export class MemoryPool {
   }
 }
 
-/**
- * Frees the memory at once: an idle process collects no garbage, so blocks of 20 MB would pile up.
- */
+/** An idle process collects no garbage, so blocks of 20 MB would pile up. */
 function discard(block: Buffer): void {
   if (block.buffer instanceof ArrayBuffer) block.buffer.transfer(0);
 }

@@ -2,10 +2,7 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 
-/**
- * Returns the addon at the first existing place; the places differ for src/ and dist/. Throws with
- * the fix if the addon is not built, or not for this Node version.
- */
+/** Loads the first existing file; the places differ for src/ and dist/. Errors name the fix. */
 export function loadNativeModule(name: string, places: readonly URL[]): unknown {
   const files = places.map((place) => fileURLToPath(place));
   const file = files.find((candidate) => existsSync(candidate)) ?? files[0]!;

@@ -25,8 +25,8 @@ export function nearest<Candidate>(
 }
 
 /**
- * Returns the number of letters to add, remove, change or swap with their neighbour; Infinity if
- * the lengths alone differ by more than `most`. The run time is the product of the lengths.
+ * Returns the number of letters to add, remove, change or swap; Infinity if the lengths alone
+ * differ by more than `most`. The run time is the product of the lengths.
  */
 export function lettersApart(left: string, right: string, most = Number.POSITIVE_INFINITY): number {
   if (Math.abs(left.length - right.length) > most) return Number.POSITIVE_INFINITY;

@@ -23,9 +23,7 @@ export function reachable(name: string): string {
   return name.includes(":") ? `[${name}]` : name;
 }
 
-/**
- * Returns whether an Origin header, which may be `null`, has the host and port of the Host header.
- */
+/** Returns whether an Origin header, which may be `null`, matches the Host header. */
 export function isSameHost(origin: string, host: string): boolean {
   try {
     const { protocol, host: own } = new URL(origin);

@@ -28,9 +28,7 @@ export function keyFile(file: string): string {
   return file;
 }
 
-/**
- * Returns whether the key belongs to the first certificate. Throws if one of the two is invalid.
- */
+/** Whether the key belongs to the first certificate. Throws if one of the two is invalid. */
 export function isPair(certificate: string, key: string): boolean {
   return new X509Certificate(read(certificate)).checkPrivateKey(createPrivateKey(read(key)));
 }
@@ -58,10 +56,7 @@ function succeeds(action: () => void): boolean {
   }
 }
 
-/**
- * Checks that the folder is the npm package posthog-js with its scripts; `off` is valid too. Throws
- * an Error whose message completes "PENSTOCK_X: …".
- */
+/** Checks that the folder is the npm package posthog-js; `off` is valid too. */
 export function posthogJsFolder(folder: string): string {
   if (folder === "") throw new Error("must not be empty");
   if (folder !== "off" && !isPosthogJs(folder)) {

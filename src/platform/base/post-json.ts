@@ -74,9 +74,7 @@ function secondsOf(ms = 0): string {
   return `${ms / 1_000} s`;
 }
 
-/**
- * Rejects if the response ends early. Cuts a text that is too long, which makes it invalid JSON.
- */
+/** Rejects if the response ends early. Cuts a long text, which makes it invalid JSON. */
 async function textOf(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -99,10 +97,7 @@ export function objectIn(text: string): Readonly<Record<string, unknown>> | unde
 
 type JsonFields = Readonly<Record<string, unknown>>;
 
-/**
- * Returns the delay of a Retry-After header, seconds or a date (RFC 9110, section 10.2.3), at most
- * `msMax`; undefined if it is absent or invalid.
- */
+/** Parses seconds or a date (RFC 9110, section 10.2.3); undefined if absent or invalid. */
 export function retryAfterMs(header: string | undefined, msMax: number): number | undefined {
   if (header === undefined) return undefined;
   const text = header.trim();
@@ -111,8 +106,8 @@ export function retryAfterMs(header: string | undefined, msMax: number): number 
 }
 
 /**
- * Calls `fail` if the connection closes before a response, or if the status is 101, after which
- * Node only closes the connection. May also call it after an "error" event.
+ * Calls `fail`, perhaps after an "error" event, if the connection closes before a response, or if
+ * the status is 101, after which Node only closes the connection.
  */
 export function whenUnanswered(request: ClientRequest, fail: (error: Error) => void): void {
   let isAnswered = false;

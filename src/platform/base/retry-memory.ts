@@ -13,10 +13,7 @@ interface Remembered<Value> {
 
 export class RetryMemory<Value> {
   readonly #monotonicMs: () => number;
-  /**
-   * The most recent last. Several clients may send the same request, so a key may have several
-   * values.
-   */
+  /** The most recent last. A key has several values if several clients send the same request. */
   readonly #known = new Map<string, Remembered<Value>[]>();
   #size = 0;
 

@@ -55,10 +55,7 @@ interface RetryOptions {
   readonly explain: (error: unknown) => { readonly fields: object; readonly message: string };
 }
 
-/**
- * Repeats `work` until it succeeds, without a time limit. Rejects if `explain` throws, and with the
- * reason of the signal or an AbortError if the signal aborts.
- */
+/** Repeats `work` without a time limit. Rejects if `explain` throws or the signal aborts. */
 export async function retryWithWarning<T>(
   work: () => Promise<T>,
   { pauseMs, signal, warning, explain }: RetryOptions,

@@ -8,8 +8,5 @@ export const SentWith = {
 } as const;
 export type SentWith = (typeof SentWith)[keyof typeof SentWith];
 
-/**
- * Runs of lines as pairs: the first line, and the `SentWith` of all events in the run. Lines before
- * the first run have uuids.
- */
+/** Pairs of a line and the `SentWith` from it on. Lines before the first pair have uuids. */
 export type SentWithRuns = readonly number[];

@@ -36,16 +36,10 @@ interface WorkClockOptions {
   readonly monotonicMs: () => number;
 }
 
-/**
- * Minimum interval between two reads of the CPU time. Between them the thread counts as working, so
- * the clock may be fast by this interval.
- */
+/** Between two reads of the CPU time the thread counts as working. */
 const askedEveryMs = 0.25;
 
-/**
- * Returns a monotonic clock of the work of this thread in milliseconds, for budgets of an event
- * loop iteration. A system call takes up to 0.8 µs, so it makes few of them.
- */
+/** Returns a monotonic clock of this thread's work in milliseconds, with few system calls. */
 export function workClock({ cpuMs, monotonicMs }: WorkClockOptions): () => number {
   let askedMs = Number.NEGATIVE_INFINITY;
   let cpuAskedMs = 0;

@@ -106,8 +106,8 @@ export function folderFault(dataDir: string, error: unknown): string {
 }
 
 /**
- * Returns why this user cannot write to the folder, or to the store and notes in it; undefined if
- * the user can. If the folder is missing, checks its nearest existing parent. Changes nothing.
+ * Returns why this user cannot write to the folder and its content; undefined if the user can.
+ * Checks the nearest existing parent of a missing folder. Changes nothing.
  */
 export function unusableFolder(dataDir: string): string | undefined {
   const folder = resolve(dataDir);

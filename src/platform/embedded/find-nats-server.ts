@@ -22,8 +22,8 @@ const versionLeast: Version = [2, 10, 0];
 const fetchedDir = resolve(import.meta.dirname, "../../../.cache/nats-server");
 
 /**
- * Returns the configured nats-server, else the one on PATH if it is new enough, else the newest
- * download of setup. Throws an EmbeddedError if there is none.
+ * Returns the configured nats-server, else one on PATH that is new enough, else the newest download
+ * of setup. Throws an EmbeddedError if there is none.
  */
 export function findNatsServer({ named, path }: NatsServerSearch): NatsServerBinary {
   if (named !== undefined) {

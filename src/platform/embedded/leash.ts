@@ -15,9 +15,8 @@ export interface LeashedServer {
 
 const stderrCharsMax = 4_096;
 /**
- * Growth of the heap in per cent before Go collects garbage (default 100). At full rate nats-server
- * has up to 109 MiB with 50, and up to 157 MiB with 100. A variable of the same name takes
- * precedence.
+ * Growth of the heap in per cent before Go collects garbage. At full rate nats-server has up to 109
+ * MiB with 50, and 157 MiB with the default of 100. A variable of this name has precedence.
  */
 const serverGogc = "50";
 

@@ -55,10 +55,7 @@ export function storeVersionFile(dataDir: string): string {
   return join(dataDir, "jetstream", "written-by-nats-server");
 }
 
-/**
- * Writes the configuration and returns its path. Records the version of the server before the
- * server can change the store.
- */
+/** Returns the path. Records the server's version before it can change the store. */
 export function writeNatsConfig({
   dataDir,
   port,

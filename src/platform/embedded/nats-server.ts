@@ -46,10 +46,7 @@ interface EmbeddedNatsOptions {
   /** If undefined, the values of the last start are used. The first start chooses both. */
   readonly port?: number | undefined;
   readonly token?: string | undefined;
-  /**
-   * Aborted when this process stops. A slow start then rejects with the signal's reason, and a
-   * server that dies is not restarted.
-   */
+  /** Aborted when this process stops: a slow start then rejects, and no server is restarted. */
   readonly signal?: AbortSignal;
 }
 

@@ -26,10 +26,7 @@ export interface ProcessIdentity {
 
 const pollMs = 15;
 
-/**
- * Returns the boot and the pid namespace, inside which a pid identifies one process. A part is
- * empty if the platform does not provide it.
- */
+/** Returns the boot and the pid namespace, inside which a pid identifies one process. */
 export function placeOfPids(): string {
   return `${tellOr(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim())} ${tellOr(() => readlinkSync("/proc/self/ns/pid"))}`;
 }
@@ -62,9 +59,7 @@ export async function untilGone(identity: ProcessIdentity, host: ProcessHost): P
   while (isRunning(identity, host)) await delay(pollMs);
 }
 
-/**
- * Returns "" if the start time is unknown; undefined if the process does not exist or is a zombie.
- */
+/** Returns "" if the start time is unknown; undefined if there is no process, or a zombie. */
 function startOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");

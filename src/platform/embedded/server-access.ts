@@ -31,10 +31,7 @@ interface WantedAccess {
   readonly log: Pick<Log, "warn">;
 }
 
-/**
- * Throws an EmbeddedError if the configured port is taken, or if a newer nats-server wrote the
- * store.
- */
+/** Throws an EmbeddedError if the port is taken, or if a newer nats-server wrote the store. */
 export async function accessOf({
   dataDir,
   port,
@@ -71,10 +68,7 @@ export async function accessOf({
   return { ...found, port: await freePort() };
 }
 
-/**
- * Returns the version that last wrote the store; undefined for a new store. Throws an EmbeddedError
- * if the record is unreadable.
- */
+/** Returns undefined for a new store. Throws an EmbeddedError if the record is unreadable. */
 function wroteStore(
   dataDir: string,
   last: WrittenNatsConfig | undefined,
@@ -119,8 +113,8 @@ const portMax = 32_000;
 const triesMax = 200;
 
 /**
- * Returns a free port below 32,768, where Linux begins to assign ports: a port above may belong to
- * any connection at the next start. After many tries returns -1: nats-server then chooses.
+ * Below 32,768, where Linux begins to assign ports: a port above may belong to any connection at
+ * the next start. After many tries returns -1: nats-server then chooses.
  */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < triesMax; tries++) {

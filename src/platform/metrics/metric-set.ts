@@ -94,19 +94,13 @@ export async function scrapeText(metrics: readonly MetricSnapshot[]): Promise<st
   return await registry.metrics();
 }
 
-/**
- * Registers Node's own metrics for a process without other metrics. Returns a function that reads
- * them.
- */
+/** Registers Node's own metrics for a process without others, and returns their reader. */
 export function watchProcess(): () => Promise<MetricSnapshot[]> {
   const metrics = new MetricSet({});
   return () => metrics.snapshot();
 }
 
-/**
- * A registry uses only `name` and `get()` of a metric, but its declared type is the union of its
- * own classes.
- */
+/** A registry uses only `name` and `get()`, but is declared for its own classes only. */
 function register(registry: Registry, name: string, read: () => MetricSnapshot): void {
   const metric = { name, get: () => Promise.resolve({ ...read(), aggregator: "sum" }) };
   registry.registerMetric(metric as unknown as Metric);

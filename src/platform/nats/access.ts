@@ -15,10 +15,7 @@ export interface NatsAccess {
   /** A comma-separated list. If one URL begins with `tls://`, all of them require TLS. */
   readonly natsUrl: string;
   readonly natsToken?: string | undefined;
-  /**
-   * This and the next three are files. A certificate authority or a client certificate requires
-   * TLS.
-   */
+  /** This and the next three are files. The certificates require TLS. */
   readonly natsCreds?: string | undefined;
   readonly natsCa?: string | undefined;
   readonly natsCert?: string | undefined;
@@ -37,9 +34,7 @@ export function accessOptions(access: NatsAccess): ConnectionOptions {
   };
 }
 
-/**
- * Returns how this process signs in, with the name of the setting; undefined without credentials.
- */
+/** Returns how this process signs in, with the setting's name; undefined without credentials. */
 export function signsInBy({
   natsUrl,
   natsToken,

@@ -67,9 +67,7 @@ export const apiCodes = {
   streamOfflineReason: 10_194,
 } as const;
 
-/**
- * The responses to a commit of an atomic batch that nats-server sends before it stores any message.
- */
+/** nats-server sends these responses to a commit before it stores any message of the batch. */
 export const batchRefusedCodes: readonly number[] = [
   apiCodes.atomicPublishDisabled,
   apiCodes.atomicPublishMissingSequence,
@@ -170,9 +168,8 @@ export async function ledStreamInfo(
 }
 
 /**
- * Returns whether the leader of the stream has responded. Other members respond with their own
- * state, which may be old, and list the leader among the replicas. Without a cluster there is no
- * `cluster`.
+ * Other members respond with their own state, which may be old, and list the leader among the
+ * replicas. Without a cluster there is no `cluster`.
  */
 export function isFromLeader({ cluster }: Pick<StreamInfo, "cluster">): boolean {
   if (cluster === undefined) return true;

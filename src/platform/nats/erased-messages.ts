@@ -28,17 +28,11 @@ export interface RewrittenFrame {
   readonly message: StoredMsg;
 }
 
-/**
- * The erased messages of one stream. Callers must await each call before the next one, because a
- * call may drop data that another call needs.
- */
+/** The erased messages of one stream. Calls must not overlap: one may drop data of another. */
 export class ErasedMessages {
   readonly #manager: JetStreamManager;
   readonly #of: MadeStream;
-  /**
-   * By the sequence of an erased message: the sequence of its replacement, or 0. By the sequence of
-   * a replacement: `isReplacement`.
-   */
+  /** The sequence of an erased message's replacement, 0 for none, or `isReplacement`. */
   readonly #held = new Map<number, number>();
   /** All known erasures in [`#from`, `#until`) are held. */
   #from = 0;
@@ -55,10 +49,7 @@ export class ErasedMessages {
     return this.#of.created;
   }
 
-  /**
-   * Reads the erasures up to now, and may drop those before `from`. Rejects if NATS does not
-   * respond, or if the user lacks the permission.
-   */
+  /** Reads the erasures up to now, and may drop those before `from`. Rejects without an answer. */
   async learn(from: number = this.#from): Promise<void> {
     if (!this.#reaches(from)) {
       this.#held.clear();
@@ -88,10 +79,7 @@ export class ErasedMessages {
     if (this.#reaches(sequence)) this.#held.set(sequence, place);
   }
 
-  /**
-   * Drops entries that the reader has passed, at intervals, because a reader calls this for every
-   * gap.
-   */
+  /** Drops entries that the reader has passed, at intervals, because each gap calls this. */
   #forget(): void {
     if (this.#held.size < this.#forgetAt) return;
     for (const sequence of this.#held.keys())
@@ -115,10 +103,7 @@ export class ErasedMessages {
     return held === isReplacement ? undefined : held;
   }
 
-  /**
-   * Returns the first sequence, at least `from`, after which the stream lacks only erased messages.
-   * `first` is its first message.
-   */
+  /** Returns the first sequence from `from` on after which only erased messages are missing. */
   async firstOf(first: number, from: number): Promise<number> {
     let [begin, due] = [first, from];
     for await (const sequence of this.between(from, first - 1)) {
@@ -129,8 +114,8 @@ export class ErasedMessages {
   }
 
   /**
-   * Yields the erased messages in [`from`, `first`) whose replacements are still in the stream: a
-   * replacement is stored later than its neighbours, and outlives them.
+   * Yields the erased messages in [`from`, `first`) whose replacements, which are stored later than
+   * their neighbours, are still in the stream.
    */
   async *standing(first: number, from: number): AsyncGenerator<number> {
     for await (const sequence of this.between(from, first - 1))
@@ -176,10 +161,7 @@ export class ErasedMessages {
     }
   }
 
-  /**
-   * Returns whether another frame also has the content of this replacement: an erasure that was
-   * killed may have stored the replacement without recording it.
-   */
+  /** An erasure that was killed may have stored a replacement without recording it. */
   async isStray(sequence: number, original: number): Promise<boolean> {
     const held = await this.#heldOf(sequence);
     if (held !== undefined) return held !== isReplacement;
@@ -239,9 +221,8 @@ export async function erasedProjects(
 }
 
 /**
- * Checks whether a stream still has the original of a duplicate: a server may remember the id of a
- * purged, deleted or lost message. An erased message counts as stored, because storing it again
- * would restore the person's events.
+ * Checks whether a stream still has the original of a duplicate. An erased message counts as
+ * stored, because storing it again would restore the person's events.
  */
 export class StoredMessages {
   readonly #link: Pick<NatsLink, "connection">;

@@ -32,9 +32,8 @@ export function instanceOf({
 }
 
 /**
- * Returns whether two installations store in the same streams. The creation times come first,
- * because a server may have several names. Else both need the same server, or the same data folder
- * if one names no server.
+ * Compares creation times first, because a server may have several names. Else both need the same
+ * server, or the same data folder if one names no server.
  */
 export function isSameInstance(one: Instance, other: Instance): boolean {
   if (one.subject_prefix !== other.subject_prefix) return false;

@@ -32,15 +32,12 @@ export interface NatsLink {
   /** As announced by the server, headers included. Unchanged while the connection is lost. */
   readonly messageBytesMax: number;
   /**
-   * Sends one whole protocol message without copying it. The caller must not change the memory
-   * until the server has responded, and must limit the size: if a message exceeds max_payload, the
-   * server closes the connection. Throws if the connection is closed.
+   * Sends one whole protocol message without a copy: the caller must not change it until the server
+   * has responded. If it exceeds max_payload, the server closes the connection. Throws if it is
+   * closed.
    */
   send(message: Buffer): void;
-  /**
-   * Moves to the next server in the client's list. Does nothing and returns false if the connection
-   * is lost, or if the list has no other server.
-   */
+  /** Moves to the next server. Returns false if the connection is lost, or if there is no other. */
   tryAnotherServer(): boolean;
   /** Returns an error if NATS permanently refuses an operation that this process needs. */
   refusal(error: unknown): NatsRefusedError | undefined;
@@ -69,10 +66,7 @@ const reasonMsMax = 1_000;
 /** Minimum pause before reconnecting to a server that refuses this process. */
 const refusedWaitMs = 1_500;
 
-/**
- * Waits for NATS without a time limit. Rejects with a NatsRefusedError if a server refuses this
- * process, and with the signal's reason if the signal aborts.
- */
+/** Waits without a time limit. Rejects with a NatsRefusedError, or with the signal's reason. */
 export async function connectNats(options: NatsLinkOptions): Promise<NatsLink> {
   const { access, log, signal } = options;
   const pauses = new ReconnectPauses();
@@ -144,9 +138,7 @@ class WatchedLink implements NatsLink {
   readonly #protocol: ProtocolHandler;
   /** Limits the log lines for each kind of error. */
   readonly #errors = new Map<string, SparseWarning>();
-  /**
-   * Resolved with the server of the next reconnect, or with undefined if the connection is closed.
-   */
+  /** Resolved with the server of the next reconnect; undefined if the connection is closed. */
   #back = Promise.withResolvers<string | undefined>();
   /** Resolved when all losses so far are completely logged. */
   #losses: Promise<void> = Promise.resolve();
@@ -154,10 +146,7 @@ class WatchedLink implements NatsLink {
   readonly #deniedListeners: ((subject: string, refusal: NatsRefusedError) => void)[] = [];
   #connected = true;
   #messageBytesMax: number;
-  /**
-   * The server to disconnect from, and the number of further attempts: the client may reconnect to
-   * the same server first.
-   */
+  /** The server to leave, and further attempts: the client may first reconnect to it. */
   #leaving = { server: "", tries: 0 };
 
   constructor(connection: NatsConnection, { access, log, pauses }: Watched) {

@@ -8,10 +8,7 @@ const fnvPrime = 0x01000193;
 
 export const lanes: readonly Lane[] = ["live", "historical"];
 
-/**
- * FNV-1a, 32 bits, over the ASCII bytes of the id, modulo the number of partitions. Consumers that
- * read a single project implement the same function, in any language.
- */
+/** FNV-1a, 32 bits, over the ASCII bytes, modulo the number of partitions, as in other readers. */
 export function partitionOf(projectId: string, partitions: number): number {
   let hash = fnvOffsetBasis;
   for (let at = 0; at < projectId.length; at++)
@@ -51,10 +48,7 @@ export function bucketStream(bucket: string): string {
 /** The subject token for events of several projects. Project ids cannot contain a `~`. */
 export const manyProjects = "~";
 
-/**
- * Whether a shared frame of the live lane contains the lines of one project, or of all projects of
- * a partition. Other frames always have one project.
- */
+/** Whether a shared live frame has lines of one project, or of all projects of a partition. */
 export type FrameScope = "project" | "partition";
 
 /** Returns `penstock.live.0.<project id>` or `penstock.live.0.~`. */
@@ -71,9 +65,6 @@ export function streamSubject(prefix: string, lane: Lane, partition: number): st
   return `${prefix}.${lane}.${partition}.*`;
 }
 
-/**
- * Maximum size of the headers of a message: fixed headers, and a message id of up to 256
- * characters. They count towards the server's max_payload.
- */
+/** Fixed headers and a message id of up to 256 characters, which count towards max_payload. */
 export const headerBytesMax = 512;
 export const messageIdLengthMax = 256;

@@ -11,14 +11,11 @@ export interface StreamState {
   readonly lane: Lane;
   /** Until this time frames for the stream are rejected without a publish. */
   fullUntilMonotonicMs: number;
-  /**
-   * Whether the whole server or account lacked storage for the last rejected frame. An
-   * acknowledgement resets it.
-   */
+  /** Whether the last rejected frame found the whole server or account full. */
   isServerFull: boolean;
   /**
-   * Why the stream would not fulfil the promise of a 200. While it is set, nothing is sent to the
-   * stream, and its acknowledgements do not count.
+   * Why the stream would not fulfil the promise of a 200. Then nothing is sent to it, and its
+   * acknowledgements do not count.
    */
   refusal: Problem | undefined;
   /** Headers included; Infinity for no limit. */
@@ -33,28 +30,17 @@ export interface StreamState {
   ackedMonotonicMs: number;
   /** Time when a frame last timed out without a response. A new acknowledgement resets it. */
   silentMonotonicMs: number | undefined;
-  /**
-   * The reason for rejecting events of a stream that responds to requests but acknowledges no
-   * message. Probes still pass. An acknowledgement resets it.
-   */
+  /** Why events of a stream that acknowledges no message are rejected, except probes. */
   silence: Problem | undefined;
-  /**
-   * Why NATS last rejected a publish of this process to the stream. An acknowledgement or a new
-   * connection resets it.
-   */
+  /** Why NATS last rejected a publish, until an acknowledgement or a new connection. */
   denial: string | undefined;
   /** From this time requests to the silent stream pass, until one of them has lines. */
   probeMonotonicMs: number;
-  /**
-   * Time since which the stream has stored nothing from this process; undefined while it stores.
-   */
+  /** Since when the stream has stored nothing from this process; undefined while it stores. */
   awaySinceMonotonicMs: number | undefined;
   /** A sign of lost data. A check of the description from the leader resets it. */
   wentBack: WentBack | undefined;
-  /**
-   * Time of the last sign of lost data. Frames first sent earlier prove nothing about the present
-   * state.
-   */
+  /** Frames first sent before the last sign of lost data prove nothing about the present state. */
   wentBackMonotonicMs: number;
   /** The last response of the leader; undefined before it, and while the stream is missing. */
   reading: StreamReading | undefined;
@@ -78,19 +64,13 @@ export interface StreamReading {
   readonly bytesMax: number;
 }
 
-/**
- * A loss of data: the frame of `to` was sent later than that of `from`, but `to` is not above
- * `from`.
- */
+/** A loss of data: the frame of `to` was sent later, but `to` is not above `from`. */
 export interface WentBack {
   readonly from: number;
   readonly to: number;
 }
 
-/**
- * `cut_back`: the same stream ends before an acknowledged sequence. `made_anew`: a new stream has
- * the name of a lost one.
- */
+/** `cut_back`: the same stream ends earlier. `made_anew`: a new stream has a lost one's name. */
 export const regressionCauses = ["cut_back", "made_anew"] as const;
 export type RegressionCause = (typeof regressionCauses)[number];
 
@@ -152,10 +132,7 @@ export function silenceNow(state: StreamState, monotonicMs: number): Problem | u
   return monotonicMs < state.probeMonotonicMs ? state.silence : undefined;
 }
 
-/**
- * A request with lines becomes the probe of a silent stream. A request without lines has no events,
- * or exceeds its quota.
- */
+/** A request with lines becomes the probe of a silent stream. */
 export function noteLines(state: StreamState, monotonicMs: () => number): void {
   if (state.silence !== undefined) state.probeMonotonicMs = monotonicMs() + probeEveryMs;
 }
@@ -193,10 +170,7 @@ export class StreamStates {
     for (const state of this.all) state.fullUntilMonotonicMs = untilMonotonicMs;
   }
 
-  /**
-   * Returns why no stream accepts events; undefined if one is usable and has free space. A full
-   * lane must not block the other one.
-   */
+  /** Returns undefined if one stream is usable. A full lane must not block the other one. */
   refusalOfAll(monotonicMs: () => number): "store_full" | "unavailable" | undefined {
     let unfit = false;
     for (const state of this.all) {

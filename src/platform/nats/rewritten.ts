@@ -4,9 +4,7 @@
 import type { MsgHdrs } from "@nats-io/nats-core";
 import { bucketStream, bucketSubjects } from "./names.ts";
 
-/**
- * A new stream of the same name has a new creation time, and its sequences count other messages.
- */
+/** A new stream of the same name has a new creation time, and counts other messages. */
 export interface MadeStream {
   readonly stream: string;
   /** As the server reports it. */
@@ -24,9 +22,7 @@ export const rewritesHeader = "Penstock-Rewrites";
 export const rewrittenIdBegin = "rewrite/";
 /** The time when the replaced message was stored, in milliseconds since the epoch. */
 export const firstStoredHeader = "Penstock-First-Stored";
-/**
- * The durable consumers that had acknowledged the replaced message, as `readByText` writes them.
- */
+/** The durable consumers that had acknowledged the replaced message (`readByText`). */
 export const readByHeader = "Penstock-Read-By";
 
 export function originalText({ stream, created, sequence }: Original): string {
@@ -41,8 +37,8 @@ export function originalOf(headers: Pick<MsgHdrs, "get"> | undefined): Original 
 }
 
 /**
- * Returns the replaced sequence; undefined for any other message, and for a frame that names
- * another stream: a hub copies such frames from a leaf node.
+ * Returns undefined for any other message, and for a frame that names another stream: a hub copies
+ * such frames from a leaf node.
  */
 export function rewrittenSequence(
   headers: Pick<MsgHdrs, "get"> | undefined,
@@ -63,10 +59,7 @@ export interface Durable {
 /** Consumers beyond this number receive the events again. */
 const namedMax = 30;
 
-/**
- * Returns the header's value. If the replaced message is a replacement itself, `before` is its
- * header.
- */
+/** If the replaced message is a replacement itself, `before` is its header. */
 export function readByText(durables: readonly Durable[], before = ""): string {
   const named = [before, ...durables.map(durableText)].join(" ").split(" ");
   return [...new Set(named)]

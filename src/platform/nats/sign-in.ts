@@ -45,8 +45,8 @@ type SignIn =
   | ({ readonly kind: "refused" } & Refusal);
 
 /**
- * Returns `accepted` as soon as one server accepts this process, and `refused` if none does and one
- * refuses. Takes about `timeoutMs` at most. Never rejects.
+ * Returns `accepted` if one server accepts this process, else `refused` if one refuses. Takes about
+ * `timeoutMs` at most. Never rejects.
  */
 export async function signIn(access: NatsAccess, timeoutMs: number): Promise<SignIn> {
   const unreadable = unreadableFile(access);
@@ -69,10 +69,7 @@ export async function signIn(access: NatsAccess, timeoutMs: number): Promise<Sig
   }
 }
 
-/**
- * Rejects with a NatsRefusedError if a server refuses this process, and with another error if no
- * server responds.
- */
+/** Rejects with a NatsRefusedError, or with another error if no server responds. */
 export async function connectOnce(
   access: NatsAccess,
   { timeoutMs, ...options }: { readonly timeoutMs: number } & Partial<ConnectionOptions>,
@@ -89,8 +86,8 @@ export async function connectOnce(
 }
 
 /**
- * Keeps the connection open if servers refuse it temporarily, for example during a rotation of the
- * token. Must be called after the first connect: the client would never end its first attempt.
+ * Keeps the connection open during temporary refusals, such as a rotation of the token. Must be
+ * called after the first connect: the client would never end its first attempt.
  */
 export function outlastRefusals(connection: NatsConnection): void {
   if (connection instanceof NatsConnectionImpl)
@@ -126,10 +123,7 @@ function causesOf(error: unknown): Error[] {
   return error instanceof Error ? [error, ...causesOf(error.cause)] : [];
 }
 
-/**
- * Maximum sign-ins if the server closes without a reason. A server that rejects the client
- * certificate closes in about half of the cases before its reason is read.
- */
+/** A server that rejects the certificate often closes before its reason is read. */
 const closedTriesMax = 6;
 
 async function ask(

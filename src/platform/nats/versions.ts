@@ -24,10 +24,7 @@ interface Row extends VersionFault {
   /** The first version with the fix. */
   readonly until: Version;
   readonly inClusterOnly: boolean;
-  /**
-   * The log at the start omits the bug on a single node: it needs a power failure at a particular
-   * moment.
-   */
+  /** The log at the start omits bugs that need a power failure at a particular moment. */
   readonly isQuietOnOneNode?: true;
 }
 
@@ -138,9 +135,7 @@ function compare(left: Version, right: Version): number {
  */
 const [majorMin, minorMin] = [2, 15];
 
-/**
- * Returns whether a version, such as `2.15.0-RC.1`, stores atomic batches efficiently and safely.
- */
+/** `version` is such as `2.15.0-RC.1`. */
 export function storesAtomicBatchesWell(version: string): boolean {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   return major > majorMin || (major === majorMin && minor >= minorMin);
@@ -167,9 +162,9 @@ const infoBytesMax = 65_536;
 const portMax = 65_535;
 
 /**
- * Returns the version of each server of the cluster by name, from the first line of a connection,
- * which needs no user; undefined without a cluster. A server that fails is listed by its address in
- * `places`, without a version, and must not be treated as new. Never rejects.
+ * Reads the version of each server from the first line of a connection, which needs no user.
+ * Returns undefined without a cluster. A server that fails is listed by its address in `places`,
+ * without a version, and must not be treated as new. Never rejects.
  */
 export async function clusterVersions(
   { info }: Pick<NatsConnection, "info">,

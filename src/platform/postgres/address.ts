@@ -18,10 +18,7 @@ type SslMode = (typeof sslModes)[number];
 const known = ["sslmode", "sslrootcert", "sslcert", "sslkey", "host", "application_name"];
 const defaultPort = 5432;
 
-/**
- * Parses a `postgres://` URL and reads its certificates. Throws a StoreError without password and
- * user.
- */
+/** Reads also the certificates of the URL. Errors contain neither password nor user. */
 export function readAddress(text: string): PostgresAddress {
   const url = parse(text);
   const parameters = url.searchParams;
@@ -83,10 +80,7 @@ function sslModeOf(parameters: URLSearchParams): SslMode {
   return mode;
 }
 
-/**
- * The rules of libpq: `require` verifies the server only with a root certificate; `verify-full`
- * also compares the name.
- */
+/** As in libpq, `require` verifies the server only with a root certificate. */
 function tlsOf(mode: SslMode, parameters: URLSearchParams): ConnectionOptions {
   const ca = fileOf(parameters, "sslrootcert");
   const cert = fileOf(parameters, "sslcert");

@@ -18,10 +18,7 @@ const typeNames: Readonly<Record<ColumnType, string>> = {
   bytes: "bytea",
 };
 
-/**
- * Returns `unnest($1::text[], $2::uuid[], …) AS name (project_id, uuid, …)`. `at` adds a column
- * with the row number.
- */
+/** Returns `unnest($1::text[], …) AS name (project_id, …)`. `at` adds the row number. */
 export function unnestSql({ columns, types }: Table, name: string, at?: string): string {
   const arrays = columns
     .map((column, index) => `$${index + 1}::${typeNames[types[column]!.type]}[]`)
@@ -40,8 +37,8 @@ export function selectSql({ name, columns }: Table): string {
 }
 
 /**
- * Inserts rows from `source`, a table or subquery. If the key of a row exists, the columns specify
- * whether values are replaced or merged. The columns in `reset` are always replaced.
+ * If the key of a row from `source` exists, its values are replaced or merged by their columns. The
+ * columns in `reset` are always replaced.
  */
 export function upsertSql(
   { name, key, columns, types }: Table,
@@ -62,10 +59,7 @@ export function upsertSql(
     ON CONFLICT (${columnsSql(key)}) ${change}`;
 }
 
-/**
- * Yields one array literal per column for each statement. A column without values is an empty
- * array, which unnest pads.
- */
+/** One array literal per column and statement. A column without values is an empty array. */
 export function* chunksOf(values: readonly Value[], width: number): Generator<string[]> {
   for (let from = 0; from < values.length; ) {
     const end = endOfChunk(values, { from, width });

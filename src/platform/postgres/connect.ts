@@ -23,10 +23,7 @@ interface ConnectOptions {
   /** The name of the connection in the server's list. */
   readonly name: string;
   readonly statementMsMax: number;
-  /**
-   * Timeout of a transaction that waits for its next statement; 0 for no limit. Default: the
-   * statement timeout.
-   */
+  /** Timeout between statements of a transaction; 0 for none. Default: the statement timeout. */
   readonly idleMsMax?: number;
   readonly schema: string;
   /** The value of penstock.session, which identifies the session. */
@@ -113,8 +110,8 @@ async function connected(config: ClientConfig, options: ConnectOptions): Promise
 }
 
 /**
- * The parameters are not in the start-up message, because poolers reject them. Other defaults would
- * change how values are read. JIT compilation would take longer than these statements.
+ * Poolers reject these parameters in the start-up message. Other defaults would change how values
+ * are read. JIT compilation would take longer than the statements.
  */
 export async function prepare(
   client: ClientBase,
@@ -137,10 +134,7 @@ export function destroy(client: ClientBase): void {
   stream.destroy();
 }
 
-/**
- * Rejects with a StoreError if the encoding is not UTF-8: other encodings reject most non-ASCII
- * text, but only when it is written.
- */
+/** Other encodings reject most non-ASCII text, but only when it is written. */
 export async function requireUtf8(client: ClientBase, shown: string): Promise<void> {
   const [row] = await selectRows(client, "SHOW server_encoding");
   if (row?.[0] === "UTF8") return;

@@ -38,9 +38,7 @@ const hints: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: "the server's certificate does not match the host in the URL",
 };
 
-/**
- * For codes with several causes, by the routine of the server, which is the same in every language.
- */
+/** For codes with several causes, by the routine, which is the same in every language. */
 const hintsByRoutine: Readonly<Record<string, string>> = {
   "28000 ClientAuthentication":
     "the server's pg_hba.conf has no entry for this user, host, database and TLS mode",

@@ -12,9 +12,8 @@ const ownWord = "PENSTOCK";
 const prefix = `${ownWord}_`;
 
 /**
- * Reads and checks all settings, and reports all errors at once. A flag takes precedence over a
- * variable. Unknown PENSTOCK_* variables are errors: a misspelt limit would silently have no
- * effect.
+ * Reports all errors at once. A flag takes precedence over a variable. Unknown PENSTOCK_* variables
+ * are errors: a misspelt limit would silently have no effect.
  */
 export function readConfig(
   env: Readonly<Record<string, string | undefined>>,
