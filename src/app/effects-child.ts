@@ -11,7 +11,7 @@ import { createLog, type Log } from "../platform/base/log.ts";
 import { processPauses, restartLoop } from "../platform/base/retry.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { serveEffects } from "./effects.ts";
-import { childCommand } from "./options.ts";
+import { childCommand, withoutSettings } from "./options.ts";
 
 interface StartMessage {
   readonly type: "start";
@@ -37,10 +37,8 @@ export function startEffectsChild(
   let child: ChildProcess | undefined;
   let end: object = {};
   const run = async (): Promise<void> => {
-    // The environment must not contain the secrets of the settings.
-    const own = Object.entries(env).filter(([name]) => !name.startsWith("PENSTOCK_"));
     const started = fork(mainFile, ["effects", childCommand], {
-      env: Object.fromEntries(own),
+      env: withoutSettings(env),
       stdio: ["ignore", "ignore", "inherit", "ipc"],
       serialization: "advanced",
       execArgv: [...process.execArgv, ...smallHeap],
@@ -76,12 +74,11 @@ export function startEffectsChild(
 
 export async function runEffectsChild(context: CommandContext): Promise<void> {
   const { channel, stop } = context;
-  if (channel.send === undefined) {
+  if (channel.send === undefined)
     throw new CommandError(
       "`effects beside` is an internal command of `up`: run `penstock effects` instead",
       usageExitCode,
     );
-  }
   const left = new AbortController();
   const started = Promise.withResolvers<StartMessage | undefined>();
   channel.on("message", (message) => started.resolve(message as StartMessage));

@@ -193,7 +193,7 @@ function commandOf(command: Command, context: CommandContext): ConfiguredCommand
 }
 
 function withDatabase(command: Command): Command {
-  return withJson(withSettings(command, databaseAndNats));
+  return withSettings(command, databaseAndNats).option("--json", "print JSON", false);
 }
 
 function withMissing(command: Command): Command {
@@ -202,10 +202,6 @@ function withMissing(command: Command): Command {
     "continue without events that have left the streams; their effects will be missing",
     false,
   );
-}
-
-function withJson(command: Command): Command {
-  return command.option("--json", "print JSON", false);
 }
 
 function parsed<T>(parse: (text: string) => T): (text: string) => T {

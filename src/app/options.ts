@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { InvalidArgumentError } from "commander";
-import { CommandError, usageExitCode } from "../commands/context.ts";
+import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
 import { isPositive, isStreamShare } from "../gateway/projects/quota/quota.ts";
 
 export const { version } = JSON.parse(
@@ -31,4 +31,9 @@ export function orUsageFault<Target>(make: () => Target): Target {
   } catch (error) {
     throw new CommandError((error as Error).message, usageExitCode);
   }
+}
+
+/** A message sends the settings, because the environment must not contain their secrets. */
+export function withoutSettings(env: CommandContext["env"]): CommandContext["env"] {
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("PENSTOCK_")));
 }

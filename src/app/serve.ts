@@ -1,6 +1,7 @@
 // `serve` and `up`: start the embedded NATS if the settings name no NATS, then the gateway in this
 // process or in workers.
 
+import { once } from "node:events";
 import { resolve } from "node:path";
 import { calledAs, isDefaultDataDir, shellWord } from "../commands/called-as.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
@@ -39,12 +40,11 @@ export async function up(
   context: CommandContext,
   { isEffectsPortGiven }: { readonly isEffectsPortGiven: boolean },
 ): Promise<void> {
-  if (config.natsUrl !== undefined) {
+  if (config.natsUrl !== undefined)
     throw new CommandError(
       "`up` starts its own NATS: unset PENSTOCK_NATS_URL, or use `serve`",
       usageExitCode,
     );
-  }
   requireNamedFolder(config);
   const prepare = async (effective: Config, log: Log) => {
     if (isEffectsPortGiven) await requireEffectsPort(config);
@@ -85,8 +85,10 @@ async function run(
     effectsPort = await portOf?.(config, log);
     if (embedded !== undefined) noteAnswers(embedded, { config, gateway, effectsPort, log });
     if (project !== undefined) {
-      const program = calledHere(context);
-      const isDefaultData = isDefaultDataDir(config.dataDir, context.mainFile);
+      const { mainFile, env } = context;
+      const npmFolder = env["INIT_CWD"];
+      const program = calledAs({ mainFile, workingFolder: resolve("."), npmFolder });
+      const isDefaultData = isDefaultDataDir(config.dataDir, mainFile);
       context.stdout.write(
         welcome({ config, gateway, project, program, isDefaultData, effectsPort }),
       );
@@ -96,7 +98,7 @@ async function run(
       const settings = { ...effective, effectsPort: effectsPort ?? effective.effectsPort };
       effects = startEffectsChild(settings, context, log);
     }
-    await stopped(context.stop);
+    if (!context.stop.aborted) await once(context.stop, "abort");
     log.info({}, "stopping");
   } finally {
     await gateway?.close();
@@ -159,17 +161,6 @@ async function demoProject(effective: Config, log: Log): Promise<Project | undef
   } finally {
     await connection.close();
   }
-}
-
-function stopped(stop: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (stop.aborted) resolve();
-    else stop.addEventListener("abort", () => resolve(), { once: true });
-  });
-}
-
-function calledHere({ mainFile, env }: CommandContext): string {
-  return calledAs({ mainFile, workingFolder: resolve("."), npmFolder: env["INIT_CWD"] });
 }
 
 interface Welcome {

@@ -69,7 +69,11 @@ export async function runSink(
   const server = new AdminServer({
     ...{ metrics, log, portName: "SINK_PORT", monotonicMs: () => performance.now() },
     readiness: async () => status().reasons,
-    warnings: async () => [...standbyWarnings(status()), ...(target.warnings ?? [])],
+    warnings: async () => {
+      const { standsByFor } = status();
+      const standby = standsByFor === undefined ? [] : [`standing by: ${standsByFor}`];
+      return [...standby, ...(target.warnings ?? [])];
+    },
   });
   try {
     const { sinkHost, sinkPort } = config;
@@ -87,7 +91,11 @@ export async function runSink(
         ...{ connection, prefix: config.subjectPrefix, target },
         ...{ acceptExpired, log, persons, counts },
         filter: { projects: projects === undefined ? undefined : new Set(projects), lanes },
-        limits: batchLimits(config),
+        limits: {
+          eventsMax: config.sinkBatchEvents,
+          bytesMax: config.sinkBatchBytes,
+          ageMsMax: config.sinkBatchAgeMs,
+        },
       });
       writer.start();
       if (!(await natsHasMoved(config, { host, ...linked, signal }))) break;
@@ -110,14 +118,6 @@ export async function runSink(
     await server.close();
   }
   log.info({ target: target.shown }, "the sink has ended");
-}
-
-function standbyWarnings({ standsByFor }: SinkStatus): string[] {
-  return standsByFor === undefined ? [] : [`standing by: ${standsByFor}`];
-}
-
-function batchLimits({ sinkBatchEvents, sinkBatchBytes, sinkBatchAgeMs }: Config) {
-  return { eventsMax: sinkBatchEvents, bytesMax: sinkBatchBytes, ageMsMax: sinkBatchAgeMs };
 }
 
 export interface NamedProjects {

@@ -11,6 +11,7 @@ import { instanceOf } from "../platform/nats/instance.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
 import { livePageOf } from "./live.ts";
+import { withoutSettings } from "./options.ts";
 
 interface StartOptions {
   readonly log: Log;
@@ -70,19 +71,13 @@ export async function startWorkers(
   }
 }
 
-/** A message sends the settings, because the environment must not contain their secrets. */
-function withoutSettings(env: CommandContext["env"]): CommandContext["env"] {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("PENSTOCK_")));
-}
-
 /** Runs the hidden command `worker`, which `serve --workers N` starts N times. */
 export async function work({ channel, stop }: CommandContext): Promise<void> {
-  if (channel.send === undefined) {
+  if (channel.send === undefined)
     throw new CommandError(
       "`worker` is an internal command of `serve --workers N` and cannot be run alone",
       usageExitCode,
     );
-  }
   const started = await runWorker({
     channel,
     stop,

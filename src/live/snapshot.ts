@@ -2,6 +2,7 @@
 // its last value is shown: the page matters most if a part hangs.
 
 import type { ClientWarning } from "../platform/base/client-warning.ts";
+import { atMost } from "../platform/base/retry.ts";
 import type { MetricSnapshot } from "../platform/metrics/table.ts";
 import { type EffectsSnapshot, effectsSnapshot } from "./effects-port.ts";
 import type { StoreSession, StoreSnapshot } from "./store-session.ts";
@@ -69,12 +70,8 @@ export class Snapshots {
     this.#projects = projects;
     // Not awaited: the gateway's own state must not wait for another process.
     void this.#effects.refresh();
-    await inTime([
-      this.#counts.refresh(),
-      this.#clientWarnings.refresh(),
-      this.#readiness.refresh(),
-      this.#store.refresh(),
-    ]);
+    const parts = [this.#counts, this.#clientWarnings, this.#readiness, this.#store];
+    await atMost(waitMs, Promise.all(parts.map((part) => part.refresh())));
     const { upMs, about, showsEvents } = this.#source;
     const { ready, workers, reasons } = this.#readiness.value;
     const state = {
@@ -126,13 +123,6 @@ class Remembered<T> {
       this.#asking = undefined;
     }
   }
-}
-
-async function inTime(questions: readonly Promise<void>[]): Promise<void> {
-  const late = Promise.withResolvers<void>();
-  const timer = setTimeout(late.resolve, waitMs);
-  await Promise.race([Promise.all(questions), late.promise]);
-  clearTimeout(timer);
 }
 
 export interface Counts {

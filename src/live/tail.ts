@@ -1,6 +1,7 @@
 // Reads stored frames as they arrive. Each source has an ordered consumer, and all share a budget
 // per second. Messages over the budget are skipped, so that the tail stays at the newest messages.
 
+import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import {
   type Consumer,
@@ -61,16 +62,10 @@ export async function tail(options: TailOptions): Promise<void> {
   const followed = Promise.all(
     options.sources.map((source) => follow({ ...options, js, budget }, source)),
   );
-  await Promise.race([followed, longAfter(options.signal)]);
-}
-
-/** A frozen server must not delay the end of a tail. It removes the consumers later by itself. */
-async function longAfter(signal: AbortSignal): Promise<void> {
-  const aborted = Promise.withResolvers<void>();
-  if (signal.aborted) aborted.resolve();
-  else signal.addEventListener("abort", () => aborted.resolve(), { once: true });
-  await aborted.promise;
-  await delay(leaveMs, undefined, { ref: false });
+  const { signal } = options;
+  if (!signal.aborted) await once(signal, "abort");
+  // A frozen server must not delay the end of a tail. It removes the consumers later by itself.
+  await Promise.race([followed, delay(leaveMs, undefined, { ref: false })]);
 }
 
 interface Tail extends TailOptions {
@@ -142,11 +137,10 @@ async function consume(tail: Tail, consumer: Consumer, sequenceBefore: number): 
       if (originalOf(message.headers) === undefined)
         onFrame(message, message.seq <= sequenceBefore);
       if (isSpent(budget, message)) {
-        const missed = Math.max(
-          0,
-          Math.min(message.info.pending, lastSequence(message) - sequenceBefore),
-        );
-        onSkipped(missed);
+        const { seq, info } = message;
+        // A lower bound of the last available sequence, if the consumer or the stream skips some.
+        const lastSequence = seq + info.pending;
+        onSkipped(Math.max(0, Math.min(info.pending, lastSequence - sequenceBefore)));
         return;
       }
     }
@@ -154,11 +148,6 @@ async function consume(tail: Tail, consumer: Consumer, sequenceBefore: number): 
     signal.removeEventListener("abort", end);
     end();
   }
-}
-
-/** A lower bound of the last sequence that was available when the message was sent. */
-function lastSequence({ seq, info }: JsMsg): number {
-  return seq + info.pending;
 }
 
 function isSpent(budget: Budget, message: JsMsg): boolean {

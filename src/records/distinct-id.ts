@@ -101,8 +101,7 @@ function wholeCharactersEnd(bytes: Buffer, length: number): number {
 function firstCharacters(text: string, count: number): string {
   if (text.length <= count) return text;
   let units = 0;
-  for (let characters = 0; characters < count && units < text.length; characters++) {
+  for (let characters = 0; characters < count && units < text.length; characters++)
     units += (text.codePointAt(units) ?? 0) > 0xffff ? 2 : 1;
-  }
   return text.slice(0, units);
 }

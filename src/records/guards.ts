@@ -251,9 +251,8 @@ function isInProperties({ body, table, row }: ItemView, name: Buffer): boolean {
 
 function judgePersonProfile(type: TokenType, verdict: Verdict): void {
   verdict.personProfile = type !== TokenType.False;
-  if (type !== TokenType.True && type !== TokenType.False && !isNothing(type)) {
+  if (type !== TokenType.True && type !== TokenType.False && !isNothing(type))
     verdict.warnings |= warningBit.invalid_person_profile;
-  }
 }
 
 function judgeUuid({ body, table, row }: ItemView, type: TokenType, verdict: Verdict): void {

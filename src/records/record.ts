@@ -97,9 +97,8 @@ export class JsonRecordWriter implements RecordWriter {
       verdict.distinctIdText === undefined
         ? verdict.distinctIdEnd - verdict.distinctIdStart
         : Buffer.byteLength(JSON.stringify(verdict.distinctIdText));
-    if (hasSentTimestamp(verdict) && (template.hasSentAt || isElsewhen(verdict))) {
+    if (hasSentTimestamp(verdict) && (template.hasSentAt || isElsewhen(verdict)))
       bytes += beforeTimestampSent.length + storedTimestampBytes;
-    }
     bytes += hasProperties(table, row)
       ? table[row + Row.PropertiesEnd]! - table[row + Row.PropertiesStart]!
       : emptyProperties.length;

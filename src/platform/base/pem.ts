@@ -19,11 +19,10 @@ export function keyFile(file: string): string {
   const text = read(file);
   if (!/-----BEGIN ([A-Z]+ )*PRIVATE KEY-----/.test(text))
     throw new Error(`${file} contains no PEM private key`);
-  if (/-----BEGIN ENCRYPTED|Proc-Type: 4,ENCRYPTED/.test(text)) {
+  if (/-----BEGIN ENCRYPTED|Proc-Type: 4,ENCRYPTED/.test(text))
     throw new Error(
       `${file} is encrypted: use a key without a passphrase, readable only by its owner`,
     );
-  }
   if (!succeeds(() => createPrivateKey(text))) throw new Error(`${file} contains an invalid key`);
   return file;
 }
@@ -59,11 +58,10 @@ function succeeds(action: () => void): boolean {
 /** Checks that the folder is the npm package posthog-js; `off` is valid too. */
 export function posthogJsFolder(folder: string): string {
   if (folder === "") throw new Error("must not be empty");
-  if (folder !== "off" && !isPosthogJs(folder)) {
+  if (folder !== "off" && !isPosthogJs(folder))
     throw new Error(
       `must be the folder of the npm package posthog-js, or off: ${folder} contains no dist/array.js`,
     );
-  }
   return folder;
 }
 

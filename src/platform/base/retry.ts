@@ -17,7 +17,7 @@ export async function pauseUntilAborted(
 /** Waits for the work, at most `ms`, or until `rest` is aborted. Rejects if the work rejects. */
 export async function atMost(
   ms: number,
-  work: Promise<void>,
+  work: Promise<unknown>,
   rest = new AbortController(),
 ): Promise<void> {
   try {

@@ -60,11 +60,10 @@ const roomCheckMs = 1_000;
 export async function startEmbeddedNats(options: EmbeddedNatsOptions): Promise<EmbeddedNats> {
   const dataDir = resolve(options.dataDir);
   const { host, log, port, token } = options;
-  if (roomIn(dataDir) === "none") {
+  if (roomIn(dataDir) === "none")
     throw new EmbeddedError(
       `start on ${dataDir}: the disk is full: free some space, or set PENSTOCK_DATA_DIR to a folder on another disk`,
     );
-  }
   const lock = await lockDataDir(dataDir, host.pid);
   try {
     await waitForOrphan(dataDir, host);
@@ -306,11 +305,10 @@ async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> 
   if (note === undefined) return;
   const deadline = performance.now() + orphanWaitMs;
   while (isRunning(note, host)) {
-    if (performance.now() > deadline) {
+    if (performance.now() > deadline)
       throw new EmbeddedError(
         `start on ${dataDir}: the nats-server of an earlier run (process ${note.pid}) is still running: stop it first`,
       );
-    }
     await delay(pollMs);
   }
   removeConnectionNote(dataDir);
@@ -325,19 +323,17 @@ function storeRoom(dataDir: string, { streamBytesTotal, log }: EmbeddedNatsOptio
   const isNew = !existsSync(store);
   const disk = statfsSync(dataDir);
   const freeBytes = disk.bavail * disk.bsize;
-  if (isNew && freeBytes < streamBytesTotal) {
+  if (isNew && freeBytes < streamBytesTotal)
     throw new EmbeddedError(
       `start on ${dataDir}: the streams may grow to ${inGib(streamBytesTotal)}, but the disk has only ${inGib(freeBytes)} free: lower PENSTOCK_STREAM_BYTES_MAX (it applies per stream), or set PENSTOCK_DATA_DIR to a folder on another disk`,
     );
-  }
   try {
     makeFolder(store);
   } catch (error) {
     throw new EmbeddedError(folderFault(dataDir, error));
   }
-  if (!isNew && freeBytes < streamBytesTotal / 20) {
+  if (!isNew && freeBytes < streamBytesTotal / 20)
     log.warn({ freeBytes, dataDir }, "the disk of the data folder is nearly full");
-  }
   return Math.max(disk.blocks * disk.bsize, streamBytesTotal);
 }
 

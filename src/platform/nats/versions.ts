@@ -10,7 +10,16 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../base/log.ts";
 import type { NatsLink } from "./link.ts";
 
-type Version = readonly [number, number, number];
+export type Version = readonly [number, number, number];
+
+export function parseVersion(text: string): Version | undefined {
+  const match = /(\d+)\.(\d+)\.(\d+)/.exec(text);
+  return match === null ? undefined : [Number(match[1]), Number(match[2]), Number(match[3])];
+}
+
+export function compareVersions(left: Version, right: Version): number {
+  return left[0] - right[0] || left[1] - right[1] || left[2] - right[2];
+}
 
 interface VersionFault {
   /** The rest of a sentence that begins with the version. */
@@ -88,11 +97,12 @@ export function versionFaults(version: string, isClustered: boolean): readonly V
 }
 
 function rowsOf(version: string, isClustered: boolean): readonly Row[] {
-  const [major = 0, minor = 0, patch = 0] = version.split(/[.-]/).map(Number);
-  const asked: Version = [major, minor, patch];
+  const asked = parseVersion(version) ?? beginning;
   return rows.filter(
     ({ from, until, inClusterOnly }) =>
-      (isClustered || !inClusterOnly) && compare(asked, from) >= 0 && compare(asked, until) < 0,
+      (isClustered || !inClusterOnly) &&
+      compareVersions(asked, from) >= 0 &&
+      compareVersions(asked, until) < 0,
   );
 }
 
@@ -123,10 +133,6 @@ export function logVersionFaults(
   link.onChange((connected) => {
     if (connected) tell();
   });
-}
-
-function compare(left: Version, right: Version): number {
-  return left[0] - right[0] || left[1] - right[1] || left[2] - right[2];
 }
 
 /**

@@ -36,9 +36,8 @@ const durationUnitsMs: Record<string, number> = {
 export function durationMs(value: string): number {
   const match = /^(\d{1,9})([smhd])$/.exec(value);
   const unitMs = durationUnitsMs[match?.[2] ?? ""];
-  if (match === null || unitMs === undefined || Number(match[1]) === 0) {
+  if (match === null || unitMs === undefined || Number(match[1]) === 0)
     throw new Error(`must be a duration such as 30m, 12h or 7d (got "${value}")`);
-  }
   return Number(match[1]) * unitMs;
 }
 
@@ -76,11 +75,10 @@ export function natsUrl(value: string): string {
   const users = new Set<string | undefined>();
   for (const server of value.split(",")) {
     const match = /^(?:(?:nats|tls):\/\/)?(?:([^\s/]*)@)?([^\s/@]+)$/.exec(server.trim());
-    if (match === null || !URL.canParse(`http://${match[2]}`)) {
+    if (match === null || !URL.canParse(`http://${match[2]}`))
       throw new Error(
         "must be nats://host:port or tls://host:port, or a comma-separated list of them",
       );
-    }
     users.add(match[1]);
   }
   users.delete(undefined);

@@ -99,9 +99,8 @@ const ofServersElsewhere = [
 /** Returns a message for each invalid combination of valid settings. */
 function faultsBetween(config: Config): string[] {
   const faults: string[] = [];
-  if (config.ackTimeoutMs > config.requestTimeoutMs) {
+  if (config.ackTimeoutMs > config.requestTimeoutMs)
     faults.push("PENSTOCK_ACK_TIMEOUT_MS: must not be longer than PENSTOCK_REQUEST_TIMEOUT_MS");
-  }
   if (config.inflightBytesMax < config.bodyBytesMax + config.inflatedBytesMax) {
     // With a smaller budget, a body within its limits would always get a 503.
     faults.push(
@@ -133,11 +132,10 @@ function publicPortFaults({
   } else if (cert !== undefined && key !== undefined && !isPair(cert, key)) {
     faults.push("PENSTOCK_TLS_KEY: is not the private key of the certificate in PENSTOCK_TLS_CERT");
   }
-  if (proxyProtocol && trustedProxies.length === 0) {
+  if (proxyProtocol && trustedProxies.length === 0)
     faults.push(
       "PENSTOCK_PROXY_PROTOCOL: needs PENSTOCK_TRUSTED_PROXIES; without it any client could claim any address",
     );
-  }
   if (proxyProtocol && cert !== undefined) {
     // A proxy sends its PROXY header before the TLS handshake. A header inside the TLS stream would
     // come from the client.
@@ -149,11 +147,10 @@ function publicPortFaults({
 function natsFaults(config: Config): string[] {
   const faults: string[] = [];
   const { natsUrl: url, natsCert: cert, natsKey: key } = config;
-  if (config.natsPort !== undefined && url !== undefined) {
+  if (config.natsPort !== undefined && url !== undefined)
     faults.push(
       "PENSTOCK_NATS_PORT: is the port of an embedded nats-server, and cannot be combined with PENSTOCK_NATS_URL",
     );
-  }
   for (const [name, variable] of ofServersElsewhere) {
     if (config[name] !== undefined && url === undefined)
       faults.push(`${variable}: needs PENSTOCK_NATS_URL`);
@@ -176,10 +173,9 @@ function natsFaults(config: Config): string[] {
     );
   }
   const identities = [config.natsToken, config.natsCreds, url?.includes("@") ? url : undefined];
-  if (identities.filter((identity) => identity !== undefined).length > 1) {
+  if (identities.filter((identity) => identity !== undefined).length > 1)
     faults.push(
       "PENSTOCK_NATS_TOKEN, PENSTOCK_NATS_CREDS and a user in PENSTOCK_NATS_URL: set only one of them",
     );
-  }
   return faults;
 }
