@@ -1,5 +1,3 @@
-// Wires the path of a request from the public port to the store.
-
 import { randomFillSync } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { getPriority, setPriority } from "node:os";
@@ -37,7 +35,6 @@ export interface DataPath {
   readonly http: HttpServer;
 }
 
-/** Opens all parts that a request passes through. Opens no port. */
 export async function openDataPath(
   base: GatewayBase,
   store: StoreSide,
@@ -228,6 +225,5 @@ async function lowerBackgroundThreads(): Promise<void> {
     for (const [index, thread] of threads.entries())
       if (names[index] === poolThread) setPriority(Number(thread), priority);
   } catch {
-    // The system is not Linux, or has no /proc.
   }
 }

@@ -101,7 +101,6 @@ function lowerPriority(pid: number | undefined): void {
   try {
     setPriority(pid, constants.priority.PRIORITY_LOW);
   } catch {
-    // The system does not allow it: the process has the gateway's priority.
   }
 }
 

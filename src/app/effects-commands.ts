@@ -1,5 +1,3 @@
-// The commands of the effects. Their modules are imported only when they run.
-
 import { Argument, type Command, InvalidArgumentError } from "commander";
 import type { ConfiguredCommand } from "../commands/configured-command.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";

@@ -41,7 +41,9 @@ interface Linked {
   readonly signal: AbortSignal;
 }
 
-/** Returns true if the link is down and an embedded nats-server has another address or token. */
+/**
+ * Resolves with true if the link is down and an embedded nats-server has another address or token.
+ */
 export async function natsHasMoved(config: Config, linked: Linked): Promise<boolean> {
   const { host, access, link, signal } = linked;
   while (!signal.aborted) {

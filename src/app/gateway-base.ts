@@ -13,7 +13,6 @@ export interface GatewayDependencies {
   readonly worker?: "first" | "joining";
   /** Returns the receive time of events in ms since the epoch. Default: the system clock. */
   readonly wallMs?: () => number;
-  /** For tests. */
   readonly registryPollMs?: number;
   /** The API key of the sample project. */
   readonly tryKey?: string | undefined;
@@ -47,7 +46,6 @@ class Closers {
   }
 }
 
-/** The status that the gateway reports. Each part sets its own field when it is open. */
 class GatewayStatus {
   /** Returns the reasons why events cannot be stored now. */
   readiness: () => Promise<readonly string[]> = async () => ["waiting for NATS"];

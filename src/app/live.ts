@@ -1,5 +1,3 @@
-// Wires the live page for a gateway of one process or of several workers.
-
 import { bucketName } from "../gateway/projects/registry/bucket.ts";
 import { bucketReader } from "../gateway/projects/registry/bucket-state.ts";
 import { listProjects } from "../gateway/projects/registry/commands.ts";
@@ -15,13 +13,11 @@ import { version } from "./options.ts";
 
 interface LiveSources extends Pick<LiveSource, "counts" | "clientWarnings" | "readiness"> {
   readonly publicPort: () => number | undefined;
-  /** The API key of the sample project. */
   readonly tryKey?: string | undefined;
   /** Returns the port of the effects next to the gateway. Default: the port of the settings. */
   readonly effectsPort?: (() => number | undefined) | undefined;
 }
 
-/** Maximum number of streams that are followed if all projects are watched. */
 const streamsMax = 16;
 const connectTimeoutMs = 2_000;
 const projectsListedMax = 1_000;

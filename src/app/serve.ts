@@ -169,7 +169,6 @@ interface Welcome {
   readonly project: Project;
   readonly program: string;
   readonly isDefaultData: boolean;
-  /** Undefined without effects. */
   readonly effectsPort: number | undefined;
 }
 

@@ -1,5 +1,3 @@
-// The commands of the sinks. Their modules are imported only when they run.
-
 import path from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";

@@ -1,5 +1,3 @@
-// The PostHog sink: the API keys of the projects from the registry, and the rejected events.
-
 import { createReadStream } from "node:fs";
 import type { Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";

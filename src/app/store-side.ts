@@ -1,5 +1,3 @@
-// Wires the store side of the gateway: NATS connection, streams, project registry and usage record.
-
 import { randomBytes } from "node:crypto";
 import { openRegistry, type Registry } from "../gateway/projects/registry/registry.ts";
 import { storedEvents } from "../gateway/projects/registry/stored-events.ts";

@@ -1,5 +1,3 @@
-// The gateway as several processes: wires the supervisor, the common admin port, and each worker.
-
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
 import { AdminServer } from "../gateway/admin/server.ts";
 import { Supervisor } from "../gateway/workers/supervisor.ts";

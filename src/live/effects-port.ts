@@ -9,7 +9,6 @@ export interface EffectsSnapshot {
   readonly reasons: readonly string[];
   /** Undefined while the database does not respond. */
   readonly totals?: Totals;
-  /** The lag of all streams together; null while it is unknown. */
   readonly lagSeconds: number | null;
   readonly lagMessages: number | null;
   /** Today's usage (UTC) of the watched projects. */

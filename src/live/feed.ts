@@ -150,11 +150,8 @@ export interface ShownEvent {
   readonly kind: string;
   readonly receivedAt: string;
   readonly historical: boolean;
-  /** Whether the event was stored before the page was opened. */
   readonly wasThere?: boolean;
-  /** The record, or its beginning. */
   readonly text: string;
-  /** The size of the whole record. */
   readonly bytes: number;
   readonly isCut: boolean;
 }

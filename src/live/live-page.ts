@@ -66,7 +66,6 @@ export class LivePage {
     return true;
   }
 
-  /** Ends all viewers, and removes their consumers from the NATS server. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#watch.close();

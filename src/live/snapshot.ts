@@ -21,7 +21,6 @@ export interface LiveSource {
   readonly about: () => object;
   readonly upMs: () => number;
   readonly showsEvents: boolean;
-  /** Returns the URL of the effects port; undefined without effects. */
   readonly effectsUrl?: () => string | undefined;
 }
 
@@ -98,7 +97,6 @@ function readinessOf(found: readonly string[] | Readiness): Readiness {
     : { ready: found.length === 0 ? 1 : 0, workers: 1, reasons: found };
 }
 
-/** The last value of a query, until the next query succeeds. */
 class Remembered<T> {
   value: T;
   readonly #read: () => Promise<T>;

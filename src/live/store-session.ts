@@ -9,9 +9,7 @@ interface StreamSnapshot {
   readonly name: string;
   readonly messages: number;
   readonly bytes: number;
-  /** 0 for no limit. */
   readonly bytesMax: number;
-  /** 0 if the stream is empty. */
   readonly lastAtMs: number;
 }
 

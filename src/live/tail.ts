@@ -19,7 +19,6 @@ import { originalOf } from "../platform/nats/rewritten.ts";
 
 export interface TailSource {
   readonly stream: string;
-  /** Undefined for the whole stream. */
   readonly subject?: string;
 }
 

@@ -35,7 +35,6 @@ interface Channel {
 }
 
 const historyEveryMs = 5_000;
-/** Covers a minute. */
 const historySamplesMax = 13;
 /** Earlier messages per stream for a viewer that filters by event or distinct id. */
 const filteredMessagesBefore = 400;
@@ -121,7 +120,6 @@ export class Watch {
       this.#untilDone(Promise.all(this.#ending).then(() => ended.session.close()));
   }
 
-  /** Never rejects: a process that does not respond leaves a gap. */
   async #sample(): Promise<void> {
     try {
       const counts = countsOf(await this.#options.counts());

@@ -14,7 +14,6 @@ export const distinctIdCharactersMax = 400;
 
 /** A SHA-256 in base64url, which follows a tilde. */
 const hashCharacters = 43;
-/** Stored characters of a longer id before its hash. */
 export const idBeginningCharacters = distinctIdCharactersMax - hashCharacters - 1;
 
 /** An id of 400 characters takes up to 4,802 bytes, with each character written as two escapes. */
@@ -72,7 +71,6 @@ function withHash(text: string, all: Buffer): string {
   return `${firstCharacters(text, idBeginningCharacters)}~${hash("sha256", all, "base64url")}`;
 }
 
-/** Removes the white space between the tokens. */
 function compactBeginning(body: Buffer, start: number, end: number): string {
   const readEnd = Math.min(end, start + idTokenBytesRead);
   const kept = Buffer.allocUnsafe(readEnd - start);

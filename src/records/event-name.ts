@@ -41,12 +41,10 @@ const DOLLAR = 0x24;
 const LETTER_S = 0x73;
 
 interface SpecialName {
-  /** In ASCII. */
   readonly bytes: Uint8Array;
   readonly kind: SpecialKind;
 }
 
-/** By their length. */
 const namesOfLength: readonly (readonly SpecialName[])[] = Array.from(
   { length: Math.max(...[...specialNames.keys()].map((name) => name.length)) + 1 },
   (_, length) =>

@@ -25,7 +25,6 @@ export const Part = {
   SetOnce: 8,
   Unset: 9,
   Replaced: 10,
-  /** The first of the members of the properties. */
   NestedSet: 11,
   NestedSetOnce: 12,
   NestedUnset: 13,
@@ -42,7 +41,6 @@ export interface RecordField {
   readonly isOptional?: boolean;
   /** Origin of the value in an event or request, in Markdown. */
   readonly from: string;
-  /** The stored maximum, as text. */
   readonly most: string;
   /** Column in PostgreSQL, ClickHouse and Parquet files; undefined if it has none of its own. */
   readonly column?: string;

@@ -39,7 +39,6 @@ import {
 
 const identify = "$identify";
 
-/** The fields and properties that must be objects if they are sent. */
 const objectFields =
   (0xf << FieldShift.Properties) | (0xf << FieldShift.Set) | (0xf << FieldShift.SetOnce);
 const objectProperties =

@@ -1,5 +1,3 @@
-// An item of a body: its position in the scan table, and its tokens.
-
 import type { Buffer } from "node:buffer";
 import { Extra, extraOf, FieldShift, hasExtra, MoreShift, Row, TokenType } from "./table.ts";
 
@@ -40,7 +38,6 @@ export function isObjectOrNothing(type: TokenType): boolean {
   return type === TokenType.Object || isNothing(type);
 }
 
-/** A non-empty string or a number. */
 export function isName(type: TokenType): boolean {
   return isString(type) || type === TokenType.Number;
 }

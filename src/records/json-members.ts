@@ -5,11 +5,9 @@ import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 import { depthMax, numberDigitsMax, TokenType } from "./table.ts";
 
-/** Bits. */
 export const ValueOddity = {
   /** Escapes, or white space between tokens. */
   NotPlain: 1,
-  /** Nested more than `depthMax` deep. */
   TooDeep: 2,
   /** A number with too many digits, or too large or too small to be stored. */
   Number: 4,
@@ -50,7 +48,6 @@ export class JsonMembers {
   valueStart = 0;
   valueEnd = 0;
   valueType: TokenType = TokenType.Absent;
-  /** Bits of `ValueOddity`. */
   oddities = 0;
 
   constructor(body: Buffer) {
@@ -65,7 +62,6 @@ export class JsonMembers {
     this.#hasNames = body[start] === Ascii.OpenBrace;
   }
 
-  /** Returns false at the end. */
   next(): boolean {
     let at = this.#toToken(this.#at);
     if (at >= this.#end) return false;
@@ -169,7 +165,6 @@ export class JsonMembers {
     return at;
   }
 
-  /** `digitsBefore` is the number of digits before the exponent. */
   #exponent(start: number, digitsBefore: number): number {
     const body = this.#body;
     let digits = digitsBefore;

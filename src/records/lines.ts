@@ -6,7 +6,6 @@ import { Part } from "./fields.ts";
 import { typeAt } from "./item-view.ts";
 import { TokenType } from "./table.ts";
 
-/** Indexes of the words of a line. */
 export const Line = {
   /** LineFlag bits, and the kind at LineShift.Kind. */
   Flags: 0,
@@ -31,7 +30,6 @@ export const Line = {
 export const LineFlag = {
   /** Every byte of the line is as the gateway writes it. Otherwise no other word has a meaning. */
   Written: 1,
-  /** The project is that of the previous written line in the same call. */
   SameProject: 2,
   PersonProfile: 4,
   /** Has non-empty person fields, at the top level or in its properties, or non-empty `$groups`. */
@@ -42,7 +40,6 @@ export const LineFlag = {
   /** The event's name has escapes. It is unknown whether `Merge` or `Automatic` applies. */
   EscapedEvent: 64,
   Merge: 128,
-  /** The event is `$exception` or `$$heatmap`. */
   Automatic: 256,
   /**
    * The bytes between timestamp and properties equal those of an earlier written line of the call.
@@ -76,9 +73,7 @@ export interface LineFunctions {
 /** The record on one line of a frame. Reused for all lines of a reader: do not store it. */
 export class RecordView {
   body: Buffer = Buffer.alloc(0);
-  /** Of the bytes of `body`. */
   view: DataView = new DataView(new ArrayBuffer(0));
-  /** Index of the line in the frame. */
   line = 0;
   /** Of the line in the frame's data. `end` excludes the line feed. */
   start = 0;
@@ -94,19 +89,16 @@ export class RecordView {
   readonly #doubles: Float64Array;
   at = 0;
 
-  /** Has room for the words of `lines` lines. */
   constructor(lines: number) {
     this.words = new Uint32Array(lines * Line.Words);
     this.signed = new Int32Array(this.words.buffer);
     this.#doubles = new Float64Array(this.words.buffer);
   }
 
-  /** Whether every byte of the line is as the gateway writes it. */
   get isWritten(): boolean {
     return this.has(LineFlag.Written);
   }
 
-  /** `flag` is a LineFlag. */
   has(flag: number): boolean {
     return (this.words[this.at]! & flag) !== 0;
   }
@@ -128,7 +120,6 @@ export class RecordView {
     return this.words[this.at + Line.Parts + 2 * part + 1]!;
   }
 
-  /** The part must be a string. */
   text(part: Part): string {
     const { body } = this;
     const [start, end] = [this.startOf(part), this.endOf(part)];
@@ -136,7 +127,6 @@ export class RecordView {
     return text.includes("\\") ? (JSON.parse(`"${text}"`) as string) : text;
   }
 
-  /** `word` is one of the times in Line. */
   ms(word: number): number {
     return this.#doubles[(this.at + word) >> 1]!;
   }
@@ -145,7 +135,6 @@ export class RecordView {
     this.#doubles[(this.at + word) >> 1] = ms;
   }
 
-  /** `word` is one of the four hash words in Line. */
   hashWord(word: number): number {
     return this.signed[this.at + word]!;
   }

@@ -111,7 +111,6 @@ function textMs(sent: string): number {
 }
 
 export const TimeForm = {
-  /** Digits of a number since 1970. */
   Epoch: "epoch",
   /** A date without a zone, with or without a time of day. */
   Local: "local",
@@ -126,7 +125,6 @@ export interface TimeText {
   readonly form: TimeForm;
 }
 
-/** Parses a client's time in any format that the gateway accepts. */
 export function readTimeText(sent: string): TimeText {
   const { Epoch, Local, Zoned } = TimeForm;
   if (sent.length > charsMax) return { ms: Number.NaN, form: Local };
@@ -167,7 +165,6 @@ function withoutExponent(number: string): string {
   return /e/i.test(number) ? String(Number(number)) : number;
 }
 
-/** Year 1, the zero time of Go and .NET. */
 const year1Ms = -62_135_596_800_000;
 /** The zero time in seconds, milliseconds and microseconds, and in Go's nanoseconds. */
 const zeroTimes: ReadonlySet<string> = new Set([

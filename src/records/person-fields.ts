@@ -35,7 +35,6 @@ const topFields = (0xf << FieldShift.Set) | (0xf << FieldShift.SetOnce);
 const nestedSets = (0xf << ExtraShift.PropertiesSet) | (0xf << ExtraShift.PropertiesSetOnce);
 const nameLists = (0xf << ExtraShift.PropertiesUnset) | (0xf << ExtraShift.Unset);
 
-/** Of any type. */
 export function hasPersonFields(item: ItemRow): boolean {
   return hasTopFields(item) || (extraTypes(item) & (nestedSets | nameLists)) !== 0;
 }
@@ -175,7 +174,6 @@ function namesAt(type: TokenType, span: number, verdict: Verdict): number {
   return 0;
 }
 
-/** Returns 0 if the value is not an object. */
 function objectAt(type: TokenType, span: number): number {
   return type === TokenType.Object ? span : 0;
 }
@@ -230,7 +228,6 @@ class NameObject {
     }
   }
 
-  /** Closes the object and returns its end. */
   close(): number {
     this.#target[this.#end++] = Ascii.CloseBrace;
     return this.#end;

@@ -25,7 +25,6 @@ export const linesToPause = pauseMask + 1;
 const beforeLines = Buffer.from('{"batch":[');
 const afterLines = Buffer.from("]}");
 const wrapBytes = beforeLines.length + afterLines.length;
-/** Enough for most frames. */
 const retainedBytesMax = 2_097_152;
 const roomMin = 65_536;
 
@@ -55,10 +54,8 @@ export class RecordReader {
   readonly #members = new MemberWords();
   readonly #record: RecordView;
   readonly #place = new Uint32Array(5);
-  /** The frame's lines as one batch. */
   #text: ScannedText = scannedText(Buffer.alloc(0), 0);
   #textEnd = 0;
-  /** The end of each line in the text. */
   #ends = new Uint32Array(frameRows);
   #lines = 0;
   #projectId = "";
@@ -179,7 +176,6 @@ export class RecordReader {
     body.writeUInt16LE(next, end);
   }
 
-  /** Returns undefined if the line is blank. */
   #faultOf(line: Buffer): LineError | undefined {
     const status = this.#scanner.scan(line);
     if (status === ScanStatus.Empty) return undefined;
@@ -225,11 +221,8 @@ export class RecordReader {
 
 interface RowPlace {
   readonly text: ScannedText;
-  /** In the table. */
   readonly index: number;
-  /** In the frame. */
   readonly line: number;
-  /** Of the line in the text. */
   readonly start: number;
   readonly end: number;
 }

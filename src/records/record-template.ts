@@ -9,7 +9,6 @@ import { storedTimestampBytes } from "./timestamp.ts";
 import { uuidBytes } from "./uuid.ts";
 import { kinds, type Verdict } from "./verdict.ts";
 
-/** Values that all records of a request share. */
 export interface RecordContext {
   readonly projectId: string;
   readonly lane: Lane;
@@ -22,7 +21,6 @@ export interface RecordContext {
 
 const opening = '{"uuid":"';
 const beforeReceivedAt = '","received_at":"';
-/** Offset of the event's uuid in a record. */
 export const uuidAt = opening.length;
 /** Offset of the time of receipt in `#received`, the text that follows the timestamp. */
 const receivedAtStart = beforeReceivedAt.length;
@@ -86,7 +84,6 @@ export class RecordTemplate {
     return end + this.#tails[index]!.copy(target, end);
   }
 
-  /** Writes the time of receipt as the timestamp of a record. */
   writeReceivedAt(target: Buffer, at: number): number {
     return (
       at + this.#received.copy(target, at, receivedAtStart, receivedAtStart + storedTimestampBytes)

@@ -48,7 +48,6 @@ export const sharedHistoryBytesMax = 524_288;
 /** The usual constant text, project id, address, id and times, minus the punctuation of an item. */
 const recordOverheadBytes = 256;
 
-/** Estimates the bytes of a body's records if all its items are stored. */
 export function recordsBytesLikely(bodyBytes: number, itemCount: number): number {
   return (
     bodyBytes + Math.min(itemCount, Math.ceil(bodyBytes / storedItemBytesMin)) * recordOverheadBytes
@@ -168,7 +167,6 @@ function writeMoment(
   return at + item.body.copy(target, at, start, end);
 }
 
-/** Writes the sent uuid, or its replacement if it is not stored. */
 function writeUuid(item: ItemView, verdict: Verdict, target: Buffer, at: number): void {
   if (verdict.uuid === "sent") {
     const start = item.table[item.row + Row.UuidStart]! + 1;

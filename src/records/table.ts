@@ -3,7 +3,6 @@
 // two words, the offsets [start, end) of a raw JSON token, quotes included; zero if Absent. If a
 // key is repeated, the last one counts.
 
-/** Type of a token, in four bits. */
 export const TokenType = {
   Absent: 0,
   Null: 1,
@@ -22,13 +21,11 @@ export type TokenType = (typeof TokenType)[keyof typeof TokenType];
 
 export const ScanStatus = {
   Ok: 0,
-  /** The body is only white space. */
   Empty: 1,
   /** Header.ErrorOffset is the first byte at which no JSON text continues like this. */
   InvalidJson: 2,
   /** Header.ErrorOffset is the first byte of the first malformed sequence. */
   InvalidUtf8: 3,
-  /** The scanner could not allocate the memory for its index. */
   OutOfMemory: 4,
   /** Only from `scanAtOnce`: the body is not Ok, and `scan` returns the reason. */
   Unexplained: 5,
@@ -47,7 +44,6 @@ export const Header = {
   BatchType: 2,
   /** Items of `batch` or the array, or 1 for one event, including items without a row. */
   ItemCount: 3,
-  /** Number of rows written by the last `scan` or `scanMore`. */
   RowCount: 4,
   /**
    * The key that the body is sent with: the first value other than null or "" of `api_key` and
@@ -110,9 +106,7 @@ export const Row = {
   /** `properties.distinct_id`, or `properties.$distinct_id` by the rule of `DistinctIdStart`. */
   PropertiesDistinctIdStart: 16,
   PropertiesDistinctIdEnd: 17,
-  /** Eight TokenTypes of four bits each, see FieldShift. */
   FieldTypes: 18,
-  /** Eight TokenTypes of four bits each, see PropertyShift. */
   PropertyTypes: 19,
   /** TokenTypes of three properties and of the item, MoreShift.HasExtra, and ItemFlag bits. */
   MoreTypes: 20,
@@ -124,14 +118,12 @@ export const Row = {
  * for one at `extraOf`, which has a meaning only with the bit at MoreShift.HasExtra.
  */
 export const Extra = {
-  /** Its type is also in PropertyTypes. */
   PropertiesSetStart: 0,
   PropertiesSetEnd: 1,
   PropertiesSetOnceStart: 2,
   PropertiesSetOnceEnd: 3,
   PropertiesUnsetStart: 4,
   PropertiesUnsetEnd: 5,
-  /** The item's `$unset`. */
   UnsetStart: 6,
   UnsetEnd: 7,
   OffsetStart: 8,
@@ -142,7 +134,6 @@ export const Extra = {
   WindowIdEnd: 13,
   OptionsStart: 14,
   OptionsEnd: 15,
-  /** Eight TokenTypes of four bits each, see ExtraShift. */
   Types: 16,
   Words: 17,
 } as const;
@@ -171,19 +162,14 @@ export const PropertyShift = {
   ProcessPersonProfile: 28,
 } as const;
 
-/** Bit positions in Row.MoreTypes. */
 export const MoreShift = {
-  /** Of properties.$current_url. */
   CurrentUrl: 0,
-  /** Of properties.$screen_name. */
   ScreenName: 4,
   /** If the item is not an Object, all other spans and types of the row are zero. */
   Item: 8,
-  /** Of properties.$ignore_sent_at. */
   IgnoreSentAt: 12,
   /** One bit, set if at least one field of Extra is present. */
   HasExtra: 16,
-  /** The first of the ItemFlag bits. */
   Flags: 20,
 } as const;
 
@@ -229,9 +215,7 @@ export const repairPlacesMax = 1_048_576;
 /** Beyond it "?" replaces malformed UTF-8, so that no text grows to three times its length. */
 export const growthBytesMax = 2_097_152;
 
-/** The state of the repair of a body. */
 export interface Repair {
-  /** Has Header.RepairedBytes bytes. */
   readonly text: Buffer;
   /** The first replaced UTF-8 after each `{`, ascending: identifies the events with one. */
   readonly malformed: Uint32Array;
@@ -241,15 +225,12 @@ export interface Repair {
   readonly progress: Uint32Array;
 }
 
-/** Results of `normalise` if it failed. */
 export const NotNormal = { NotJson: -1, OutOfMemory: -2 } as const;
 
-/** Returns the number of words of a table with room for `rows` rows. */
 export function tableWords(rows: number): number {
   return Header.Words + rows * (Row.Words + Extra.Words);
 }
 
-/** Returns the number of rows for which a table has room. */
 export function tableRows(table: Uint32Array): number {
   return ((table.length - Header.Words) / (Row.Words + Extra.Words)) | 0;
 }
@@ -311,7 +292,6 @@ export interface Scanner {
 export interface BackgroundScanner extends Scanner {
   /** Rejects only for misuse: with an Error (busy) or a TypeError (arguments, memory lost). */
   scanInBackground(body: Buffer): Promise<ScanStatus>;
-  /** Runs `scanMore` in the thread pool. Rejects only for misuse. */
   scanMoreInBackground(body: Buffer): Promise<void>;
   /** Ends the scan of a body before all rows were requested, and frees a large index. */
   finish(): void;

@@ -6,7 +6,6 @@ import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 import { dayMs } from "../platform/base/day.ts";
 
-/** Without quotes. */
 export const storedTimestampBytes = 24;
 
 /** The beginning of year 0. `storedMsMax` is the end of year 9999. */
@@ -17,7 +16,6 @@ const LETTER_T = 0x54;
 const LETTER_Z = 0x5a;
 const toLower = 0x20;
 const DIGIT_0 = 0x30;
-/** Of a second. */
 const fractionDigitsMax = 12;
 /** No form has 48 characters. Each may be written as \uXXXX, and there are two quotes. */
 const tokenBytesMax = 6 * 48 + 2;
@@ -118,7 +116,6 @@ function timeMs(body: Buffer, at: number, end: number): number {
   return next === end ? sinceMidnight : sinceMidnight - zoneMinutes(body, next, end) * 60_000;
 }
 
-/** Returns the minutes by which the zone is ahead of UTC; NaN if it is not a zone. */
 function zoneMinutes(body: Buffer, at: number, end: number): number {
   const signAt = body[at] === Ascii.Space ? at + 1 : at;
   const length = end - signAt;
@@ -159,7 +156,6 @@ const cycleYears = 400;
 const cycleDays = 146_097;
 const cycleDaysBefore1970 = 719_468 + cycleDays;
 
-/** Returns the number of days from 1970-01-01 to the date. */
 function daysBefore(year: number, month: number, day: number): number {
   const fromMarch = (month <= 2 ? year - 1 : year) + cycleYears;
   const leapDays = (fromMarch >> 2) - ((fromMarch / 100) | 0) + ((fromMarch / 400) | 0);

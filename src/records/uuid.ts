@@ -4,12 +4,9 @@
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 
-/** Characters of the canonical text form. */
 export const uuidBytes = 36;
 
-/** In lower case, by value. */
 export const hexDigits = Uint8Array.from("0123456789abcdef", (digit) => digit.charCodeAt(0));
-/** Generated at once, for a whole number of UUIDs. */
 const entropyBytes = 4_000;
 
 /** Classes of a byte, as bits. 0 means a digit or a lower-case hexadecimal letter. */
@@ -118,7 +115,6 @@ export function unescapedUuid(body: Buffer, start: number, end: number): Buffer 
 }
 
 interface UuidSourceOptions {
-  /** Fills the array with bytes from a cryptographic source. */
   readonly randomFill: (bytes: Uint8Array) => void;
 }
 
@@ -130,7 +126,6 @@ const entropyDigits = 2 * entropyBytes;
 export class UuidSource {
   readonly #randomFill: (bytes: Uint8Array) => void;
   readonly #entropy = Buffer.alloc(entropyBytes);
-  /** Random bytes as hexadecimal digits. */
   readonly #digits = Buffer.alloc(entropyDigits);
   readonly #unused = viewOf(this.#digits);
   #used = entropyDigits;

@@ -34,7 +34,6 @@ export const warningBit = Object.fromEntries(
   warningCodes.map((code, bit) => [code, 1 << bit]),
 ) as Record<WarningCode, number>;
 
-/** Facts of a request that the rules need. */
 export interface RequestFacts {
   /** Whether an event without a timestamp gets a warning: on the historical lane and in v1. */
   readonly needsTimestamp: boolean;
@@ -63,7 +62,6 @@ export class Verdict {
   detail = "";
   warnings = 0;
   kind: Kind = Kind.Custom;
-  /** Name for an event without one. */
   eventText: string | undefined = undefined;
   personProfile = true;
   /** The token of the distinct id, quotes included. Unused if there is a `distinctIdText`. */
@@ -87,7 +85,6 @@ export class Verdict {
   readonly unset = new Slice();
 }
 
-/** Whether the event is neither dropped nor in error so far. */
 export function isStorable({ drop, error }: Verdict): boolean {
   return drop === undefined && error === undefined;
 }

@@ -91,7 +91,6 @@ async function sayWhyRefused(own) {
 }
 
 function takeEvents({ events: arrived, skipped: more }) {
-  // After a reconnect the gateway sends the most recent events again.
   const known = new Set([
     ...[...byId("events").children].map((row) => textOf.get(row)),
     ...waiting.map(({ text }) => text),

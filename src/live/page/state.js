@@ -1,5 +1,3 @@
-// Renders the state of the gateway. Every snapshot redraws everything.
-
 import {
   byId,
   bytesText,
@@ -31,7 +29,6 @@ const reasonWords = {
 const toneOf = { stored: "ok", dropped: "warn", error: "bad", refused: "warn" };
 /** Snapshots, oldest first: { atMs, stored, requests, lost, dropped, refused, counts }. */
 let snapshots = [];
-/** With a `#` at the end; undefined if unknown. */
 let errorsUrl;
 
 export function drawStatus(tone, text) {
@@ -93,7 +90,6 @@ function remember({ atMs, counts }) {
 /** Returns the newest snapshot at least `ms` older than the one at `end`, else the oldest. */
 function snapshotBefore(end, ms) {
   const at = snapshots[end].atMs - ms;
-  // Snapshots arrive about once per second, not exactly.
   return snapshots[
     Math.max(
       0,

@@ -8,7 +8,6 @@ const IPV6_BYTES = 16;
 const IPV6_GROUPS = 8;
 const CACHED_MAX = 8_192;
 
-/** Returns a function that converts uWS's binary addresses to text; "" if the address is empty. */
 export function createAddressReader(): (address: ArrayBuffer) => string {
   const cached = new Map<number, string>();
   return (address) => {
@@ -93,7 +92,6 @@ function ipv6Groups(part: string): number[] {
 
 export interface Network {
   readonly address: string;
-  /** Number of significant bits of the address. */
   readonly prefix: number;
   readonly family: "ipv4" | "ipv6";
 }

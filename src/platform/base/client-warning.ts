@@ -1,5 +1,3 @@
-// A client warning: a problem of a client as shown on the live page.
-
 import type { Problem } from "./errors.ts";
 
 /** Unknown fields are "". */
@@ -13,7 +11,6 @@ export interface ClientWarningOrigin {
 
 /** May contain a path, misspelt names and the beginning of an unknown key; no value of an event. */
 export interface ClientWarning extends ClientWarningOrigin {
-  /** The wall-clock time of the last occurrence. */
   readonly atMs: number;
   /** In a flood only some occurrences per second are counted. */
   readonly times: number;
@@ -31,7 +28,6 @@ export interface ClientWarningTaker {
   readonly hasRoom: boolean;
   /** A whole request was rejected. Reads the origin only if the warning is stored. */
   refused(origin: ClientWarningOrigin, problem: Problem): void;
-  /** Some events of a request are not stored. */
   notStored(
     origin: ClientWarningOrigin,
     why: Pick<ClientWarning, "code" | "detail" | "events">,

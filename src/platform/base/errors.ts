@@ -243,7 +243,6 @@ export interface Problem {
   readonly errorsTotal?: number;
   /** The methods of the path, if they differ from those of the endpoints. */
   readonly allow?: string;
-  /** Time until a retry may succeed, if known. */
   readonly retryAfterMs?: number;
 }
 

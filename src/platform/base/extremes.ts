@@ -1,13 +1,11 @@
 // Math.min(...values) throws a RangeError if the values exceed the stack, at about 120,000.
 
-/** Infinity if there are no numbers. */
 export function leastOf(numbers: Iterable<number>): number {
   let least = Number.POSITIVE_INFINITY;
   for (const number of numbers) if (number < least) least = number;
   return least;
 }
 
-/** -Infinity if there are no numbers. */
 export function greatestOf(numbers: Iterable<number>): number {
   let greatest = Number.NEGATIVE_INFINITY;
   for (const number of numbers) if (number > greatest) greatest = number;

@@ -28,7 +28,6 @@ export function newFile(file: string): number {
   return openSync(file, O_CREAT | O_EXCL | O_NOFOLLOW | O_RDWR, ownerOnly);
 }
 
-/** Throws a StoreError if the name is a link or not a regular file. */
 export function mustBePlain(file: string): void {
   const found = lstatSync(file, { throwIfNoEntry: false });
   if (found !== undefined && !found.isFile())

@@ -1,7 +1,6 @@
 const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const projectIdForm = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Returns whether the text has the form of a UUID, in any case. */
 export function isUuid(text: string): boolean {
   return uuidForm.test(text);
 }

@@ -1,7 +1,6 @@
 // HalfSipHash-1-3 (Aumasson and Bernstein): a keyed hash for tables whose keys are chosen by
 // clients. Without the key, a client cannot choose texts that collide. It needs no BigInt.
 
-/** Rounds after the last word. Each word has one round. */
 const finalRounds = 3;
 
 interface Words {

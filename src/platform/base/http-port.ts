@@ -16,7 +16,6 @@ interface HttpPortOptions {
 }
 
 const headBytesMax = 16_384;
-/** Checks for late requests within the maximum time of a request. */
 const looksAtLateness = 10;
 
 export class HttpPort {

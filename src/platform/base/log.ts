@@ -14,7 +14,6 @@ export interface Log {
 export interface ProcessLog extends Log {
   debug(fields: object, message: string): void;
   fatal(fields: object, message: string): void;
-  /** Returns a log that adds these fields to every line. */
   child(fields: object): ProcessLog;
 }
 

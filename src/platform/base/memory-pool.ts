@@ -16,12 +16,10 @@ interface SizeClass {
   readonly blocks: Buffer[];
 }
 
-/** Beyond it, sizes without pooled blocks are removed. */
 const sizeClassesMax = 16;
 
 export class MemoryPool {
   readonly #options: MemoryPoolOptions;
-  /** In ascending order of their sizes. */
   #classes: SizeClass[] = [];
   #keptBytes = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -34,7 +32,6 @@ export class MemoryPool {
     return this.#keptBytes;
   }
 
-  /** Returns a block of at least `bytes` bytes, with undefined content. */
   take(bytes: number): Buffer {
     for (let place = 0; place < this.#classes.length; place++) {
       const { size, blocks } = this.#classes[place]!;

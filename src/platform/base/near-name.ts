@@ -1,5 +1,3 @@
-// Finds the intended name for a misspelt one.
-
 /** Minimum length of a name that may have two wrong letters: too many short names are similar. */
 const twoTyposFrom = 6;
 

@@ -11,7 +11,6 @@ export function connectionsRoom(filesMax: number): number {
   return Math.max(filesMax - descriptorsReserved, Math.floor(filesMax / 2));
 }
 
-/** Returns Infinity for no limit, undefined if it is unknown. */
 export function openFilesMax(): number | undefined {
   const text = /^Max open files +(\S+)/m.exec(limitsOfProcess())?.[1] ?? softLimitOfShell();
   if (text === "unlimited") return Number.POSITIVE_INFINITY;

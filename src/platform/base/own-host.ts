@@ -12,7 +12,6 @@ export function isOwnHost(host: string | undefined, ownName: string): boolean {
   );
 }
 
-/** Returns whether a port on this host is only reachable from this machine. */
 export function isLoopback(name: string): boolean {
   return name === "localhost" || name === "::1" || (isIP(name) === 4 && name.startsWith("127."));
 }

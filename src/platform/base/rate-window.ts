@@ -2,7 +2,6 @@
 
 interface RateWindowOptions {
   readonly max: number;
-  /** Default: one second. */
   readonly windowMs?: number;
   readonly monotonicMs: () => number;
 }
@@ -34,7 +33,6 @@ export class RateWindow {
     return this.left <= 0;
   }
 
-  /** Uses up an amount of this window, even if less is left. */
   spend(amount: number): void {
     this.#spent = this.#max - this.left + amount;
   }

@@ -1,7 +1,6 @@
 // Remembers failed requests that may have been stored, for the duplicate window of the streams, to
 // recognize their retries. A repetition after a 200 is intended, and is stored again.
 
-/** Beyond it, the oldest values are dropped. */
 const valuesMax = 16_384;
 /** The duplicate window of the streams. */
 const rememberedMs = 120_000;

@@ -37,7 +37,6 @@ export class SparseWarning {
     this.#everyMs = everyMs;
   }
 
-  /** Returns whether the warning was logged. */
   warn(fields: object, message: string): boolean {
     const monotonicMs = performance.now();
     if (monotonicMs - this.#saidMonotonicMs < this.#everyMs) return false;
@@ -76,7 +75,6 @@ export async function retryWithWarning<T>(
 interface RestartOptions {
   readonly signal: AbortSignal;
   readonly pauseMsMin: number;
-  /** Each pause is twice the previous one, up to this maximum. */
   readonly pauseMsMax: number;
   /** A run of at least this duration resets the pause to its minimum. */
   readonly steadyMs: number;

@@ -1,4 +1,4 @@
-/** Limits the number of concurrent tasks. Further tasks wait in the order of the calls. */
+/** Further tasks wait in the order of the calls. */
 export class Slots {
   #free: number;
   readonly #waiting: (() => void)[] = [];

@@ -36,7 +36,6 @@ export interface Table<Types extends Columns = Columns> {
   readonly types: Types;
 }
 
-/** `started_at_ms` becomes `startedAtMs`. */
 type FieldName<Name extends string> = Name extends `${infer Head}_${infer Rest}`
   ? `${Head}${Capitalize<FieldName<Rest>>}`
   : Name;
@@ -94,7 +93,6 @@ export function rowReader<Types extends Columns>(table: Table<Types>): (row: Row
   };
 }
 
-/** Returns a function that appends the values of a row to an array. */
 export function rowWriter<Types extends Columns>(
   table: Table<Types>,
 ): (row: Fields<Types>, values: Value[]) => void {

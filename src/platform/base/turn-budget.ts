@@ -14,7 +14,6 @@ export class TurnBudget {
     return this.#left <= 0;
   }
 
-  /** Whether this iteration has spent more than the budget. */
   get isOverspent(): boolean {
     return this.#left < 0;
   }

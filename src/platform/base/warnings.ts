@@ -24,7 +24,6 @@ interface WarningRow extends Pick<ErrorRow, "when" | "remedy"> {
   readonly detail: string;
 }
 
-/** The warnings for items that are stored. */
 export const warningTable = {
   missing_set: {
     detail: "$identify has no $set",

@@ -22,7 +22,6 @@ export interface DataLock {
 }
 
 export interface Answers {
-  /** The URL of the public port. */
   readonly url: string;
   readonly port: number;
   readonly adminPort: number;
@@ -98,7 +97,6 @@ function holderFile(dataDir: string): string {
 export const folderFix =
   "set PENSTOCK_DATA_DIR (--data-dir) to another folder, or give this user write permission";
 
-/** Explains an error of creating or writing the data folder. */
 export function folderFault(dataDir: string, error: unknown): string {
   const found = unusableFolder(dataDir);
   const { code, message } = error as NodeJS.ErrnoException;

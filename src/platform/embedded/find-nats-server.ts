@@ -5,9 +5,7 @@ import { compareVersions, parseVersion, type Version } from "../nats/versions.ts
 import { EmbeddedError } from "./data-lock.ts";
 
 interface NatsServerSearch {
-  /** The value of PENSTOCK_NATS_SERVER. */
   readonly named: string | undefined;
-  /** The value of the PATH variable. */
   readonly path: string | undefined;
 }
 

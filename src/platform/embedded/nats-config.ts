@@ -19,7 +19,6 @@ interface NatsConfig {
   /** -1 makes nats-server choose a free port. */
   readonly port: number;
   readonly token: string;
-  /** The storage that JetStream may reserve for all streams together. */
   readonly storeBytesMax: number;
   readonly version: string;
 }
@@ -95,19 +94,15 @@ export function monitoringPath(token: string): string {
 }
 
 export interface WrittenNatsConfig {
-  /** Whether the server calls fsync before each acknowledgement. */
   readonly isDurable: boolean;
   readonly storeBytesMax: number;
   /** Undefined if the server chose the port, or if the port is unreadable. */
   readonly port: number | undefined;
   readonly token: string | undefined;
-  /** The version of nats-server for which the configuration was written. */
   readonly version: string | undefined;
-  /** Whether the file was changed after it was written. */
   readonly isDamaged: boolean;
 }
 
-/** Returns undefined if no server ever ran on the folder. */
 export function readNatsConfig(dataDir: string): WrittenNatsConfig | undefined {
   try {
     const text = readFileSync(natsConfigFile(dataDir), "utf8");

@@ -39,7 +39,6 @@ import { noRoomFault, roomIn, watchStore } from "./store-watch.ts";
 interface EmbeddedNatsOptions {
   readonly dataDir: string;
   readonly binary: NatsServerBinary;
-  /** The storage that all streams together will reserve. */
   readonly streamBytesTotal: number;
   readonly host: ProcessHost;
   readonly log: Log;
@@ -84,7 +83,6 @@ interface ServerOptions extends EmbeddedNatsOptions {
   readonly lock: DataLock;
 }
 
-/** An embedded server that is restarted whenever it dies, until `close`. */
 export class EmbeddedNats {
   readonly #options: ServerOptions;
   readonly #closing = new AbortController();
@@ -96,9 +94,7 @@ export class EmbeddedNats {
   #identity: ProcessIdentity | undefined;
   #port: number;
   #restarts = 0;
-  /** Undefined while no server listens. */
   #healthUrl: string | undefined;
-  /** Whether the server is being stopped for a restart. */
   #isRestarting = false;
   #supervision: Promise<void> = Promise.resolve();
 
@@ -117,7 +113,6 @@ export class EmbeddedNats {
     return this.#options.access.token;
   }
 
-  /** A restart changes the pid. */
   get pid(): number {
     return this.#pid;
   }
@@ -127,7 +122,6 @@ export class EmbeddedNats {
     return this.#restarts;
   }
 
-  /** Resolves when the server listens. Must be called once. */
   async start(): Promise<void> {
     const { log, binary, dataDir } = this.#options;
     await this.#launch();

@@ -5,12 +5,10 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** The parts of `process` that main.ts passes on. */
 export interface ProcessHost {
   readonly pid: number;
   /** Node's `process.kill`. Throws ESRCH or EPERM. */
   kill(pid: number, signal: NodeJS.Signals | 0): unknown;
-  /** Absent on Windows. */
   getuid?: () => number;
   initgroups?: (user: number, extraGroup: number) => void;
   setgroups?: (groups: readonly number[]) => void;

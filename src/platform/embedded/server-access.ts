@@ -26,7 +26,6 @@ interface WantedAccess {
   /** If undefined, the port of the last start is used, else a free port. */
   readonly port: number | undefined;
   readonly token: string | undefined;
-  /** The version of the nats-server that opens the store. */
   readonly version: string;
   readonly log: Pick<Log, "warn">;
 }
@@ -102,7 +101,6 @@ function refuseOlder(
   );
 }
 
-/** Returns major and minor version as one number; undefined if the text contains no version. */
 function lineOf(version: string): number | undefined {
   const match = /^(\d+)\.(\d+)\./.exec(version);
   return match === null ? undefined : Number(match[1]) * 1_000 + Number(match[2]);

@@ -10,7 +10,6 @@ interface StoreWatchOptions {
   readonly dataDir: string;
   /** Returns the /healthz URL, which each start changes; undefined while no server runs. */
   readonly healthUrl: () => string | undefined;
-  /** Ends the server, which is then restarted. */
   readonly restart: (reason: string) => void;
   readonly signal: AbortSignal;
   readonly log: Pick<Log, "error">;
@@ -74,7 +73,6 @@ export function roomIn(folder: string): "enough" | "little" | "none" {
     if (bytes < noRoomBytes || filesFree === 0) return "none";
     return bytes < enoughBytes || filesFree < enoughFiles ? "little" : "enough";
   } catch {
-    // An unreadable folder is a different problem.
     return "enough";
   }
 }

@@ -8,7 +8,6 @@ export const scrapeContentType: string = Registry.PROMETHEUS_CONTENT_TYPE;
 
 type Label<Value extends string> = readonly [name: string, values: readonly Value[]];
 
-/** Each process extends the class with its own counters. */
 export class MetricSet<Name extends string> {
   readonly contentType = scrapeContentType;
   readonly #table: Readonly<Record<Name, MetricRow>>;
@@ -20,7 +19,6 @@ export class MetricSet<Name extends string> {
     collectDefaultMetrics({ register: this.#registry });
   }
 
-  /** Returns the scrape in the Prometheus text format. */
   text(): Promise<string> {
     return this.#registry.metrics();
   }
@@ -38,7 +36,6 @@ export class MetricSet<Name extends string> {
     return this.tally(name, ["", [""]]);
   }
 
-  /** Creates a counter for each value of a label, or for each pair of values of two labels. */
   protected tally<First extends string, Second extends string = "">(
     name: Name,
     [label, first]: Label<First>,

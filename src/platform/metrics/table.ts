@@ -1,5 +1,3 @@
-// A row of a process's metric table, and the data of a scrape.
-
 export interface MetricRow {
   readonly type: "counter" | "gauge" | "histogram";
   readonly help: string;

@@ -22,7 +22,6 @@ export interface NatsAccess {
   readonly natsKey?: string | undefined;
 }
 
-/** Throws if the credentials file is unreadable. */
 export function accessOptions(access: NatsAccess): ConnectionOptions {
   const { places, userInfo } = splitUrls(access.natsUrl);
   const authenticator = authenticatorOf(access, userInfo);

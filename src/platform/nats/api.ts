@@ -11,7 +11,6 @@ import {
 import type { NatsConnection } from "@nats-io/nats-core";
 import { NatsConnectionImpl } from "@nats-io/nats-core/internal";
 
-/** JetStream measures time in nanoseconds. */
 export const nanosPerMs = 1_000_000;
 
 /** JetStream's error codes, under the names in its server/errors.json. */
@@ -31,7 +30,6 @@ export const apiCodes = {
   notEnabledForAccount: 10_039,
   storageResourcesExceeded: 10_047,
   streamMessageExceedsMaximum: 10_054,
-  /** An error of the storage layer, which the text states. */
   streamMessageDeleteFailed: 10_057,
   streamNotFound: 10_059,
   streamNotMatch: 10_060,
@@ -39,7 +37,6 @@ export const apiCodes = {
   streamWrongLastSequence: 10_071,
   streamReplicasNotSupported: 10_074,
   notEnabled: 10_076,
-  /** An error of the storage layer, which the text states. */
   streamStoreFailed: 10_077,
   streamHeaderExceedsMaximum: 10_097,
   streamSealed: 10_109,
@@ -48,7 +45,6 @@ export const apiCodes = {
   noLimits: 10_120,
   /** Since 2.11. Older servers return sequence 0 with `duplicate: true` instead. */
   streamDuplicateMessageConflict: 10_158,
-  /** Since 2.11. */
   streamTooManyRequests: 10_167,
   /** Since 2.12. The stream stores counters, and rejects all other messages. */
   messageIncrementMissing: 10_169,
@@ -63,7 +59,6 @@ export const apiCodes = {
   /** The stream already has the message id of one or more messages of the batch. */
   atomicPublishContainsDuplicate: 10_201,
   atomicPublishTooManyInFlight: 10_210,
-  /** Since 2.12. */
   streamOfflineReason: 10_194,
 } as const;
 
@@ -80,7 +75,6 @@ export const batchRefusedCodes: readonly number[] = [
   apiCodes.atomicPublishTooManyInFlight,
 ];
 
-/** A server or an account without free storage. */
 export const noRoomCodes: readonly number[] = [
   apiCodes.accountResourcesExceeded,
   apiCodes.insufficientResources,
@@ -112,7 +106,6 @@ export function isConnected(connection: NatsConnection): boolean {
 }
 
 interface ManagerOptions {
-  /** Timeout of each request. */
   readonly timeoutMs: number;
   /** If it differs from the domain of the connection. */
   readonly domain?: string;
@@ -126,7 +119,6 @@ export function managerOf(
   return jetstreamManager(connection, { ...domain, checkAPI: false, timeout: timeoutMs });
 }
 
-/** Infinity for no limit. */
 export function bytesMaxOf({ max_bytes: bytesMax }: Pick<StreamConfig, "max_bytes">): number {
   return bytesMax > 0 ? bytesMax : Number.POSITIVE_INFINITY;
 }

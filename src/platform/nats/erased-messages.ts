@@ -22,7 +22,6 @@ const heldMax = 500_000;
 const isReplacement = -1;
 
 export interface RewrittenFrame {
-  /** The sequence of the replaced message. */
   readonly sequence: number;
   readonly storedAtMs: number;
   readonly message: StoredMsg;
@@ -186,7 +185,6 @@ interface Entries {
   readonly subjects: string;
 }
 
-/** Returns the first entry at or after `sequence` with one of these subjects. */
 async function entryFrom(
   manager: JetStreamManager,
   stream: string,
@@ -228,12 +226,10 @@ export class StoredMessages {
   readonly #link: Pick<NatsLink, "connection">;
   readonly #timeoutMs: number;
   #manager: Promise<JetStreamManager> | undefined;
-  /** By stream. */
   readonly #erased = new Map<string, ErasedMessages>();
   /** The last query about erasures by stream. They must run one at a time. */
   readonly #asked = new Map<string, Promise<unknown>>();
 
-  /** The timeout of each response. */
   constructor(link: Pick<NatsLink, "connection">, timeoutMs: number) {
     this.#link = link;
     this.#timeoutMs = timeoutMs;
@@ -254,7 +250,6 @@ export class StoredMessages {
     return await asked;
   }
 
-  /** Returns whether the message was erased, and its replacement, if any, exists. */
   async #isErased(manager: JetStreamManager, stream: string, sequence: number): Promise<boolean> {
     const info = await ledStreamInfo(manager, stream);
     if (info === undefined) return false;

@@ -10,7 +10,6 @@ export interface Instance {
   readonly nats: string | null;
   readonly subject_prefix: string;
   readonly data_folder: string;
-  /** The creation time of the first live stream; null while it is unknown. */
   stream_created: string | null;
 }
 

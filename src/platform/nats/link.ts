@@ -43,7 +43,6 @@ export interface NatsLink {
   refusal(error: unknown): NatsRefusedError | undefined;
   /** Calls the listener at each loss and each reconnect, in order. */
   onChange(listener: (connected: boolean) => void): void;
-  /** Calls the listener with each subject to which NATS did not let this process publish. */
   onDenied(listener: (subject: string, refusal: NatsRefusedError) => void): void;
   /** Sends pending messages and closes the connection permanently. */
   close(): Promise<void>;
@@ -61,9 +60,7 @@ const staleGraceMs = 500;
 const drainMsMax = 2_000;
 const waitingLogEveryMs = 5_000;
 const lostLogEveryMs = 60_000;
-/** Maximum time to determine the reason of a loss before it is logged. */
 const reasonMsMax = 1_000;
-/** Minimum pause before reconnecting to a server that refuses this process. */
 const refusedWaitMs = 1_500;
 
 /** Waits without a time limit. Rejects with a NatsRefusedError, or with the signal's reason. */
@@ -114,7 +111,6 @@ async function firstConnection(
   }
 }
 
-/** The pauses before reconnecting, which are longer while a server refuses this process. */
 class ReconnectPauses {
   isRefused = false;
 
@@ -140,7 +136,6 @@ class WatchedLink implements NatsLink {
   readonly #errors = new Map<string, SparseWarning>();
   /** Resolved with the server of the next reconnect; undefined if the connection is closed. */
   #back = Promise.withResolvers<string | undefined>();
-  /** Resolved when all losses so far are completely logged. */
   #losses: Promise<void> = Promise.resolve();
   readonly #listeners: ((connected: boolean) => void)[] = [];
   readonly #deniedListeners: ((subject: string, refusal: NatsRefusedError) => void)[] = [];
@@ -280,7 +275,6 @@ class WatchedLink implements NatsLink {
     for (const listener of this.#listeners) listener(connected);
   }
 
-  /** Logs the loss and its reason, again each minute, and the reconnect. */
   async #logLoss(server: string, back: Promise<string | undefined>): Promise<void> {
     const access = this.#access;
     let isOver = false;

@@ -8,7 +8,7 @@ const fnvPrime = 0x01000193;
 
 export const lanes: readonly Lane[] = ["live", "historical"];
 
-/** FNV-1a, 32 bits, over the ASCII bytes, modulo the number of partitions, as in other readers. */
+/** FNV-1a, 32 bits, over the id's ASCII bytes, modulo the number of partitions. */
 export function partitionOf(projectId: string, partitions: number): number {
   let hash = fnvOffsetBasis;
   for (let at = 0; at < projectId.length; at++)
@@ -21,26 +21,20 @@ export function streamName(prefix: string, lane: Lane, partition: number): strin
   return `${prefix}_${lane}_${partition}`.toUpperCase();
 }
 
-/** Returns whether a message with this subject may contain events of several projects. */
 export function isOfManyProjects(subject: string): boolean {
   return subject.endsWith(`.${manyProjects}`);
 }
 
-/** The header by which JetStream deduplicates. */
 export const messageIdHeader = "Nats-Msg-Id";
-/** The header with the number of events in the message. */
 export const eventsHeader = "Penstock-Events";
 /** The header with the format version of the lines in the message. */
 export const schemaHeader = "Penstock-Schema";
-/** The format version that this program writes and reads. */
 export const schemaKnown = "1";
 
-/** Returns the subject prefix of the entries of a key-value bucket. */
 export function bucketSubjects(bucket: string): string {
   return `$KV.${bucket}.`;
 }
 
-/** Returns the name of the stream that stores a key-value bucket. */
 export function bucketStream(bucket: string): string {
   return `KV_${bucket}`;
 }

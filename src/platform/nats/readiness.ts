@@ -24,9 +24,7 @@ export interface StreamState {
   takesAtomicBatches: boolean;
   /** "" for no domain, undefined while it is unknown. */
   domain: string | undefined;
-  /** The highest acknowledged sequence. */
   sequence: number;
-  /** Time of the last acknowledgement of a new message. */
   ackedMonotonicMs: number;
   /** Time when a frame last timed out without a response. A new acknowledgement resets it. */
   silentMonotonicMs: number | undefined;
@@ -60,7 +58,6 @@ export interface StreamReading {
   /** Number of removed messages between the first and the last sequence. */
   readonly deleted: number;
   readonly bytes: number;
-  /** Infinity for no limit. */
   readonly bytesMax: number;
 }
 
@@ -75,7 +72,6 @@ export const regressionCauses = ["cut_back", "made_anew"] as const;
 export type RegressionCause = (typeof regressionCauses)[number];
 
 export interface StreamMetrics {
-  /** Counts a loss of acknowledged messages. */
   streamWentBack(lane: Lane, cause: RegressionCause): void;
 }
 
@@ -109,7 +105,6 @@ export function awayMs({ awaySinceMonotonicMs: since }: StreamState, monotonicMs
   return since === undefined ? 0 : monotonicMs - since;
 }
 
-/** Records that the stream has acknowledged a new message. */
 export function noteStored(stream: StreamState, monotonicMs: number): void {
   stream.ackedMonotonicMs = monotonicMs;
   stream.isServerFull = false;
@@ -160,7 +155,6 @@ export class StreamStates {
     return Math.min(...this.all.map((state) => awayMs(state, monotonicMs)));
   }
 
-  /** Records that the connection to NATS is lost. */
   allAway(monotonicMs: number): void {
     for (const state of this.all) noteAway(state, monotonicMs);
   }

@@ -7,16 +7,13 @@ import { bucketStream, bucketSubjects } from "./names.ts";
 /** A new stream of the same name has a new creation time, and counts other messages. */
 export interface MadeStream {
   readonly stream: string;
-  /** As the server reports it. */
   readonly created: string;
 }
 
-/** The message that a frame replaces. */
 interface Original extends MadeStream {
   readonly sequence: number;
 }
 
-/** Names the replaced message. */
 export const rewritesHeader = "Penstock-Rewrites";
 /** The prefix of the message id of a replacement frame. */
 export const rewrittenIdBegin = "rewrite/";
@@ -29,7 +26,6 @@ export function originalText({ stream, created, sequence }: Original): string {
   return `${stream} ${created} ${sequence}`;
 }
 
-/** Returns undefined for a message that replaces none. */
 export function originalOf(headers: Pick<MsgHdrs, "get"> | undefined): Original | undefined {
   const found = /^(\S+) (\S+) (\d{1,15})$/.exec(headers?.get(rewritesHeader) ?? "");
   if (found === null) return undefined;
@@ -52,7 +48,6 @@ export function rewrittenSequence(
 /** A new consumer of the same name has a new creation time. */
 export interface Durable {
   readonly durable: string;
-  /** As the server reports it. */
   readonly created: string;
 }
 
@@ -68,7 +63,6 @@ export function readByText(durables: readonly Durable[], before = ""): string {
     .join(" ");
 }
 
-/** Returns whether the consumer has acknowledged the replaced message. */
 export function hasReadOriginal(
   headers: Pick<MsgHdrs, "get"> | undefined,
   durable: Durable,
@@ -89,7 +83,6 @@ export function erasuresStreamOf(stream: string): string {
   return bucketStream(erasuresBucketOf(stream));
 }
 
-/** Returns the subject prefix of the entries about the stream. */
 export function erasedSubjects(stream: string): string {
   return `${bucketSubjects(erasuresBucketOf(stream))}messages.${stream}.`;
 }

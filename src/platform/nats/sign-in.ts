@@ -20,7 +20,6 @@ export class NatsRefusedError extends Error {
   override name = "NatsRefusedError";
   readonly server: string;
   readonly reason: string;
-  /** The setting to change, and how. */
   readonly fix: string;
 
   constructor({ server, reason, fix }: Refusal) {
@@ -32,7 +31,6 @@ export class NatsRefusedError extends Error {
 }
 
 interface Refusal {
-  /** The `host:port`, or another subject of the message. */
   readonly server: string;
   readonly reason: string;
   readonly fix: string;
@@ -113,7 +111,6 @@ export function apiRefusal(error: unknown, access: NatsAccess): Reason | undefin
   return { reason: `the user lacks a permission (${violation.message})`, fix };
 }
 
-/** Returns the first permission violation among the error and its causes. */
 export function violationIn(error: unknown): PermissionViolationError | undefined {
   return causesOf(error).find((one) => one instanceof PermissionViolationError);
 }
@@ -153,7 +150,6 @@ async function ask(
   }
 }
 
-/** Returns undefined if waiting may help. */
 function refusalOf(error: NodeJS.ErrnoException, access: NatsAccess): Reason | undefined {
   if (/(route|leaf ?node|gateway) port/i.test(error.message)) {
     const fix = "set PENSTOCK_NATS_URL to the client port, 4222 by default";
@@ -219,7 +215,6 @@ const untrustedCodes = [
   "INVALID_CA",
 ];
 
-/** Returns undefined for other errors, and for one that may be temporary. */
 function tlsRefusal(
   { code = "", message }: NodeJS.ErrnoException,
   access: NatsAccess,
@@ -259,7 +254,6 @@ function tlsRefusal(
       };
 }
 
-/** Returns a refusal if a file of a setting cannot be used. */
 function unreadableFile(access: NatsAccess): SignIn | undefined {
   const files: [setting: string, read: () => unknown][] = [
     ["PENSTOCK_NATS_CREDS", () => signed(accessOptions(access))],

@@ -30,7 +30,6 @@ interface VersionFault {
 
 interface Row extends VersionFault {
   readonly from: Version;
-  /** The first version with the fix. */
   readonly until: Version;
   readonly inClusterOnly: boolean;
   /** The log at the start omits bugs that need a power failure at a particular moment. */
@@ -141,7 +140,6 @@ export function logVersionFaults(
  */
 const [majorMin, minorMin] = [2, 15];
 
-/** `version` is such as `2.15.0-RC.1`. */
 export function storesAtomicBatchesWell(version: string): boolean {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   return major > majorMin || (major === majorMin && minor >= minorMin);
@@ -159,7 +157,6 @@ interface Info {
   readonly version?: string;
 }
 
-/** Returns all addresses of a name, or rejects. */
 type Resolve = (host: string) => Promise<readonly LookupAddress[]>;
 
 const readMsMax = 1_000;
@@ -185,7 +182,6 @@ export async function clusterVersions(
   return versions;
 }
 
-/** Returns the first lines by address. A host name may have several servers. */
 async function infosAt(place: string, resolve: Resolve): Promise<(readonly [string, Info])[]> {
   const asked = addressOf(place);
   if (asked === undefined) return [[place, {}]];
@@ -205,13 +201,11 @@ async function infosAt(place: string, resolve: Resolve): Promise<(readonly [stri
     .map(({ at, info }) => [at, info] as const);
 }
 
-/** Returns no address if the resolver fails or takes more than a second. */
 function addressesOf(host: string, resolve: Resolve): Promise<readonly LookupAddress[]> {
   const none = delay(readMsMax, [], { ref: false });
   return Promise.race([resolve(host).catch(() => []), none]);
 }
 
-/** Returns an empty object if the first line is unreadable. */
 function infoOf(address: { host: string; port: number }): Promise<Info> {
   return new Promise((resolve) => {
     const socket = connect(address);
@@ -237,7 +231,6 @@ function readLine(socket: Socket, take: (line: string) => void): void {
   });
 }
 
-/** Parses `host:port` or `[address]:port`; returns undefined for any other text. */
 function addressOf(place: string): { host: string; port: number } | undefined {
   const [, address, host = address ?? "", digits = ""] =
     /^(?:\[(.+)\]|([^:]+)):(\d{1,5})$/.exec(place) ?? [];

@@ -14,13 +14,11 @@ import { selectRows } from "./select-rows.ts";
 
 const connectMsMax = 10_000;
 const keepAliveMs = 10_000;
-/** Maximum time that closing waits for a running query. */
 export const closeMsMax = 3_000;
 /** Added to the server's timeout, so that the client's timeout is longer. */
 const answerMsMore = 5_000;
 
 interface ConnectOptions {
-  /** The name of the connection in the server's list. */
   readonly name: string;
   readonly statementMsMax: number;
   /** Timeout between statements of a transaction; 0 for none. Default: the statement timeout. */
@@ -44,12 +42,10 @@ const types: CustomTypesConfig = {
   },
 };
 
-/** The text is `\\x` and hexadecimal digits. */
 function bytesOf(text: string): Uint8Array {
   return Uint8Array.from(Buffer.from(text.slice(2), "hex"));
 }
 
-/** The client's error for a server without TLS. */
 const noTls = "The server does not support SSL connections";
 
 /** The caller must close the connection. Rejects with the client's error. */
@@ -57,7 +53,6 @@ export async function connect(address: PostgresAddress, options: ConnectOptions)
   return (await tried(address, options)).client;
 }
 
-/** Returns a configuration that connects, for a pool. */
 export async function triedConfig(
   address: PostgresAddress,
   options: ConnectOptions,

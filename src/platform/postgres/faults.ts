@@ -64,7 +64,6 @@ const hintsByMessage: readonly (readonly [RegExp, string])[] = [
   [/timeout expired|connection timeout/i, "no response"],
 ];
 
-/** The code of a statement timeout from the server, and the message of one from the client. */
 const [tooSlow, answerTooLate] = ["57014", "Query read timeout"];
 
 interface Failed {

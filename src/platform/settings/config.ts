@@ -409,7 +409,6 @@ type ValueOf<Row> =
       : T
     : never;
 
-/** Durations are in milliseconds. */
 export type Config = {
   readonly [Name in SettingName]: ValueOf<(typeof settings)[Name]>;
 };

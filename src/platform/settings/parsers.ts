@@ -95,7 +95,6 @@ export function effectsUrl(value: string): string {
 
 export interface Setting<T, Fallback extends string | undefined> {
   readonly parse: Parse<T>;
-  /** A setting without a default may be unset. */
   readonly fallback: Fallback;
   /** Shown by docs/reference/settings.md and --help. */
   readonly unit: string;

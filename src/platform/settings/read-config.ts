@@ -69,7 +69,6 @@ function isSlipOfOwnWord(word: string): boolean {
   return lettersApart(word, ownWord, most) <= most;
 }
 
-/** Returns undefined if no name is similar enough. */
 function meantBy(variable: string, known: readonly string[]): string | undefined {
   const given = variable.slice(prefix.length);
   const most = typosMax(given);
