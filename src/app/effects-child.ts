@@ -115,20 +115,16 @@ function endOf(child: ChildProcess): Promise<object> {
 
 type Place = Pick<Config, "effectsHost" | "effectsPort">;
 
-export async function requireEffectsPort({ effectsHost, effectsPort }: Place): Promise<void> {
+/** Returns the port from the settings, or a free one if it is 0. Rejects with a CommandError. */
+export async function requireEffectsPort({ effectsHost, effectsPort }: Place): Promise<number> {
   try {
-    await freePort(effectsHost, effectsPort);
+    return await freePort(effectsHost, effectsPort);
   } catch (error) {
     const fault = portFault(error as Error, effectsPort, "EFFECTS_PORT");
     throw new CommandError(
       `cannot listen for reads of the effects on ${effectsHost} port ${effectsPort}: ${fault}`,
     );
   }
-}
-
-/** Returns the port from the settings, or a free port if the setting is 0. */
-export async function givenEffectsPort({ effectsHost, effectsPort }: Place): Promise<number> {
-  return effectsPort === 0 ? await freePort(effectsHost, 0) : effectsPort;
 }
 
 /** Returns a port that was free a moment ago; undefined if no port is free. */

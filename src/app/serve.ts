@@ -18,7 +18,6 @@ import { requireNamedFolder } from "./effects.ts";
 import {
   defaultEffectsPort,
   type EffectsChild,
-  givenEffectsPort,
   requireEffectsPort,
   startEffectsChild,
 } from "./effects-child.ts";
@@ -46,11 +45,12 @@ export async function up(
       usageExitCode,
     );
   requireNamedFolder(config);
+  let givenPort: number | undefined;
   const prepare = async (effective: Config, log: Log) => {
-    if (isEffectsPortGiven) await requireEffectsPort(config);
+    if (isEffectsPortGiven) givenPort = await requireEffectsPort(config);
     return await demoProject(effective, log);
   };
-  const effectsPort = isEffectsPortGiven ? givenEffectsPort : defaultEffectsPort;
+  const effectsPort = isEffectsPortGiven ? async () => givenPort : defaultEffectsPort;
   await run(config, context, { prepare, effectsPort });
 }
 
