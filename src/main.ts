@@ -1,11 +1,10 @@
 #!/usr/bin/env node
 // The process: arguments, signals and exit codes (0 success, 1 failure, 2 wrong arguments or
-// settings). The only file that touches `process`; commands get what they need of it as arguments.
+// settings). The only file that uses `process`.
 
 import type { CommandContext } from "./commands/context.ts";
 
-// This check runs first. All other modules are imported after it, because some need parts of Node
-// that older versions lack, and would fail with an error that does not name the cause.
+// Must run first: other modules need parts of Node that older versions lack.
 const nodeMin = "22.19";
 if (isOlder(process.versions.node, nodeMin)) {
   process.stderr.write(
@@ -14,13 +13,11 @@ if (isOlder(process.versions.node, nodeMin)) {
   process.exit(1);
 }
 
-// uWebSockets.js reads this variable when it is loaded, so the commands that serve are imported
-// only when they run, after this line. Its default of 4 KiB is too small for the cookies and
-// referrer of some browsers, and SDKs do not retry after the resulting error.
+// uWebSockets.js reads this when it is loaded, so the commands that serve are imported later. Its
+// default of 4 KiB is too small for the cookies and referrer of some browsers.
 process.env["UWS_HTTP_MAX_HEADERS_SIZE"] ??= "16384";
 
-// File locks use Node's SQLite module. The pinned Node prints an experimental warning for it at
-// each start.
+// Node prints an experimental warning for its SQLite module, which file locks use.
 const { emitWarning } = process;
 process.emitWarning = ((warning: string | Error, ...rest: unknown[]) => {
   if (String(warning).startsWith("SQLite is an experimental feature")) return;
@@ -72,7 +69,6 @@ async function main(): Promise<number> {
   }
 }
 
-/** Returns whether a version is older than another one, by major and minor. */
 function isOlder(version: string, other: string): boolean {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   const [otherMajor = 0, otherMinor = 0] = other.split(".").map(Number);
@@ -87,6 +83,5 @@ function dieLoudly(error: unknown): void {
 process.on("uncaughtException", dieLoudly);
 process.on("unhandledRejection", dieLoudly);
 const exitCode = await main();
-// The exit ends everything that is still open, such as a gateway that waits for NATS. The empty
-// write drains standard output first.
+// The exit ends everything that is still open. The empty write drains standard output first.
 process.stdout.write("", () => process.exit(exitCode));

@@ -16,7 +16,7 @@ In a checkout, run \`./penstock <command>\`; in [a bundle](../../deploy/README.m
 
 | Exit code | Meaning |
 |---|---|
-| 0 | success, also after an orderly stop by SIGINT or SIGTERM |
+| 0 | success, also after an orderly stop by SIGINT, SIGTERM or SIGHUP |
 | 1 | failure, also an export or import that was stopped before its end |
 | 2 | wrong usage: an invalid argument, flag or setting; nothing was done |`;
 

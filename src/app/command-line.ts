@@ -1,10 +1,10 @@
 // The command tree: names, arguments, options and the function of each command.
-// docs/reference/commands.md is generated from it. This file does not use `process`: commands get
-// everything from outside through the context.
+// docs/reference/commands.md is generated from it.
 
 import { Command, Help, Option } from "commander";
 import type { ConfiguredCommand } from "../commands/configured-command.ts";
 import type { CommandContext } from "../commands/context.ts";
+import type { EraseOptions } from "../commands/erase/erase.ts";
 import {
   compressions,
   type ExportOptions,
@@ -12,6 +12,8 @@ import {
   formats,
 } from "../commands/export/export.ts";
 import { gather } from "../commands/gather.ts";
+import { formatNames } from "../commands/import/formats/detect.ts";
+import type { ImportOptions } from "../commands/import/import.ts";
 import {
   add,
   complete,
@@ -43,8 +45,6 @@ import type { Lane } from "../platform/base/lane.ts";
 import { lanes } from "../platform/nats/names.ts";
 import { loadAddon } from "../records/native.ts";
 import { addEffects, addEffectsReading } from "./effects-commands.ts";
-import { addErase } from "./erase-command.ts";
-import { addImport } from "./import-command.ts";
 import { positiveNumber, streamShare, version } from "./options.ts";
 import { addSinks } from "./sink-commands.ts";
 
@@ -73,7 +73,6 @@ export function commandLine(context: CommandContext): Command {
   return program;
 }
 
-/** Lists the options of a command in its help before the settings. */
 function settingsLast<Item extends Command | Option>(
   _: Item[],
   visible: Item[],
@@ -85,7 +84,7 @@ function settingsLast<Item extends Command | Option>(
 }
 
 // The modules that serve are imported only when they run: main.ts must set a variable before
-// uWebSockets.js is loaded, and other commands start faster without them.
+// uWebSockets.js is loaded, and other commands start faster.
 function addServing(program: Command, context: CommandContext): void {
   withAll(program.command("serve").description("run the gateway")).action(
     async (_, command: Command) => {
@@ -132,8 +131,7 @@ function addDoctor(program: Command, context: CommandContext): void {
 
 function addProjects(program: Command, context: CommandContext): void {
   const project = program.command("project").description("add and change projects and their keys");
-  // Suggestions are off, because for a mistyped command the nearest name may be a command that ends
-  // keys.
+  // The command nearest to a mistyped one may be a command that ends keys.
   project.showSuggestionAfterError(false);
   const of = (command: Command): ConfiguredCommand => projectCommand(command, context);
   withNats(project.command("add <id>").description("add a project"))
@@ -313,4 +311,114 @@ function withAll(command: Command): Command {
 
 function withNats(command: Command): Command {
   return withSettings(command, natsSettings);
+}
+
+function addErase(program: Command, context: CommandContext): void {
+  withSettings(
+    program
+      .command("erase <project>")
+      .description(
+        "remove the events of a person from the streams, and the person from the effects",
+      ),
+    [...natsSettings, "effectsUrl"],
+  )
+    .option(
+      "--distinct-id <id>",
+      "distinct id of the person (repeatable); the person's other ids are erased too",
+      added,
+      [],
+    )
+    .option("--dry-run", "only count what would be erased", false)
+    .option("--yes", "do not ask for confirmation", false)
+    .option("--no-effects", "erase the given ids only, if there is no effects database")
+    .option(
+      "--allow-behind",
+      "erase even if the effects have not applied all events; ids that they do not know yet stay",
+      false,
+    )
+    .option(
+      "--receipt <file>",
+      "file of the receipt; default: penstock-erasure-<id>.json in the working folder",
+    )
+    .action(
+      async (
+        project: string,
+        options: Omit<EraseOptions, "project" | "version">,
+        command: Command,
+      ) => {
+        const { erase } = await import("../commands/erase/erase.ts");
+        const config = configOf(command, context);
+        await erase({ config, context }, { ...options, project, version });
+      },
+    );
+}
+
+function added(id: string, before: readonly string[]): readonly string[] {
+  return [...before, id];
+}
+
+const batchBytesDefault = 4_194_304;
+const lineBytesMaxDefault = 8_388_608;
+
+function addImport(program: Command, context: CommandContext): void {
+  program
+    .command("import <file...>")
+    .description(
+      "send files of events to a gateway as history: NDJSON, also compressed with gzip or zstd; - is standard input. A second run resumes after the last stored line",
+    )
+    .option("--url <url>", "URL of the gateway, such as http://127.0.0.1:8000")
+    .option("--key <key>", "API key of the project")
+    .addOption(
+      new Option("--format <name>", "format of the lines; auto: detected from the first lines")
+        .choices(formatNames)
+        .default("auto"),
+    )
+    .option("--dry-run", "send nothing; list every line that would not be stored", false)
+    .option(
+      "--allow-loss",
+      "exit with code 0 even if a line, or a part of one, is not stored; default: exit code 1",
+      false,
+    )
+    .option("--strict", "exit with code 1 also if an event is stored with any warning", false)
+    .option("--restart", "start from the beginning, even if an earlier run stored lines", false)
+    .option(
+      "--state <file>",
+      "file of the progress; default: <file>.penstock-import; none for standard input",
+    )
+    .option(
+      "--same-project",
+      "resume although the state file names another address or key; use it if the project is the same",
+      false,
+    )
+    .option(
+      "--give-up-after <seconds>",
+      "exit if the gateway has accepted nothing for this long; default: never",
+      positiveNumber,
+    )
+    .option(
+      "--time-zone <zone>",
+      "time zone of a Mixpanel project whose exports have local times, such as Asia/Kolkata or +05:30; default: UTC",
+    )
+    .option("--group-type <name>", "group type of Segment group calls that have none", "company")
+    .option("--gzip", "compress requests, for a gateway with a slow connection", false)
+    .option(
+      "--batch-bytes <number>",
+      "maximum bytes of lines per request",
+      positiveBytes,
+      batchBytesDefault,
+    )
+    .option(
+      "--line-bytes-max <number>",
+      "maximum bytes of a line; longer lines are skipped",
+      positiveBytes,
+      lineBytesMaxDefault,
+    )
+    .action(async (files: string[], options: ImportOptions) => {
+      const { importFiles } = await import("../commands/import/import.ts");
+      await importFiles(files, options, context);
+    });
+}
+
+function positiveBytes(text: string): number {
+  return Math.ceil(positiveNumber(text));
 }

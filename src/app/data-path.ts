@@ -1,7 +1,6 @@
-// Wires the path of a request from the public port to the store: HTTP, intake, publisher, and the
-// limits on requests. It contains no other logic.
-
 import { randomFillSync } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { getPriority, setPriority } from "node:os";
 import { setImmediate } from "node:timers/promises";
 import type { QuickInflater } from "../gateway/body/quick-inflation.ts";
 import { watchCertificate } from "../gateway/http/certificate.ts";
@@ -10,8 +9,7 @@ import { type ConnectionAddon, loadConnectionAddon } from "../gateway/http/clien
 import type { CertificateFiles } from "../gateway/http/listener.ts";
 import { readStaticFiles, type StaticFiles } from "../gateway/http/pages/static-files.ts";
 import { HttpServer } from "../gateway/http/server.ts";
-import type { Admission } from "../gateway/intake/admission.ts";
-import { createAdmission } from "../gateway/intake/admission.ts";
+import { type Admission, createAdmission } from "../gateway/intake/admission.ts";
 import { createIntake, type IntakeOptions } from "../gateway/intake/intake.ts";
 import { createPeek } from "../gateway/intake/peek.ts";
 import type { Registry } from "../gateway/projects/registry/registry.ts";
@@ -21,13 +19,12 @@ import { StoredShares } from "../gateway/streams/project-shares.ts";
 import { PassThrough } from "../gateway/upstream/pass-through.ts";
 import type { Log, ProcessLog } from "../platform/base/log.ts";
 import { connectionsRoom, openFilesMax } from "../platform/base/open-files.ts";
-import { workClock } from "../platform/base/work-clock.ts";
+import { workClock } from "../platform/base/turn-budget.ts";
 import type { Config } from "../platform/settings/config.ts";
-import { eventIdentity } from "../records/event-identity.ts";
 import { createNativeScanner, loadAddon } from "../records/native.ts";
 import { JsonRecordWriter } from "../records/record.ts";
+import { eventIdentity } from "../records/record-template.ts";
 import { UuidSource } from "../records/uuid.ts";
-import { lowerBackgroundThreads } from "./background-threads.ts";
 import type { GatewayBase } from "./gateway-base.ts";
 import type { StoreSide } from "./store-side.ts";
 
@@ -38,7 +35,6 @@ export interface DataPath {
   readonly http: HttpServer;
 }
 
-/** Opens all parts that a request passes through. No port is open yet. */
 export async function openDataPath(
   base: GatewayBase,
   store: StoreSide,
@@ -108,7 +104,6 @@ async function openHttp(
   return http;
 }
 
-/** Opens the forwarding to the upstream; returns undefined if no upstream is set. */
 function openPassThrough({
   config: { upstreamUrl, ...config },
   clock: { monotonicMs },
@@ -163,10 +158,7 @@ function certificateOf({ tlsCert: cert, tlsKey: key }: Config): CertificateFiles
   return cert === undefined || key === undefined ? undefined : { cert, key };
 }
 
-/**
- * Loads the connection addon before any asynchronous step. If the addon is missing and the PROXY
- * protocol needs it, the gateway does not start.
- */
+/** Loads the connection addon. Throws if the addon is missing and the PROXY protocol needs it. */
 export function connectionAddon(
   { proxyProtocol }: Config,
   log: Pick<ProcessLog, "debug">,
@@ -183,10 +175,7 @@ export function connectionAddon(
   }
 }
 
-/**
- * Logs whether posthog-js is served. Without its scripts, pages with the HTML snippet send no
- * events, and no error shows the problem.
- */
+/** Without its scripts, pages with the HTML snippet send no events and show no error. */
 function logScripts(files: StaticFiles | undefined, setting: string | undefined, log: Log): void {
   if (files !== undefined) {
     const { version, folder, names } = files;
@@ -201,10 +190,7 @@ function logScripts(files: StaticFiles | undefined, setting: string | undefined,
   }
 }
 
-/**
- * Returns the limits on connections. The limit on all connections reserves file descriptors for
- * other uses. The limit per address is a quarter of it, unless the settings contain one.
- */
+/** Reserves file descriptors for other uses. Default limit per address: a quarter of the total. */
 function connectionLimits(config: Config): {
   connectionsMax: number;
   addressConnectionsMax: number;
@@ -215,4 +201,29 @@ function connectionLimits(config: Config): {
     connectionsMax,
     addressConnectionsMax: config.addressConnectionsMax ?? Math.ceil(connectionsMax / 4),
   };
+}
+
+/** Priority steps below the event loop: a pool thread gets a third of its time on a busy CPU. */
+const stepsBelow = 5;
+const priorityMin = 19;
+const tasks = "/proc/self/task";
+/** libuv's name for the threads of its pool, which start with the first task of the pool. */
+const poolThread = "libuv-worker\n";
+
+/**
+ * Lowers the priority of the pool's threads, which scan and inflate large bodies. Otherwise the
+ * large bodies of one sender delay the requests of all clients. Only Linux has a priority per
+ * thread; elsewhere this does nothing.
+ */
+async function lowerBackgroundThreads(): Promise<void> {
+  try {
+    const threads = await readdir(tasks);
+    const names = await Promise.all(
+      threads.map((thread) => readFile(`${tasks}/${thread}/comm`, "utf8").catch(() => "")),
+    );
+    const priority = Math.min(getPriority() + stepsBelow, priorityMin);
+    for (const [index, thread] of threads.entries())
+      if (names[index] === poolThread) setPriority(Number(thread), priority);
+  } catch {
+  }
 }

@@ -1,16 +1,17 @@
-// The effects process that `up` runs as a child, so that the effects and the gateway do not share a
-// thread. This file has both ends: the code in `up` that restarts the child, and the hidden command
-// that the child runs. When the parent ends, even by a crash, the channel closes and the child
-// exits.
+// The effects process that `up` runs as a child, so that effects and gateway do not share a thread:
+// the code that restarts the child, and the hidden command that the child runs. When the parent
+// ends, even by a crash, the channel closes and the child exits.
 
 import { type ChildProcess, fork } from "node:child_process";
+import { type AddressInfo, createServer } from "node:net";
 import { constants, setPriority } from "node:os";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
+import { portFault } from "../platform/base/http-port.ts";
 import { createLog, type Log } from "../platform/base/log.ts";
 import { processPauses, restartLoop } from "../platform/base/retry.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { serveEffects } from "./effects.ts";
-import { childCommand } from "./options.ts";
+import { childCommand, withoutSettings } from "./options.ts";
 
 interface StartMessage {
   readonly type: "start";
@@ -18,24 +19,15 @@ interface StartMessage {
 }
 
 export interface EffectsChild {
-  /** Ends the process after a commit of the events that it has read. */
   close(): Promise<void>;
 }
 
-/**
- * Pauses between restarts. The maximum limits the log lines of a process that fails at every start.
- */
+/** The maximum limits the log lines of a process that fails at every start. */
 const pauses = { ...processPauses, pauseMsMax: 30_000 } as const;
-/**
- * V8 flags for garbage collection at a smaller heap. After 20 s of single events of 100,000 people
- * at 40,000 a second, the process has 220 MiB with these flags and the small
- * caches of effects.ts. With these caches alone it has 390 MiB.
- */
+/** V8 flags for a smaller heap: 220 MiB instead of 390 MiB after 20 s at 40,000 events a second. */
 const smallHeap = ["--optimize-for-size", "--max-semi-space-size=2"];
-/** Maximum time in milliseconds for a commit and for closing the database. */
 const closeGraceMs = 10_000;
 
-/** Starts the child and returns immediately, because the gateway does not wait for the effects. */
 export function startEffectsChild(
   config: Config,
   { env, mainFile, stop }: CommandContext,
@@ -45,10 +37,8 @@ export function startEffectsChild(
   let child: ChildProcess | undefined;
   let end: object = {};
   const run = async (): Promise<void> => {
-    // The channel sends the settings, because the environment must not contain their secrets.
-    const own = Object.entries(env).filter(([name]) => !name.startsWith("PENSTOCK_"));
     const started = fork(mainFile, ["effects", childCommand], {
-      env: Object.fromEntries(own),
+      env: withoutSettings(env),
       stdio: ["ignore", "ignore", "inherit", "ipc"],
       serialization: "advanced",
       execArgv: [...process.execArgv, ...smallHeap],
@@ -82,15 +72,13 @@ export function startEffectsChild(
   };
 }
 
-/** Runs the effects in the child until `context.stop` is aborted or the parent exits. */
 export async function runEffectsChild(context: CommandContext): Promise<void> {
   const { channel, stop } = context;
-  if (channel.send === undefined) {
+  if (channel.send === undefined)
     throw new CommandError(
       "`effects beside` is an internal command of `up`: run `penstock effects` instead",
       usageExitCode,
     );
-  }
   const left = new AbortController();
   const started = Promise.withResolvers<StartMessage | undefined>();
   channel.on("message", (message) => started.resolve(message as StartMessage));
@@ -107,26 +95,64 @@ export async function runEffectsChild(context: CommandContext): Promise<void> {
   await serveEffects(config, { host, log, signal, acceptExpired: false, isChild: true });
 }
 
-/**
- * Sets the lowest priority: the effects use only idle processor time, and catch up later. On Linux,
- * priority is per thread, and new threads inherit it. If the system does not allow the change, the
- * effects have the gateway's priority.
- */
+/** Lets the effects use only idle CPU time. New threads of a process inherit its priority. */
 function lowerPriority(pid: number | undefined): void {
   if (pid === undefined) return;
   try {
     setPriority(pid, constants.priority.PRIORITY_LOW);
   } catch {
-    // The system does not allow it: the process has the gateway's priority.
   }
 }
 
-/** Resolves when the process has ended. Rejects if it could not be started. */
 function endOf(child: ChildProcess): Promise<object> {
   return new Promise((resolve, reject) => {
     child.on("error", (error) => {
       if (child.pid === undefined) reject(error);
     });
     child.once("exit", (code, signal) => resolve({ pid: child.pid, code, signal }));
+  });
+}
+
+type Place = Pick<Config, "effectsHost" | "effectsPort">;
+
+/** Returns the port from the settings, or a free one if it is 0. Rejects with a CommandError. */
+export async function requireEffectsPort({ effectsHost, effectsPort }: Place): Promise<number> {
+  try {
+    return await freePort(effectsHost, effectsPort);
+  } catch (error) {
+    const fault = portFault(error as Error, effectsPort, "EFFECTS_PORT");
+    throw new CommandError(
+      `cannot listen for reads of the effects on ${effectsHost} port ${effectsPort}: ${fault}`,
+    );
+  }
+}
+
+/** Returns a port that was free a moment ago; undefined if no port is free. */
+export async function defaultEffectsPort(
+  { effectsHost, effectsPort }: Place,
+  log: Pick<Log, "warn">,
+): Promise<number | undefined> {
+  try {
+    return await freePort(effectsHost, effectsPort);
+  } catch (error) {
+    const reason = portFault(error as Error, effectsPort, "EFFECTS_PORT");
+    const port = await freePort(effectsHost, 0).catch(() => undefined);
+    const message =
+      port === undefined
+        ? "effects HTTP port unavailable: people and groups are not served"
+        : "default effects port is taken: using another port";
+    log.warn({ effectsHost, effectsPort, instead: port, reason }, message);
+    return port;
+  }
+}
+
+function freePort(host: string, port: number): Promise<number> {
+  const probe = createServer();
+  return new Promise((resolve, reject) => {
+    probe.once("error", reject);
+    probe.listen({ host, port, exclusive: true }, () => {
+      const { port: found } = probe.address() as AddressInfo;
+      probe.close(() => resolve(found));
+    });
   });
 }

@@ -1,7 +1,3 @@
-// Adds the commands of the effects to the command tree: the process that applies events to people,
-// groups and usage, and the commands that read its database. Their modules are imported only when
-// they run.
-
 import { Argument, type Command, InvalidArgumentError } from "commander";
 import type { ConfiguredCommand } from "../commands/configured-command.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
@@ -194,9 +190,8 @@ function commandOf(command: Command, context: CommandContext): ConfiguredCommand
   return { config: configOf(command, context), context };
 }
 
-/** Adds the settings to reach the database, and the settings of NATS, which reports the lag. */
 function withDatabase(command: Command): Command {
-  return withJson(withSettings(command, databaseAndNats));
+  return withSettings(command, databaseAndNats).option("--json", "print JSON", false);
 }
 
 function withMissing(command: Command): Command {
@@ -207,11 +202,6 @@ function withMissing(command: Command): Command {
   );
 }
 
-function withJson(command: Command): Command {
-  return command.option("--json", "print JSON", false);
-}
-
-/** Returns a parser that reports an invalid value of an option as wrong usage. */
 function parsed<T>(parse: (text: string) => T): (text: string) => T {
   return (text) => {
     try {

@@ -1,10 +1,11 @@
-// The effects process: wires database, NATS, writer and HTTP port, and closes them in the reverse
-// order. The port responds from the start. The database is opened before NATS is connected, so that
-// people can be read while NATS is down.
+// The effects process: wires database, NATS, writer and HTTP port. The database is opened before
+// NATS is connected, so that people can be read while NATS is down.
 
 import { availableParallelism } from "node:os";
+import path from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { type CommandContext, CommandError } from "../commands/context.ts";
+import { makeFolder } from "../platform/base/files.ts";
 import { createLog, type Log } from "../platform/base/log.ts";
 import { retryWithWarning, SparseWarning } from "../platform/base/retry.ts";
 import { shownUrls } from "../platform/nats/access.ts";
@@ -22,41 +23,36 @@ import {
   takeForInstallation,
 } from "../readers/effects/store/installation.ts";
 import { shownPlace, storeAt, storePlace } from "../readers/effects/store/open.ts";
-import type { EffectsReader, EffectsStore } from "../readers/effects/store/port.ts";
-import { FencedError } from "../readers/effects/store/port.ts";
+import {
+  type EffectsReader,
+  type EffectsStore,
+  FencedError,
+} from "../readers/effects/store/port.ts";
+import { isAbsent } from "../readers/effects/store/sqlite/file-access.ts";
 import { type StreamStatus, streamStatuses } from "../readers/effects/streams/lag.ts";
 import { EffectsWriter } from "../readers/effects/writer/effects-writer.ts";
-import { readyFolder } from "./effects-folder.ts";
-import { findAccess, natsHasMoved } from "./find-access.ts";
-import { requireStreams } from "./require-streams.ts";
+import { findAccess, natsHasMoved, requireStreams } from "./find-access.ts";
 
 interface ServeOptions {
   readonly host: CommandContext["host"];
   readonly log: Log;
-  /** A signal that ends the process, after a last commit. */
   readonly signal: AbortSignal;
-  /** Whether to continue if events have left their stream unread. */
   readonly acceptExpired: boolean;
-  /**
-   * Whether the process is the child process of `up`. If the port is taken, the child logs the
-   * error and applies events without a port.
-   */
+  /** Whether this is the child process of `up`, which applies events even if its port is taken. */
   readonly isChild: boolean;
 }
 
 /**
- * Maximum number of events applied per second and processor, next to a gateway. Without this limit,
- * the reads take 20 % to 40 % of the gateway's throughput on two processors. nats-server then needs
- * another 0.3 to 1.2 GB for recently read blocks.
+ * Maximum events per second and CPU next to a gateway. Without it, the reads take 20 % to 40 % of
+ * the gateway's throughput, and nats-server needs up to 1.2 GB more memory.
  */
 const childEventsPerSecondMax = 10_000;
-/** Size of the cache of people and groups next to a gateway, in bytes: an eighth of the default. */
+/** An eighth of the default. */
 const childCacheBytesMax = 32 * 1_048_576;
 const againMs = 500;
 const sayAgainMs = 30_000;
 const questionMs = 2_000;
 
-/** Runs `penstock effects` until `context.stop` is aborted. */
 export async function runEffects(
   config: Config,
   { host, stop }: CommandContext,
@@ -66,7 +62,6 @@ export async function runEffects(
   await serveEffects(config, { host, log, signal: stop, acceptExpired, isChild: false });
 }
 
-/** Runs the effects. Resolves when the signal has aborted and everything is closed. */
 export async function serveEffects(config: Config, options: ServeOptions): Promise<void> {
   const { log, signal } = options;
   const parts = new Parts();
@@ -132,7 +127,6 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
   }
 }
 
-/** The open parts of the process. */
 class Parts {
   store: EffectsStore | undefined;
   writer: EffectsWriter | undefined;
@@ -173,10 +167,7 @@ async function listen(http: EffectsHttp, config: Config, options: ServeOptions):
   }
 }
 
-/**
- * Returns the creation time of the first live stream; null if no live stream exists or NATS does
- * not respond.
- */
+/** Returns null if no live stream exists or NATS does not respond. */
 async function streamCreated(connection: NatsConnection, prefix: string): Promise<string | null> {
   try {
     const manager = await managerOf(connection, { timeoutMs: questionMs });
@@ -186,10 +177,7 @@ async function streamCreated(connection: NatsConnection, prefix: string): Promis
   }
 }
 
-/**
- * Opens the database. Waits while it is unreachable or locked by another writer. Rejects with a
- * CommandError if it belongs to another installation, because then the settings must change.
- */
+/** Waits while the database is unreachable. Rejects if it belongs to another installation. */
 async function openStore(config: Config, { log, signal }: ServeOptions): Promise<EffectsStore> {
   const place = storePlace(config);
   readyFolder(config);
@@ -219,4 +207,27 @@ async function openStore(config: Config, { log, signal }: ServeOptions): Promise
   });
   if (opened instanceof OtherInstallationError) throw new CommandError(opened.message);
   return opened;
+}
+
+/** Creates the data folder if needed. Throws like `requireNamedFolder`. */
+function readyFolder(config: Pick<Config, "effectsUrl" | "dataDir">): void {
+  requireNamedFolder(config);
+  if (folderOf(config) === path.resolve(config.dataDir)) makeFolder(config.dataDir);
+}
+
+/**
+ * Throws a CommandError if the folder of PENSTOCK_EFFECTS_URL does not exist: a typo would create a
+ * new database in another folder and apply all events to it.
+ */
+export function requireNamedFolder(config: Pick<Config, "effectsUrl" | "dataDir">): void {
+  const folder = folderOf(config);
+  if (folder === undefined || folder === path.resolve(config.dataDir) || !isAbsent(folder)) return;
+  throw new CommandError(
+    `open the effects database: the folder ${folder} does not exist: create it, or set PENSTOCK_EFFECTS_URL (--effects-url) to another file`,
+  );
+}
+
+function folderOf(config: Pick<Config, "effectsUrl" | "dataDir">): string | undefined {
+  const place = storePlace(config);
+  return place.kind === "sqlite" ? path.dirname(place.file) : undefined;
 }

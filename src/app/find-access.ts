@@ -1,13 +1,15 @@
-// Finds NATS for the processes next to a gateway. They may start before the embedded nats-server
-// that they read from.
+// Finds NATS for the processes next to a gateway, which may start before the embedded nats-server.
 
+import { setTimeout as delay } from "node:timers/promises";
 import type { CommandContext } from "../commands/context.ts";
 import { findNats } from "../commands/nats.ts";
 import type { Log } from "../platform/base/log.ts";
 import { pauseUntilAborted, retryWithWarning, SparseWarning } from "../platform/base/retry.ts";
 import type { NatsAccess } from "../platform/nats/access.ts";
+import { managerOf } from "../platform/nats/api.ts";
 import type { NatsLink } from "../platform/nats/link.ts";
 import type { Config } from "../platform/settings/config.ts";
+import { findStreams } from "../readers/stream/stored-stream.ts";
 
 interface FindOptions {
   readonly host: CommandContext["host"];
@@ -19,7 +21,6 @@ const againMs = 500;
 const sayAgainMs = 30_000;
 const lookMs = 1_000;
 
-/** Waits for an embedded nats-server, unless the settings name a NATS server. */
 export async function findAccess(config: Config, options: FindOptions): Promise<NatsAccess> {
   const { host, log, signal } = options;
   return await retryWithWarning(async () => findNats(config, host), {
@@ -41,9 +42,7 @@ interface Linked {
 }
 
 /**
- * Resolves with true when the link is down and an embedded nats-server runs at another address than
- * `access`: each start may change the port, and a new data folder changes the token. Resolves with
- * false when the signal aborts.
+ * Resolves with true if the link is down and an embedded nats-server has another address or token.
  */
 export async function natsHasMoved(config: Config, linked: Linked): Promise<boolean> {
   const { host, access, link, signal } = linked;
@@ -53,9 +52,27 @@ export async function natsHasMoved(config: Config, linked: Linked): Promise<bool
     try {
       const now = findNats(config, host);
       if (now.natsUrl !== access.natsUrl || now.natsToken !== access.natsToken) return true;
-    } catch {
-      // No embedded nats-server runs at the moment.
-    }
+    } catch {}
   }
   return false;
+}
+
+const questionMs = 2_000;
+/** An account may get JetStream shortly after the server has started. */
+const jetStreamWaitMs = 500;
+
+/** Rejects if NATS permanently refuses to list the streams. Other failures are retried later. */
+export async function requireStreams(link: NatsLink, prefix: string): Promise<void> {
+  const refused = async () => {
+    try {
+      await findStreams(await managerOf(link.connection, { timeoutMs: questionMs }), prefix);
+      return undefined;
+    } catch (error) {
+      return link.refusal(error);
+    }
+  };
+  if ((await refused()) === undefined) return;
+  await delay(jetStreamWaitMs);
+  const refusal = await refused();
+  if (refusal !== undefined) throw refusal;
 }

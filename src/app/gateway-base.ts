@@ -1,5 +1,4 @@
-// The base of all parts of a gateway process: settings, clocks, counters, and the status that the
-// process reports while its parts start and stop. It imports none of the parts.
+// What all parts of a gateway process share: settings, clocks, counters, and the reported status.
 
 import { ClientWarnings } from "../gateway/admin/metrics/client-warnings.ts";
 import { createMetrics, type Metrics } from "../gateway/admin/metrics/metrics.ts";
@@ -9,26 +8,15 @@ import type { Config } from "../platform/settings/config.ts";
 
 export interface GatewayDependencies {
   readonly log: ProcessLog;
-  /** A signal that cancels a start while it waits for NATS. */
   readonly signal?: AbortSignal;
-  /**
-   * The role of a gateway that shares the public port with others: the first one to open the port,
-   * or one that joins. Such a gateway opens no admin port. Undefined for a single gateway.
-   */
+  /** The role of a worker, which opens no admin port; undefined for a single gateway. */
   readonly worker?: "first" | "joining";
-  /**
-   * Returns the receive time of events, in milliseconds since the epoch. Default: the system clock,
-   * which may be adjusted at any time.
-   */
+  /** Returns the receive time of events in ms since the epoch. Default: the system clock. */
   readonly wallMs?: () => number;
-  /** Interval of the registry polls in milliseconds. Default: the interval of the registry. */
   readonly registryPollMs?: number;
-  /** The API key of the sample project, which the live page shows. */
+  /** The API key of the sample project. */
   readonly tryKey?: string | undefined;
-  /**
-   * Returns the port of the effects process that runs next to the gateway. Default: the port of the
-   * settings.
-   */
+  /** Returns the port of the effects next to the gateway. Default: the port of the settings. */
   readonly effectsPort?: (() => number | undefined) | undefined;
 }
 
@@ -44,7 +32,6 @@ export interface GatewayBase extends Omit<GatewayDependencies, "wallMs"> {
 
 type Close = () => Promise<void> | void;
 
-/** The functions that close the open parts. */
 class Closers {
   readonly #closers: Close[] = [];
 
@@ -59,16 +46,14 @@ class Closers {
   }
 }
 
-/** The status that the gateway reports. Each part sets its own field when it is open. */
 class GatewayStatus {
-  /** Returns the reasons why events cannot be stored now; empty if they can. */
+  /** Returns the reasons why events cannot be stored now. */
   readiness: () => Promise<readonly string[]> = async () => ["waiting for NATS"];
   /** Returns facts for the operator that do not prevent events from being stored. */
   warnings: () => readonly string[] = () => [];
   isConnected: () => boolean = () => false;
   publicPort: number | undefined;
 
-  /** Marks the gateway as not ready for this reason. */
   setBusy(doing: string): void {
     this.readiness = async () => [doing];
   }
@@ -83,8 +68,7 @@ export function gatewayBase(
   const status = new GatewayStatus();
   const metrics = createMetrics();
   closers.add(() => metrics.close());
-  // Exported from the first scrape on, because the alert for a NATS that was never reached needs
-  // this gauge.
+  // The alert for a NATS that was never reached needs this gauge from the first scrape on.
   metrics.watch({ natsConnected: () => status.isConnected() });
   const clientWarnings = new ClientWarnings(clock);
   const instance = instanceOf(config);

@@ -1,5 +1,4 @@
-// Starts and stops one gateway process in the right order. Decides readiness: both the registry and
-// the streams must be ready. Other files wire the parts.
+// Starts and stops one gateway process. It is ready if both the registry and the streams are.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { ClientWarnings } from "../gateway/admin/metrics/client-warnings.ts";
@@ -12,31 +11,22 @@ import { livePageOf } from "./live.ts";
 import { openStoreSide, type StoreSide } from "./store-side.ts";
 
 export interface Gateway {
-  /** The port of the public endpoints. */
   readonly port: number;
-  /** The admin port; 0 for a worker, which has no admin port. */
+  /** 0 for a worker, which has no admin port. */
   readonly adminPort: number;
   /** The creation time of the first live stream; null if JetStream did not respond. */
   readonly streamCreated: string | null;
   readonly metrics: Metrics;
-  /** The most recent client warnings. */
   readonly clientWarnings: ClientWarnings;
-  /** Returns the reasons why events cannot be stored now; empty if they can. */
   readiness(): Promise<readonly string[]>;
-  /** Returns facts for the operator that do not prevent events from being stored. */
   warnings(): readonly string[];
-  /**
-   * Closes the gateway: waits for the delay, accepts no more requests, responds to the requests in
-   * progress, then closes everything. `drainDelayMs` defaults to the setting. Clients cannot make
-   * it reject.
-   */
+  /** Waits for the delay (default: the setting), then drains and closes everything. */
   close(drainDelayMs?: number): Promise<void>;
 }
 
 /**
- * Starts a gateway: waits for NATS, creates or checks the streams, reads the registry, then
- * listens. Rejects if a port is taken, if a stream would not retain acknowledged events, or if the
- * signal aborts.
+ * Waits for NATS, creates or checks the streams, reads the registry, then listens. Rejects if a
+ * port is taken, if a stream would not retain acknowledged events, or if the signal aborts.
  */
 export async function startGateway(
   config: Config,
@@ -84,7 +74,7 @@ interface OperatorSide {
   readonly port: number;
 }
 
-/** Opens the admin port, which responds while the other parts still start. */
+/** The admin port responds while the other parts still start. */
 async function openOperatorSide(base: GatewayBase): Promise<OperatorSide> {
   const { config, log, clock, metrics, clientWarnings, status, instance, closers } = base;
   const { tryKey, effectsPort } = base;
@@ -109,7 +99,6 @@ async function openOperatorSide(base: GatewayBase): Promise<OperatorSide> {
   return { admin, port };
 }
 
-/** Registers the gauges, which are read at each scrape. */
 function watchSides(
   metrics: Metrics,
   { registry, watch }: StoreSide,

@@ -1,6 +1,3 @@
-// Wires the live page, for a gateway of one process and for one of several workers: its NATS
-// connection, the streams to follow, and whether it shows events.
-
 import { bucketName } from "../gateway/projects/registry/bucket.ts";
 import { bucketReader } from "../gateway/projects/registry/bucket-state.ts";
 import { listProjects } from "../gateway/projects/registry/commands.ts";
@@ -15,21 +12,14 @@ import type { Config } from "../platform/settings/config.ts";
 import { version } from "./options.ts";
 
 interface LiveSources extends Pick<LiveSource, "counts" | "clientWarnings" | "readiness"> {
-  /** Returns the public port; undefined until it is known. */
   readonly publicPort: () => number | undefined;
-  /** The API key of the sample project, if it exists. */
   readonly tryKey?: string | undefined;
-  /**
-   * Returns the port of the effects process that runs next to the gateway; undefined until it is
-   * known. Default: the port of the settings.
-   */
+  /** Returns the port of the effects next to the gateway. Default: the port of the settings. */
   readonly effectsPort?: (() => number | undefined) | undefined;
 }
 
-/** Maximum number of streams that are followed if all projects are watched. */
 const streamsMax = 16;
 const connectTimeoutMs = 2_000;
-/** Maximum number of projects for which the page shows a list of projects. */
 const projectsListedMax = 1_000;
 
 export function livePageOf(config: Config, sources: LiveSources): LivePage {
@@ -53,8 +43,7 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
     subjectPrefix,
     sourcesOf: (project) => sourcesOf(config, project),
     async projectIds(connection, project) {
-      // Listing half a million projects takes seconds. So the list is read only to check whether a
-      // project exists.
+      // Listing half a million projects takes seconds.
       if (project === undefined) {
         const bucket = await bucketReader(connection, bucketName(subjectPrefix));
         if (((await bucket.state())?.entries ?? 0) > projectsListedMax) return [];
@@ -72,7 +61,6 @@ export function livePageOf(config: Config, sources: LiveSources): LivePage {
   });
 }
 
-/** Returns the URL of the effects port; undefined if it is unknown. */
 function effectsUrlOf(
   { effectsHost, effectsPort }: Config,
   portBeside: () => number | undefined = () => effectsPort,

@@ -1,6 +1,7 @@
-// `serve` and `up`: start the embedded NATS if the settings name no NATS, then the gateway, in this
-// process or in workers. Both stop in the reverse order.
+// `serve` and `up`: start the embedded NATS if the settings name no NATS, then the gateway in this
+// process or in workers.
 
+import { once } from "node:events";
 import { resolve } from "node:path";
 import { calledAs, isDefaultDataDir, shellWord } from "../commands/called-as.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
@@ -13,50 +14,49 @@ import { findNatsServer } from "../platform/embedded/find-nats-server.ts";
 import { type EmbeddedNats, startEmbeddedNats } from "../platform/embedded/nats-server.ts";
 import { lanes } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
-import { type EffectsChild, startEffectsChild } from "./effects-child.ts";
-import { requireNamedFolder } from "./effects-folder.ts";
-import { defaultEffectsPort, givenEffectsPort, requireEffectsPort } from "./effects-port.ts";
+import { requireNamedFolder } from "./effects.ts";
+import {
+  defaultEffectsPort,
+  type EffectsChild,
+  requireEffectsPort,
+  startEffectsChild,
+} from "./effects-child.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
 import { startWorkers } from "./workers.ts";
 
 type Running = Pick<Gateway, "port" | "adminPort" | "close">;
 
-/** Runs the gateway until `context.stop` is aborted. Resolves when everything is closed. */
 export async function serve(config: Config, context: CommandContext): Promise<void> {
   await run(config, context, { prepare: async () => undefined });
 }
 
 /**
- * Runs the gateway like `serve`, but always with an embedded NATS and a sample project, and prints
- * an example request. If the default effects port is taken, another port is used. A port from the
- * settings must be free.
+ * Runs the gateway like `serve`, with an embedded NATS and a sample project, and prints an example
+ * request. A taken default port of the effects is replaced; a port from the settings must be free.
  */
 export async function up(
   config: Config,
   context: CommandContext,
   { isEffectsPortGiven }: { readonly isEffectsPortGiven: boolean },
 ): Promise<void> {
-  if (config.natsUrl !== undefined) {
+  if (config.natsUrl !== undefined)
     throw new CommandError(
       "`up` starts its own NATS: unset PENSTOCK_NATS_URL, or use `serve`",
       usageExitCode,
     );
-  }
   requireNamedFolder(config);
+  let givenPort: number | undefined;
   const prepare = async (effective: Config, log: Log) => {
-    if (isEffectsPortGiven) await requireEffectsPort(config);
+    if (isEffectsPortGiven) givenPort = await requireEffectsPort(config);
     return await demoProject(effective, log);
   };
-  const effectsPort = isEffectsPortGiven ? givenEffectsPort : defaultEffectsPort;
+  const effectsPort = isEffectsPortGiven ? async () => givenPort : defaultEffectsPort;
   await run(config, context, { prepare, effectsPort });
 }
 
 interface Kind {
   readonly prepare: (effective: Config, log: Log) => Promise<Project | undefined>;
-  /**
-   * Returns the port for the effects process next to the gateway. Absent if no effects process
-   * should run.
-   */
+  /** Chooses the port of the effects; absent if no effects process should run. */
   readonly effectsPort?: (config: Config, log: Log) => Promise<number | undefined>;
 }
 
@@ -85,8 +85,10 @@ async function run(
     effectsPort = await portOf?.(config, log);
     if (embedded !== undefined) noteAnswers(embedded, { config, gateway, effectsPort, log });
     if (project !== undefined) {
-      const program = calledHere(context);
-      const isDefaultData = isDefaultDataDir(config.dataDir, context.mainFile);
+      const { mainFile, env } = context;
+      const npmFolder = env["INIT_CWD"];
+      const program = calledAs({ mainFile, workingFolder: resolve("."), npmFolder });
+      const isDefaultData = isDefaultDataDir(config.dataDir, mainFile);
       context.stdout.write(
         welcome({ config, gateway, project, program, isDefaultData, effectsPort }),
       );
@@ -96,7 +98,7 @@ async function run(
       const settings = { ...effective, effectsPort: effectsPort ?? effective.effectsPort };
       effects = startEffectsChild(settings, context, log);
     }
-    await stopped(context.stop);
+    if (!context.stop.aborted) await once(context.stop, "abort");
     log.info({}, "stopping");
   } finally {
     await gateway?.close();
@@ -130,10 +132,7 @@ interface Answering {
   readonly log: Log;
 }
 
-/**
- * Writes the ports to the data folder, for doctor and for a second start on the folder. If this
- * fails, the gateway works without the note.
- */
+/** Writes the ports to the data folder, for doctor and for the error of a second start. */
 function noteAnswers(embedded: EmbeddedNats, { config, gateway, effectsPort, log }: Answering) {
   const { port, adminPort } = gateway;
   try {
@@ -164,25 +163,12 @@ async function demoProject(effective: Config, log: Log): Promise<Project | undef
   }
 }
 
-function stopped(stop: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (stop.aborted) resolve();
-    else stop.addEventListener("abort", () => resolve(), { once: true });
-  });
-}
-
-function calledHere({ mainFile, env }: CommandContext): string {
-  return calledAs({ mainFile, workingFolder: resolve("."), npmFolder: env["INIT_CWD"] });
-}
-
 interface Welcome {
   readonly config: Config;
   readonly gateway: Running;
   readonly project: Project;
-  /** The command line that starts this program. */
   readonly program: string;
   readonly isDefaultData: boolean;
-  /** The port that serves people and groups; undefined without effects. */
   readonly effectsPort: number | undefined;
 }
 

@@ -1,15 +1,14 @@
-// Adds the commands of the sinks to the command tree, one for each kind of target. Their modules
-// are imported only when they run.
-
 import path from "node:path";
 import { type Command, InvalidArgumentError } from "commander";
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
-import { configOf } from "../commands/settings.ts";
+import { configOf, natsSettings, withSettings } from "../commands/settings.ts";
 import { isProjectId } from "../platform/base/forms.ts";
+import type { Lane } from "../platform/base/lane.ts";
 import { createLog } from "../platform/base/log.ts";
+import { lanes } from "../platform/nats/names.ts";
+import type { Config, SettingName } from "../platform/settings/config.ts";
+import type { OpenReader } from "../readers/effects/store/open.ts";
 import { orUsageFault } from "./options.ts";
-import { type PersonOptions, peopleOf, personSettings, withPersons } from "./sink-persons.ts";
-import { type ReadingOptions, readingOf, withReading } from "./sink-reading.ts";
 
 interface PosthogOptions extends ReadingOptions {
   readonly state?: string;
@@ -156,10 +155,7 @@ function addParquet(sink: Command, context: CommandContext): void {
   );
 }
 
-/**
- * Returns the folder to write to. Throws a CommandError if it is missing or a URL, because a URL
- * would become a local folder of that name.
- */
+/** Throws if the folder is missing or a URL, which would become a local folder of that name. */
 function localFolder(folder: string | undefined): string {
   if (folder === undefined)
     throw new CommandError(
@@ -228,4 +224,91 @@ function schemaName(text: string): string {
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(text))
     throw new InvalidArgumentError("must match [a-z_][a-z0-9_]{0,62}");
   return text;
+}
+
+interface PersonOptions {
+  readonly withPerson: boolean;
+}
+
+const personSettings: readonly SettingName[] = ["effectsUrl"];
+
+function withPersons(command: Command): Command {
+  return command.option(
+    "--with-person",
+    "add the uuid of each event's person, from the database of `penstock effects`",
+    false,
+  );
+}
+
+/**
+ * Opens the effects database; returns undefined without --with-person. Rejects if it is missing or
+ * belongs to another installation. If it does not respond, the sink waits at the first batch.
+ */
+export async function peopleOf(
+  config: Config,
+  { withPerson }: PersonOptions,
+): Promise<OpenReader | undefined> {
+  if (!withPerson) return undefined;
+  const { readerAt, shownPlace, storePlace } = await import("../readers/effects/store/open.ts");
+  const { OtherInstallationError, requireInstallation } = await import(
+    "../readers/effects/store/installation.ts"
+  );
+  const place = storePlace(config);
+  try {
+    if (place.kind === "sqlite") {
+      const { mustBeReadable } = await import("../readers/effects/store/sqlite/file-access.ts");
+      mustBeReadable(place.file);
+    }
+    const reader = await readerAt(place);
+    const installation = { prefix: config.subjectPrefix, shown: shownPlace(place) };
+    await requireInstallation(reader, installation).catch((error: unknown) => {
+      if (error instanceof OtherInstallationError) throw error;
+    });
+    return reader;
+  } catch (error) {
+    throw new CommandError(`--with-person: ${(error as Error).message}`);
+  }
+}
+
+const processSettings: readonly SettingName[] = [
+  ...natsSettings.filter((name) => name !== "hubDomain" && name !== "replicas"),
+  ...(["sinkHost", "sinkPort"] as const),
+  ...(["sinkBatchEvents", "sinkBatchBytes", "sinkBatchAgeMs", "logLevel"] as const),
+];
+
+interface ReadingOptions {
+  readonly projects?: string[];
+  readonly lanes?: Lane[];
+  readonly acceptExpired: boolean;
+}
+
+function withReading(command: Command, own: readonly SettingName[]): Command {
+  return withSettings(command, [...processSettings, ...own])
+    .option(
+      "--projects <ids>",
+      "only events of these projects, a comma-separated list; they must exist",
+      (ids: string) => listOf(ids, "project id", isProjectId),
+    )
+    .option(
+      "--lanes <lanes>",
+      `only events of these lanes, a comma-separated list of ${lanes.join(",")}`,
+      (names: string) => listOf(names, "lane", (name) => lanes.some((lane) => lane === name)),
+    )
+    .option(
+      "--accept-expired",
+      "continue after events that left their stream before they were written",
+      false,
+    );
+}
+
+function readingOf({ projects, lanes: wanted, acceptExpired }: ReadingOptions) {
+  const named = [{ flag: "--projects", ids: projects ?? [] }];
+  return { projects, named, lanes: wanted, acceptExpired };
+}
+
+function listOf(text: string, kind: string, isOne: (item: string) => boolean): string[] {
+  const items = text.split(",");
+  const other = items.find((item) => !isOne(item));
+  if (other !== undefined) throw new InvalidArgumentError(`invalid ${kind} "${other}"`);
+  return items;
 }

@@ -1,6 +1,3 @@
-// The parts of the PostHog sink in addition to its target: the API keys of the projects from the
-// registry, and printing the rejected events.
-
 import { createReadStream } from "node:fs";
 import type { Writable } from "node:stream";
 import { pipeline } from "node:stream/promises";
@@ -15,16 +12,13 @@ import { RegistryKeys } from "../readers/sinks/posthog/registry-keys.ts";
 import { asideFile } from "../readers/sinks/posthog/state-folder.ts";
 import { isHere } from "../readers/sinks/posthog/upstream.ts";
 import { orUsageFault } from "./options.ts";
+import type { NamedProjects } from "./sink.ts";
 import { runSink } from "./sink.ts";
-import type { NamedProjects } from "./sink-link.ts";
 
 interface PosthogRun {
   readonly url: string;
   readonly folder: string;
-  /**
-   * The API keys by project. The projects must exist. These keys take precedence over the keys of
-   * the registry.
-   */
+  /** The API keys by project, which take precedence over the keys of the registry. */
   readonly keys: ReadonlyMap<string, string>;
   readonly acceptRefused: boolean;
   readonly projects: readonly string[] | undefined;
@@ -33,7 +27,6 @@ interface PosthogRun {
   readonly acceptExpired: boolean;
 }
 
-/** Runs the sink until the context's `stop` is aborted. */
 export async function runPosthogSink(
   config: Config,
   context: Pick<CommandContext, "host" | "stop">,
@@ -62,7 +55,6 @@ export async function runPosthogSink(
   await runSink(config, context, { ...reading, named, target, connected });
 }
 
-/** Prints the rejected events of a folder, one JSON object per line. */
 export async function printAside(folder: string, stdout: Writable): Promise<void> {
   const file = asideFile(folder);
   try {
@@ -73,7 +65,6 @@ export async function printAside(folder: string, stdout: Writable): Promise<void
   }
 }
 
-/** Returns the newest key of each project. */
 async function newestKeys(
   connection: NatsConnection | undefined,
   { subjectPrefix: prefix, replicas, hubDomain }: Config,

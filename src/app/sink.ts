@@ -1,12 +1,15 @@
-// The sink process: wires NATS, target, writer and the port for metrics and health, and closes them
-// in the reverse order. The port responds from the start.
+// The sink process: wires NATS, target, writer and the port for metrics and health.
 
 import type { NatsConnection } from "@nats-io/nats-core";
-import type { CommandContext } from "../commands/context.ts";
+import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
+import { mustBeKnown, registeredProjects } from "../commands/registered-project.ts";
 import { AdminServer } from "../gateway/admin/server.ts";
 import type { Lane } from "../platform/base/lane.ts";
-import { createLog } from "../platform/base/log.ts";
-import type { NatsLink } from "../platform/nats/link.ts";
+import { createLog, type Log } from "../platform/base/log.ts";
+import { pauseUntilAborted, SparseWarning } from "../platform/base/retry.ts";
+import type { NatsAccess } from "../platform/nats/access.ts";
+import { connectNats, type NatsLink } from "../platform/nats/link.ts";
+import { NatsRefusedError, violationIn } from "../platform/nats/sign-in.ts";
 import type { Config } from "../platform/settings/config.ts";
 import type { OpenReader } from "../readers/effects/store/open.ts";
 import { SinkMetrics } from "../readers/sinks/metrics/sink-metrics.ts";
@@ -14,21 +17,19 @@ import { EventPersons } from "../readers/sinks/persons/event-persons.ts";
 import { SinkCounts } from "../readers/sinks/sink-counts.ts";
 import type { SinkTarget } from "../readers/sinks/sink-target.ts";
 import { type SinkStatus, SinkWriter } from "../readers/sinks/sink-writer.ts";
-import { natsHasMoved } from "./find-access.ts";
-import { type NamedProjects, sinkLink } from "./sink-link.ts";
+import { findAccess, natsHasMoved, requireStreams } from "./find-access.ts";
 
 interface SinkRun {
   readonly target: SinkTarget;
-  /** Ids of the projects that the sink writes; undefined for all. */
+  /** The projects to write; undefined for all. */
   readonly projects: readonly string[] | undefined;
-  /** Project ids from the command line, which must exist. Default: no ids. */
+  /** Projects from the command line, which must exist. */
   readonly named?: readonly NamedProjects[];
   readonly lanes: readonly Lane[] | undefined;
-  /** Whether to continue if events have left their stream unread. */
   readonly acceptExpired: boolean;
-  /** The database with the persons of events; undefined to write events without persons. */
+  /** The effects database for the persons of events; undefined to write events without persons. */
   readonly people?: OpenReader | undefined;
-  /** Called with the connection before the target is opened. */
+  /** Called with each connection before the target is opened. */
   readonly connected?: (connection: NatsConnection) => void;
 }
 
@@ -44,7 +45,6 @@ const moving: SinkStatus = {
   reasons: ["waiting for the current write, to continue with another nats-server"],
 };
 
-/** Runs the sink until `stop` is aborted. */
 export async function runSink(
   config: Config,
   { host, stop: signal }: Pick<CommandContext, "host" | "stop">,
@@ -69,7 +69,11 @@ export async function runSink(
   const server = new AdminServer({
     ...{ metrics, log, portName: "SINK_PORT", monotonicMs: () => performance.now() },
     readiness: async () => status().reasons,
-    warnings: async () => [...standbyWarnings(status()), ...(target.warnings ?? [])],
+    warnings: async () => {
+      const { standsByFor } = status();
+      const standby = standsByFor === undefined ? [] : [`standing by: ${standsByFor}`];
+      return [...standby, ...(target.warnings ?? [])];
+    },
   });
   try {
     const { sinkHost, sinkPort } = config;
@@ -79,8 +83,7 @@ export async function runSink(
     while (!signal.aborted) {
       const linked = await sinkLink(config, { host, log, signal, named: toLookUp, waits });
       link = linked.link;
-      // Checked once: another server may not have these projects, and the sink must continue with
-      // it.
+      // Checked once, because another server may not have these projects.
       toLookUp = [];
       const { connection } = link;
       connected?.(connection);
@@ -88,7 +91,11 @@ export async function runSink(
         ...{ connection, prefix: config.subjectPrefix, target },
         ...{ acceptExpired, log, persons, counts },
         filter: { projects: projects === undefined ? undefined : new Set(projects), lanes },
-        limits: batchLimits(config),
+        limits: {
+          eventsMax: config.sinkBatchEvents,
+          bytesMax: config.sinkBatchBytes,
+          ageMsMax: config.sinkBatchAgeMs,
+        },
       });
       writer.start();
       if (!(await natsHasMoved(config, { host, ...linked, signal }))) break;
@@ -113,10 +120,76 @@ export async function runSink(
   log.info({ target: target.shown }, "the sink has ended");
 }
 
-function standbyWarnings({ standsByFor }: SinkStatus): string[] {
-  return standsByFor === undefined ? [] : [`standing by: ${standsByFor}`];
+export interface NamedProjects {
+  readonly flag: string;
+  readonly ids: readonly string[];
 }
 
-function batchLimits({ sinkBatchEvents, sinkBatchBytes, sinkBatchAgeMs }: Config) {
-  return { eventsMax: sinkBatchEvents, bytesMax: sinkBatchBytes, ageMsMax: sinkBatchAgeMs };
+interface SinkLinkOptions {
+  readonly host: CommandContext["host"];
+  readonly log: Log;
+  readonly signal: AbortSignal;
+  readonly named: readonly NamedProjects[];
+  readonly waits: (reason: string) => void;
+}
+
+interface SinkLink {
+  readonly access: NatsAccess;
+  readonly link: NatsLink;
+}
+
+const againMs = 1_000;
+const sayAgainMs = 30_000;
+
+/**
+ * Waits for NATS, and for a registry that has projects. Rejects with a CommandError if a named
+ * project is unknown: the sink would skip its events for good.
+ */
+async function sinkLink(config: Config, options: SinkLinkOptions): Promise<SinkLink> {
+  const { host, log, signal, named, waits } = options;
+  const warning = new SparseWarning(log, sayAgainMs);
+  for (;;) {
+    const access = await findAccess(config, { host, log, signal });
+    const link = await connectNats({ access, log, signal });
+    try {
+      await requireStreams(link, config.subjectPrefix);
+      await lookUp(link.connection, { config, named, log });
+      return { access, link };
+    } catch (error) {
+      await link.close();
+      if (error instanceof CommandError || error instanceof NatsRefusedError) throw error;
+      const { message: reason } = error as Error;
+      waits(`waiting for the registry: ${reason}`);
+      warning.warn({ reason }, "waiting for the registry, to look up the named projects");
+    }
+    // The next connection may be to a restarted embedded server with another port.
+    await pauseUntilAborted(againMs, signal);
+    signal.throwIfAborted();
+  }
+}
+
+interface Lookup {
+  readonly config: Config;
+  readonly named: readonly NamedProjects[];
+  readonly log: Log;
+}
+
+/** Rejects with a CommandError only if a project is certainly unknown. */
+async function lookUp(connection: NatsConnection, { config, named, log }: Lookup): Promise<void> {
+  try {
+    for (const { flag, ids } of named)
+      for (const project of ids)
+        await mustBeKnown(connection, config, { command: `sink: ${flag}`, project });
+  } catch (error) {
+    if (error instanceof CommandError) {
+      const known = await registeredProjects(connection, config);
+      if (known.length === 0) throw new Error("it has no projects yet");
+      throw new CommandError(error.message, usageExitCode);
+    }
+    if (violationIn(error) === undefined) throw error;
+    log.warn(
+      { reason: (error as Error).message },
+      "no permission to read the registry: the named projects are not checked",
+    );
+  }
 }

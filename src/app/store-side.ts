@@ -1,6 +1,3 @@
-// Wires the store side of the gateway: the NATS connection, the streams, the project registry and
-// the usage record. It contains no other logic.
-
 import { randomBytes } from "node:crypto";
 import { openRegistry, type Registry } from "../gateway/projects/registry/registry.ts";
 import { storedEvents } from "../gateway/projects/registry/stored-events.ts";
@@ -17,7 +14,7 @@ export interface StoreSide {
   readonly streams: StreamStates;
   readonly watch: StreamWatch;
   readonly registry: Registry;
-  /** The id of this process in message ids and in the usage record, unique per process. */
+  /** The unique id of this process in message ids and in the usage record. */
   readonly processId: string;
 }
 
@@ -67,8 +64,8 @@ async function readRegistry(
     connection,
     ...{ prefix, replicas, hubDomain, log, signal, pollMs },
     refusal: (error) => link.refusal(error),
-    // Stored events show whether the registry has lost projects. A leaf is an exception: the first
-    // sequence of its streams is derived from the time, and its registry is the hub's.
+    // Stored events show whether the registry has lost projects. On a leaf they do not, because its
+    // registry is the hub's.
     ...(hubDomain === undefined ? { storedEvents: () => storedEvents(connection, prefix) } : {}),
   });
   status.warnings = () => registry.warnings;

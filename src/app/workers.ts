@@ -1,6 +1,3 @@
-// The gateway as several processes: wires the supervisor, its admin server for all workers, and
-// each worker.
-
 import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
 import { AdminServer } from "../gateway/admin/server.ts";
 import { Supervisor } from "../gateway/workers/supervisor.ts";
@@ -12,6 +9,7 @@ import { instanceOf } from "../platform/nats/instance.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { type Gateway, startGateway } from "./gateway.ts";
 import { livePageOf } from "./live.ts";
+import { withoutSettings } from "./options.ts";
 
 interface StartOptions {
   readonly log: Log;
@@ -19,7 +17,6 @@ interface StartOptions {
   readonly effectsPort?: (() => number | undefined) | undefined;
 }
 
-/** Starts the gateway like startGateway, in `config.workers` processes. */
 export async function startWorkers(
   config: Config,
   { env, mainFile, stop }: CommandContext,
@@ -66,31 +63,19 @@ export async function startWorkers(
     log.info({ host, port, adminHost, adminPort, workers }, "all workers listen");
     return { port, adminPort, close };
   } catch (error) {
-    // Closed without a delay, because no load balancer knows the workers that have started.
+    // No load balancer knows the workers yet, so no delay is needed.
     await close(0);
     throw error;
   }
 }
 
-/**
- * Removes the settings from the environment of a worker. A message sends them, because the
- * environment must not contain their secrets.
- */
-function withoutSettings(env: CommandContext["env"]): CommandContext["env"] {
-  return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith("PENSTOCK_")));
-}
-
-/**
- * Runs the hidden command `worker`, which `serve --workers N` starts N times. Its settings come
- * from the supervisor.
- */
+/** Runs the hidden command `worker`, which `serve --workers N` starts N times. */
 export async function work({ channel, stop }: CommandContext): Promise<void> {
-  if (channel.send === undefined) {
+  if (channel.send === undefined)
     throw new CommandError(
       "`worker` is an internal command of `serve --workers N` and cannot be run alone",
       usageExitCode,
     );
-  }
   const started = await runWorker({
     channel,
     stop,

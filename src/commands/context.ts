@@ -18,7 +18,7 @@ export interface CommandContext {
   /** The output for status lines and the log. */
   readonly stderr: Writable;
   /**
-   * A signal that aborts at the first SIGINT or SIGTERM, or when the reader of standard output
+   * A signal that aborts at the first SIGINT, SIGTERM or SIGHUP, or when the reader of standard output
    * closes its end.
    */
   readonly stop: AbortSignal;

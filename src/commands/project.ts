@@ -25,7 +25,7 @@ import {
   requireName,
 } from "../gateway/projects/registry/project-arguments.ts";
 import { type ProjectUsage, readUsage } from "../gateway/projects/usage/usage.ts";
-import { firstProject } from "../platform/base/first-project.ts";
+import { firstProject } from "../platform/base/errors.ts";
 import { type ConfiguredCommand, say } from "./configured-command.ts";
 import { CommandError, usageExitCode } from "./context.ts";
 import { findNats, withNats } from "./nats.ts";

@@ -1,5 +1,4 @@
-// Handles Ctrl-C and SIGTERM: the first signal stops the program cleanly, the second one
-// immediately.
+// The first SIGINT, SIGTERM or SIGHUP stops the program cleanly, the second one immediately.
 
 import { constants } from "node:os";
 
@@ -9,14 +8,11 @@ import { constants } from "node:os";
  */
 const sameKeyPressMs = 300;
 
-/**
- * Returns a controller that the first SIGINT or SIGTERM aborts. A second signal ends the process
- * immediately.
- */
+/** Returns a controller that the first signal aborts. A second one ends the process immediately. */
 export function stopSignal(host: Pick<NodeJS.Process, "on" | "exit">): AbortController {
   const stop = new AbortController();
   let firstAtMs: number | undefined;
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
     host.on(signal, () => {
       const monotonicMs = performance.now();
       firstAtMs ??= monotonicMs;

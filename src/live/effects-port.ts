@@ -1,17 +1,14 @@
-// Queries the HTTP port of the effects process for the live page. A browser cannot query it,
-// because the page's Content-Security-Policy only allows requests to the admin port. Requests are
-// limited in time and size. Nothing is cached here.
+// Queries the HTTP port of the effects process for the live page, with limits on time and size. The
+// browser cannot: the page's Content-Security-Policy only allows the admin port.
 
 import { dayOf } from "../platform/base/day.ts";
 import { totalLag } from "../readers/effects/streams/lag.ts";
 
-/** The state of the effects, and the totals in their database. */
 export interface EffectsSnapshot {
   readonly state: string;
   readonly reasons: readonly string[];
-  /** The totals; undefined while the database does not respond. */
+  /** Undefined while the database does not respond. */
   readonly totals?: Totals;
-  /** The lag of all streams together in seconds; null while it is unknown. */
   readonly lagSeconds: number | null;
   readonly lagMessages: number | null;
   /** Today's usage (UTC) of the watched projects. */
@@ -63,14 +60,10 @@ const notAnswering: EffectsSnapshot = {
   reasons: [`no response within ${snapshotMsMax / 1_000} s`],
   ...nothingKnown,
 };
-/** Maximum size of a response in bytes. It exceeds any person with properties and ids. */
+/** Larger than any person with properties and ids. */
 const answerBytesMax = 2_097_152;
 
-/**
- * Returns the state of the effects; undefined if no program or another program responds on the
- * port. A timeout is shown, so that a hanging process does not seem to work. Usage that does not
- * arrive in time is omitted.
- */
+/** Returns undefined if no effects process responds. Usage that arrives too late is omitted. */
 export async function effectsSnapshot(
   baseUrl: string,
   projects: readonly string[],
@@ -88,11 +81,7 @@ export async function effectsSnapshot(
   }
 }
 
-/**
- * Returns the person of a distinct id; undefined if the id is unknown. The result is the JSON text
- * of the response, unparsed so that numbers keep their digits. Rejects if the port does not
- * respond.
- */
+/** Returns the unparsed JSON of a person, so that numbers keep their digits. */
 export async function effectsPerson(
   baseUrl: string,
   { project, distinctId }: { readonly project: string; readonly distinctId: string },

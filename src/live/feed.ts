@@ -1,13 +1,12 @@
 // Selects the events for the viewers of one filter: reads them from frames at a limited rate,
-// collects them for the next push, and holds the most recent events for later viewers. Counts the
-// matching events that are not shown.
+// collects them for the next push, holds the latest for new viewers, and counts the rest.
 
+import type { ServerResponse } from "node:http";
 import type { JsMsg } from "@nats-io/jetstream";
 import { RateWindow } from "../platform/base/rate-window.ts";
 import { eventsHeader, isOfManyProjects } from "../platform/nats/names.ts";
-import { headOf, propertiesKey, type ShownEvent, shownEvent } from "./shown-event.ts";
 
-/** The filter of a viewer. An undefined member matches every event. */
+/** An undefined member matches every event. */
 export interface LiveFilter {
   readonly project?: string | undefined;
   readonly event?: string | undefined;
@@ -16,18 +15,12 @@ export interface LiveFilter {
 
 export interface Batch {
   readonly events: readonly ShownEvent[];
-  /**
-   * Number of new events that are not in `events`. A lower bound: a message that was skipped unread
-   * counts as one event.
-   */
+  /** Events that are not shown. A lower bound: an unread message counts as one event. */
   readonly skipped: number;
 }
 
 const eventsPerSecondMax = 50;
-/**
- * Maximum number of lines per second that are parsed for a filter. Further matching lines are
- * skipped, because a viewer could not read them.
- */
+/** Maximum number of parsed lines per second. A viewer could not read more. */
 const parsedPerSecondMax = 1_000;
 const recentMax = 50;
 const lineFeed = 0x0a;
@@ -47,19 +40,14 @@ export class Feed {
     this.#parsing = new RateWindow({ max: parsedPerSecondMax, monotonicMs });
   }
 
-  /**
-   * Reads the events of a message. If `wasThere` is set, the message was stored before the page was
-   * opened, so its events do not count as skipped.
-   */
+  /** `wasThere`: stored before the page was opened, so that its events do not count as skipped. */
   take(message: JsMsg, wasThere = false): void {
     const wanted = this.#wantedIn(message);
     const count = eventsOf(message);
-    // Earlier messages are few and arrive once. They have their own limit, so that they do not use
-    // the limit of current events.
+    // Earlier messages arrive once, and must not use the limit of current events.
     const room = wasThere ? recentMax : this.#rate.left;
     if (room <= 0) {
-      // The number of matching events is only known after reading the lines, which are not read
-      // here.
+      // The number of matching events is unknown without reading the lines.
       if (wanted === undefined) this.#skipped += count;
       return;
     }
@@ -70,7 +58,7 @@ export class Feed {
     this.#skipped += wanted === undefined ? Math.max(0, count - lines.length) : passed;
   }
 
-  /** Returns a filter for the lines of the message; undefined if all lines match. */
+  /** Returns a filter for the lines; undefined if all lines match. */
   #wantedIn({ subject }: JsMsg): ((line: Buffer) => boolean) | undefined {
     const { project, event, distinctId } = this.#filter;
     const ofProject =
@@ -97,7 +85,6 @@ export class Feed {
     this.#skipped += messages;
   }
 
-  /** Returns the events since the last call, and the number of skipped ones. */
   flush(): Batch {
     const batch = { events: this.#events, skipped: this.#skipped };
     this.#events = [];
@@ -105,7 +92,6 @@ export class Feed {
     return batch;
   }
 
-  /** Returns the most recently shown events, the newest last. */
   recent(): readonly ShownEvent[] {
     return this.#recent;
   }
@@ -121,10 +107,7 @@ export class Feed {
   }
 }
 
-/**
- * Returns a filter that rejects lines which cannot contain the text as a value. It searches bytes
- * without parsing. JSON may write any character as an escape.
- */
+/** Rejects lines without the bytes of the text. JSON may escape any character. */
 function mayHold(text: string): (line: Buffer) => boolean {
   const value = Buffer.from(JSON.stringify(text));
   return (line) => {
@@ -134,19 +117,13 @@ function mayHold(text: string): (line: Buffer) => boolean {
   };
 }
 
-/**
- * Returns the number of events in the header of a message. If the header is missing or invalid, as
- * in a message of another publisher, the message counts as one event.
- */
+/** Messages of other publishers may have no valid header, and count as one event. */
 function eventsOf({ headers }: JsMsg): number {
   const events = Number(headers?.get(eventsHeader));
   return Number.isSafeInteger(events) && events > 0 ? events : 1;
 }
 
-/**
- * Returns the first `max` lines of a frame without copying them. With `wanted`, returns only the
- * lines that it accepts. `passed` is the number of further accepted lines.
- */
+/** Returns the first `max` matching lines of a frame, not copied, and the number of the others. */
 function linesOf(
   data: Uint8Array,
   { max, wanted }: { max: number; wanted: ((line: Buffer) => boolean) | undefined },
@@ -164,4 +141,125 @@ function linesOf(
     else passed++;
   }
   return { lines, passed };
+}
+
+export interface ShownEvent {
+  readonly project: string;
+  readonly event: string;
+  readonly id: string;
+  readonly kind: string;
+  readonly receivedAt: string;
+  readonly historical: boolean;
+  readonly wasThere?: boolean;
+  readonly text: string;
+  readonly bytes: number;
+  readonly isCut: boolean;
+}
+
+const textCharsMax = 4_096;
+/** This many bytes of UTF-8 always contain more than `textCharsMax` UTF-16 units. */
+const textBytesMax = 4 * textCharsMax;
+const fieldCharsMax = 200;
+/** Maximum bytes of the fields before `properties`, except with an absurdly long event name. */
+const headBytesMax = 65_536;
+/** Inside a string the quotes would be escaped, so the first occurrence of this text is the key. */
+const propertiesKey = ',"properties":';
+
+/**
+ * Returns copies, and decodes only the beginning of a record, because records come from clients.
+ */
+function shownEvent(line: Buffer): ShownEvent | undefined {
+  const head = headOf(line);
+  if (head === undefined) return undefined;
+  const field = (name: string): string => {
+    const value = head[name];
+    return typeof value === "string" ? beginningOf(value, fieldCharsMax) : "";
+  };
+  const text = line.toString("utf8", 0, textBytesMax);
+  return {
+    project: field("project_id"),
+    event: field("event"),
+    id: field("distinct_id"),
+    kind: field("kind"),
+    receivedAt: field("received_at"),
+    historical: head["historical"] === true,
+    text: beginningOf(text, textCharsMax),
+    bytes: line.length,
+    isCut: text.length > textCharsMax,
+  };
+}
+
+/** Returns the members before `properties`; undefined if the line is not a record. */
+export function headOf(line: Buffer): Record<string, unknown> | undefined {
+  const end = line.subarray(0, headBytesMax).indexOf(propertiesKey);
+  if (end < 0 && line.length > headBytesMax) return undefined;
+  try {
+    return JSON.parse(end < 0 ? line.toString() : `${line.toString("utf8", 0, end)}}`) as Record<
+      string,
+      unknown
+    >;
+  } catch {
+    return undefined;
+  }
+}
+
+function beginningOf(text: string, charsMax: number): string {
+  return text.length <= charsMax ? text : Buffer.from(text.slice(0, charsMax)).toString();
+}
+
+const bytesWaitingMax = 262_144;
+const stuckMs = 30_000;
+
+export interface Viewer {
+  /** Sends one line of JSON. Returns false, and sends nothing, if too much is unread. */
+  send(name: string, data: string): boolean;
+  push(batch: Batch): void;
+  /** Returns whether the browser reads so little that another one should get its slot. */
+  isStuck(): boolean;
+  end(): void;
+}
+
+/**
+ * A browser with its own speed. If it reads too slowly it loses events, and delays no other part.
+ */
+export class BrowserViewer implements Viewer {
+  readonly #response: ServerResponse;
+  readonly #monotonicMs: () => number;
+  #missed = 0;
+  #wellMonotonicMs: number;
+
+  constructor(response: ServerResponse, monotonicMs: () => number) {
+    this.#response = response;
+    this.#monotonicMs = monotonicMs;
+    this.#wellMonotonicMs = monotonicMs();
+  }
+
+  send(name: string, data: string): boolean {
+    if (!this.#hasRoom()) return false;
+    this.#response.write(`event: ${name}\ndata: ${data}\n\n`);
+    return true;
+  }
+
+  push({ events, skipped }: Batch): void {
+    if (!this.#hasRoom()) {
+      this.#missed += events.length + skipped;
+    } else if (events.length + skipped + this.#missed > 0) {
+      this.send("events", JSON.stringify({ events, skipped: skipped + this.#missed }));
+      this.#missed = 0;
+    }
+  }
+
+  isStuck(): boolean {
+    return !this.#hasRoom() && this.#monotonicMs() - this.#wellMonotonicMs > stuckMs;
+  }
+
+  end(): void {
+    this.#response.destroy();
+  }
+
+  #hasRoom(): boolean {
+    const isWell = this.#response.writableLength <= bytesWaitingMax;
+    if (isWell) this.#wellMonotonicMs = this.#monotonicMs();
+    return isWell;
+  }
 }

@@ -1,18 +1,16 @@
 // The live page on the admin port: `/`, an HTML page; `/live`, its server-sent events; and
-// `/live/person`, one person. This file checks access. watch.ts does the work for open pages. Not
-// reachable from the public port.
+// `/live/person`. Checks access; watch.ts does the work for open pages.
 
+import { readFileSync } from "node:fs";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isProjectId } from "../platform/base/forms.ts";
 import { isOwnHost, isSameHost } from "../platform/base/own-host.ts";
 import { effectsPerson } from "./effects-port.ts";
 import type { LiveFilter } from "./feed.ts";
-import { readPage } from "./page.ts";
-import { BrowserViewer } from "./viewer.ts";
+import { BrowserViewer } from "./feed.ts";
 import { Watch, type WatchOptions } from "./watch.ts";
 
 interface LivePageOptions extends WatchOptions {
-  /** The address or name that the admin port listens on. */
   readonly adminHost: string;
 }
 
@@ -51,7 +49,7 @@ export class LivePage {
     this.#watch = new Watch(options);
   }
 
-  /** Handles the request. Returns false if its path does not belong to the live page. */
+  /** Returns false if the path does not belong to the live page. */
   answer(request: IncomingMessage, response: ServerResponse): boolean {
     const [path, query = ""] = (request.url ?? "").split("?", 2);
     const file = this.#files.get(path ?? "");
@@ -68,7 +66,6 @@ export class LivePage {
     return true;
   }
 
-  /** Ends all viewers, and removes their consumers from the NATS server. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#watch.close();
@@ -104,10 +101,7 @@ export class LivePage {
     }
   }
 
-  /**
-   * Responds with a person. A person is personal data like events, and is shown under the same
-   * condition. Never rejects.
-   */
+  /** A person is personal data, and is shown under the same condition as events. Never rejects. */
   async #showPerson(response: ServerResponse, project: string, distinctId: string): Promise<void> {
     const { showsEvents, effectsUrl } = this.#options;
     const url = effectsUrl?.();
@@ -135,11 +129,7 @@ export class LivePage {
   }
 }
 
-/**
- * Returns whether a request comes from a page of another site. Browsers send these headers by
- * themselves, older ones only Origin. The other page could not read the response, but could use up
- * the slots for viewers.
- */
+/** Another site could not read the response, but could use up the slots for viewers. */
 function isForeign({ headers }: IncomingMessage): boolean {
   const { host = "", origin, "sec-fetch-site": site = "same-origin" } = headers;
   return (
@@ -152,4 +142,45 @@ function refuse(response: ServerResponse, status: number, text: string): void {
   response
     .writeHead(status, { ...always, "Content-Type": "text/plain; charset=utf-8" })
     .end(`${text}\n`);
+}
+
+interface PageFile {
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const policy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src data:",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+].join("; ");
+
+const headersOfPage = {
+  "Content-Type": "text/html; charset=utf-8",
+  "Content-Security-Policy": policy,
+  "Cross-Origin-Opener-Policy": "same-origin",
+  "X-Frame-Options": "DENY",
+};
+
+/** Returns the files by path; the page itself is at `/`. */
+function readPage(): ReadonlyMap<string, PageFile> {
+  const files = new Map<string, PageFile>([
+    ["/", { body: read("page.html"), headers: headersOfPage }],
+  ]);
+  for (const name of ["page.css", "page.js", "state.js", "effects.js", "json-text.js", "text.js"]) {
+    const type = name.endsWith(".css") ? "text/css" : "text/javascript";
+    const headers = { "Content-Type": `${type}; charset=utf-8` };
+    files.set(`/page/${name}`, { body: read(name), headers });
+  }
+  return files;
+}
+
+function read(name: string): string {
+  return readFileSync(new URL(`./page/${name}`, import.meta.url), "utf8");
 }

@@ -1,10 +1,9 @@
-// The state of the gateway for the live page, as JSON, once per second. All parts are queried
-// concurrently. If a part does not respond in time, its last value is shown: the page matters most
-// if a part hangs.
+// The state of the gateway for the live page, once per second. If a part does not respond in time,
+// its last value is shown: the page matters most if a part hangs.
 
 import type { ClientWarning } from "../platform/base/client-warning.ts";
+import { atMost } from "../platform/base/retry.ts";
 import type { MetricSnapshot } from "../platform/metrics/table.ts";
-import { type Counts, countsOf } from "./counts.ts";
 import { type EffectsSnapshot, effectsSnapshot } from "./effects-port.ts";
 import type { StoreSession, StoreSnapshot } from "./store-session.ts";
 
@@ -14,26 +13,17 @@ interface Readiness {
   readonly reasons: readonly string[];
 }
 
-/** The source of the gateway's state, for one process or for several workers. */
 export interface LiveSource {
-  /** Returns at least the counters and histograms. */
   readonly counts: () => Promise<readonly MetricSnapshot[]>;
   readonly clientWarnings: () => Promise<readonly ClientWarning[]>;
   readonly readiness: () => Promise<readonly string[] | Readiness>;
-  /**
-   * Returns facts that do not change while the process runs. They are sent to the page unchanged.
-   */
+  /** Returns facts that do not change while the process runs. */
   readonly about: () => object;
   readonly upMs: () => number;
   readonly showsEvents: boolean;
-  /**
-   * Returns the URL of the effects port, such as `http://127.0.0.1:9465`; undefined without
-   * effects.
-   */
   readonly effectsUrl?: () => string | undefined;
 }
 
-/** One message to the page, as JSON. */
 interface PageSnapshot {
   readonly state: string;
   readonly clientWarnings: string;
@@ -74,20 +64,13 @@ export class Snapshots {
     }, undefined);
   }
 
-  /**
-   * Takes a snapshot. `viewers` is the number of viewers. `projects` are the projects with a viewer
-   * of their own. Never rejects.
-   */
+  /** `projects` are those with a viewer of their own. Never rejects. */
   async take(viewers: number, projects: readonly string[]): Promise<PageSnapshot> {
     this.#projects = projects;
-    // Not awaited, because the gateway's own state must not wait for another process.
+    // Not awaited: the gateway's own state must not wait for another process.
     void this.#effects.refresh();
-    await inTime([
-      this.#counts.refresh(),
-      this.#clientWarnings.refresh(),
-      this.#readiness.refresh(),
-      this.#store.refresh(),
-    ]);
+    const parts = [this.#counts, this.#clientWarnings, this.#readiness, this.#store];
+    await atMost(waitMs, Promise.all(parts.map((part) => part.refresh())));
     const { upMs, about, showsEvents } = this.#source;
     const { ready, workers, reasons } = this.#readiness.value;
     const state = {
@@ -114,7 +97,6 @@ function readinessOf(found: readonly string[] | Readiness): Readiness {
     : { ready: found.length === 0 ? 1 : 0, workers: 1, reasons: found };
 }
 
-/** The last value of a query, until the next query succeeds. */
 class Remembered<T> {
   value: T;
   readonly #read: () => Promise<T>;
@@ -125,7 +107,7 @@ class Remembered<T> {
     this.value = initial;
   }
 
-  /** Reads the value again. Resolves even if the read fails. Concurrent callers share one read. */
+  /** Reads the value again, once for concurrent callers. Never rejects. */
   refresh(): Promise<void> {
     this.#asking ??= this.#ask();
     return this.#asking;
@@ -135,16 +117,55 @@ class Remembered<T> {
     try {
       this.value = await this.#read();
     } catch {
-      // The old value stays. The readiness reasons show why the read failed.
     } finally {
       this.#asking = undefined;
     }
   }
 }
 
-async function inTime(questions: readonly Promise<void>[]): Promise<void> {
-  const late = Promise.withResolvers<void>();
-  const timer = setTimeout(late.resolve, waitMs);
-  await Promise.race([Promise.all(questions), late.promise]);
-  clearTimeout(timer);
+export interface Counts {
+  readonly answers: Readonly<Record<string, number>>;
+  readonly problems: Readonly<Record<string, number>>;
+  readonly events: readonly EventCount[];
+  readonly warnings: Readonly<Record<string, number>>;
+  /** Pairs of a bound in seconds (null for all) and the number of requests up to it. */
+  readonly durations: readonly (readonly [number | null, number])[];
+}
+
+interface EventCount {
+  readonly outcome: string;
+  readonly reason: string;
+  readonly count: number;
+}
+
+export function countsOf(metrics: readonly MetricSnapshot[]): Counts {
+  const values = (name: string) => metrics.find((metric) => metric.name === name)?.values ?? [];
+  const sums = (name: string, label: string): Record<string, number> => {
+    const found: Record<string, number> = {};
+    for (const { labels, value } of values(name)) {
+      const key = labels[label] ?? "";
+      if (value > 0) found[key] = (found[key] ?? 0) + value;
+    }
+    return found;
+  };
+  const events = new Map<string, EventCount>();
+  for (const { labels, value } of values("penstock_events_total")) {
+    const { outcome = "", reason = "" } = labels;
+    const count = (events.get(`${outcome} ${reason}`)?.count ?? 0) + value;
+    events.set(`${outcome} ${reason}`, { outcome, reason, count });
+  }
+  const durations = new Map<string, number>();
+  for (const { metricName, labels, value } of values("penstock_request_duration_seconds")) {
+    const le = labels["le"];
+    if (!metricName?.endsWith("_bucket") || le === undefined || labels["route"] === "other")
+      continue;
+    durations.set(le, (durations.get(le) ?? 0) + value);
+  }
+  return {
+    answers: sums("penstock_requests_total", "status"),
+    problems: sums("penstock_problems_total", "code"),
+    events: [...events.values()].filter(({ count }) => count > 0),
+    warnings: sums("penstock_warnings_total", "code"),
+    durations: [...durations].map(([le, count]) => [le === "+Inf" ? null : Number(le), count]),
+  };
 }

@@ -1,6 +1,5 @@
-// The live page's own connection to NATS, which is open while a viewer watches. It reports the
-// state of the server and of the streams. It is separate from the gateway's connection, so that a
-// viewer never delays storing.
+// The live page's own connection to NATS, open while a viewer watches, so that a viewer never
+// delays storing. Reports the state of the server and of the streams.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { pauseUntilAborted } from "../platform/base/retry.ts";
@@ -10,23 +9,17 @@ interface StreamSnapshot {
   readonly name: string;
   readonly messages: number;
   readonly bytes: number;
-  /** Maximum size of the stream in bytes; 0 for no limit. */
   readonly bytesMax: number;
-  /**
-   * Time when the last message of the stream was stored, in milliseconds since the epoch; 0 if the
-   * stream is empty.
-   */
   readonly lastAtMs: number;
 }
 
 export interface StoreSnapshot {
   readonly connected: boolean;
-  /** The reason why the connection is down, if known. */
   readonly reason: string;
   readonly server: string;
   readonly version: string;
   readonly streams: readonly StreamSnapshot[];
-  /** The number of streams, which may exceed the number of listed streams. */
+  /** May exceed the number of listed streams. */
   readonly streamsTotal: number;
 }
 
@@ -40,9 +33,7 @@ const askTimeoutMs = 2_000;
 const streamsMax = 32;
 
 export class StoreSession {
-  /**
-   * Resolves at the first connection, or with undefined if the session ends earlier. Never rejects.
-   */
+  /** Resolves at the first connection, or with undefined if the session ends earlier. */
   readonly connection: Promise<NatsConnection | undefined>;
   readonly #options: StoreSessionOptions;
   readonly #closing = new AbortController();
@@ -56,9 +47,9 @@ export class StoreSession {
     this.connection = this.#connect();
   }
 
-  /** Queries the server for its streams. Never rejects. */
+  /** Never rejects. */
   async snapshot(): Promise<StoreSnapshot> {
-    // Waits for the first attempt to connect, so that the first snapshot shows its result.
+    // The first snapshot shows the result of the first attempt.
     await this.#tried.promise;
     const open = this.#open;
     const server = { server: open?.info?.server_name ?? "", version: open?.info?.version ?? "" };
@@ -86,7 +77,6 @@ export class StoreSession {
       bytesMax: Math.max(0, config.max_bytes),
       lastAtMs: state.messages === 0 ? 0 : Date.parse(state.last_ts),
     }));
-    // The page shows a limited number of streams, but counting names is cheap.
     const streamsTotal =
       page.length > streamsMax ? await countOf(manager.streams.names(subjects)) : page.length;
     return { streams, streamsTotal };

@@ -1,7 +1,7 @@
-// Reads stored frames as they arrive, for viewers. Each source has an ordered consumer, and all
-// consumers share a budget per second. Messages over the budget are skipped, not queued: a tail
-// that lags continues with the newest messages. It leaves no consumers on the server.
+// Reads stored frames as they arrive. Each source has an ordered consumer, and all share a budget
+// per second. Messages over the budget are skipped, so that the tail stays at the newest messages.
 
+import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import {
   type Consumer,
@@ -19,18 +19,15 @@ import { originalOf } from "../platform/nats/rewritten.ts";
 
 export interface TailSource {
   readonly stream: string;
-  /** The subject to read; undefined for the whole stream. */
   readonly subject?: string;
 }
 
 export interface TailOptions {
   readonly connection: NatsConnection;
   readonly sources: readonly TailSource[];
-  /**
-   * Called with each message. `wasThere` is true if the message was stored before the tail began.
-   */
+  /** `wasThere`: the message was stored before the tail began. */
   readonly onFrame: (message: JsMsg, wasThere: boolean) => void;
-  /** Called with the number of skipped messages. Each contains at least one event. */
+  /** Each skipped message contains at least one event. */
   readonly onSkipped: (messages: number) => void;
   /** Number of the newest messages of each source that are read first. */
   readonly messagesBefore?: number;
@@ -40,15 +37,12 @@ export interface TailOptions {
 const bytesPerSecondMax = 4_194_304;
 const messagesPerSecondMax = 500;
 const secondMs = 1_000;
-/** Number of frames that each source requests ahead. A frame may exceed half a MiB. */
+/** Frames that each source requests ahead. A frame may exceed half a MiB. */
 const framesAhead = 4;
-/** Default number of earlier messages that are shown first when a whole stream is tailed. */
 const messagesBeforeDefault = 10;
-/** Time in milliseconds without contact after which the server removes the consumer. */
+/** The server removes a consumer after this time without contact. */
 const inactiveMs = 30_000;
-/**
- * Maximum time in milliseconds that the end of a tail waits for the server to remove its consumers.
- */
+/** Maximum wait for the server to remove the consumers at the end. */
 const leaveMs = 500;
 
 interface Budget {
@@ -56,10 +50,7 @@ interface Budget {
   readonly messages: RateWindow;
 }
 
-/**
- * Runs until the signal aborts, and then until the consumers are removed or the timeout for the
- * removal has passed. Restarts a source that fails. Never rejects.
- */
+/** Runs until the signal aborts and the consumers are removed. Never rejects. */
 export async function tail(options: TailOptions): Promise<void> {
   const js = jetstream(options.connection);
   const monotonicMs = (): number => performance.now();
@@ -70,19 +61,10 @@ export async function tail(options: TailOptions): Promise<void> {
   const followed = Promise.all(
     options.sources.map((source) => follow({ ...options, js, budget }, source)),
   );
-  await Promise.race([followed, longAfter(options.signal)]);
-}
-
-/**
- * Resolves some time after the abort. A frozen server must not delay the end of a tail. When the
- * server runs again, it removes the consumers.
- */
-async function longAfter(signal: AbortSignal): Promise<void> {
-  const aborted = Promise.withResolvers<void>();
-  if (signal.aborted) aborted.resolve();
-  else signal.addEventListener("abort", () => aborted.resolve(), { once: true });
-  await aborted.promise;
-  await delay(leaveMs, undefined, { ref: false });
+  const { signal } = options;
+  if (!signal.aborted) await once(signal, "abort");
+  // A frozen server must not delay the end of a tail. It removes the consumers later by itself.
+  await Promise.race([followed, delay(leaveMs, undefined, { ref: false })]);
 }
 
 interface Tail extends TailOptions {
@@ -97,7 +79,7 @@ async function follow(tail: Tail, source: TailSource): Promise<void> {
       const start = isFirst ? await startOf(tail, source) : fromNowOn;
       await followOnce(tail, source, start);
     } catch {
-      // The stream does not exist yet, or NATS is unreachable. Another part of the page shows both.
+      // The page shows elsewhere that the stream does not exist or that NATS is unreachable.
     }
     await pauseUntilAborted(secondMs, signal);
   }
@@ -105,16 +87,12 @@ async function follow(tail: Tail, source: TailSource): Promise<void> {
 
 interface Start {
   readonly consumer: Partial<OrderedConsumerOptions>;
-  /** The last sequence of the stream before the tail. */
   readonly sequenceBefore: number;
 }
 
 const fromNowOn: Start = { consumer: { deliver_policy: DeliverPolicy.New }, sequenceBefore: 0 };
 
-/**
- * Returns the start of the tail, slightly in the past: people who have just sent an event want to
- * see it.
- */
+/** Slightly in the past: people who have just sent an event want to see it. */
 async function startOf(tail: Tail, { stream, subject }: TailSource): Promise<Start> {
   const { js, messagesBefore } = tail;
   const { state } = await (await js.jetstreamManager(false)).streams.info(stream);
@@ -129,7 +107,7 @@ async function startOf(tail: Tail, { stream, subject }: TailSource): Promise<Sta
   };
 }
 
-/** Follows the source until the budget of this second is used up, or the signal aborts. */
+/** Returns when the budget of this second is used up, or the signal aborts. */
 async function followOnce(tail: Tail, source: TailSource, start: Start): Promise<void> {
   const { js, signal } = tail;
   const filter = source.subject === undefined ? {} : { filter_subjects: source.subject };
@@ -158,11 +136,10 @@ async function consume(tail: Tail, consumer: Consumer, sequenceBefore: number): 
       if (originalOf(message.headers) === undefined)
         onFrame(message, message.seq <= sequenceBefore);
       if (isSpent(budget, message)) {
-        const missed = Math.max(
-          0,
-          Math.min(message.info.pending, lastSequence(message) - sequenceBefore),
-        );
-        onSkipped(missed);
+        const { seq, info } = message;
+        // A lower bound of the last available sequence, if the consumer or the stream skips some.
+        const lastSequence = seq + info.pending;
+        onSkipped(Math.max(0, Math.min(info.pending, lastSequence - sequenceBefore)));
         return;
       }
     }
@@ -170,14 +147,6 @@ async function consume(tail: Tail, consumer: Consumer, sequenceBefore: number): 
     signal.removeEventListener("abort", end);
     end();
   }
-}
-
-/**
- * Returns the sequence of the last message that was available to the consumer when this message was
- * sent. A lower bound if the consumer or the stream skips sequences.
- */
-function lastSequence({ seq, info }: JsMsg): number {
-  return seq + info.pending;
 }
 
 function isSpent(budget: Budget, message: JsMsg): boolean {

@@ -1,30 +1,22 @@
-// The work for the viewers of the live page: a snapshot of the counts per second, a connection to
-// NATS, and a tail for each filter in use. It starts with the first viewer and ends with the last
-// one. Only the history of the counts is always sampled, so that a new viewer sees the last minute
-// immediately.
+// The work for the viewers of the live page: a snapshot per second, a connection to NATS, and a
+// tail for each filter in use. Without viewers only the counts of the last minute are sampled.
 
 import type { NatsConnection } from "@nats-io/nats-core";
-import { countsOf } from "./counts.ts";
+import type { Viewer } from "./feed.ts";
 import { Feed, type LiveFilter } from "./feed.ts";
-import { type LiveSource, Snapshots } from "./snapshot.ts";
+import { countsOf, type LiveSource, Snapshots } from "./snapshot.ts";
 import { StoreSession } from "./store-session.ts";
 import { type TailSource, tail } from "./tail.ts";
-import type { Viewer } from "./viewer.ts";
 
 export interface WatchOptions extends LiveSource {
   readonly connect: () => Promise<NatsConnection>;
   readonly subjectPrefix: string;
-  /** Returns the streams and subjects with the events of a project, or of all projects. */
   readonly sourcesOf: (project: string | undefined) => readonly TailSource[];
-  /**
-   * Returns the ids of all projects. Without `project`, returns no ids if the list would be too
-   * long.
-   */
+  /** Without `project`, returns no ids if the list would be too long. */
   readonly projectIds: (
     connection: NatsConnection,
     project: string | undefined,
   ) => Promise<readonly string[]>;
-  /** Whether events are shown at all. */
   readonly showsEvents: boolean;
   readonly monotonicMs: () => number;
 }
@@ -43,9 +35,8 @@ interface Channel {
 }
 
 const historyEveryMs = 5_000;
-/** Maximum number of samples in the history, which covers a minute. */
 const historySamplesMax = 13;
-/** Number of earlier messages per stream for a viewer that filters by event or distinct id. */
+/** Earlier messages per stream for a viewer that filters by event or distinct id. */
 const filteredMessagesBefore = 400;
 const projectsSentMax = 1_000;
 const snapshotEveryMs = 1_000;
@@ -53,10 +44,7 @@ const pushEveryMs = 250;
 
 export class Watch {
   readonly #options: WatchOptions;
-  /**
-   * The viewers, each with the client warnings that were last sent to it. They are only sent again
-   * after a change.
-   */
+  /** The viewers, each with the client warnings that were last sent to it. */
   readonly #viewers = new Map<Viewer, string>();
   /** The channels, by the filter as JSON. */
   readonly #channels = new Map<string, Channel>();
@@ -123,10 +111,7 @@ export class Watch {
     return { session, stop };
   }
 
-  /**
-   * Closes the session after the tails have ended, because they remove their consumers over its
-   * connection.
-   */
+  /** The tails end first: they remove their consumers over the session's connection. */
   #stop(): void {
     const ended = this.#running;
     this.#running = undefined;
@@ -135,30 +120,22 @@ export class Watch {
       this.#untilDone(Promise.all(this.#ending).then(() => ended.session.close()));
   }
 
-  /**
-   * Adds a sample to the history. Never rejects: a process that does not respond leaves a gap in
-   * the history.
-   */
   async #sample(): Promise<void> {
     try {
       const counts = countsOf(await this.#options.counts());
       this.#history.push(JSON.stringify({ atMs: Date.now(), counts }));
       if (this.#history.length > historySamplesMax) this.#history.shift();
-    } catch {
-      // Another part of the page shows why the gateway does not respond.
-    }
+    } catch {}
   }
 
   #join(viewer: Viewer, filter: LiveFilter, { session }: Running): void {
     const key = keyOf(filter);
     const channel = this.#channels.get(key) ?? this.#open(filter, session);
     this.#channels.set(key, channel);
-    // Pending events are also in the list of recent events. They are pushed before the viewer
-    // joins, so that it does not receive them twice.
+    // Pushed before the viewer joins, because recent events include the pending ones.
     pushTo(channel);
     channel.viewers.add(viewer);
     viewer.push({ events: channel.feed.recent(), skipped: 0 });
-    // Not awaited, because the first events must not wait for this response.
     void this.#sendProjects(viewer, filter.project, session);
   }
 
@@ -191,10 +168,7 @@ export class Watch {
     this.#untilDone(channel.ended);
   }
 
-  /**
-   * Sends the ids of all projects for the project picker, and reports a watched project that does
-   * not exist. The project is watched anyway, because it may be added later.
-   */
+  /** An unknown project is watched anyway, because it may be added later. */
   async #sendProjects(
     viewer: Viewer,
     project: string | undefined,
@@ -208,9 +182,7 @@ export class Watch {
       viewer.send("projects", JSON.stringify(ids.slice(0, projectsSentMax)));
       if (project !== undefined && !ids.includes(project))
         viewer.send("unknown", JSON.stringify({ project }));
-    } catch {
-      // If the registry is unreadable, the readiness reasons show why.
-    }
+    } catch {}
   }
 
   #push(): void {

@@ -1,7 +1,6 @@
 // Converts an id as clients send it (any JSON value) to the stored text: at most 400 characters, no
-// NUL. A longer id is shortened to its beginning and a hash of the whole id, so that two ids never
-// become the same. Parses no object, array or number, and only the beginning of a long value, so it
-// never throws for a scanned value.
+// NUL. A longer id becomes its beginning and a hash of the whole id, so that two ids never become
+// the same.
 
 import { Buffer } from "node:buffer";
 import { hash } from "node:crypto";
@@ -10,34 +9,27 @@ import { isString } from "./item-view.ts";
 import type { TokenType } from "./table.ts";
 import { sequenceBytes, stringBeginning } from "./token-beginning.ts";
 
-/**
- * Maximum number of code points of a stored id. The columns of PostHog for ids and group keys have
- * this length.
- */
+/** Maximum number of code points, as in PostHog's columns for ids and group keys. */
 export const distinctIdCharactersMax = 400;
 
-/** Number of characters of a SHA-256 in base64url, which follows a tilde. */
+/** A SHA-256 in base64url, which follows a tilde. */
 const hashCharacters = 43;
-/** Number of characters of a longer id that are stored before its hash. */
 export const idBeginningCharacters = distinctIdCharactersMax - hashCharacters - 1;
 
-/**
- * Number of bytes parsed of an id. An id of 400 characters takes up to 4,802, with each character
- * written as two escapes.
- */
+/** An id of 400 characters takes up to 4,802 bytes, with each character written as two escapes. */
 const idTokenBytesRead = 8_192;
 
 interface DistinctIdText {
-  /** Stored text; empty if the id is only white space. */
+  /** Empty if the id is only white space. */
   readonly text: string;
-  /** Whether the id was too long, so that the text is its beginning and a hash. */
+  /** Whether the text is the beginning and a hash of a longer id. */
   readonly cut: boolean;
 }
 
 /**
- * Returns the stored text of the token body[start, end) of the given type (not Absent, Null or
- * EmptyString). For tokens that the record writer cannot copy: escaped or long strings, and other
- * values, which become their compact JSON text.
+ * Returns the stored text of a token that the record writer cannot copy: an escaped or long string,
+ * or another value, as compact JSON. Parses only the beginning. Not for Absent, Null or
+ * EmptyString.
  */
 export function distinctIdText(
   body: Buffer,
@@ -59,7 +51,6 @@ export function distinctIdText(
   return { text: withHash(cleanText(text), all), cut: true };
 }
 
-/** Returns the stored form of a text that is an id. */
 export function storedIdText(text: string): string {
   return shortened(cleanText(text));
 }
@@ -75,14 +66,11 @@ function shortened(text: string): string {
     : withHash(text, Buffer.from(text));
 }
 
-/**
- * Returns the beginning of the text and a hash of `all`, the whole id, which begins with the text.
- */
+/** `all` is the whole id, which begins with the text. */
 function withHash(text: string, all: Buffer): string {
   return `${firstCharacters(text, idBeginningCharacters)}~${hash("sha256", all, "base64url")}`;
 }
 
-/** Returns the beginning of a JSON text without the white space between its tokens. */
 function compactBeginning(body: Buffer, start: number, end: number): string {
   const readEnd = Math.min(end, start + idTokenBytesRead);
   const kept = Buffer.allocUnsafe(readEnd - start);
@@ -101,7 +89,7 @@ function isSpace(byte: number): boolean {
   return byte === 0x20 || (byte >= 0x09 && byte <= 0x0d);
 }
 
-/** Returns the length without the last character if not all of its bytes were read. */
+/** Excludes the last character if not all of its bytes were read. */
 function wholeCharactersEnd(bytes: Buffer, length: number): number {
   let lead = length - 1;
   while (lead > 0 && (bytes[lead]! & 0xc0) === 0x80) lead--;
@@ -111,8 +99,7 @@ function wholeCharactersEnd(bytes: Buffer, length: number): number {
 function firstCharacters(text: string, count: number): string {
   if (text.length <= count) return text;
   let units = 0;
-  for (let characters = 0; characters < count && units < text.length; characters++) {
+  for (let characters = 0; characters < count && units < text.length; characters++)
     units += (text.codePointAt(units) ?? 0) > 0xffff ? 2 : 1;
-  }
   return text.slice(0, units);
 }

@@ -1,7 +1,6 @@
-// Determines when an event happened. Its `offset` takes precedence. Next is its `timestamp`, minus
-// the time by which the client's clock is ahead of the gateway's. Last is the time of receipt. The
-// clock's error is the time at which the client claims to have sent the request (`sent_at`) minus
-// the time of receipt, so it includes the transmission time.
+// Determines when an event happened: by its `offset`, else by its `timestamp` minus the error of
+// the client's clock, else by the time of receipt. The error is `sent_at` minus the time of
+// receipt, so it includes the transmission time.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -20,16 +19,10 @@ import {
 import { storedMsMin } from "./timestamp.ts";
 import { keepReplaced, type RequestFacts, type Verdict, warningBit } from "./verdict.ts";
 
-/**
- * Maximum time in ms by which an event may be ahead of the gateway's clock. A later time means that
- * the client's clock was never set.
- */
+/** A time further in the future means that the client's clock was never set. */
 export const aheadMsMax = 23 * 3_600_000;
 
-/**
- * Maximum number of digits of an offset that are added up digit by digit. Longer numbers and
- * fractions are parsed by `Number`.
- */
+/** Longer numbers and fractions are parsed by `Number`. */
 const plainDigitsMax = 15;
 const DIGIT_0 = 0x30;
 
@@ -38,7 +31,6 @@ export function judgeTime(item: ItemView, request: RequestFacts, verdict: Verdic
   const { receivedAtMs } = request;
   const isAbsent = isNothing(typeAt(table[row + Row.FieldTypes]!, FieldShift.Timestamp));
   if (isAbsent && !hasExtra(table, row)) {
-    // The event has no time of its own.
     verdict.timestampSentMs = Number.NaN;
     verdict.timestampMs = receivedAtMs;
     if (request.needsTimestamp) verdict.warnings |= warningBit.missing_timestamp;
@@ -85,10 +77,7 @@ function offsetToken({ body, table, row }: ItemView): Buffer {
   return body.subarray(table[extra + Extra.OffsetStart]!, table[extra + Extra.OffsetEnd]!);
 }
 
-/**
- * Returns the `offset`: milliseconds between the event and the request on the client's clock.
- * Infinity for a number that is too large for a double.
- */
+/** Milliseconds between event and request by the client's clock; may be Infinity. */
 function readOffset({ body, table, row }: ItemView): number {
   const extra = extraOf(table, row);
   const start = table[extra + Extra.OffsetStart]!;
@@ -98,8 +87,7 @@ function readOffset({ body, table, row }: ItemView): number {
 }
 
 /**
- * Returns the value of an integer; NaN for any other number. Parses it without creating a string,
- * because posthog-js sends an offset with every event.
+ * NaN for other numbers. Creates no string, because posthog-js sends an offset with every event.
  */
 function plainInteger(body: Buffer, start: number, end: number): number {
   const first = body[start] === Ascii.Minus ? start + 1 : start;

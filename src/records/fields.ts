@@ -7,15 +7,12 @@ import { uuidBytes } from "./uuid.ts";
 import { replacedBytesMax, replacedCharactersMax } from "./verdict.ts";
 
 /**
- * Type of a field. `id` is a project's id. `object` and `names` are JSON: an object and an array of
- * strings. `time` is UTC with milliseconds, such as 2026-01-02T03:04:05.678Z.
+ * `object` and `names` are JSON: an object and an array of strings. `time` is UTC with
+ * milliseconds.
  */
 export type FieldType = "id" | "uuid" | "text" | "time" | "boolean" | "object" | "names";
 
-/**
- * Parts of a record whose offsets the addon returns, by index: some fields, and members of the
- * properties.
- */
+/** Parts of a record whose offsets the addon returns: fields, and members of the properties. */
 export const Part = {
   Uuid: 0,
   ProjectId: 1,
@@ -28,7 +25,6 @@ export const Part = {
   SetOnce: 8,
   Unset: 9,
   Replaced: 10,
-  /** First of the parts that are members of the properties. */
   NestedSet: 11,
   NestedSetOnce: 12,
   NestedUnset: 13,
@@ -40,20 +36,15 @@ export type Part = Exclude<(typeof Part)[keyof typeof Part], typeof Part.Count>;
 
 export interface RecordField {
   readonly type: FieldType;
-  /** Part of the field; undefined if the addon returns the value itself or a flag. */
+  /** Undefined if the addon returns the value itself or a flag. */
   readonly part?: Part;
-  /** Whether a record can lack the field. */
   readonly isOptional?: boolean;
   /** Origin of the value in an event or request, in Markdown. */
   readonly from: string;
-  /** Maximum that is stored, as text. */
   readonly most: string;
-  /**
-   * Column of the field in PostgreSQL, ClickHouse and Parquet files; undefined if it has no column
-   * of its own.
-   */
+  /** Column in PostgreSQL, ClickHouse and Parquet files; undefined if it has none of its own. */
   readonly column?: string;
-  /** Meaning of the field, in one sentence of Markdown. */
+  /** One sentence of Markdown. */
   readonly description: string;
 }
 

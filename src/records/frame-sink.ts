@@ -1,7 +1,6 @@
 /**
  * An open or submitted frame. Lines are written to `buffer` from `length` on, and then committed.
- * The publisher replaces `buffer` when it grows the frame: read the property again after
- * `sharedFrame`.
+ * `sharedFrame` may replace `buffer`.
  */
 export interface FrameSink {
   readonly buffer: Buffer;

@@ -1,8 +1,7 @@
-// The rules for one event, which docs/reference/event-fields.md describes field by field: first
-// reasons to drop it, then errors, then warnings. All items follow the same rules. An item that was
-// not plain is normalised and scanned again first, except if it is too large for that and only its
-// distinct id is not plain. Reads types and bytes from the scan table, and creates no object for
-// the event. Writes nothing except repairs of wrong members of `properties`, in place.
+// The rules for one event, which docs/reference/event-fields.md describes: first reasons to drop
+// it, then errors, then warnings. An item that is not plain was normalised before, except if it is
+// too large and only its distinct id is not plain. Creates no object for the event, and writes only
+// repairs.
 
 import { Buffer } from "node:buffer";
 import { distinctIdCharactersMax, distinctIdText } from "./distinct-id.ts";
@@ -27,6 +26,7 @@ import {
   Row,
   TokenType,
 } from "./table.ts";
+import { stringBeginning, tokenBytesRead } from "./token-beginning.ts";
 import { isBlankUuid, UuidForm, unescapedUuid, uuidForm } from "./uuid.ts";
 import {
   Kind,
@@ -39,15 +39,11 @@ import {
 
 const identify = "$identify";
 
-/** Masks of the types of fields and properties that must be objects if they are sent. */
 const objectFields =
   (0xf << FieldShift.Properties) | (0xf << FieldShift.Set) | (0xf << FieldShift.SetOnce);
 const objectProperties =
   (0xf << PropertyShift.Set) | (0xf << PropertyShift.GroupSet) | (0xf << PropertyShift.Groups);
-/**
- * The masked types of most events: `properties` is an object, and `$set` and `$set_once` are
- * absent.
- */
+/** Most events: `properties` is an object, and `$set` and `$set_once` are absent. */
 const propertiesAlone = TokenType.Object << FieldShift.Properties;
 
 const traceIdName = Buffer.from('"$ai_trace_id"');
@@ -93,10 +89,7 @@ function isObject({ table, row }: ItemView): boolean {
   return typeAt(table[row + Row.MoreTypes]!, MoreShift.Item) === TokenType.Object;
 }
 
-/**
- * Whether the item is an object without a name. The type of the item is checked too, because the
- * row of a non-object has no field types either.
- */
+/** The row of a non-object has no field types either, so the type of the item is checked too. */
 function isNamelessObject(item: ItemView, fields: number): boolean {
   return isNothing(typeAt(fields, FieldShift.Event)) && isObject(item);
 }
@@ -118,8 +111,8 @@ function judgeDistinctId({ body, table, row }: ItemView, fields: number, verdict
   verdict.distinctIdEnd = end;
   verdict.distinctIdText = undefined;
   verdict.distinctIdCut = false;
-  // A string of at most 400 bytes has at most 400 characters, so it need not be shortened. A plain
-  // one with a visible first character need not be cleaned either.
+  // A string of at most 400 bytes is not too long. A plain one with a visible first character needs
+  // no cleaning.
   const short = end - start - 2 <= distinctIdCharactersMax;
   if (type === TokenType.PlainString && short && isVisible(body[start + 1]!)) return;
   const { text, cut } = distinctIdText(body, start, end, type);
@@ -133,9 +126,8 @@ function judgeDistinctId({ body, table, row }: ItemView, fields: number, verdict
 }
 
 /**
- * Checks the values that must be objects. Wrong members of `properties` are repaired in place.
- * Wrong fields of the item are not stored. Therefore, only `properties` itself can make the event
- * an error.
+ * Wrong members of `properties` are repaired in place, and wrong fields of the item are not stored.
+ * Only a wrong `properties` is an error.
  */
 function judgeObjects(item: ItemView, verdict: Verdict): void {
   const { body, table, row } = item;
@@ -171,7 +163,6 @@ function judgeObjects(item: ItemView, verdict: Verdict): void {
   }
 }
 
-/** Checks `$set` or `$set_once` of the item, which is stored only if it is an object. */
 function judgeField(
   { body, table, row }: ItemView,
   name: "$set" | "$set_once",
@@ -191,10 +182,7 @@ function isListOrNothing(type: TokenType): boolean {
   return type === TokenType.Array || isObjectOrNothing(type);
 }
 
-/**
- * Adds a warning if an event lacks a value that its name requires. Without the value, the event is
- * stored and has no effect.
- */
+/** Warns if an event lacks a value that its name requires. It is stored and has no effect. */
 function judgeSpecial(item: ItemView, kind: Kind | CustomEvent, verdict: Verdict): void {
   const { table, row } = item;
   const fields = table[row + Row.FieldTypes]!;
@@ -262,9 +250,8 @@ function isInProperties({ body, table, row }: ItemView, name: Buffer): boolean {
 
 function judgePersonProfile(type: TokenType, verdict: Verdict): void {
   verdict.personProfile = type !== TokenType.False;
-  if (type !== TokenType.True && type !== TokenType.False && !isNothing(type)) {
+  if (type !== TokenType.True && type !== TokenType.False && !isNothing(type))
     verdict.warnings |= warningBit.invalid_person_profile;
-  }
 }
 
 function judgeUuid({ body, table, row }: ItemView, type: TokenType, verdict: Verdict): void {
@@ -294,4 +281,28 @@ function judgeUuid({ body, table, row }: ItemView, type: TokenType, verdict: Ver
 function convertUuid(sent: string, verdict: Verdict): void {
   verdict.uuid = "converted";
   verdict.uuidText = sent.toLowerCase();
+}
+
+/** Maximum number of code points, as in PostHog. */
+export const eventNameCharactersMax = 200;
+
+export function judgeLengths(item: ItemView, verdict: Verdict): void {
+  if (verdict.distinctIdText !== undefined && verdict.distinctIdCut) {
+    const detail = `A distinct id may have ${distinctIdCharactersMax} characters`;
+    refuse(verdict, "distinct_id_too_long", detail);
+  } else if (isNameTooLong(item)) {
+    const detail = `The name of an event may have ${eventNameCharactersMax} characters`;
+    refuse(verdict, "event_name_too_long", detail);
+  }
+}
+
+function isNameTooLong({ body, table, row }: ItemView): boolean {
+  const [start, end] = [table[row + Row.EventStart]!, table[row + Row.EventEnd]!];
+  const type = typeAt(table[row + Row.FieldTypes]!, FieldShift.Event);
+  // A string of at most 200 bytes has at most 200 characters.
+  if (type === TokenType.Absent || end - start - 2 <= eventNameCharactersMax) return false;
+  if (end - start > tokenBytesRead) return true;
+  let characters = 0;
+  for (const _ of stringBeginning(body, start, end)) characters++;
+  return characters > eventNameCharactersMax;
 }

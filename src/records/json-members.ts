@@ -1,28 +1,19 @@
-// Iterates over the members of a JSON object, or the elements of an array, by their bytes. Returns
-// the offsets of each name and value, and oddities of the value. Uses one pass without recursion,
-// so neither length nor depth is a problem. The text must be valid JSON and UTF-8, as scanned.
+// Iterates over the members of a JSON object, or the elements of an array, by their bytes. Uses one
+// pass without recursion, so length and depth are no problem. The text must be valid, as scanned.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 import { depthMax, numberDigitsMax, TokenType } from "./table.ts";
 
-/** Oddities of a value, as bits. */
 export const ValueOddity = {
-  /** The value has escapes, or white space between its tokens. */
+  /** Escapes, or white space between tokens. */
   NotPlain: 1,
-  /** Objects and arrays are nested more than `depthMax` deep. */
   TooDeep: 2,
-  /**
-   * The value has a number with too many digits, or a number that is too large or too small to be
-   * stored.
-   */
+  /** A number with too many digits, or too large or too small to be stored. */
   Number: 4,
 } as const;
 
-/**
- * Maximum exponent of a number. PostgreSQL's `numeric` has 131,072 digits before the decimal point
- * and 16,383 after it.
- */
+/** PostgreSQL's `numeric` has 131,072 digits before the decimal point and 16,383 after it. */
 const exponentMax = 10_000;
 
 const DIGIT_0 = 0x30;
@@ -37,14 +28,11 @@ const firstLetters: Readonly<Record<string, TokenType>> = {
   t: TokenType.True,
   f: TokenType.False,
 };
-/** Type of a value by its first byte. All bytes without an entry begin a number. */
+/** All bytes without an entry begin a number. */
 const typeOfFirst = new Uint8Array(256).fill(TokenType.Number);
 for (const [letter, type] of Object.entries(firstLetters)) typeOfFirst[letter.charCodeAt(0)] = type;
 
-/**
- * An iterator that is reused for many texts, one at a time. Call `begin`, then `next` until it
- * returns false.
- */
+/** Reused for many texts, one at a time. Call `begin`, then `next` until it returns false. */
 export class JsonMembers {
   #body: Buffer;
   #at = 0;
@@ -52,22 +40,21 @@ export class JsonMembers {
   #hasNames = true;
   #oddities = 0;
   #hasEscape = false;
-  /** Offsets of the name without its quotes: [nameStart, nameEnd). Empty in an array. */
+  /** The name without its quotes; empty in an array. */
   nameStart = 0;
   nameEnd = 0;
   nameHasEscape = false;
-  /** Offsets of the value, with quotes or brackets: [valueStart, valueEnd). */
+  /** The value, with quotes or brackets. */
   valueStart = 0;
   valueEnd = 0;
   valueType: TokenType = TokenType.Absent;
-  /** Oddities of the value, as bits of `ValueOddity`. */
   oddities = 0;
 
   constructor(body: Buffer) {
     this.#body = body;
   }
 
-  /** Starts to iterate over body[start, end), an object or an array with its brackets. */
+  /** body[start, end) is an object or an array with its brackets. */
   begin(body: Buffer, start: number, end: number): void {
     this.#body = body;
     this.#at = start + 1;
@@ -75,7 +62,6 @@ export class JsonMembers {
     this.#hasNames = body[start] === Ascii.OpenBrace;
   }
 
-  /** Moves to the next member or element. Returns false at the end. */
   next(): boolean {
     let at = this.#toToken(this.#at);
     if (at >= this.#end) return false;
@@ -86,7 +72,6 @@ export class JsonMembers {
       this.nameStart = at + 1;
       this.nameEnd = end - 1;
       this.nameHasEscape = this.#hasEscape;
-      // After the name there is white space and a colon.
       at = this.#toToken(this.#toToken(end) + 1);
     }
     this.#value(at);
@@ -122,7 +107,6 @@ export class JsonMembers {
     return next;
   }
 
-  /** Returns the offset after the closing quote of the string that begins at `at`. */
   #string(at: number): number {
     const body = this.#body;
     const end = this.#end;
@@ -181,7 +165,6 @@ export class JsonMembers {
     return at;
   }
 
-  /** Returns the offset after the exponent. `digitsBefore` is the number of digits before it. */
   #exponent(start: number, digitsBefore: number): number {
     const body = this.#body;
     let digits = digitsBefore;

@@ -1,18 +1,17 @@
-// The layout of the results for stored lines, and the addon's functions for them. The C++ side
-// (addon/stored_lines.h) has the same numbers. Loading the addon compares both.
+// The layout of the results for stored lines. The C++ side (addon/stored_lines.h) has the same
+// numbers, and loading the addon compares both.
 
+import { Buffer } from "node:buffer";
 import { Part } from "./fields.ts";
+import { typeAt } from "./item-view.ts";
+import { TokenType } from "./table.ts";
 
-/** Indexes of the words of a line. */
 export const Line = {
   /** LineFlag bits, and the kind at LineShift.Kind. */
   Flags: 0,
   /** TokenType of each part: four bits each, eight parts per word. */
   Types: 1,
-  /**
-   * Time of receipt: a double of two words, in milliseconds since the epoch; NaN if the record has
-   * none. The next three times have the same form.
-   */
+  /** A double of two words, in ms since the epoch; NaN for no time. So are the next three. */
   ReceivedAt: 4,
   Timestamp: 6,
   TimestampSent: 8,
@@ -29,31 +28,21 @@ export const Line = {
 } as const;
 
 export const LineFlag = {
-  /**
-   * Every byte of the line is as the gateway writes it. Without this flag, no other word has a
-   * meaning.
-   */
+  /** Every byte of the line is as the gateway writes it. Otherwise no other word has a meaning. */
   Written: 1,
-  /** The project of the line is that of the previous written line in the same call. */
   SameProject: 2,
   PersonProfile: 4,
-  /**
-   * The line has non-empty person fields, at the top level or in its properties, or non-empty
-   * `$groups`.
-   */
+  /** Has non-empty person fields, at the top level or in its properties, or non-empty `$groups`. */
   HasWrites: 8,
   /** The distinct id is short ASCII without escapes, and does not begin with white space. */
   PlainId: 16,
   Historical: 32,
-  /** The name of the event has escapes. It is unknown whether `Merge` or `Automatic` applies. */
+  /** The event's name has escapes. It is unknown whether `Merge` or `Automatic` applies. */
   EscapedEvent: 64,
-  /** The event is `$merge_dangerously`. */
   Merge: 128,
-  /** The event is `$exception` or `$$heatmap`. */
   Automatic: 256,
   /**
-   * All bytes between timestamp and properties equal those of an earlier written line in the same
-   * call: the times except the event's own, `ip`, `kind`, `person_profile` and `historical`.
+   * The bytes between timestamp and properties equal those of an earlier written line of the call.
    */
   SameOrigin: 512,
 } as const;
@@ -61,17 +50,16 @@ export const LineFlag = {
 /** Bit positions in Line.Flags, above the flags. */
 export const LineShift = { Kind: 12 } as const;
 
-/** The addon's functions for stored lines. They throw for wrong arguments. */
+/** The functions throw for wrong arguments. */
 export interface LineFunctions {
   /**
-   * Converts the lines of text[start, end) to items of an array: line feeds become commas. Writes
-   * the end of each line while `ends` has room. Returns the number of lines.
+   * Turns line feeds into commas, and writes the ends of lines into `ends`. Returns their number.
    */
   readonly joinLines: (text: Buffer, start: number, end: number, ends: Uint32Array) => number;
   /**
-   * Reads the lines of the rows in a scan's table. `place` has five words: the number of lines, the
-   * line of the first row, the offset of this line, and the two words of the key for the hashes of
-   * events. Writes Line.Words words for each row that has a line. Returns the number of these rows.
+   * Writes Line.Words words for each row of a scan's table that has a line, and returns their
+   * number. `place`: the number of lines, the line of the first row, its offset, and the two words
+   * of the key for hashes.
    */
   readonly readLines: (
     text: Buffer,
@@ -80,4 +68,74 @@ export interface LineFunctions {
     place: Uint32Array,
     lines: Uint32Array,
   ) => number;
+}
+
+/** The record on one line of a frame. Reused for all lines of a reader: do not store it. */
+export class RecordView {
+  body: Buffer = Buffer.alloc(0);
+  view: DataView = new DataView(new ArrayBuffer(0));
+  line = 0;
+  /** Of the line in the frame's data. `end` excludes the line feed. */
+  start = 0;
+  end = 0;
+  /** The offset of a byte in the frame's data minus its offset in `body`. */
+  shift = 0;
+  /** "" if the record has no valid project id. */
+  projectId = "";
+  profileType: TokenType = TokenType.True;
+  /** The words of this line begin at the index `at`. */
+  readonly words: Uint32Array;
+  readonly signed: Int32Array;
+  readonly #doubles: Float64Array;
+  at = 0;
+
+  constructor(lines: number) {
+    this.words = new Uint32Array(lines * Line.Words);
+    this.signed = new Int32Array(this.words.buffer);
+    this.#doubles = new Float64Array(this.words.buffer);
+  }
+
+  get isWritten(): boolean {
+    return this.has(LineFlag.Written);
+  }
+
+  has(flag: number): boolean {
+    return (this.words[this.at]! & flag) !== 0;
+  }
+
+  /** Index of the kind in `kinds`; the length of `kinds` for an unknown kind. */
+  get kind(): number {
+    return this.words[this.at]! >>> LineShift.Kind;
+  }
+
+  type(part: Part): TokenType {
+    return typeAt(this.words[this.at + Line.Types + (part >> 3)]!, 4 * (part & 7));
+  }
+
+  startOf(part: Part): number {
+    return this.words[this.at + Line.Parts + 2 * part]!;
+  }
+
+  endOf(part: Part): number {
+    return this.words[this.at + Line.Parts + 2 * part + 1]!;
+  }
+
+  text(part: Part): string {
+    const { body } = this;
+    const [start, end] = [this.startOf(part), this.endOf(part)];
+    const text = body.toString("utf8", start + 1, end - 1);
+    return text.includes("\\") ? (JSON.parse(`"${text}"`) as string) : text;
+  }
+
+  ms(word: number): number {
+    return this.#doubles[(this.at + word) >> 1]!;
+  }
+
+  setMs(word: number, ms: number): void {
+    this.#doubles[(this.at + word) >> 1] = ms;
+  }
+
+  hashWord(word: number): number {
+    return this.signed[this.at + word]!;
+  }
 }

@@ -1,6 +1,3 @@
-// Loads the addon and creates scanners with it. Runs from src/records and from dist/records; the
-// addon itself is built in src/records/addon.
-
 import { isDeepStrictEqual } from "node:util";
 import { loadNativeModule } from "../platform/base/native-module.ts";
 import { Part } from "./fields.ts";
@@ -14,25 +11,17 @@ interface NativeScanner {
   scanPart(body: Buffer, start: number, end: number): ScanStatus;
   scanAtOnce(body: Buffer): ScanStatus;
   scanMore(body: Buffer): void;
-  /**
-   * Scans the body in the thread pool. This method and `scanMoreInBackground` throw, instead of
-   * rejecting, for errors found before they start.
-   */
+  /** Scans in the thread pool. Throws, instead of rejecting, for errors found before it starts. */
   scanInBackground(body: Buffer): Promise<ScanStatus>;
   scanMoreInBackground(body: Buffer): Promise<void>;
   finish(): void;
   release(): void;
 }
 
-/**
- * The exports of the addon. `layout` has the numbers of table.ts as the C++ side has them, in the
- * form "Group.Name": number.
- */
+/** `layout` has the numbers of table.ts as the C++ side has them, as "Group.Name": number. */
 interface Addon extends LineFunctions {
   readonly EventScanner: new (table: Uint32Array) => NativeScanner;
-  /**
-   * Inflates bodies with the zlib of Node: see QuickInflater in gateway/body/quick-inflation.ts.
-   */
+  /** See QuickInflater in gateway/body/quick-inflation.ts. */
   readonly Inflater: new () => {
     inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
   };
@@ -46,15 +35,9 @@ interface Addon extends LineFunctions {
     nonFinite: Uint32Array,
     progress: Uint32Array,
   ) => void;
-  /**
-   * Makes the whole process return blocks of memory of 4 MiB and more to the system as soon as they
-   * are freed.
-   */
+  /** From now on the process returns freed blocks of 4 MiB and more to the system at once. */
   readonly returnLargeBlocks: () => void;
-  /**
-   * Returns the CPU time of the calling thread in milliseconds, from an unspecified origin. A call
-   * takes a third of a microsecond.
-   */
+  /** The CPU time of the calling thread in milliseconds, from an unspecified origin. */
   readonly threadCpuMs: () => number;
 }
 
@@ -65,10 +48,7 @@ const addonPlaces = [
 
 let loaded: Addon | undefined;
 
-/**
- * Loads the addon once and returns it. Throws, with the cause, if the addon is not built, does not
- * load, or was built from another version of the source.
- */
+/** Throws if the addon is not built, does not load, or has another version than the source. */
 export function loadAddon(): Addon {
   loaded ??= ofThisVersion(loadNativeModule("scanner", addonPlaces) as Addon);
   return loaded;
@@ -86,12 +66,8 @@ function ofThisVersion(addon: Addon): Addon {
 }
 
 /**
- * Creates a scanner with the addon. A scanner belongs to one JavaScript thread. Create one per
- * thread, and one per body that is scanned concurrently. Background scans use libuv's thread pool,
- * which they share with zlib and the file system. The pool has four threads unless
- * UV_THREADPOOL_SIZE changes the number.
- *
- * @param rows Number of rows in the table. `scanMore` returns further events of a body.
+ * A scanner belongs to one JavaScript thread, and scans one body at a time. Background scans use
+ * libuv's pool of threads. `rows` is the size of the table.
  */
 export function createNativeScanner(rows: number = rowsMax): BackgroundScanner {
   const { EventScanner, normalise, repair } = loadAddon();

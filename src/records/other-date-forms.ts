@@ -1,15 +1,11 @@
-// Parses times of clients in other formats than the usual one of ISO 8601, if they mean the same
-// moment to every reader. Excluded are a time without a date, a date without a year, and formats in
-// which the order of day and month is ambiguous (`05.06.2026`). Used only if timestamp.ts finds no
-// time: a few patterns over a short text. Must not use the clock or the machine's time zone.
+// Parses times in other formats than ISO 8601, if they mean the same moment to every reader.
+// Excluded are a time without a date, a date without a year, and ambiguous orders of day and month
+// (`05.06.2026`). Must not use the clock or the machine's time zone.
 
 import { Buffer } from "node:buffer";
 import { storedMsMax, storedMsMin, timestampMs, timestampTokenMs } from "./timestamp.ts";
 
-/**
- * Maximum number of characters of a time. The longest format ends in the name of a zone in words or
- * brackets. Each character may be escaped as \uXXXX.
- */
+/** The longest format ends in the name of a zone. Each character may be escaped as \uXXXX. */
 const charsMax = 128;
 const tokenBytesMax = 6 * charsMax + 2;
 
@@ -25,10 +21,7 @@ const weekdayNames = [
   ...["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"],
 ];
 
-/**
- * Zones that RFC 2822 (4.3) defines, in hours from UTC. Other names of zones are not accepted,
- * because most mean more than one zone, for example IST, and CST outside of mail.
- */
+/** Zones that RFC 2822 (4.3) defines, in hours from UTC. Most other names mean several zones. */
 const zoneHours: ReadonlyMap<string, number> = new Map([
   ...["z", "ut", "utc", "gmt"].map((name) => [name, 0] as const),
   ...([
@@ -53,7 +46,7 @@ const zone = String.raw`(?:\s*(?<zone>[a-z]{1,3}|[+-]\d\d(?::?\d\d)?))?`;
 const time = String.raw`(?<hour>\d{1,2}):(?<minute>\d\d)(?::(?<second>\d\d)(?:[.,](?<fraction>\d{1,12}))?)?(?:\s*(?<half>[ap]m))?${zone}`;
 const timeOfDay = String.raw`(?:,?\s+(?:at\s+)?${time})?`;
 
-/** The formats, distinguished by the beginning of the text. No text matches two of them. */
+/** No text matches two of these formats. */
 const forms: readonly RegExp[] = [
   // 2026-11-22 07:00:00 UTC, 2026/11/22 07:00, 2026.11.22
   String.raw`${year}(?<mark>[-/.])${number}\k<mark>${day}${timeOfDay}`,
@@ -77,8 +70,8 @@ const forms: readonly RegExp[] = [
 
 /** Endings of texts that name their zone twice, and the part that states the moment. */
 const zoneEndings: readonly (readonly [ending: RegExp, moment: string])[] = [
-  // RFC 9557: 2026-01-02T03:04:05+05:30[Asia/Kolkata][u-ca=gregory]. A zone without an offset
-  // before it is not exact without a table of zones, except UTC.
+  // RFC 9557: 2026-01-02T03:04:05+05:30[Asia/Kolkata][u-ca=gregory]. A name of a zone without an
+  // offset is only exact for UTC.
   [/^([^[]+[t ][^[]*(?:[a-z](?<![ap]m)|[+-]\d\d(?::?\d\d)?))(?:\[!?[\w./+=-]+\])+$/i, "$1"],
   [
     /^([^[]+)(?=\[)(?:\[!?(?:z|(?:etc\/)?(?:utc|gmt|uct|zulu|universal))\])?(?:\[!?[\w-]+=[\w-]+\])*$/i,
@@ -92,30 +85,20 @@ const zoneEndings: readonly (readonly [ending: RegExp, moment: string])[] = [
   [/^(.+ [+-]\d{4}) \((?:[^()]|\([^()]*\))+\)$/, "$1"],
 ];
 
-/**
- * Form of a time in .NET's JSON: milliseconds since 1970, and optionally the zone for displaying
- * the moment.
- */
+/** .NET's JSON: milliseconds since 1970, and optionally the zone for displaying the moment. */
 const dateCall = /^\/Date\((-?\d{1,15})(?:[+-]\d{4})?\)\/$/;
-/** Form of a year that Date.toISOString uses after 9999, but with four significant digits. */
+/** The form of years after 9999, but with four significant digits. */
 const sixDigitYear = /^\+00(?=\d{4}-\d\d)/;
 
-/**
- * Numbers of digits that the integer part of a number since 1970 may have. Its first 13 digits are
- * milliseconds.
- */
+/** Digits that the integer part of a number since 1970 may have. The first 13 are milliseconds. */
 const epochDigits: ReadonlySet<number> = new Set([10, 13, 16, 19]);
 
-/**
- * Returns the moment of a client's JSON token body[start, end), in milliseconds since 1970; NaN if
- * it is not a moment in the years 0 to 9999.
- */
+/** Returns the moment of a JSON token in milliseconds since 1970; NaN if it is none. */
 export function clientTimeMs(body: Buffer, start: number, end: number): number {
   const ms = timestampTokenMs(body, start, end);
   return Number.isNaN(ms) ? otherFormMs(body, start, end) : ms;
 }
 
-/** Returns the moment of a token that is not in the usual format, as `clientTimeMs` does. */
 function otherFormMs(body: Buffer, start: number, end: number): number {
   if (end - start > tokenBytesMax) return Number.NaN;
   const value: unknown = JSON.parse(body.toString("utf8", start, end));
@@ -127,9 +110,7 @@ function textMs(sent: string): number {
   return readTimeText(sent).ms;
 }
 
-/** Kinds of text that state a time. */
 export const TimeForm = {
-  /** Digits of a number since 1970. */
   Epoch: "epoch",
   /** A date without a zone, with or without a time of day. */
   Local: "local",
@@ -139,15 +120,11 @@ export const TimeForm = {
 export type TimeForm = (typeof TimeForm)[keyof typeof TimeForm];
 
 export interface TimeText {
-  /**
-   * Moment in milliseconds since 1970, in UTC if the text has no zone; NaN if the text is not a
-   * time.
-   */
+  /** In UTC if the text has no zone; NaN if the text is not a time. */
   readonly ms: number;
   readonly form: TimeForm;
 }
 
-/** Parses a client's time that is text, in any format that the gateway accepts. */
 export function readTimeText(sent: string): TimeText {
   const { Epoch, Local, Zoned } = TimeForm;
   if (sent.length > charsMax) return { ms: Number.NaN, form: Local };
@@ -167,19 +144,14 @@ export function readTimeText(sent: string): TimeText {
   return { ms: Number.NaN, form: Local };
 }
 
-/**
- * Returns the text without a second name of the zone, which the offset before it makes redundant.
- */
+/** Removes a second name of the zone, which the offset before it makes redundant. */
 function withoutZoneName(text: string): string {
   for (const [ending, moment] of zoneEndings)
     if (ending.test(text)) return text.replace(ending, moment);
   return text;
 }
 
-/**
- * Returns the moment of a number since 1970: seconds if its integer part has 10 digits,
- * milliseconds if 13, microseconds if 16, nanoseconds if 19; NaN for any other number.
- */
+/** A number since 1970: 10 digits are seconds, 13 milli-, 16 micro- and 19 nanoseconds. */
 function epochMs(number: string): number {
   if (/^-?0(?:\.0+)?$/.test(number)) return 0;
   if (zeroTimes.has(withoutExponent(number))) return year1Ms;
@@ -188,24 +160,19 @@ function epochMs(number: string): number {
   return Number((integer + fraction).padEnd(13, "0").slice(0, 13));
 }
 
-/** Returns the number without an exponent. The JSON of a double may be written as 1.7953308E9. */
+/** The JSON of a double may be written as 1.7953308E9. */
 function withoutExponent(number: string): string {
   return /e/i.test(number) ? String(Number(number)) : number;
 }
 
-/** Beginning of year 1 in ms, the zero time of Go and .NET. */
 const year1Ms = -62_135_596_800_000;
 /** The zero time in seconds, milliseconds and microseconds, and in Go's nanoseconds. */
 const zeroTimes: ReadonlySet<string> = new Set([
   ...["-62135596800", "-62135596800000", "-62135596800000000", "-6795364578871345152"],
 ]);
-/** Beginning of year 2 in ms. */
 const year2Ms = -62_104_060_800_000;
 
-/**
- * Whether programs write this time for a time that was never set: a time in year 0 or 1, such as
- * the zero values of Go and .NET, or the epoch itself.
- */
+/** Whether programs write this time for one that was never set: year 0 or 1, or the epoch. */
 export function isZeroTime(ms: number): boolean {
   return ms < year2Ms || ms === 0;
 }
@@ -228,7 +195,7 @@ function dateMs(parts: Parts): number {
   const date = new Date(0);
   date.setUTCFullYear(yearOf(parts["year"] ?? ""), month, Number(parts["day"]));
   // If the month has no such day, Date continues into the next month. A month that is NaN makes the
-  // date invalid, and its parts equal nothing.
+  // date invalid.
   if (date.getUTCMonth() !== month || date.getUTCDate() !== Number(parts["day"])) return Number.NaN;
   const weekday = parts["weekday"]?.toLowerCase();
   if (weekday === undefined) return date.getTime();
@@ -236,17 +203,14 @@ function dateMs(parts: Parts): number {
   return weekday === named || weekday === named.slice(0, 3) ? date.getTime() : Number.NaN;
 }
 
-/**
- * Parses a year. Two digits are accepted only if all formats mean the same year. The numbers 50 to
- * 69 give NaN: mail (RFC 2822, 4.3) means the last century, and others mean this one.
- */
+/** Returns NaN for 50 to 69: mail (RFC 2822, 4.3) means the last century, and others this one. */
 function yearOf(text: string): number {
   const year = Number(text);
   if (text.length > 2) return year;
   return year < 50 ? year + 2_000 : year >= 70 ? year + 1_900 : Number.NaN;
 }
 
-/** Returns the month, counted from 0; NaN for an unknown name. */
+/** Counted from 0; NaN for an unknown name. */
 function monthOf(text: string): number {
   if (/^\d/.test(text)) return Number(text) - 1;
   const name = text.toLowerCase();

@@ -1,44 +1,31 @@
-// Merges an event's person fields `$set`, `$set_once` and `$unset` from the top level and from
-// `properties`. Each field becomes one text that is stored at the top level. If only one of the two
-// has an object, its bytes are copied. If both have one, their members are joined into one object,
-// and the addon keeps the last of each name, so that numbers keep their digits. Accepts plain items
-// only.
+// Merges `$set`, `$set_once` and `$unset` from the top level and from `properties` into the fields
+// stored at the top level. Two objects are joined, and the addon keeps the last of each name, so
+// that numbers keep their digits. Accepts plain items only.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 import { extraTypes, type ItemRow, type ItemView, isNothing, typeAt } from "./item-view.ts";
-import { NameObject, nameObjectBytesMax, namesToArray } from "./name-list.ts";
 import { Extra, ExtraShift, extraOf, FieldShift, Row, TokenType } from "./table.ts";
 import { keepReplaced, type Slice, type Verdict, warningBit } from "./verdict.ts";
 
-/**
- * Maximum total bytes of objects to be merged, which is as much as PostHog stores for a person.
- * Merging takes about 7 ms at worst.
- */
+/** PostHog stores as much for a person. Merging takes about 7 ms at worst. */
 export const mergedBytesMax = 524_288;
-/** Maximum total bytes of lists of names. Merging takes 2 ms at worst. */
+/** Merging takes 2 ms at worst. */
 export const namesBytesMax = 65_536;
-/** Number of bytes that joining two objects adds: two braces and a comma. */
+/** Two braces and a comma, added by joining two objects. */
 const punctuationBytes = 3;
 const bufferBytesMin = 4_096;
 
-/** A JSON value, which is body[start, end). */
 export interface JsonText {
   readonly body: Buffer;
   readonly start: number;
   readonly end: number;
 }
 
-/**
- * Writes the plain form of the value to the target at `at`, as `normalise` of a scanner does.
- * Returns the number of bytes written. Throws if the value has no plain form.
- */
+/** Returns the number of bytes written, like `normalise`. Throws if there is no plain form. */
 export type WritePlainForm = (text: JsonText, target: Buffer, at: number) => number;
 
-/**
- * For a field, the words of the table with its spans at the top level and in `properties`; 0 if the
- * field is absent.
- */
+/** The words of the table with a field's spans at both levels; 0 if the field is absent. */
 interface Places {
   readonly top: number;
   readonly nested: number;
@@ -48,12 +35,11 @@ const topFields = (0xf << FieldShift.Set) | (0xf << FieldShift.SetOnce);
 const nestedSets = (0xf << ExtraShift.PropertiesSet) | (0xf << ExtraShift.PropertiesSetOnce);
 const nameLists = (0xf << ExtraShift.PropertiesUnset) | (0xf << ExtraShift.Unset);
 
-/** Whether an item has person fields, of any type. */
 export function hasPersonFields(item: ItemRow): boolean {
   return hasTopFields(item) || (extraTypes(item) & (nestedSets | nameLists)) !== 0;
 }
 
-/** Whether the person fields of an item may need merging, which is slower than copying. */
+/** Merging is slower than copying. */
 export function mayNeedMerging(item: ItemRow): boolean {
   const extras = extraTypes(item);
   return (extras & nameLists) !== 0 || ((extras & nestedSets) !== 0 && hasTopFields(item));
@@ -65,8 +51,8 @@ function hasTopFields({ table, row }: ItemRow): boolean {
 
 export class PersonFields {
   readonly #writePlainForm: WritePlainForm;
-  // Buffers that are reused for the next event: `#joined` has the members of both places, `#merged`
-  // the plain form of what was joined.
+  // Reused for the next event: `#joined` has the members of both places, `#merged` their plain
+  // form.
   #joined = Buffer.alloc(0);
   #joinedEnd = 0;
   #merged = Buffer.alloc(0);
@@ -76,10 +62,7 @@ export class PersonFields {
     this.#writePlainForm = writePlainForm;
   }
 
-  /**
-   * Fills the verdict's three slices, which are valid until the next call. Returns false if there
-   * is too much to merge.
-   */
+  /** The slices are valid until the next call. Returns false if there is too much to merge. */
   merge(item: ItemView, verdict: Verdict): boolean {
     const { table, row } = item;
     const extra = extraOf(table, row);
@@ -132,7 +115,7 @@ export class PersonFields {
     this.#makeRoom(bytes + punctuationBytes);
     this.#joined[0] = Ascii.OpenBrace;
     this.#joinedEnd = 1;
-    // The members of the top level come last. The last member of each name counts.
+    // The last member of each name counts, so the top level comes last.
     this.#appendMembers(body, table[nested]!, table[nested + 1]!);
     this.#appendMembers(body, table[top]!, table[top + 1]!);
     this.#joined[this.#joinedEnd++] = Ascii.CloseBrace;
@@ -140,7 +123,7 @@ export class PersonFields {
     return true;
   }
 
-  /** Appends the inside of the object body[start, end) to the joined text, unless it is blank. */
+  /** Appends the inside of an object, unless it is blank. */
   #appendMembers(body: Buffer, start: number, end: number): void {
     let first = start + 1;
     while (body[first]! <= Ascii.Space) first++;
@@ -149,7 +132,6 @@ export class PersonFields {
     this.#joinedEnd += body.copy(this.#joined, this.#joinedEnd, first, end - 1);
   }
 
-  /** Converts the names in both `$unset` to one array, with each name once. */
   #takeNames({ body, table }: ItemView, { top, nested }: Places, verdict: Verdict): boolean {
     const slice = verdict.unset;
     slice.end = 0;
@@ -166,9 +148,7 @@ export class PersonFields {
     return true;
   }
 
-  /**
-   * Normalises the first `joinedEnd` bytes of the joined text and points the slice to the result.
-   */
+  /** Normalises the joined text and points the slice to the result. */
   #mergeInto(slice: Slice, joinedEnd: number): void {
     slice.bytes = this.#merged;
     slice.start = this.#mergedEnd;
@@ -177,10 +157,7 @@ export class PersonFields {
     slice.end = this.#mergedEnd;
   }
 
-  /**
-   * Makes room to join and merge `bytes` more bytes. Earlier slices of the event stay in the
-   * buffers that are replaced.
-   */
+  /** Earlier slices of the event stay in the replaced buffers. */
   #makeRoom(bytes: number): void {
     if (this.#joined.length < bytes)
       this.#joined = Buffer.allocUnsafeSlow(Math.max(bytes, bufferBytesMin));
@@ -190,21 +167,97 @@ export class PersonFields {
   }
 }
 
-/**
- * Returns the span of a list of names; 0 if the value is not a list. Any such value except null
- * gets a warning.
- */
+/** Returns 0, with a warning, if the value is neither a list of names nor null. */
 function namesAt(type: TokenType, span: number, verdict: Verdict): number {
   if (type === TokenType.Array || type === TokenType.Object) return span;
   if (!isNothing(type)) verdict.warnings |= warningBit.invalid_unset;
   return 0;
 }
 
-/** Returns the span; 0 if the value is not an object. */
 function objectAt(type: TokenType, span: number): number {
   return type === TokenType.Object ? span : 0;
 }
 
 function spanBytes(table: Uint32Array, span: number): number {
   return span === 0 ? 0 : table[span + 1]! - table[span]!;
+}
+
+const DIGIT_0 = 0x30;
+/** The `:0` after a name. */
+const valueBytes = 2;
+
+/** The maximum size of the object: `"",` in a list becomes `"":0,`. */
+function nameObjectBytesMax(listBytes: number): number {
+  return 2 * listBytes + 2;
+}
+
+/**
+ * Collects lists of names as in `$unset` as the keys of one object, in which the addon removes
+ * duplicates. The buffer must have enough room.
+ */
+class NameObject {
+  readonly #target: Buffer;
+  #end = 1;
+  /** Whether a list had a value that is not a name. Such a value is skipped. */
+  hasInvalid = false;
+
+  constructor(target: Buffer) {
+    this.#target = target;
+    target[0] = Ascii.OpenBrace;
+  }
+
+  append(list: Buffer, start: number, end: number): void {
+    let depth = 0;
+    let isNameNext = true;
+    for (let at = start + 1; at < end - 1; at++) {
+      const byte = list[at]!;
+      if (byte <= Ascii.Space) continue;
+      if (byte === Ascii.Quote) {
+        const last = stringLast(list, at);
+        if (isNameNext) this.#add(list, at, last + 1);
+        at = last;
+      } else if (byte === Ascii.Comma) {
+        if (depth === 0) isNameNext = true;
+        continue;
+      } else {
+        if (isNameNext) this.hasInvalid = true;
+        if (byte === Ascii.OpenBrace || byte === Ascii.OpenBracket) depth++;
+        else if (byte === Ascii.CloseBrace || byte === Ascii.CloseBracket) depth--;
+      }
+      isNameNext = false;
+    }
+  }
+
+  close(): number {
+    this.#target[this.#end++] = Ascii.CloseBrace;
+    return this.#end;
+  }
+
+  #add(list: Buffer, start: number, end: number): void {
+    if (this.#end > 1) this.#target[this.#end++] = Ascii.Comma;
+    // Copied byte by byte, because names are short, and a list may have 200,000 of them.
+    for (let at = start; at < end; at++) this.#target[this.#end++] = list[at]!;
+    this.#target[this.#end++] = Ascii.Colon;
+    this.#target[this.#end++] = DIGIT_0;
+  }
+}
+
+/** Converts an object of names in plain form to an array, in place. Returns its end. */
+function namesToArray(object: Buffer, start: number, end: number): number {
+  object[start] = Ascii.OpenBracket;
+  let at = start + 1;
+  for (let read = at; read < end - 1; ) {
+    const last = stringLast(object, read);
+    while (read <= last) object[at++] = object[read++]!;
+    read += valueBytes;
+    if (object[read] === Ascii.Comma) object[at++] = object[read++]!;
+  }
+  object[at++] = Ascii.CloseBracket;
+  return at;
+}
+
+function stringLast(text: Buffer, at: number): number {
+  let last = at + 1;
+  while (text[last] !== Ascii.Quote) last += text[last] === Ascii.Backslash ? 2 : 1;
+  return last;
 }

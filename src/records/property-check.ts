@@ -1,8 +1,6 @@
-// Checks the members of `properties` that the gateway uses, for the few events for which their
-// types in the scan table are not enough: a member has a wrong type, or the event links people or
-// describes a group. A wrong member is ignored and the event is stored: an empty list in place of
-// an object becomes `{}`, and any other wrong member is overwritten with spaces. Its value is
-// stored in `replaced`.
+// Checks the members of `properties` that the gateway uses, for the few events that need more than
+// the scan table. An empty list in place of an object becomes `{}`. Any other wrong member is
+// overwritten with spaces, and its value is stored in `replaced`.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -28,10 +26,7 @@ const members = new JsonMembers(Buffer.alloc(0));
 const groups = new JsonMembers(Buffer.alloc(0));
 const groupsName = Buffer.from('"$groups"');
 
-/**
- * Repairs the members of a plain item's `properties` in place, and adds their warnings. Returns the
- * names of the ids that are present and not blank.
- */
+/** Repairs the members in place. Returns the names of the ids that are present and not blank. */
 export function repairProperties(
   { body, table, row }: ItemView,
   verdict: Verdict,
@@ -66,10 +61,7 @@ export function repairProperties(
   return found;
 }
 
-/**
- * Whether the token is a non-blank id. Adds a warning for an id that is too long to be stored
- * completely.
- */
+/** Whether the token is a non-blank id. Warns if it is too long to be stored completely. */
 function hasIdText(
   body: Buffer,
   start: number,
@@ -93,10 +85,7 @@ function checkGroups(body: Buffer, start: number, end: number, verdict: Verdict)
   }
 }
 
-/**
- * Whether an id in the item's `$groups`, which is an object, may be too long. If the name is
- * repeated, only an iteration over all members finds the right one, so this returns true.
- */
+/** True also if `$groups` is repeated: only an iteration finds the right one. */
 export function mayHaveLongGroups({ body, table, row }: ItemView): boolean {
   const propertiesEnd = table[row + Row.PropertiesEnd]!;
   const first = body.indexOf(groupsName, table[row + Row.PropertiesStart]!);
@@ -117,7 +106,6 @@ export function mayHaveLongGroups({ body, table, row }: ItemView): boolean {
   return true;
 }
 
-/** Whether the token body[start, end) is an array without elements. */
 export function isEmptyArray(body: Buffer, start: number, end: number): boolean {
   if (body[start] !== Ascii.OpenBracket) return false;
   let at = start + 1;
@@ -125,7 +113,7 @@ export function isEmptyArray(body: Buffer, start: number, end: number): boolean 
   return at === end - 1;
 }
 
-/** Overwrites the member body[start, end) of an object, and one adjacent comma, with spaces. */
+/** Overwrites a member and one adjacent comma with spaces. */
 function removeMember(body: Buffer, start: number, end: number): void {
   let after = end;
   while (body[after]! <= Ascii.Space) after++;

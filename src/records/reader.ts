@@ -1,38 +1,33 @@
-// Reads the stored records of a frame line by line, by the offsets that the addon returns. All
-// lines are scanned in one call, as the items of one batch. If the scan fails, or if a line has
-// more than one item, the lines are scanned one by one, so that a line that is not JSON affects no
-// other. Callers define the fields that a record must have. Here, any JSON object is a record.
+// Reads the stored records of a frame by the offsets that the addon returns. All lines are scanned
+// as one batch. If that fails, they are scanned one by one, so that a line that is not JSON affects
+// no other. Here, any JSON object is a record.
 
 import { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
 import { Ascii, isJsonSpace } from "../platform/base/ascii.ts";
-import { Part } from "./fields.ts";
-import { typeAt } from "./item-view.ts";
-import { Line, LineFlag } from "./lines.ts";
-import { MemberWords } from "./member-words.ts";
+import { isProjectId } from "../platform/base/forms.ts";
+import { Part, type RecordField, recordFields } from "./fields.ts";
+import { isString, typeAt } from "./item-view.ts";
+import { JsonMembers } from "./json-members.ts";
+import { Line, LineFlag, LineShift, RecordView } from "./lines.ts";
 import { createNativeScanner, loadAddon } from "./native.ts";
-import { RecordView } from "./record-view.ts";
 import { Header, MoreShift, Row, type Scanner, ScanStatus, TokenType, tableRows } from "./table.ts";
+import { timestampTokenMs } from "./timestamp.ts";
+import { kinds } from "./verdict.ts";
 
-/** Number of rows in the table of a scanner for frames. Most frames have fewer lines. */
+/** Most frames have fewer lines. */
 export const frameRows = 1_024;
 
-/** Mask of line indexes. Reading pauses after a line whose index has all these bits. */
+/** Reading pauses after a line whose index has all these bits. */
 const pauseMask = 63;
-/** Number of lines between two pauses. */
 export const linesToPause = pauseMask + 1;
 
 const beforeLines = Buffer.from('{"batch":[');
 const afterLines = Buffer.from("]}");
 const wrapBytes = beforeLines.length + afterLines.length;
-/**
- * Maximum bytes of the buffer that is retained for the next frame. This is enough for most frames.
- */
 const retainedBytesMax = 2_097_152;
-/** Initial bytes of the buffer. */
 const roomMin = 65_536;
 
-/** Reason why a line is not a record. */
 interface LineError {
   readonly reason: "not_json" | "not_a_record";
   readonly detail: string;
@@ -40,14 +35,10 @@ interface LineError {
 
 interface RecordVisitor {
   record(record: RecordView): void;
-  /**
-   * Receives a line that is not a record. The line is [start, end) in the frame's data, without its
-   * line feed.
-   */
+  /** The line is [start, end) in the frame's data, without its line feed. */
   unreadable(fault: LineError, line: number, start: number, end: number): void;
 }
 
-/** A scanned text with its lines. */
 interface ScannedText {
   readonly body: Buffer;
   readonly view: DataView;
@@ -63,15 +54,13 @@ export class RecordReader {
   readonly #members = new MemberWords();
   readonly #record: RecordView;
   readonly #place = new Uint32Array(5);
-  /** The frame's lines as one batch. */
   #text: ScannedText = scannedText(Buffer.alloc(0), 0);
   #textEnd = 0;
-  /** Offsets of the end of each line in the text. */
   #ends = new Uint32Array(frameRows);
   #lines = 0;
   #projectId = "";
 
-  /** Creates a reader. Only this reader may use `scanner` from now on. */
+  /** Only this reader may use `scanner` from now on. */
   constructor(scanner: Scanner = createNativeScanner(frameRows)) {
     this.#scanner = scanner;
     this.#record = new RecordView(tableRows(scanner.table));
@@ -79,11 +68,9 @@ export class RecordReader {
   }
 
   /**
-   * Calls the visitor for every line that is not blank, in order. Blank lines count in line
-   * numbers. Pauses after every 64 lines, so that the caller can do other work. No other frame may
-   * be begun during a pause.
-   *
-   * @throws Error if the scanner has no memory.
+   * Calls the visitor for every line that is not blank. Blank lines count in line numbers. Pauses
+   * after every 64 lines; no other frame may be begun meanwhile. Throws if the scanner has no
+   * memory.
    */
   *read(data: Uint8Array, visitor: RecordVisitor): Generator<void, void> {
     this.#takeText(data);
@@ -129,7 +116,7 @@ export class RecordReader {
     return line === 0 ? beforeLines.length : this.#ends[line - 1]! + 1;
   }
 
-  /** Reads lines until one is not an item of the batch. Returns the index of this line. */
+  /** Reads lines until one is not an item of the batch, and returns its index. */
   *#readTogether(visitor: RecordVisitor): Generator<void, number> {
     const scanner = this.#scanner;
     const { table } = scanner;
@@ -150,10 +137,7 @@ export class RecordReader {
     }
   }
 
-  /**
-   * Makes the addon write the words of the rows in the table. Returns the number of rows that have
-   * a line.
-   */
+  /** Makes the addon write the words of the rows. Returns the number of rows that have a line. */
   #readWords(
     { body, view, shift }: ScannedText,
     { ends, lines, line }: { ends: Uint32Array; lines: number; line: number },
@@ -174,7 +158,7 @@ export class RecordReader {
     const { body } = this.#text;
     const [start, end] = [this.#startOf(line), this.#ends[line]!];
     const next = body.readUInt16LE(end);
-    // The earlier lines are no longer needed, so the bytes before this one may be overwritten.
+    // Overwrites bytes of earlier lines, which are no longer needed.
     const from = start - beforeLines.length;
     beforeLines.copy(body, from);
     afterLines.copy(body, end);
@@ -192,7 +176,6 @@ export class RecordReader {
     body.writeUInt16LE(next, end);
   }
 
-  /** Returns the reason why a line is not an item; undefined if it is blank. */
   #faultOf(line: Buffer): LineError | undefined {
     const status = this.#scanner.scan(line);
     if (status === ScanStatus.Empty) return undefined;
@@ -201,7 +184,7 @@ export class RecordReader {
     return { reason: "not_json", detail: `it is not ${what} from byte ${at} on` };
   }
 
-  /** Passes a row to the visitor. Returns false if the line has more than the item of the row. */
+  /** Returns false if the line has more than the item of the row. */
   #readRow(visitor: RecordVisitor, { text, index, line, start, end }: RowPlace): boolean {
     const record = this.#record;
     const { table } = this.#scanner;
@@ -231,18 +214,15 @@ export class RecordReader {
     const { body } = this.#record;
     const [start, end] = [this.#record.startOf(Part.ProjectId), this.#record.endOf(Part.ProjectId)];
     const text = body.toString("latin1", start + 1, end - 1);
-    // The string object is reused, because comparing the same object is faster.
+    // Comparing the same string object is faster.
     if (text !== this.#projectId) this.#projectId = text;
   }
 }
 
 interface RowPlace {
   readonly text: ScannedText;
-  /** Index of the row in the table. */
   readonly index: number;
-  /** Index of the line in the frame. */
   readonly line: number;
-  /** Offset of the line in the text. */
   readonly start: number;
   readonly end: number;
 }
@@ -263,11 +243,107 @@ interface ItemPlace {
   readonly itemEnd: number;
 }
 
-/** Whether the line [start, end) has only the item and white space. */
+/** Whether the line has only the item and white space. */
 function isWhole(body: Buffer, { itemStart, itemEnd, ...line }: ItemPlace): boolean {
   let { start, end } = line;
   if (itemStart < start || itemEnd > end) return false;
   while (start < itemStart && isJsonSpace(body[start])) start++;
   while (end > itemEnd && isJsonSpace(body[end - 1])) end--;
   return itemStart === start && itemEnd === end;
+}
+
+/** A relevant name, with each character escaped as \uXXXX. */
+const nameBytesMax = 6 * 16;
+/** A token that can be a project id or a kind. */
+const wordBytesMax = 6 * 64 + 2;
+
+const parts: ReadonlyMap<string, Part> = new Map(
+  Object.entries(recordFields).flatMap(([name, { part }]: [string, RecordField]) =>
+    part === undefined ? [] : [[name, part] as const],
+  ),
+);
+const nestedParts: ReadonlyMap<string, Part> = new Map<string, Part>([
+  ["$set", Part.NestedSet],
+  ["$set_once", Part.NestedSetOnce],
+  ["$unset", Part.NestedUnset],
+  ["$groups", Part.Groups],
+]);
+const times: ReadonlyMap<string, number> = new Map([
+  ["timestamp", Line.Timestamp],
+  ["timestamp_sent", Line.TimestampSent],
+  ["received_at", Line.ReceivedAt],
+  ["sent_at", Line.SentAt],
+]);
+
+/**
+ * Reads a record with members in any order and spelling. This slow path for the records of other
+ * programs writes the same words as the addon.
+ */
+class MemberWords {
+  readonly #members = new JsonMembers(Buffer.alloc(0));
+
+  /** Fills the record from an object. If a name is repeated, its last member counts. */
+  fill(record: RecordView, start: number, end: number): void {
+    const { words, at } = record;
+    words.fill(0, at, at + Line.Words);
+    for (const word of times.values()) record.setMs(word, Number.NaN);
+    record.profileType = TokenType.Absent as TokenType;
+    let flags: number = LineFlag.HasWrites;
+    this.#walk(record, { start, end, parts }, (name, members) => {
+      const { valueStart, valueEnd, valueType: type } = members;
+      const time = times.get(name);
+      if (time !== undefined)
+        record.setMs(
+          time,
+          isString(type) ? timestampTokenMs(record.body, valueStart, valueEnd) : Number.NaN,
+        );
+      else if (name === "person_profile") record.profileType = type;
+      else if (name === "historical")
+        flags =
+          type === TokenType.True ? flags | LineFlag.Historical : flags & ~LineFlag.Historical;
+    });
+    if (record.profileType !== TokenType.False) flags |= LineFlag.PersonProfile;
+    const known = (kinds as readonly string[]).indexOf(shortText(record, Part.Kind));
+    flags |= (known < 0 ? kinds.length : known) << LineShift.Kind;
+    words[at + Line.Flags] = flags;
+    const project = shortText(record, Part.ProjectId);
+    record.projectId = isProjectId(project) ? project : "";
+    if (record.type(Part.Properties) !== TokenType.Object) return;
+    const properties = {
+      start: record.startOf(Part.Properties),
+      end: record.endOf(Part.Properties),
+    };
+    this.#walk(record, { ...properties, parts: nestedParts }, () => {});
+  }
+
+  /** Writes the words of the members that are parts. Calls `other` for all other members. */
+  #walk(
+    { body, words, at }: RecordView,
+    object: { start: number; end: number; parts: ReadonlyMap<string, Part> },
+    other: (name: string, members: JsonMembers) => void,
+  ): void {
+    const members = this.#members;
+    members.begin(body, object.start, object.end);
+    while (members.next()) {
+      if (members.nameEnd - members.nameStart > nameBytesMax) continue;
+      const written = body.toString("utf8", members.nameStart, members.nameEnd);
+      const name = members.nameHasEscape ? (JSON.parse(`"${written}"`) as string) : written;
+      const part = object.parts.get(name);
+      if (part === undefined) {
+        other(name, members);
+        continue;
+      }
+      const types = at + Line.Types + (part >> 3);
+      const shift = 4 * (part & 7);
+      words[types] = (words[types]! & ~(15 << shift)) | (members.valueType << shift);
+      words[at + Line.Parts + 2 * part] = members.valueStart;
+      words[at + Line.Parts + 2 * part + 1] = members.valueEnd;
+    }
+  }
+}
+
+/** Returns "" for any value except a short string. */
+function shortText(record: RecordView, part: Part): string {
+  const isShort = record.endOf(part) - record.startOf(part) <= wordBytesMax;
+  return isString(record.type(part)) && isShort ? record.text(part) : "";
 }

@@ -1,39 +1,33 @@
-// The constant text of the records of one request, as bytes that are copied into each record.
-// Writing a string into a frame takes V8 four times as long as copying bytes. Text that requests
-// have in common is cached for the next request. All of the text is ASCII.
+// The constant ASCII text of the records of one request, as bytes that are copied into each record.
+// Writing a string takes V8 four times as long. Text that requests have in common is cached.
 
 import { Buffer } from "node:buffer";
+import { hash } from "node:crypto";
 import type { Lane } from "../platform/base/lane.ts";
+import { SentWith } from "../platform/base/sent-with.ts";
 import { storedTimestampBytes } from "./timestamp.ts";
 import { uuidBytes } from "./uuid.ts";
 import { kinds, type Verdict } from "./verdict.ts";
 
-/** Values that all records of a request share. */
 export interface RecordContext {
   readonly projectId: string;
   readonly lane: Lane;
   readonly receivedAtMs: number;
-  /** Client's time of sending in ms; NaN omits `sent_at` from the records. */
+  /** NaN omits `sent_at` from the records. */
   readonly sentAtMs: number;
-  /** Address of the client; "" omits `ip` from the records. */
+  /** "" omits `ip` from the records. */
   readonly clientAddress: string;
 }
 
 const opening = '{"uuid":"';
 const beforeReceivedAt = '","received_at":"';
-/** Offset of the event's uuid in a record. */
 export const uuidAt = opening.length;
 /** Offset of the time of receipt in `#received`, the text that follows the timestamp. */
 const receivedAtStart = beforeReceivedAt.length;
-/**
- * Number of cached heads, one per project. At most about as many projects send at the same time.
- */
+/** One head per project that sends at the same time. */
 const headsMax = 1_024;
 
-/**
- * Returns the texts before the properties, two for each kind: without a person profile, and with
- * one.
- */
+/** Two texts for each kind: without a person profile, and with one. */
 function tailsOf(historical: boolean): readonly Buffer[] {
   return kinds.flatMap((kind) =>
     [false, true].map((personProfile) =>
@@ -48,24 +42,17 @@ function tailsOf(historical: boolean): readonly Buffer[] {
 const liveTails = tailsOf(false);
 const historicalTails = tailsOf(true);
 
-/** The constant text of one request. */
 export class RecordTemplate {
-  /** Beginning of a record up to its event, with spaces at `uuidAt` in place of the id. */
+  /** A record up to its event, with spaces at `uuidAt` in place of the id. */
   readonly head: Buffer;
   readonly receivedAtMs: number;
-  /**
-   * Whether the request states when it was sent. If it does, the stored timestamps may differ from
-   * those that the client sent.
-   */
+  /** Whether the request states when it was sent, so that stored and sent timestamps may differ. */
   readonly hasSentAt: boolean;
   readonly #received: Buffer;
-  /** The text of the members `sent_at` and `ip`, if they are known. */
+  /** The members `sent_at` and `ip`, if they are known. */
   readonly #origin: string;
   readonly #tails: readonly Buffer[];
-  /**
-   * For each tail, the complete text from after the timestamp to the properties. Created for each
-   * tail that a record after the first needs.
-   */
+  /** From after the timestamp to the properties, by tail; created by a record after the first. */
   #ends: (Buffer | undefined)[] | undefined = undefined;
   #isFirst = true;
 
@@ -81,7 +68,7 @@ export class RecordTemplate {
     this.#tails = context.lane === "historical" ? historicalTails : liveTails;
   }
 
-  /** Returns the size in bytes of the text from after the timestamp to before the properties. */
+  /** The size of the text from after the timestamp to before the properties. */
   endBytes(verdict: Verdict): number {
     return this.#received.length + this.#origin.length + this.#tails[tailIndex(verdict)]!.length;
   }
@@ -89,15 +76,14 @@ export class RecordTemplate {
   writeEnd(verdict: Verdict, target: Buffer, at: number): number {
     const index = tailIndex(verdict);
     if (!this.#isFirst) return at + this.#endAt(index).copy(target, at);
-    // Most requests have one record, so the first record copies the pieces one by one. They are
-    // joined only for the records after it.
+    // Most requests have one record, which copies the pieces. They are joined only for further
+    // records.
     this.#isFirst = false;
     let end = at + this.#received.copy(target, at);
     if (this.#origin !== "") end += target.write(this.#origin, end, "latin1");
     return end + this.#tails[index]!.copy(target, end);
   }
 
-  /** Writes the time of receipt as the timestamp of a record. */
   writeReceivedAt(target: Buffer, at: number): number {
     return (
       at + this.#received.copy(target, at, receivedAtStart, receivedAtStart + storedTimestampBytes)
@@ -122,11 +108,9 @@ function tailIndex({ kind, personProfile }: Verdict): number {
   return personProfile ? 2 * kind + 1 : 2 * kind;
 }
 
-/** Creates the template of each request. */
 export class RecordTemplates {
   readonly #heads = new Map<string, Buffer>();
-  // The texts of the last request are cached: many requests arrive in the same millisecond, and
-  // requests of one project often follow each other.
+  // Many requests arrive in the same millisecond, and requests of one project follow each other.
   #lastProjectId: string | undefined = undefined;
   #lastHead: Buffer = Buffer.alloc(0);
   #receivedAtMs = Number.NaN;
@@ -174,4 +158,34 @@ export class RecordTemplates {
     }
     return this.#sentAt;
   }
+}
+
+const beforeTimestamp = Buffer.from(',"timestamp":"');
+const receivedAtOfRecord = Buffer.from(beforeReceivedAt);
+const beforeTimestampSent = Buffer.from('","timestamp_sent":"');
+const beforeKind = Buffer.from('"kind":"');
+const uuidEnd = uuidAt + uuidBytes;
+/** One hash of copied parts takes a third of the time of several hashes. */
+const parts = Buffer.allocUnsafe(16_384);
+
+/**
+ * Identifies an event by what its client sent, so that a repetition is recognised: without values
+ * that the gateway adds. `sentWith` states which these are, because a record does not show it.
+ */
+export function eventIdentity(bytes: Buffer, sentWith: SentWith): string {
+  // No text of a client contains these bytes, because quotes in it are escaped.
+  const timestampAt = bytes.indexOf(beforeTimestamp, uuidEnd);
+  const timeFrom = timestampAt + beforeTimestamp.length;
+  const timeTo = timeFrom + storedTimestampBytes;
+  const receivedAt = bytes.indexOf(receivedAtOfRecord, timeTo);
+  const kindAt = bytes.indexOf(beforeKind, receivedAt);
+  const key = bytes.length > parts.length ? Buffer.allocUnsafe(bytes.length) : parts;
+  let at = bytes.copy(key, 0, sentWith === SentWith.Uuid ? uuidAt : uuidEnd, timestampAt);
+  if (sentWith === SentWith.Time) {
+    const isCorrected = receivedAt > timeTo;
+    const sentFrom = isCorrected ? timeTo + beforeTimestampSent.length : timeFrom;
+    at += bytes.copy(key, at, sentFrom, sentFrom + storedTimestampBytes);
+  }
+  at += bytes.copy(key, at, kindAt);
+  return hash("sha256", key.subarray(0, at), "base64url");
 }

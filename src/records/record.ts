@@ -1,6 +1,5 @@
 // Writes the stored form of an event: one line of NDJSON, assembled from byte slices of the body
-// and constant text. Only this file and record-template.ts know the fields of a record and their
-// order. Decides nothing: the verdict does.
+// and constant text. The verdict decides what is stored.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -27,22 +26,14 @@ const beforeReplaced = ascii(',"replaced":{');
 const emptyProperties = ascii("{}");
 const closingBytes = 2;
 
-/**
- * Minimum bytes of a stored item in a body: {"distinct_id":1} and a comma, for an item that needs
- * no name.
- */
+/** {"distinct_id":1} and a comma, for an item that needs no name. */
 const storedItemBytesMin = 18;
-/**
- * Maximum number of bytes by which a record exceeds its item: constant text, project id, address,
- * generated id, times, and a distinct id that had to be escaped.
- */
+/** By how much a record may exceed its item: constant text, times and an escaped distinct id. */
 export const recordOverheadBytesMax = 1_024;
 
 /**
- * Returns the bytes for which frames are planned. It is far more than the records of a body usually
- * take, but not a limit: `$set` and the like inside `properties` are not counted twice, although a
- * record may have them twice. The number depends only on the body, because it decides how a request
- * is split into frames, and a retry must be split in the same way.
+ * The bytes for which frames are planned, usually far more than needed. It depends only on the
+ * body, so that a retry is split into the same frames.
  */
 export function recordsBytesPlanned(bodyBytes: number, itemCount: number): number {
   return (
@@ -51,19 +42,12 @@ export function recordsBytesPlanned(bodyBytes: number, itemCount: number): numbe
   );
 }
 
-/**
- * Planned bytes above which history gets frames of its own, with ids that identify them, even if
- * PENSTOCK_FRAME_BYTES_MAX is higher. An import then creates bodies that every gateway recognises.
- */
+/** Above it history gets frames of its own, so that every gateway recognises an import's bodies. */
 export const sharedHistoryBytesMax = 524_288;
 
-/**
- * Usual number of bytes of constant text, project id, address, id and times of a record, minus the
- * punctuation of its item.
- */
+/** The usual constant text, project id, address, id and times, minus the punctuation of an item. */
 const recordOverheadBytes = 256;
 
-/** Returns an estimate of the bytes of a body's records if all its items are stored. */
 export function recordsBytesLikely(bodyBytes: number, itemCount: number): number {
   return (
     bodyBytes + Math.min(itemCount, Math.ceil(bodyBytes / storedItemBytesMin)) * recordOverheadBytes
@@ -73,12 +57,11 @@ export function recordsBytesLikely(bodyBytes: number, itemCount: number): number
 export interface RecordWriter {
   begin(context: RecordContext): RecordTemplate;
   /**
-   * Returns the maximum size of the item's line. The number is the same when the request is sent
-   * again, although the error of the client's clock then appears different, so that a retry creates
-   * the same frames.
+   * The maximum size of the line, whatever the client's clock is, so that retries have equal
+   * frames.
    */
   measure(item: ItemView, verdict: Verdict, template: RecordTemplate): number;
-  /** Appends the item's line to the sink, which must have the room that `measure` returned. */
+  /** The sink must have the room that `measure` returned. */
   write(item: ItemView, verdict: Verdict, template: RecordTemplate, sink: FrameSink): void;
 }
 
@@ -113,9 +96,8 @@ export class JsonRecordWriter implements RecordWriter {
       verdict.distinctIdText === undefined
         ? verdict.distinctIdEnd - verdict.distinctIdStart
         : Buffer.byteLength(JSON.stringify(verdict.distinctIdText));
-    if (hasSentTimestamp(verdict) && (template.hasSentAt || isElsewhen(verdict))) {
+    if (hasSentTimestamp(verdict) && (template.hasSentAt || isElsewhen(verdict)))
       bytes += beforeTimestampSent.length + storedTimestampBytes;
-    }
     bytes += hasProperties(table, row)
       ? table[row + Row.PropertiesEnd]! - table[row + Row.PropertiesStart]!
       : emptyProperties.length;
@@ -168,8 +150,7 @@ export class JsonRecordWriter implements RecordWriter {
 }
 
 /**
- * Writes the time of the event. Most times are stored as the client sent them or are the time of
- * receipt. These are copied, which takes a third of the time of formatting them.
+ * Copies the sent time or the time of receipt if possible: formatting takes three times as long.
  */
 function writeMoment(
   item: ItemView,
@@ -186,7 +167,6 @@ function writeMoment(
   return at + item.body.copy(target, at, start, end);
 }
 
-/** Writes the uuid that was sent or, if the sent one is not stored, its replacement. */
 function writeUuid(item: ItemView, verdict: Verdict, target: Buffer, at: number): void {
   if (verdict.uuid === "sent") {
     const start = item.table[item.row + Row.UuidStart]! + 1;
@@ -196,7 +176,6 @@ function writeUuid(item: ItemView, verdict: Verdict, target: Buffer, at: number)
   }
 }
 
-/** Whether the client sent a valid timestamp. */
 function hasSentTimestamp({ timestampSentMs }: Verdict): boolean {
   return !Number.isNaN(timestampSentMs);
 }

@@ -1,19 +1,14 @@
-// Parses timestamps of clients (ISO 8601, RFC 3339 and close relatives) to milliseconds, and writes
-// them in the one stored form, `2026-01-31T23:59:59.999Z`: UTC, milliseconds, 24 bytes. Works on
-// bytes with calendar arithmetic: an event has up to two timestamps, and a Date or a string for
-// each would take as long as the rest of its record. Must not use the clock.
+// Parses ISO 8601 timestamps to milliseconds, and writes them as `2026-01-31T23:59:59.999Z`. Works
+// on bytes with calendar arithmetic: a Date or a string per timestamp would take as long as the
+// rest of the record. Must not use the clock.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 import { dayMs } from "../platform/base/day.ts";
 
-/** Number of bytes of the stored form, without quotes. */
 export const storedTimestampBytes = 24;
 
-/**
- * First millisecond in the stored form, at the beginning of year 0. `storedMsMax` is the last one,
- * at the end of year 9999.
- */
+/** The beginning of year 0. `storedMsMax` is the end of year 9999. */
 export const storedMsMin = -62_167_219_200_000;
 export const storedMsMax = 253_402_300_799_999;
 
@@ -21,20 +16,14 @@ const LETTER_T = 0x54;
 const LETTER_Z = 0x5a;
 const toLower = 0x20;
 const DIGIT_0 = 0x30;
-/** Maximum number of digits of a fraction of a second. */
 const fractionDigitsMax = 12;
-/**
- * Maximum bytes of a timestamp's token. No form has 48 characters. Each character may be written as
- * \uXXXX, and there are two quotes.
- */
+/** No form has 48 characters. Each may be written as \uXXXX, and there are two quotes. */
 const tokenBytesMax = 6 * 48 + 2;
 
 /**
- * Returns the moment of body[start, end), quotes not included, in milliseconds since 1970; NaN if
- * it is not a moment in the years 0 to 9999. The text is a date, optionally followed by T or a
- * space and a time, optionally followed by a zone: Z, +03:00, +0300 or +03. A zone needs a time
- * before it. Without a zone, the time is UTC. Digits after the millisecond are cut off. Second 60
- * (a leap second) is the first second of the next minute.
+ * Returns the moment of a text without quotes; NaN if it is not in the years 0 to 9999. It is a
+ * date, optionally T or a space and a time, optionally Z, +03:00, +0300 or +03; without a zone UTC.
+ * Digits after the millisecond are cut off. Second 60 (a leap second) is the next minute's first.
  */
 export function timestampMs(body: Buffer, start: number, end: number): number {
   // Almost all SDKs send the stored form.
@@ -52,10 +41,7 @@ export function timestampMs(body: Buffer, start: number, end: number): number {
   return ms >= storedMsMin && ms <= storedMsMax ? ms : Number.NaN;
 }
 
-/**
- * Whether a text has the stored form, so that it can be copied if it is a timestamp. A text with
- * second 60 does not have this form, because it means the next minute.
- */
+/** Whether a timestamp can be copied. Second 60 cannot: it means the next minute. */
 export function isStoredForm(body: Buffer, start: number, end: number): boolean {
   return (
     end - start === storedTimestampBytes &&
@@ -68,7 +54,7 @@ export function isStoredForm(body: Buffer, start: number, end: number): boolean 
   );
 }
 
-/** Returns the moment of a text for which `isStoredForm` is true, as `timestampMs` does. */
+/** `isStoredForm` must be true for the text. */
 function storedFormMs(body: Buffer, start: number): number {
   if (
     body[start + 4] !== Ascii.Minus ||
@@ -92,10 +78,7 @@ function storedFormMs(body: Buffer, start: number): number {
   return daysBefore(year, month, day) * dayMs + ofDay;
 }
 
-/**
- * Returns the moment of the JSON token body[start, end), as `timestampMs` does; NaN also if the
- * token is not a string.
- */
+/** Returns NaN also if the token is not a string. */
 export function timestampTokenMs(body: Buffer, start: number, end: number): number {
   if (body[start] !== Ascii.Quote || end - start > tokenBytesMax) return Number.NaN;
   const ms = timestampMs(body, start + 1, end - 1);
@@ -104,10 +87,7 @@ export function timestampTokenMs(body: Buffer, start: number, end: number): numb
   return timestampMs(text, 0, text.length);
 }
 
-/**
- * Returns the milliseconds that the time of day and the zone in body[at, end) add to the start of
- * the day; NaN if they are invalid.
- */
+/** Returns the milliseconds of the time of day and the zone; NaN if they are invalid. */
 function timeMs(body: Buffer, at: number, end: number): number {
   const separator = body[at]!;
   if ((separator | toLower) !== (LETTER_T | toLower) && separator !== Ascii.Space)
@@ -136,9 +116,6 @@ function timeMs(body: Buffer, at: number, end: number): number {
   return next === end ? sinceMidnight : sinceMidnight - zoneMinutes(body, next, end) * 60_000;
 }
 
-/**
- * Returns the minutes by which the zone in body[at, end) is ahead of UTC; NaN if it is not a zone.
- */
 function zoneMinutes(body: Buffer, at: number, end: number): number {
   const signAt = body[at] === Ascii.Space ? at + 1 : at;
   const length = end - signAt;
@@ -153,8 +130,7 @@ function zoneMinutes(body: Buffer, at: number, end: number): number {
   return (hours * 60 + minutes) * (sign === Ascii.Minus ? -1 : 1);
 }
 
-// Returns the value of two digits. A byte that is not a digit makes the result so negative that the
-// sum of all parts stays negative.
+// A byte that is not a digit makes the result so negative that the sum of all parts stays negative.
 function twoDigits(body: Buffer, at: number): number {
   const tens = body[at]! - DIGIT_0;
   const ones = body[at + 1]! - DIGIT_0;
@@ -174,13 +150,12 @@ function daysInMonth(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31;
 }
 
-// Years start in March here, so that a leap day is the last day of a year, and are counted from 400
-// years (one cycle of the calendar) before year 0, so that nothing is negative.
+// Years start in March, so that a leap day is the last day of a year, and are counted from one
+// cycle of the calendar before year 0, so that nothing is negative.
 const cycleYears = 400;
 const cycleDays = 146_097;
 const cycleDaysBefore1970 = 719_468 + cycleDays;
 
-/** Returns the number of days from 1970-01-01 to the date. */
 function daysBefore(year: number, month: number, day: number): number {
   const fromMarch = (month <= 2 ? year - 1 : year) + cycleYears;
   const leapDays = (fromMarch >> 2) - ((fromMarch / 100) | 0) + ((fromMarch / 400) | 0);
@@ -188,9 +163,9 @@ function daysBefore(year: number, month: number, day: number): number {
   return fromMarch * 365 + leapDays + dayOfYear - cycleDaysBefore1970;
 }
 
-/** Writes the stored form of a moment from storedMsMin to storedMsMax at `at`. Returns its end. */
+/** `ms` is from storedMsMin to storedMsMax. Returns the end. */
 export function writeTimestamp(target: Buffer, at: number, ms: number): number {
-  // The day and the time of day become integers first: dividing doubles takes three times as long.
+  // Integers: dividing doubles takes three times as long.
   const days = Math.floor(ms / dayMs) | 0;
   const ofDay = (ms - days * dayMs) | 0;
   const ofCycles = days + cycleDaysBefore1970;

@@ -1,21 +1,14 @@
-// Reads the beginning of a JSON token as text. A token may be as long as its body. The rules for
-// events need only its first 4 KiB, so no client controls the length of the strings created here.
+// Reads the beginning of a JSON token as text, so that no client controls the length of a string.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
 
-/**
- * Number of bytes that are read of a string, or of a value used as one. It is twenty times what any
- * rule needs.
- */
+/** Bytes that are read of a string: twenty times what any rule needs. */
 export const tokenBytesRead = 4_096;
 
 const LETTER_U = 0x75;
 
-/**
- * Returns the text of the string token body[start, end), quotes included. For a token longer than
- * `bytesMax`, returns the text of the complete characters in `bytesMax` bytes.
- */
+/** Returns the complete characters in the first `bytesMax` bytes of a quoted string. */
 export function stringBeginning(
   body: Buffer,
   start: number,
@@ -27,10 +20,7 @@ export function stringBeginning(
   return JSON.parse(`${body.toString("utf8", start, readEnd)}"`) as string;
 }
 
-/**
- * Returns the end of the last complete character or escape before `limit`. The second half of a
- * surrogate pair written as two escapes may be cut off.
- */
+/** Returns the end of the last complete character or escape before `limit`. */
 function wholeEscapesEnd(body: Buffer, start: number, limit: number): number {
   let at = start;
   for (let next = at; next <= limit; next += stepAt(body, next)) at = next;

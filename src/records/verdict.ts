@@ -1,5 +1,4 @@
-// The verdict of the rules on one event, for the record writer and for the answer. Only the rules
-// and their caller change it.
+// The verdict of the rules on one event, for the record writer and for the answer.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../platform/base/ascii.ts";
@@ -7,7 +6,6 @@ import type { ItemErrorCode } from "../platform/base/errors.ts";
 import { type DropCode, type WarningCode, warningCodes } from "../platform/base/warnings.ts";
 import { stringBeginning } from "./token-beginning.ts";
 
-/** Kinds of events in records. */
 export const kinds = [
   "custom",
   "pageview",
@@ -18,7 +16,7 @@ export const kinds = [
   "survey",
   "set",
 ] as const;
-/** Kind of an event, as an index in `kinds`. It depends on the event's name. */
+/** An index in `kinds`, by the event's name. */
 export const Kind = {
   Custom: 0,
   Pageview: 1,
@@ -31,23 +29,19 @@ export const Kind = {
 } as const;
 export type Kind = (typeof Kind)[keyof typeof Kind];
 
-/** Bit of each warning in `Verdict.warnings`. Bit n is warningCodes[n]. */
+/** Bit n of `Verdict.warnings` is warningCodes[n]. */
 export const warningBit = Object.fromEntries(
   warningCodes.map((code, bit) => [code, 1 << bit]),
 ) as Record<WarningCode, number>;
 
-/** Facts of a request that the rules need. */
 export interface RequestFacts {
-  /**
-   * Whether an event without a timestamp gets a warning. True on the historical lane and in the
-   * newer protocol (v1).
-   */
+  /** Whether an event without a timestamp gets a warning: on the historical lane and in v1. */
   readonly needsTimestamp: boolean;
   /** Whether an object without a name counts as a `$identify`. */
   readonly isEngage: boolean;
-  /** Time of receipt by the wall clock, in milliseconds since 1970. */
+  /** By the wall clock, in milliseconds since 1970. */
   readonly receivedAtMs: number;
-  /** Milliseconds by which the client's clock is ahead of the gateway's; 0 if unknown. */
+  /** By which the client's clock is ahead of the gateway's; 0 if unknown. */
   readonly skewMs: number;
 }
 
@@ -55,77 +49,52 @@ export interface RequestFacts {
 export class Slice {
   bytes: Buffer = Buffer.alloc(0);
   start = 0;
-  /** End of the part; 0 if there is nothing to store. */
+  /** 0 if there is nothing to store. */
   end = 0;
 }
 
-/**
- * The verdict on one item. The object is reused for every item. If a `…Text` is undefined, the
- * record copies the token from the body. Otherwise, the text is stored instead.
- */
+/** Reused for every item. If a `…Text` is undefined, the record copies the token from the body. */
 export class Verdict {
-  /**
-   * Reason why the event is dropped. `removed` means that the event is useless; only protocols that
-   * answer each event report it.
-   */
+  /** `removed`: the event is useless; only protocols that answer each event report it. */
   drop: DropCode | "removed" | undefined = undefined;
   error: ItemErrorCode | undefined = undefined;
-  /** Description of the error for the client. Set only with `error`. */
+  /** For the client. Set only with `error`. */
   detail = "";
   warnings = 0;
   kind: Kind = Kind.Custom;
-  /** Name for an event without one. */
   eventText: string | undefined = undefined;
   personProfile = true;
-  /**
-   * Span of the token of the distinct id, quotes included. Unused if there is a `distinctIdText`.
-   */
+  /** The token of the distinct id, quotes included. Unused if there is a `distinctIdText`. */
   distinctIdStart = 0;
   distinctIdEnd = 0;
   distinctIdText: string | undefined = undefined;
   distinctIdCut = false;
-  /**
-   * Origin of the uuid. `sent`: the token is stored. `converted`: `uuidText` is stored instead.
-   * `new`: there was no valid uuid, and one is generated.
-   */
+  /** `sent`: the token is stored. `converted`: `uuidText` is. `new`: one is generated. */
   uuid: "sent" | "converted" | "new" = "sent";
   uuidText = "";
-  /** Stored time of the event in milliseconds since 1970, in the years 0 to 9999. */
+  /** In milliseconds since 1970, in the years 0 to 9999. */
   timestampMs = 0;
-  /**
-   * Time of the event by the client's timestamp, in milliseconds since 1970; NaN if it was absent
-   * or invalid.
-   */
+  /** By the client's timestamp, in milliseconds since 1970; NaN if it was absent or invalid. */
   timestampSentMs = Number.NaN;
-  /**
-   * Whether $set, $set_once or $unset was sent, at the top level or in `properties`. If so, the
-   * three slices must be filled.
-   */
+  /** Whether a person field was sent at any level. If so, the three slices must be filled. */
   hasPersonFields = false;
-  /**
-   * JSON members of `replaced`, the sent values that the record cannot have; "" if there are none.
-   * Set only by `keepReplaced`.
-   */
+  /** JSON members of `replaced`, the sent values that the record cannot have. */
   replaced = "";
   readonly set = new Slice();
   readonly setOnce = new Slice();
   readonly unset = new Slice();
 }
 
-/** Whether the event is neither dropped nor in error so far. */
 export function isStorable({ drop, error }: Verdict): boolean {
   return drop === undefined && error === undefined;
 }
 
 /** Maximum bytes of a value that is stored as it was sent. */
 export const replacedBytesMax = 512;
-/** Number of characters that are stored of a longer value's text. */
+/** Characters that are stored of a longer value's text. */
 export const replacedCharactersMax = 256;
 
-/**
- * Stores the value that was sent as `name`, because the record has another value for it, or no
- * value. If both the event and its `properties` have one, the first is stored.
- */
+/** Keeps the sent value of `name`; the first one if the event and its `properties` have one. */
 export function keepReplaced(
   verdict: Pick<Verdict, "replaced">,
   name: string,
@@ -146,10 +115,10 @@ function storedToken(token: Buffer): string {
   return JSON.stringify(beginning.replaceAll("\0", "\ufffd"));
 }
 
-/** Matches the escapes of a JSON text, a surrogate pair as one. */
+/** The escapes of a JSON text, a surrogate pair as one. */
 const escapes = /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|\\u[\da-fA-F]{4}|\\./g;
 
-/** Returns the escape, or U+FFFD for U+0000 and lone surrogates, which databases reject. */
+/** Databases reject U+0000 and lone surrogates. */
 function cleanEscape(text: string): string {
   const isUnfit = text.length === 6 && /^\\u(?:0000|[dD][89a-fA-F])/.test(text);
   return isUnfit ? "\\ufffd" : text;

@@ -15,6 +15,18 @@ describe("repeated signals", () => {
     expect(await ended(gateway)).toBe(0);
   });
 
+  test("stops on SIGHUP, and restarts no nats-server that got a signal too", async () => {
+    const dataDir = temporaryFolder();
+    const gateway = penstock("up", "--data-dir", dataDir, ...start);
+    await expect.poll(() => gateway.said.out, { timeout: 30_000 }).toContain("Penstock is up");
+    const serverPid = readConnectionNote(dataDir)?.pid ?? 0;
+    gateway.kill("SIGHUP");
+    process.kill(serverPid, "SIGTERM");
+    expect(await ended(gateway)).toBe(0);
+    expect(gateway.said.err).not.toContain("embedded nats-server restarted");
+    expect(isRunning(serverPid)).toBe(false);
+  });
+
   test("ends a stop that hangs at a second SIGTERM", async () => {
     const dataDir = temporaryFolder();
     const gateway = penstock("up", "--data-dir", dataDir, ...start);

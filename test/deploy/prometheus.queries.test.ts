@@ -9,7 +9,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import { serveEffects } from "../../src/app/effects.ts";
 import { runSink } from "../../src/app/sink.ts";
-import { freePort } from "../../src/platform/embedded/free-port.ts";
+import { freePort } from "../../src/platform/embedded/server-access.ts";
 import type { SinkTarget } from "../../src/readers/sinks/sink-target.ts";
 import { startTestGateway, type TestGateway, type TestProject } from "../kit/gateway.ts";
 import { silent } from "../kit/processes.ts";

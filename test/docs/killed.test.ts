@@ -3,7 +3,7 @@
 
 import { spawnSync } from "node:child_process";
 import { expect, test } from "vitest";
-import { freePort } from "../../src/platform/embedded/free-port.ts";
+import { freePort } from "../../src/platform/embedded/server-access.ts";
 import { findNatsServer } from "../kit/nats-server.ts";
 import { root } from "./docs-kit.ts";
 import { blocks } from "./runner.ts";

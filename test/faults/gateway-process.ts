@@ -2,7 +2,7 @@
 // environment. A restart uses the same ports. Must not judge the gateway's answers.
 
 import { type Child, startChild } from "../../bench/harness/child.ts";
-import { freePort } from "../../src/platform/embedded/free-port.ts";
+import { freePort } from "../../src/platform/embedded/server-access.ts";
 import { here, type Place } from "./cluster-network.ts";
 import type { GatewayProcess } from "./scenario.ts";
 

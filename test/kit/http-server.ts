@@ -16,8 +16,8 @@ import { HttpServer } from "../../src/gateway/http/server.ts";
 import type { Admission } from "../../src/gateway/intake/admission.ts";
 import { createAdmission } from "../../src/gateway/intake/admission.ts";
 import type { PassThrough } from "../../src/gateway/upstream/pass-through.ts";
+import { networksOf } from "../../src/platform/base/addresses.ts";
 import type { ErrorCode } from "../../src/platform/base/errors.ts";
-import { networksOf } from "../../src/platform/base/networks.ts";
 import { loadAddon } from "../../src/records/native.ts";
 
 export const bodyBytesMax = 100_000;

@@ -7,7 +7,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync, rmSync } from "node:fs";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { freePort } from "../../src/platform/embedded/free-port.ts";
+import { freePort } from "../../src/platform/embedded/server-access.ts";
 import { untilStopped } from "./nats-server.ts";
 import {
   copyFolder,

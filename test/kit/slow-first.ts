@@ -27,7 +27,7 @@ const longFiles: Readonly<Record<string, number>> = {
   "readers/effects/store/sqlite.replace-file": 20,
   "readers/effects/writer/applier.full": 20,
   "readers/sinks/persons/event-persons": 20,
-  "platform/embedded/folder-fault": 20,
+  "platform/embedded/data-lock.folder-fault": 20,
   "e2e/durability/store.power-cut": 20,
   "deploy/prometheus.queries": 20,
   "gateway/http/framing.proxies": 20,

@@ -3,7 +3,7 @@
 
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { Viewer } from "../../src/live/viewer.ts";
+import type { Viewer } from "../../src/live/feed.ts";
 import { Watch } from "../../src/live/watch.ts";
 import type { ClientWarning } from "../../src/platform/base/client-warning.ts";
 import { startTestGateway, until } from "../kit/gateway.ts";

@@ -1,6 +1,6 @@
 // Checks the server itself: whether it responds, its version, its largest message, and its clock.
 
-import { headerBytesMax } from "../../platform/nats/limits.ts";
+import { headerBytesMax } from "../../platform/nats/names.ts";
 import { clusterVersionsWanted, versionFaults } from "../../platform/nats/versions.ts";
 import { checkOf, type Finding, shownBytes } from "./finding.ts";
 import type { ClockReading, NatsFacts } from "./nats-facts.ts";

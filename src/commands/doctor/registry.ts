@@ -9,7 +9,7 @@ import type { Project } from "../../gateway/projects/project.ts";
 import { bucketName, parseProject } from "../../gateway/projects/registry/bucket.ts";
 import { isMarked, lossMark } from "../../gateway/projects/registry/loss-mark.ts";
 import { haveEventsBeenStored } from "../../gateway/projects/registry/stored-events.ts";
-import { firstProject } from "../../platform/base/first-project.ts";
+import { firstProject } from "../../platform/base/errors.ts";
 import { bucketStream } from "../../platform/nats/names.ts";
 import { checkOf, type Finding, shownList } from "./finding.ts";
 import { type Mirror, mirrorFault } from "./hub.ts";

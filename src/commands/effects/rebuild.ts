@@ -4,7 +4,7 @@
 
 import path from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
-import type { FileLock } from "../../platform/base/file-lock.ts";
+import type { FileLock } from "../../platform/base/files.ts";
 import { StoreError } from "../../platform/base/store-error.ts";
 import { managerOf } from "../../platform/nats/api.ts";
 import { erasedProjects } from "../../platform/nats/erased-messages.ts";

@@ -4,8 +4,7 @@
 
 import { createHash } from "node:crypto";
 import { readFile, rm } from "node:fs/promises";
-import { type FileLock, takeFileLock } from "../../platform/base/file-lock.ts";
-import { openAnew, writeWhole } from "../../platform/base/write-whole.ts";
+import { type FileLock, openAnew, takeFileLock, writeWhole } from "../../platform/base/files.ts";
 import { CommandError } from "../context.ts";
 import type { CountsText } from "./counts.ts";
 

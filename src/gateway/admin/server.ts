@@ -3,9 +3,9 @@
 // page, it shows no client data.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { PortName } from "../../platform/base/http-port.ts";
 import { HttpPort } from "../../platform/base/http-port.ts";
 import type { Log } from "../../platform/base/log.ts";
-import type { PortName } from "../../platform/base/port-fault.ts";
 
 /** Milliseconds for which the result of a readiness check is reused. */
 const READINESS_CACHED_MS = 500;

@@ -2,7 +2,7 @@
 // certificate. Does not define routes: the caller's `prepare` adds them to an app.
 
 import { createServer } from "node:net";
-import { portFault } from "../../platform/base/port-fault.ts";
+import { portFault } from "../../platform/base/http-port.ts";
 import {
   App,
   handConnectionsTo,

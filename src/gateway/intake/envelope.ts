@@ -3,7 +3,7 @@
 
 import type { Buffer } from "node:buffer";
 import type { Problem } from "../../platform/base/errors.ts";
-import { firstProject } from "../../platform/base/first-project.ts";
+import { firstProject } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
 import { Header, keyTokenBytesMax, ScanStatus, TokenType } from "../../records/table.ts";
 import type { MeteredProject, ProjectLookup } from "../projects/project.ts";

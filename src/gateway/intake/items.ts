@@ -4,12 +4,11 @@
 
 import { Buffer } from "node:buffer";
 import { SentWith } from "../../platform/base/sent-with.ts";
-import { judgeItem } from "../../records/guards.ts";
+import { judgeItem, judgeLengths } from "../../records/guards.ts";
 import { type ItemView, isPlain } from "../../records/item-view.ts";
 import { mergedBytesMax, namesBytesMax, PersonFields } from "../../records/person-fields.ts";
 import type { RecordWriter } from "../../records/record.ts";
 import { Header, Row, type Scanner, TokenType } from "../../records/table.ts";
-import { judgeLengths } from "../../records/text-length.ts";
 import {
   isStorable,
   keepReplaced,

@@ -3,7 +3,7 @@
 // Each event is stored as a line of some 300 bytes.
 
 import type { Problem } from "../../platform/base/errors.ts";
-import { expansionText } from "../../platform/base/expansion.ts";
+import { expansionText } from "../../platform/base/errors.ts";
 import { itemFlags, typeAt } from "../../records/item-view.ts";
 import { recordsBytesLikely } from "../../records/record.ts";
 import {

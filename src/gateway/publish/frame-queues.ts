@@ -3,9 +3,12 @@
 // partition. A shared frame may contain lines of any request of its queue.
 
 import type { Lane } from "../../platform/base/lane.ts";
-import { Rounds } from "../../platform/base/rounds.ts";
-import type { FrameScope } from "../../platform/nats/names.ts";
-import { manyProjects, partitionOf, subjectOf } from "../../platform/nats/names.ts";
+import {
+  type FrameScope,
+  manyProjects,
+  partitionOf,
+  subjectOf,
+} from "../../platform/nats/names.ts";
 import type { StreamState, StreamStates } from "../../platform/nats/readiness.ts";
 import { Departures } from "./departures.ts";
 import type { Distance } from "./distance.ts";
@@ -158,4 +161,29 @@ function roundsOf(known: CachedQueues): Rounds<string, CachedQueue> {
 /** Returns whether the queue can be removed: it has no frame, neither waiting nor in flight. */
 function isIdle({ busy, ready, unacked, open, sealed }: FrameQueue): boolean {
   return !busy && !ready && unacked === 0 && open === undefined && sealed.length === 0;
+}
+
+export class Rounds<Key, Value> {
+  readonly #map: ReadonlyMap<Key, Value>;
+  readonly #visit: (value: Value, key: Key) => void;
+  #entries: MapIterator<[Key, Value]>;
+
+  /** `visit` may delete the entry of its call. */
+  constructor(map: ReadonlyMap<Key, Value>, visit: (value: Value, key: Key) => void) {
+    this.#map = map;
+    this.#visit = visit;
+    this.#entries = map.entries();
+  }
+
+  step(): void {
+    for (let visits = 0; visits < 2; visits++) {
+      const next = this.#entries.next();
+      if (next.done === true) {
+        this.#entries = this.#map.entries();
+        return;
+      }
+      const [key, value] = next.value;
+      this.#visit(value, key);
+    }
+  }
 }

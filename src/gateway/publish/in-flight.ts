@@ -6,10 +6,10 @@
 import type { Msg } from "@nats-io/transport-node";
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import type { Log } from "../../platform/base/log.ts";
-import { headerBytesMax, messageIdLengthMax } from "../../platform/nats/limits.ts";
+import { StoredMessages } from "../../platform/nats/erased-messages.ts";
 import type { NatsLink } from "../../platform/nats/link.ts";
+import { headerBytesMax, messageIdLengthMax } from "../../platform/nats/names.ts";
 import { noteAway, noteStored, suspend } from "../../platform/nats/readiness.ts";
-import { StoredMessages } from "../../platform/nats/stored-messages.ts";
 import { AckInbox } from "./ack-inbox.ts";
 import type { AtomicBatch } from "./atomic-batch.ts";
 import { BatchesUnderWay } from "./batches-under-way.ts";

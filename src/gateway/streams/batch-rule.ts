@@ -5,9 +5,8 @@
 import type { StreamConfig } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../platform/base/log.ts";
-import { storesAtomicBatchesWell } from "../../platform/nats/atomic-batches.ts";
-import { clusterVersions } from "../../platform/nats/cluster-versions.ts";
 import { serverPlaces } from "../../platform/nats/link.ts";
+import { clusterVersions, storesAtomicBatchesWell } from "../../platform/nats/versions.ts";
 import { atomicSetting, type StreamSettings } from "./desired.ts";
 
 export class BatchRule {

@@ -5,9 +5,8 @@
 import { DiscardPolicy, RetentionPolicy, StorageType, type StreamConfig } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
 import { nanosPerMs } from "../../platform/nats/api.ts";
-import { storesAtomicBatchesWell } from "../../platform/nats/atomic-batches.ts";
-import { headerBytesMax } from "../../platform/nats/limits.ts";
-import { lanes, streamName, streamSubject } from "../../platform/nats/names.ts";
+import { headerBytesMax, lanes, streamName, streamSubject } from "../../platform/nats/names.ts";
+import { storesAtomicBatchesWell } from "../../platform/nats/versions.ts";
 
 export interface StreamSettings {
   readonly subjectPrefix: string;

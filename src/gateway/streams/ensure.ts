@@ -13,10 +13,10 @@ import {
   managerOf,
   noRoomCodes,
 } from "../../platform/nats/api.ts";
-import { storesAtomicBatchesWell } from "../../platform/nats/atomic-batches.ts";
-import { headerBytesMax } from "../../platform/nats/limits.ts";
 import type { NatsLink } from "../../platform/nats/link.ts";
+import { headerBytesMax } from "../../platform/nats/names.ts";
 import { withoutJetStream as withoutJetStreamAtAll } from "../../platform/nats/sign-in.ts";
+import { storesAtomicBatchesWell } from "../../platform/nats/versions.ts";
 import { BatchRule } from "./batch-rule.ts";
 import {
   brokenPromises,

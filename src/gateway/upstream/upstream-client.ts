@@ -11,7 +11,7 @@ import {
   type IncomingMessage,
 } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
-import { whenUnanswered } from "../../platform/base/unanswered.ts";
+import { whenUnanswered } from "../../platform/base/post-json.ts";
 import type { PassedKind } from "./labels.ts";
 import { answerHeaders, type PassedHead } from "./passed-head.ts";
 

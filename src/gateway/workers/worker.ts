@@ -35,7 +35,7 @@ interface WorkerGateway extends Listening {
 
 interface WorkerOptions {
   readonly channel: SupervisorChannel;
-  /** Signal that SIGINT and SIGTERM abort. */
+  /** Signal that SIGINT, SIGTERM and SIGHUP abort. */
   readonly stop: AbortSignal;
   /** Starts a gateway. Rejects if the gateway cannot start, or if the signal aborts. */
   readonly startGateway: (start: StartMessage, signal: AbortSignal) => Promise<WorkerGateway>;

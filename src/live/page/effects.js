@@ -1,20 +1,16 @@
-// Renders the effects on the live page: people, groups, usage and lag, and one person in a dialog.
-// Properties come from clients, so they become text nodes.
+// Renders the effects: people, groups, usage and lag, and one person in a dialog. Properties come
+// from clients, so they become text nodes.
 
 import { indented, memberText } from "./json-text.js";
 import { byId, countText, element, say, spanText, whole } from "./text.js";
 
 const idsShownMax = 50;
-/** The most recent request, so that a late response is not shown for another person. */
+/** A late response must not be shown for another person. */
 let asked;
 
-/** Words for the states of the effects that are not clear by themselves. */
 const stateWords = { hindered: "not applying events" };
 
-/**
- * Returns pairs of a label and a number, as text. `effects` is the gateway's snapshot, `project`
- * the watched project, or "".
- */
+/** Returns pairs of a label and a number. `project` is the watched project, or "". */
 export function effectsRows({ totals, lagSeconds, lagMessages, usage }, project) {
   if (totals === undefined) return [];
   const behind =
@@ -61,7 +57,6 @@ export function drawEffects(effects, project) {
   );
 }
 
-/** A button that shows the person of an event's distinct id. */
 export function personButton({ project, id }) {
   const button = element("button", { type: "button" }, "Show the person of ", idText(id));
   button.addEventListener("click", () => void showPerson(project, id));
@@ -92,7 +87,7 @@ async function personOf(project, id) {
   }
 }
 
-/** `text`: the person as JSON. Its properties are shown with the digits that were sent. */
+/** `text` is the person as JSON. Its properties are shown with the digits that were sent. */
 function drawPerson(text, project) {
   const person = JSON.parse(text);
   byId("person-facts").replaceChildren(...personFacts(person, project).flat());
@@ -103,7 +98,6 @@ function drawPerson(text, project) {
   );
 }
 
-/** Names and values; an id links to the whole person as JSON, on a separate page. */
 function personFacts(person, project) {
   const ids = person.distinct_ids.slice(0, idsShownMax);
   const linked = (id) => personLink({ project, id });

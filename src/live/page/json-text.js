@@ -1,10 +1,8 @@
-// Formats JSON text for reading without JSON.parse, which rounds numbers of more than 15 digits:
-// every number stays as in the text. The text must be valid JSON.
+// Formats valid JSON text without JSON.parse, which rounds numbers of more than 15 digits.
 
 const tokens = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
 const indent = "  ";
 
-/** One line per member and element; strings without needless escapes. */
 export function indented(text) {
   let out = "";
   let depth = 0;
@@ -25,7 +23,6 @@ export function indented(text) {
   return out;
 }
 
-/** Returns the text of a member of a JSON object; undefined if it has none. */
 export function memberText(text, name) {
   let depth = 0;
   let key = "";

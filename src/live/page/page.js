@@ -1,5 +1,4 @@
-// The live page in the browser: receives events from /live and shows them. Their text comes from
-// clients, so it becomes text nodes, never markup.
+// The live page in the browser. Events come from clients, so their text becomes text nodes.
 
 import { closePerson, drawEffects, personButton } from "./effects.js";
 import { indented } from "./json-text.js";
@@ -24,9 +23,7 @@ import {
 } from "./text.js";
 
 const eventsShownMax = 200;
-/** Maximum number of event names that the filter suggests. */
 const namesMax = 100;
-/** The input of each filter, by its query parameter. */
 const filterInputs = { project: "project", event: "event", distinct_id: "distinct-id" };
 const reopenMs = 3_000;
 const noConnection = "No connection to the gateway";
@@ -41,10 +38,8 @@ let waiting = [];
 const textOf = new WeakMap();
 const receivedAtOf = new WeakMap();
 let skipped = 0;
-/** True if the gateway has reported that the watched project does not exist. */
 let isUnknown = false;
 
-/** Returns the filters that are set, as query parameters. */
 function filterOf(query) {
   const found = Object.keys(filterInputs).map((name) => [name, (query.get(name) ?? "").trim()]);
   return new URLSearchParams(found.filter(([, value]) => value !== ""));
@@ -88,9 +83,7 @@ async function sayWhyRefused(own) {
   try {
     const response = await fetch(own.url, { cache: "no-store", signal: asked.signal });
     if (!response.ok) why = (await response.text()).trim() || why;
-  } catch {
-    // The gateway is unreachable.
-  }
+  } catch {}
   asked.abort();
   if (own !== source) return;
   drawStatus("bad", why);
@@ -98,7 +91,6 @@ async function sayWhyRefused(own) {
 }
 
 function takeEvents({ events: arrived, skipped: more }) {
-  // After a reconnect the gateway sends the most recent events again.
   const known = new Set([
     ...[...byId("events").children].map((row) => textOf.get(row)),
     ...waiting.map(({ text }) => text),
@@ -124,10 +116,7 @@ function showEvents(events) {
   keepOneTabStop(list);
 }
 
-/**
- * The row before which an event from before the watching is inserted; null: at the end. Such events
- * arrive stream by stream, and are sorted by the time of receipt.
- */
+/** Earlier events arrive stream by stream, and are sorted by the time of receipt. */
 function firstBefore(list, { receivedAt }) {
   return (
     [...list.children].find((row) => Date.parse(receivedAtOf.get(row)) <= Date.parse(receivedAt)) ??
@@ -135,7 +124,7 @@ function firstBefore(list, { receivedAt }) {
   );
 }
 
-/** The rows are a single stop for the Tab key; arrows, Home and End move between rows. */
+/** The rows are one stop for the Tab key; arrows, Home and End move between rows. */
 function keepOneTabStop(list) {
   const summaries = [...list.querySelectorAll("summary")];
   const current = summaries.find((summary) => summary === document.activeElement) ?? summaries[0];

@@ -1,6 +1,3 @@
-// Renders the state of the gateway: rates, outcomes, problems, the store. Every snapshot redraws
-// everything.
-
 import {
   byId,
   bytesText,
@@ -19,7 +16,6 @@ const rateMs = 5_000;
 const latencyMs = 10_000;
 /** With fewer requests, the 99th percentile equals the slowest request. */
 const percentileRequestsMin = 100;
-/** A nats-server without a name is identified by its key. Longer names are cut. */
 const nameCharsMax = 20;
 
 const reasonWords = {
@@ -33,7 +29,6 @@ const reasonWords = {
 const toneOf = { stored: "ok", dropped: "warn", error: "bad", refused: "warn" };
 /** Snapshots, oldest first: { atMs, stored, requests, lost, dropped, refused, counts }. */
 let snapshots = [];
-/** The URL of the error pages, with a `#` at the end; undefined: unknown. */
 let errorsUrl;
 
 export function drawStatus(tone, text) {
@@ -41,10 +36,7 @@ export function drawStatus(tone, text) {
   say("status", text);
 }
 
-/**
- * Shows that the connection to the gateway is lost: the page shows the time of the last contact,
- * and no current rates. The rest stays unchanged.
- */
+/** Shows that the connection is lost: the time of the last contact, and no current rates. */
 export function drawGone() {
   document.body.classList.add("gone");
   const last = snapshots.at(-1);
@@ -73,7 +65,6 @@ export function drawState(state) {
   drawStore(state.store);
 }
 
-/** The counts of the last minute before this page connected. */
 export function takeHistory(samples) {
   snapshots = [];
   for (const sample of samples) remember(sample);
@@ -84,7 +75,7 @@ function remember({ atMs, counts }) {
     counts.events.reduce((total, row) => total + (wanted(row) ? row.count : 0), 0);
   const stored = sum(({ outcome }) => outcome === "stored");
   const dropped = sum(({ outcome }) => outcome === "dropped" || outcome === "error");
-  // The number of events in most rejected requests is unknown, so each request counts as one.
+  // The number of events in a rejected request is mostly unknown, so each counts as one.
   const refused = Object.values(counts.problems).reduce((total, count) => total + count, 0);
   const lost = dropped + refused;
   const requests = Object.values(counts.answers).reduce((total, count) => total + count, 0);
@@ -96,12 +87,9 @@ function remember({ atMs, counts }) {
   while (snapshots[0].atMs < atMs - lineMs) snapshots.shift();
 }
 
-/**
- * Returns the newest snapshot that is at least `ms` older than the one at `end`, else the oldest.
- */
+/** Returns the newest snapshot at least `ms` older than the one at `end`, else the oldest. */
 function snapshotBefore(end, ms) {
   const at = snapshots[end].atMs - ms;
-  // Snapshots arrive about once per second, not exactly.
   return snapshots[
     Math.max(
       0,
@@ -110,7 +98,6 @@ function snapshotBefore(end, ms) {
   ];
 }
 
-/** Returns the growth of a total per second, over the last few seconds. */
 function rateOf(total, ms = rateMs, end = snapshots.length - 1) {
   if (end < 1) return undefined;
   const [before, after] = [snapshotBefore(end, ms), snapshots[end]];
@@ -158,11 +145,7 @@ function totalText(name, snapshot) {
   return `${countText(snapshot.refused, "request")} rejected, ${countText(snapshot.dropped, "event")} dropped`;
 }
 
-/**
- * The percentile in seconds, undefined without requests, and the number of requests. With many
- * requests, values are interpolated within a bucket; with few, it is the bound of the slowest
- * request's bucket.
- */
+/** Interpolated within a bucket; with few requests, the bound of the slowest one's bucket. */
 function percentile(share, end) {
   const [before, after] = [snapshotBefore(end, latencyMs), snapshots[end]];
   const earlier = new Map(before.counts.durations);
@@ -283,7 +266,6 @@ export function drawClientWarnings(clientWarnings) {
   );
 }
 
-/** The error's code, as a link to its explanation. */
 function codeLink(code, status) {
   const attributes = { class: `code-name mono ${status === 200 ? "warn-text" : "bad-text"}` };
   if (errorsUrl === undefined) return element("span", attributes, code);
@@ -333,7 +315,6 @@ function drawStore({ connected, reason, server, version, streams, streamsTotal }
     );
 }
 
-/** Events stored since the process started, if known. */
 export function storedInAll() {
   return snapshots.at(-1)?.stored;
 }

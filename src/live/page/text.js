@@ -1,18 +1,9 @@
-// Text of the live page: elements with text content, and numbers formatted for people.
-
-/**
- * The characters that `penstock tail` escapes too (src/commands/terminal.ts): control characters
- * except tab and line feed, separators, and everything that embeds, overrides or isolates a text
- * direction.
- */
+/** The characters that `penstock tail` escapes too (src/commands/terminal.ts). */
 const acting =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
-/**
- * Writes invisible characters as JSON escapes. Characters that change the text direction would also
- * reorder the page's own quotes and commas.
- */
+/** Writes invisible characters as JSON escapes. Some would reorder the page's own quotes. */
 export function forPage(text) {
   return text.replaceAll(
     acting,
@@ -39,7 +30,7 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** Sets the text only if it differs, so that selections and screen readers are not disturbed. */
+/** An unchanged text keeps its selection, and screen readers stay silent. */
 export function say(id, text) {
   const target = byId(id);
   if (target.textContent !== text) target.textContent = text;
@@ -54,7 +45,6 @@ export function rateText(rate) {
   return rate === 0 || rate >= 10 ? whole.format(Math.round(rate)) : rate.toFixed(1);
 }
 
-/** `one` is the singular noun. */
 export function countText(count, one) {
   return `${whole.format(count)} ${one}${count === 1 ? "" : "s"}`;
 }
@@ -79,7 +69,7 @@ export function timeText(isoTime) {
   return Number.isNaN(at) ? "" : clock.format(at);
 }
 
-/** The browser's time zone, such as `Europe/Berlin (GMT+1)`. */
+/** Such as `Europe/Berlin (GMT+1)`. */
 export function zoneText() {
   const format = new Intl.DateTimeFormat("en", { timeZoneName: "short" });
   const offset = format.formatToParts().find(({ type }) => type === "timeZoneName")?.value ?? "";

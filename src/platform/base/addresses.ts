@@ -1,15 +1,13 @@
-// Formats addresses as text in one form: dotted IPv4, also for IPv4-mapped IPv6, else RFC 5952.
-// Addresses come from the socket or from headers. Every result is a new string, because a slice
-// would keep the whole header in memory. Trust is decided elsewhere.
+// Formats addresses: dotted IPv4, also for IPv4-mapped IPv6, else RFC 5952. Every result is a new
+// string, because a slice would keep the whole header in memory.
 
-import { isIPv4, isIPv6 } from "node:net";
+import { BlockList, isIPv4, isIPv6 } from "node:net";
 
 const IPV4_BYTES = 4;
 const IPV6_BYTES = 16;
 const IPV6_GROUPS = 8;
 const CACHED_MAX = 8_192;
 
-/** Returns a function that converts uWS's binary addresses to text; "" if the address is empty. */
 export function createAddressReader(): (address: ArrayBuffer) => string {
   const cached = new Map<number, string>();
   return (address) => {
@@ -22,10 +20,7 @@ export function createAddressReader(): (address: ArrayBuffer) => string {
   };
 }
 
-/**
- * Returns an address from a header in the form of this file. Returns "" for any other text,
- * including an address with a port, brackets or a zone.
- */
+/** Returns "" for any other text, including an address with a port, brackets or a zone. */
 export function addressOfText(text: string): string {
   if (isIPv4(text)) return ipv4Text(Uint8Array.from(text.split("."), Number), 0);
   if (!isIPv6(text) || text.includes("%")) return "";
@@ -34,9 +29,7 @@ export function addressOfText(text: string): string {
 }
 
 /**
- * Returns the key under which addresses are counted together: for IPv4 the address, for IPv6 the
- * network of its first `bytes` bytes, by default a /64. `address` must be in the text form of this
- * file.
+ * The key by which addresses are counted: an IPv4 address, or the first bytes of an IPv6 address.
  */
 export function networkPrefixOf(address: string, bytes = IPV6_BYTES / 2): string {
   return address.includes(":") ? ipv6Bytes(address).subarray(0, bytes).join(".") : address;
@@ -63,10 +56,7 @@ function isIpv4Mapped(bytes: Uint8Array): boolean {
   return bytes[10] === 0xff && bytes[11] === 0xff;
 }
 
-/**
- * Returns the form of RFC 5952: no leading zeros, lower case, and `::` for the first longest run of
- * two or more zero groups.
- */
+/** RFC 5952: no leading zeros, lower case, `::` for the first longest run of zero groups. */
 function ipv6Text(bytes: Uint8Array): string {
   const groups: number[] = [];
   for (let place = 0; place < IPV6_BYTES; place += 2)
@@ -83,7 +73,6 @@ function ipv6Text(bytes: Uint8Array): string {
   return `${hex.slice(0, runStart).join(":")}::${hex.slice(runStart + runLength).join(":")}`;
 }
 
-/** Returns the bytes of an address. The text must be an IPv6 address. */
 function ipv6Bytes(text: string): Uint8Array {
   const [left = [], right = []] = text.split("::").map(ipv6Groups);
   const zeros = new Array<number>(IPV6_GROUPS - left.length - right.length).fill(0);
@@ -99,4 +88,55 @@ function ipv6Groups(part: string): number[] {
     const [a = 0, b = 0, c = 0, d = 0] = group.split(".").map(Number);
     return [(a << 8) | b, (c << 8) | d];
   });
+}
+
+export interface Network {
+  readonly address: string;
+  readonly prefix: number;
+  readonly family: "ipv4" | "ipv6";
+}
+
+const networksMax = 256;
+const cachedMax = 4_096;
+
+/** Parses a comma-separated list. Throws an Error that lists every invalid part. */
+export function networksOf(text: string): readonly Network[] {
+  if (text.trim() === "") return [];
+  const parts = text.split(",").map((part) => part.trim());
+  if (parts.length > networksMax)
+    throw new Error(`must be at most ${networksMax} networks (got ${parts.length})`);
+  const networks = parts.map(networkOf);
+  const faulty = parts
+    .filter((_, place) => networks[place] === undefined)
+    .map((part) => `"${part}"`);
+  if (faulty.length > 0)
+    throw new Error(`must be addresses or networks such as 10.0.0.0/8 (got ${faulty.join(", ")})`);
+  return networks.filter((network) => network !== undefined);
+}
+
+function networkOf(part: string): Network | undefined {
+  const [, written = "", bits] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(part) ?? [];
+  const address = addressOfText(written);
+  // It would be unclear whether the prefix of an IPv4 address in IPv6 form counts 32 or 128 bits.
+  if (address === "" || address.includes(":") !== written.includes(":")) return undefined;
+  const family = address.includes(":") ? "ipv6" : "ipv4";
+  const prefixMax = family === "ipv6" ? 128 : 32;
+  const prefix = bits === undefined ? prefixMax : Number(bits);
+  return prefix > prefixMax ? undefined : { address, prefix, family };
+}
+
+/** Returns whether an address, in the text form of this file, is in one of the networks. */
+export function createTrust(networks: readonly Network[]): (address: string) => boolean {
+  const list = new BlockList();
+  for (const { address, prefix, family } of networks) list.addSubnet(address, prefix, family);
+  const cached = new Map<string, boolean>();
+  return (address) => {
+    const known = cached.get(address);
+    if (known !== undefined) return known;
+    const isTrusted =
+      address !== "" && list.check(address, address.includes(":") ? "ipv6" : "ipv4");
+    if (cached.size >= cachedMax) cached.clear();
+    cached.set(address, isTrusted);
+    return isTrusted;
+  };
 }

@@ -1,5 +1,3 @@
-// Constants for bytes in JSON, dates, uuids and queries, and a search for the end of a JSON string.
-
 export const Ascii = {
   Tab: 0x09,
   LineFeed: 0x0a,
@@ -21,7 +19,6 @@ export const Ascii = {
   CloseBrace: 0x7d,
 } as const;
 
-/** Returns whether the byte is white space in JSON. */
 export function isJsonSpace(byte: number | undefined): boolean {
   return (
     byte === Ascii.Space ||
@@ -31,10 +28,7 @@ export function isJsonSpace(byte: number | undefined): boolean {
   );
 }
 
-/**
- * Returns the offset of the closing quote of a JSON string whose first character is at `start`.
- * Returns `end` if no closing quote is found before it.
- */
+/** Returns the offset of a JSON string's closing quote, at most `end`; `start` is in the string. */
 export function stringEnd(json: Uint8Array, start: number, end = json.length): number {
   let at = start;
   while (at < end && json[at] !== Ascii.Quote) at += json[at] === Ascii.Backslash ? 2 : 1;

@@ -1,15 +1,11 @@
-// UTC days and instants: constants, formatting, and parsing of user input.
-
 export const dayMs = 86_400_000;
 
-/** Returns the UTC day of a time, such as `2026-11-22`. */
 export function dayOf(ms: number): string {
   return new Date(ms).toISOString().slice(0, 10);
 }
 
-/** Returns whether the text is a calendar day, such as `2026-11-22`. */
 export function isDay(text: string): boolean {
-  // Date.parse reads February 30 as March 2, which is formatted differently.
+  // Date.parse reads February 30 as March 2.
   return /^\d{4}-\d\d-\d\d$/.test(text) && dayOrEmpty(text) === text;
 }
 
@@ -22,9 +18,8 @@ const instantForm =
   /^(\d{4}-\d\d-\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,9}))?)?(?:Z|([+-])(\d\d):(\d\d)))?$/;
 
 /**
- * Returns the milliseconds since 1970 of a day (its beginning in UTC) or of a time with a zone,
- * such as `2026-11-22T08:30:00+01:00`. Returns NaN if the text has another form, or if the day or
- * time does not exist.
+ * Returns the milliseconds since 1970 of a UTC day or of a time with a zone, such as
+ * `2026-11-22T08:30:00+01:00`; NaN for any other text.
  */
 export function instantMsOf(text: string): number {
   const parts = instantForm.exec(text);

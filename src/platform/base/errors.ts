@@ -1,15 +1,14 @@
-// The closed table of all errors that a client can receive: status, title, cause and remedy.
-// docs/reference/errors.md is generated from it, and /docs/errors shows it. No other file defines an
-// error code.
+// The closed table of all errors that a client can receive. docs/reference/errors.md and
+// /docs/errors are generated from it.
 
-import { expansionText } from "./expansion.ts";
+/** What a project may store beyond a multiple of its bytes: some events compress a thousandfold. */
+export const expansionBytesAMinute = 67_108_864;
+export const expansionText = `${expansionBytesAMinute / 1_048_576} MiB`;
 
 export interface ErrorRow {
   readonly status: 400 | 401 | 404 | 405 | 413 | 415 | 429 | 503;
   readonly title: string;
-  /** The cause, shown in the documents and by /docs/errors. */
   readonly when: string;
-  /** The fix for the client. */
   readonly remedy: string;
 }
 
@@ -219,7 +218,6 @@ export const errorTable = {
 
 export type ErrorCode = keyof typeof errorTable;
 
-/** The error codes of single items of a batch. */
 export const itemErrorCodes = [
   "invalid_properties",
   "event_name_too_long",
@@ -231,24 +229,23 @@ export const itemErrorCodes = [
 ] as const satisfies readonly ErrorCode[];
 export type ItemErrorCode = (typeof itemErrorCodes)[number];
 
-/**
- * An expected failure of a whole request: a value that is never thrown. The client receives
- * `detail`.
- */
+/** An expected failure of a whole request, never thrown. The client receives `detail`. */
 export interface Problem {
   readonly code: ErrorCode;
   readonly detail: string;
-  /** Some characters of the request. Only the response contains them, never a log. */
+  /** Some characters of the request, which only the response may contain, never a log. */
   readonly excerpt?: string;
-  /** The rejected items of a batch. */
   readonly errors?: readonly {
     readonly index: number;
     readonly code: string;
     readonly detail: string;
   }[];
   readonly errorsTotal?: number;
-  /** The methods that the path allows, if they differ from the methods of the endpoints. */
+  /** The methods of the path, if they differ from those of the endpoints. */
   readonly allow?: string;
-  /** Milliseconds until a retry may succeed, if known. */
   readonly retryAfterMs?: number;
 }
+
+/** How to add the first project. The command can be copied: it has no placeholder. */
+export const firstProject =
+  "`penstock project add my-project` (in a clone `./penstock project add my-project`)";

@@ -1,41 +1,30 @@
 // A fair queue: assigns a few slots to waiting work items. Groups take turns, regardless of the
-// number of their items. An item leaves the queue if its deadline passes while it waits, or if its
-// `run` throws.
+// number of their items. An item leaves if its deadline passes while it waits, or if `run` throws.
 
 export interface QueuedWork {
-  /** Deadline on the monotonic clock in milliseconds. */
   readonly deadlineMs: number;
-  /** The group of the item. Groups take turns. May change while the item has a slot. */
+  /** May change while the item has a slot. */
   readonly group: string;
-  /** Called when the item gets a slot. The item keeps the slot until `again`, `rest` or `leave`. */
+  /** Called with a slot, which the item keeps until `again`, `rest` or `leave`. */
   run(): void;
-  /** Called instead of `run` after the deadline has passed. The item has already left the queue. */
+  /** Called instead of `run` after the deadline. The item has already left the queue. */
   late(): void;
 }
 
 interface FairQueueOptions<W> {
   readonly slots: number;
-  /**
-   * Maximum number of items of one group that have begun and not left. Default: no limit. With a
-   * limit, items that have begun must have lower ranks than other items.
-   */
+  /** Maximum number of begun items of a group. Begun items must have lower ranks than others. */
   readonly groupBegunMax?: number;
-  /**
-   * Returns the rank of an item, read when the item begins to wait. Within a group, the item with
-   * the lowest rank is next.
-   */
+  /** Read when the item begins to wait. Within a group, the lowest rank is next. */
   readonly rank: (work: W) => number;
-  /** Returns whether the item may have a slot now, in addition to the limits above. */
+  /** Whether the item may have a slot now, in addition to the limits above. */
   readonly mayRun: (work: W) => boolean;
   readonly monotonicMs: () => number;
 }
 
 interface Group<W> {
   readonly name: string;
-  /**
-   * The waiting items, the lowest rank first. Items of equal rank are in the order of their
-   * arrival.
-   */
+  /** The lowest rank first, equal ranks in the order of arrival. */
   readonly waiting: Entry<W>[];
   begun: number;
 }
@@ -47,12 +36,11 @@ interface Entry<W> {
   isBegun: boolean;
 }
 
-/** Interval in milliseconds of the checks for expired items. */
 const lateCheckMs = 20;
 
 export class FairQueue<W extends QueuedWork> {
   readonly #options: FairQueueOptions<W>;
-  /** The groups in the order of their last turns. The most recent one is last. */
+  /** The group with the most recent turn is last. */
   readonly #groups = new Map<string, Group<W>>();
   readonly #entries = new Map<W, Entry<W>>();
   readonly #running = new Set<W>();
@@ -63,23 +51,19 @@ export class FairQueue<W extends QueuedWork> {
     this.#options = options;
   }
 
-  /** The items that have a slot. */
   get running(): ReadonlySet<W> {
     return this.#running;
   }
 
-  /** Adds an item. May call `run` or `late` of the item before it returns. */
+  /** May call `run` or `late` of the item before it returns. */
   add(work: W): void {
     const entry = this.#enter(work);
     this.#wait(entry);
-    // Other waiting items could run now only if a slot was released in this event loop iteration.
+    // Other waiting items could run only if a slot was released in this event loop iteration.
     if (this.#isStarting || this.#mayRun(entry)) this.#start();
   }
 
-  /**
-   * Releases the slot of an item and lets the item wait for its next turn. Does nothing if the item
-   * has left the queue.
-   */
+  /** Releases the slot until the item's next turn. Does nothing if the item has left. */
   again(work: W): void {
     const entry = this.#entries.get(work);
     if (entry === undefined) return;
@@ -89,26 +73,17 @@ export class FairQueue<W extends QueuedWork> {
     this.#start();
   }
 
-  /**
-   * Releases the slot of an item until `again`. Other items get the slot only after the caller
-   * returns.
-   */
+  /** Releases the slot until `again`. Other items get it only after the caller returns. */
   rest(work: W): void {
     if (this.#running.delete(work)) this.#startSoon();
   }
 
-  /**
-   * Removes an item in any state. Other items get its slot only after the caller returns, because
-   * the caller may be in the middle of another item.
-   */
+  /** Other items get the slot only after the caller returns. */
   leave(work: W): void {
     if (this.#remove(work)) this.#startSoon();
   }
 
-  /**
-   * Moves a running item to the group in its `group` field. Returns whether the item keeps its
-   * slot. If not, the item has left the queue.
-   */
+  /** Moves a running item to its new `group`. Returns false if it loses its slot and leaves. */
   regroup(work: W): boolean {
     this.#remove(work);
     const entry = this.#enter(work);
@@ -197,16 +172,12 @@ export class FairQueue<W extends QueuedWork> {
     this.#toLast(group);
   }
 
-  /** Moves the group to the end, because it has had its turn. */
   #toLast(group: Group<W>): void {
     this.#groups.delete(group.name);
     this.#groups.set(group.name, group);
   }
 
-  /**
-   * Returns the next item: of all groups with an item that may run, the group with the oldest last
-   * turn is next.
-   */
+  /** Returns an item of the group that waits longest for its turn and may run. */
   #next(): Entry<W> | undefined {
     for (const { waiting } of this.#groups.values())
       for (const entry of waiting) {

@@ -1,9 +1,6 @@
-// Text formats that several folders check: uuids and project ids.
-
 const uuidForm = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const projectIdForm = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Returns whether the text is 36 characters of hexadecimal digits, in any case, and hyphens. */
 export function isUuid(text: string): boolean {
   return uuidForm.test(text);
 }
@@ -13,7 +10,7 @@ export function isBlankUuidText(uuid: string): boolean {
   return /^[0-]+$|^[f-]+$/i.test(uuid);
 }
 
-/** Returns whether the text is a UUID in lower case, the form that the database returns. */
+/** The form that the database returns. */
 export function isLowerCaseUuid(text: string): boolean {
   return uuidForm.test(text) && text === text.toLowerCase();
 }

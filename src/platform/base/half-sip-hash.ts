@@ -1,9 +1,6 @@
 // HalfSipHash-1-3 (Aumasson and Bernstein): a keyed hash for tables whose keys are chosen by
-// clients. Linux uses it for this purpose on 32-bit machines. Without the key, a client cannot
-// choose texts that collide more often than random texts. The hash needs 32-bit operations only, so
-// no BigInt.
+// clients. Without the key, a client cannot choose texts that collide. It needs no BigInt.
 
-/** Number of rounds after the last word. Each word has one round. */
 const finalRounds = 3;
 
 interface Words {
@@ -11,23 +8,17 @@ interface Words {
   readonly count: number;
 }
 
-/**
- * Returns the hash of words[start, start + count), read as little-endian bytes: a signed 32-bit
- * number. `key` is two random words.
- */
+/** Returns the signed 32-bit hash of words[start, start + count). `key` is two random words. */
 export function halfSipHash(key: Uint32Array, words: Uint32Array, place: Words): number {
   return hashed(key, words, place, undefined);
 }
 
-/**
- * Writes the 64-bit hash of all the words, as two signed words. Its halves differ from the 32-bit
- * hash.
- */
+/** Writes the 64-bit hash as two words, which differ from the 32-bit hash. */
 export function halfSipHash64(key: Uint32Array, words: Uint32Array, into: Int32Array): void {
   into[1] = hashed(key, words, { start: 0, count: words.length }, into);
 }
 
-/** Returns the last word of the hash. Writes the first word of a 64-bit hash to `into`. */
+/** Returns the last word of the hash, and writes the first word of a 64-bit hash to `into`. */
 function hashed(
   key: Uint32Array,
   words: Uint32Array,

@@ -1,35 +1,26 @@
-// An HTTP port for operators and readers on node:http, off the hot path. Limits the resources of a
-// client: connections, one request each, and the time to receive the head of a request.
+// An HTTP port for operators and readers on node:http. Limits connections, to one request each, and
+// the time to receive the head of a request.
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { type PortName, portFault } from "./port-fault.ts";
 
 interface HttpPortOptions {
-  /**
-   * Sends the response to a request. Must not throw. The next request of a connection follows only
-   * after the response to the current one.
-   */
+  /** Must not throw. The next request of a connection follows after the response. */
   readonly answer: (request: IncomingMessage, response: ServerResponse) => void;
   readonly connectionsMax: number;
-  /** Called for every connection. */
   readonly connected?: (socket: Socket) => void;
-  /** The purpose of the port, which completes "Listen for …". */
+  /** Completes "Listen for …". */
   readonly purpose: string;
-  /** The setting that names the port. */
   readonly portName: PortName;
-  /** Maximum time in milliseconds to receive a request. Default: 10 seconds. */
   readonly requestMsMax?: number;
 }
 
 const headBytesMax = 16_384;
-/** Number of checks for late requests within the maximum time of a request. */
 const looksAtLateness = 10;
 
 export class HttpPort {
   readonly #options: HttpPortOptions;
   readonly #server: Server;
-  /** The connections with a request that has no response yet. */
   readonly #busy = new WeakSet<Socket>();
 
   constructor(options: HttpPortOptions) {
@@ -40,19 +31,18 @@ export class HttpPort {
       headersTimeout: requestMsMax,
       requestTimeout: requestMsMax,
       connectionsCheckingInterval: Math.ceil(requestMsMax / looksAtLateness),
-      // Node's own rejection would bypass the limit of one request at a time. `#take` rejects
-      // instead.
+      // Node's own rejection would bypass the limit of one request at a time.
       requireHostHeader: false,
     });
     server.maxConnections = connectionsMax;
     if (connected !== undefined) server.on("connection", connected);
-    // No body is read here, so a client that waits for 100 Continue gets the response immediately.
+    // No body is read, so a client that waits for 100 Continue gets the response immediately.
     for (const event of ["request", "checkContinue", "checkExpectation"])
       server.on(event, (request, response) => this.#take(request, response));
     this.#server = server;
   }
 
-  /** Starts listening and returns the port. Rejects with an Error that states the cause. */
+  /** Returns the port. Rejects with an Error that states the cause. */
   listen(host: string, port: number): Promise<number> {
     const { purpose, portName } = this.#options;
     const server = this.#server;
@@ -71,7 +61,6 @@ export class HttpPort {
     });
   }
 
-  /** Stops listening and drops all connections. */
   close(): Promise<void> {
     return new Promise((resolve) => {
       this.#server.close(() => resolve());
@@ -79,10 +68,7 @@ export class HttpPort {
     });
   }
 
-  /**
-   * Handles a request. Rejects pipelined requests: they would queue here without a limit, and Node
-   * does not report if their client disconnects.
-   */
+  /** Pipelined requests would queue without a limit, and Node does not report a disconnect. */
   #take(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
     if (this.#busy.has(socket)) return void socket.destroy();
@@ -93,4 +79,34 @@ export class HttpPort {
       response.writeHead(400, { Connection: "close" }).end();
     else this.#options.answer(request, response);
   }
+}
+
+const hostOf = {
+  PORT: "HOST",
+  ADMIN_PORT: "ADMIN_HOST",
+  EFFECTS_PORT: "EFFECTS_HOST",
+  SINK_PORT: "SINK_HOST",
+} as const;
+
+export type PortName = keyof typeof hostOf;
+
+/** Explains an error of Node's listen, and names the setting to change. */
+export function portFault(error: NodeJS.ErrnoException, port: number, name: PortName): string {
+  const host = `PENSTOCK_${hostOf[name]} (${flagOf(hostOf[name])})`;
+  switch (error.code) {
+    case "EADDRINUSE":
+      return `the port is taken: set PENSTOCK_${name} (${flagOf(name)}) to another port, or stop the process that uses it: ss -ltnp sport = :${port}`;
+    case "EACCES":
+      return `not permitted: set PENSTOCK_${name} (${flagOf(name)}) to a port of at least 1024, or grant the permission for lower ones`;
+    case "EADDRNOTAVAIL":
+      return `this host does not have the address: set ${host} to one of its addresses`;
+    case "ENOTFOUND":
+      return `unknown host name: set ${host} to an address of this host`;
+    default:
+      return error.message;
+  }
+}
+
+function flagOf(name: string): string {
+  return `--${name.toLowerCase().replaceAll("_", "-")}`;
 }

@@ -1,5 +1,2 @@
-/**
- * The lane of an event: `live` for current events, `historical` for imports. Imports keep their
- * order.
- */
+/** `live` for current events, `historical` for imports, which keep their order. */
 export type Lane = "live" | "historical";

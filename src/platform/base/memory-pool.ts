@@ -1,34 +1,25 @@
 // A pool of reusable memory blocks. Fresh memory causes a page fault every 4 KiB, which takes more
-// than ten times as long as copying into it. The pool holds a limited number of bytes. If no block
-// is returned for a while, the pool frees all its memory.
+// than ten times as long as copying into it. An idle pool frees all its memory.
 
 interface MemoryPoolOptions {
   readonly keptBytesMax: number;
-  /**
-   * The treatment of a returned block if the pool is full. `drop_smallest` pools the block and
-   * immediately frees the smallest blocks. `refuse` leaves the block to the garbage collector.
-   */
+  /** A full pool frees its smallest blocks, or drops the returned block. */
   readonly full: "drop_smallest" | "refuse";
-  /** Time in milliseconds without a returned block after which the pool frees all blocks. */
+  /** Time without a returned block after which the pool frees all blocks. */
   readonly idleMs: number;
-  /** Maximum ratio of the size of a block to the requested size; 1 for the exact size only. */
+  /** Maximum ratio of the size of a block to the requested size. */
   readonly wasteFactor: number;
 }
 
-/** The pooled blocks of one size. */
 interface SizeClass {
   readonly size: number;
   readonly blocks: Buffer[];
 }
 
-/**
- * Maximum number of sizes that the pool tracks. Beyond it, sizes without pooled blocks are removed.
- */
 const sizeClassesMax = 16;
 
 export class MemoryPool {
   readonly #options: MemoryPoolOptions;
-  /** The sizes in ascending order. */
   #classes: SizeClass[] = [];
   #keptBytes = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -41,7 +32,6 @@ export class MemoryPool {
     return this.#keptBytes;
   }
 
-  /** Returns a block of at least `bytes` bytes, with undefined content. */
   take(bytes: number): Buffer {
     for (let place = 0; place < this.#classes.length; place++) {
       const { size, blocks } = this.#classes[place]!;
@@ -53,7 +43,7 @@ export class MemoryPool {
     return Buffer.allocUnsafeSlow(bytes);
   }
 
-  /** Returns a block to the pool. The caller must not use the block afterwards. */
+  /** The caller must not use the block afterwards. */
   give(block: Buffer): void {
     const { keptBytesMax, idleMs, full } = this.#options;
     if (full === "refuse" && this.#keptBytes + block.length > keptBytesMax) return;
@@ -94,10 +84,7 @@ export class MemoryPool {
   }
 }
 
-/**
- * Frees the memory immediately. The garbage collector would let blocks of 20 MB pile up, because an
- * idle process collects no garbage.
- */
+/** An idle process collects no garbage, so blocks of 20 MB would pile up. */
 function discard(block: Buffer): void {
   if (block.buffer instanceof ArrayBuffer) block.buffer.transfer(0);
 }

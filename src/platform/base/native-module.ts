@@ -1,14 +1,8 @@
-// Loads a native addon. Both addons are built next to their sources, and the places include paths
-// from src/ and from dist/.
-
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { fileURLToPath } from "node:url";
 
-/**
- * Returns the module at the first existing place. Throws if the addon is not built, or not for this
- * Node version. The message states the fix.
- */
+/** Loads the first existing file; the places differ for src/ and dist/. Errors name the fix. */
 export function loadNativeModule(name: string, places: readonly URL[]): unknown {
   const files = places.map((place) => fileURLToPath(place));
   const file = files.find((candidate) => existsSync(candidate)) ?? files[0]!;

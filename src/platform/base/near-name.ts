@@ -1,19 +1,11 @@
-// Suggests the intended name for a misspelt one. Independent of the names.
-
-/**
- * Minimum length of a name that may have two wrong letters. With two, too many short names would be
- * similar.
- */
+/** Minimum length of a name that may have two wrong letters: too many short names are similar. */
 const twoTyposFrom = 6;
 
-/** Returns the maximum number of wrong letters in a name. */
 export function typosMax(name: string): number {
   return name.length < twoTyposFrom ? 1 : 2;
 }
 
-/**
- * Returns the first candidate with the smallest distance; undefined if all distances exceed `most`.
- */
+/** Returns the first candidate with the smallest distance; undefined if all exceed `most`. */
 export function nearest<Candidate>(
   candidates: Iterable<Candidate>,
   distanceOf: (candidate: Candidate) => number,
@@ -31,9 +23,8 @@ export function nearest<Candidate>(
 }
 
 /**
- * Returns the edit distance: number of letters to add, remove, change, or swap with their
- * neighbour. Returns Infinity if the lengths alone differ by more than `most`. The run time is the
- * product of the lengths, so the words must be short.
+ * Returns the number of letters to add, remove, change or swap; Infinity if the lengths alone
+ * differ by more than `most`. The run time is the product of the lengths.
  */
 export function lettersApart(left: string, right: string, most = Number.POSITIVE_INFINITY): number {
   if (Math.abs(left.length - right.length) > most) return Number.POSITIVE_INFINITY;

@@ -1,21 +1,16 @@
-// The limit of open files and sockets of this process. At its start, Node raises its soft limit to
-// the hard limit.
+// The limit of open files of this process. Node raises its soft limit to the hard limit.
 
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
-/** Number of file descriptors reserved for NATS, the admin port, files and libraries. */
+/** Reserved for NATS, the admin port, files and libraries. */
 const descriptorsReserved = 256;
 
-/**
- * Returns the number of connections that fit into a limit of open files. If the limit is very low,
- * connections get half of it.
- */
+/** Returns the number of connections that fit into a limit of open files, at least half of it. */
 export function connectionsRoom(filesMax: number): number {
   return Math.max(filesMax - descriptorsReserved, Math.floor(filesMax / 2));
 }
 
-/** Returns the limit of open files; Infinity for no limit, undefined if it is unknown. */
 export function openFilesMax(): number | undefined {
   const text = /^Max open files +(\S+)/m.exec(limitsOfProcess())?.[1] ?? softLimitOfShell();
   if (text === "unlimited") return Number.POSITIVE_INFINITY;

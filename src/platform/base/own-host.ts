@@ -1,13 +1,10 @@
-// Checks the Host header of requests to the live page, and builds the host of a URL. A foreign page
-// can point its own host name at this machine, and then read our pages as its own (DNS rebinding).
-// It cannot make a browser send an IP address or `localhost` as the Host.
+// Checks the Host header of the admin port. A foreign page can point its own host name at this
+// machine and read our pages (DNS rebinding), but cannot make a browser send an IP address or
+// `localhost` as the Host.
 
 import { isIP } from "node:net";
 
-/**
- * Returns whether the Host header names this machine: `localhost`, an IP address, or `ownName`, the
- * host that the admin port listens on.
- */
+/** Returns whether the Host header names this machine. `ownName` is the host of the admin port. */
 export function isOwnHost(host: string | undefined, ownName: string): boolean {
   const name = nameOf(host ?? "").toLowerCase();
   return (
@@ -15,24 +12,17 @@ export function isOwnHost(host: string | undefined, ownName: string): boolean {
   );
 }
 
-/** Returns whether a port that listens on this host is only reachable from this machine. */
 export function isLoopback(name: string): boolean {
   return name === "localhost" || name === "::1" || (isIP(name) === 4 && name.startsWith("127."));
 }
 
-/**
- * Returns the host in the URL of a port, for programs on this machine. `name` is the host that the
- * port listens on.
- */
+/** Returns the host in the URL of a port, for programs on this machine. */
 export function reachable(name: string): string {
   if (name === "0.0.0.0" || name === "::") return "127.0.0.1";
   return name.includes(":") ? `[${name}]` : name;
 }
 
-/**
- * Returns whether an origin (the Origin header, which may be `null`) has the host and port of the
- * Host header.
- */
+/** Returns whether an Origin header, which may be `null`, matches the Host header. */
 export function isSameHost(origin: string, host: string): boolean {
   try {
     const { protocol, host: own } = new URL(origin);
@@ -42,7 +32,7 @@ export function isSameHost(origin: string, host: string): boolean {
   }
 }
 
-/** Returns the name in a Host header, without port and brackets; "" if the header is malformed. */
+/** Returns the name in a Host header without port and brackets; "" if the header is malformed. */
 function nameOf(host: string): string {
   const match = /^(?:\[([^\]]*)\]|([^:[\]]*))(?::\d*)?$/.exec(host);
   return match?.[1] ?? match?.[2] ?? "";

@@ -1,14 +1,10 @@
-// Checks the certificates and keys in the settings before anything starts: whether a file is
-// readable and has the right content. The code that uses a file reads the file again. Messages
-// state the problem of a file, never its content.
+// Checks the files of the settings before anything starts. Each check returns the name of the file,
+// or throws an Error whose message completes "PENSTOCK_X: …" and never shows the content.
 
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 
-/**
- * Returns the name of a certificate file after a check. Throws an Error whose message completes
- * "PENSTOCK_X: …".
- */
 export function certificateFile(file: string): string {
   const text = read(file);
   if (!text.includes("-----BEGIN CERTIFICATE-----"))
@@ -18,32 +14,24 @@ export function certificateFile(file: string): string {
   return file;
 }
 
-/**
- * Returns the name of the file after checking that it contains a valid private key without a
- * passphrase. Throws an Error whose message completes "PENSTOCK_X: …".
- */
+/** Checks that the file contains a valid private key without a passphrase. */
 export function keyFile(file: string): string {
   const text = read(file);
   if (!/-----BEGIN ([A-Z]+ )*PRIVATE KEY-----/.test(text))
     throw new Error(`${file} contains no PEM private key`);
-  if (/-----BEGIN ENCRYPTED|Proc-Type: 4,ENCRYPTED/.test(text)) {
+  if (/-----BEGIN ENCRYPTED|Proc-Type: 4,ENCRYPTED/.test(text))
     throw new Error(
       `${file} is encrypted: use a key without a passphrase, readable only by its owner`,
     );
-  }
   if (!succeeds(() => createPrivateKey(text))) throw new Error(`${file} contains an invalid key`);
   return file;
 }
 
-/**
- * Returns whether the key belongs to the first certificate in the file. Throws if one of the two is
- * unreadable or invalid.
- */
+/** Whether the key belongs to the first certificate. Throws if one of the two is invalid. */
 export function isPair(certificate: string, key: string): boolean {
   return new X509Certificate(read(certificate)).checkPrivateKey(createPrivateKey(read(key)));
 }
 
-/** Returns the name of a file after checking that it is readable. Its content may be any text. */
 export function readableFile(file: string): string {
   read(file);
   return file;
@@ -65,4 +53,18 @@ function succeeds(action: () => void): boolean {
   } catch {
     return false;
   }
+}
+
+/** Checks that the folder is the npm package posthog-js; `off` is valid too. */
+export function posthogJsFolder(folder: string): string {
+  if (folder === "") throw new Error("must not be empty");
+  if (folder !== "off" && !isPosthogJs(folder))
+    throw new Error(
+      `must be the folder of the npm package posthog-js, or off: ${folder} contains no dist/array.js`,
+    );
+  return folder;
+}
+
+export function isPosthogJs(folder: string): boolean {
+  return existsSync(join(folder, "dist", "array.js"));
 }

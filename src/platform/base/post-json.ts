@@ -1,17 +1,14 @@
-// Sends one JSON POST request, and returns the complete response without interpreting it.
-
 import {
+  type ClientRequest,
   type Agent as HttpAgent,
   request as httpRequest,
   type IncomingMessage,
   type RequestOptions,
 } from "node:http";
 import { type Agent as HttpsAgent, request as httpsRequest } from "node:https";
-import { whenUnanswered } from "./unanswered.ts";
 
 export interface RawAnswer {
   readonly status: number;
-  /** The Retry-After header, if present. */
   readonly retryAfter: string | undefined;
   readonly text: string;
 }
@@ -19,9 +16,9 @@ export interface RawAnswer {
 interface PostOptions {
   readonly agent: HttpAgent | HttpsAgent;
   readonly headers: Readonly<Record<string, string>>;
-  /** Maximum total time in milliseconds, to the last byte of the response. */
+  /** Maximum total time, to the last byte of the response. */
   readonly answerMsMax: number;
-  /** Maximum time in milliseconds without any byte in either direction. Default: the total time. */
+  /** Maximum time without any byte in either direction. Default: the total time. */
   readonly silentMsMax?: number;
   readonly signal?: AbortSignal;
   /** Called when the kernel has the whole body of the request. */
@@ -30,10 +27,7 @@ interface PostOptions {
 
 const answerBytesMax = 1_048_576;
 
-/**
- * Sends the request and returns the complete response. Rejects with an Error that states the cause
- * if the response is incomplete or missing.
- */
+/** Rejects with an Error that states the cause if the response is incomplete or missing. */
 export async function postJson(
   target: URL,
   body: Buffer,
@@ -80,10 +74,7 @@ function secondsOf(ms = 0): string {
   return `${ms / 1_000} s`;
 }
 
-/**
- * Returns the text of the response. Rejects if the response ends early. A text that is too long is
- * cut, which makes it invalid JSON.
- */
+/** Rejects if the response ends early. Cuts a long text, which makes it invalid JSON. */
 async function textOf(response: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -94,7 +85,6 @@ async function textOf(response: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** Returns the JSON object in a response; undefined if the text is not a JSON object. */
 export function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
   try {
     const value: unknown = JSON.parse(text);
@@ -106,13 +96,28 @@ export function objectIn(text: string): Readonly<Record<string, unknown>> | unde
 
 type JsonFields = Readonly<Record<string, unknown>>;
 
-/**
- * Returns the delay in milliseconds of a Retry-After header, at most `msMax`; undefined if the
- * header is absent or invalid. The header contains seconds or a date (RFC 9110, section 10.2.3).
- */
+/** Parses seconds or a date (RFC 9110, section 10.2.3); undefined if absent or invalid. */
 export function retryAfterMs(header: string | undefined, msMax: number): number | undefined {
   if (header === undefined) return undefined;
   const text = header.trim();
   const ms = /^\d+$/.test(text) ? Number(text) * 1_000 : Date.parse(text) - Date.now();
   return Number.isNaN(ms) ? undefined : Math.min(Math.max(0, ms), msMax);
+}
+
+/**
+ * Calls `fail`, perhaps after an "error" event, if the connection closes before a response, or if
+ * the status is 101, after which Node only closes the connection.
+ */
+export function whenUnanswered(request: ClientRequest, fail: (error: Error) => void): void {
+  let isAnswered = false;
+  request.once("response", () => {
+    isAnswered = true;
+  });
+  request.once("upgrade", (_, socket) => {
+    socket.destroy();
+    fail(new Error("unexpected response 101 Switching Protocols"));
+  });
+  request.once("close", () => {
+    if (!isAnswered) fail(new Error("the connection was closed without a response"));
+  });
 }

@@ -1,9 +1,7 @@
-// A rate limit with fixed windows: each window allows a limited amount. A new window begins at the
-// first call after the old one has ended.
+// A rate limit with fixed windows. A new window begins at the first call after the old one.
 
 interface RateWindowOptions {
   readonly max: number;
-  /** Length of a window in milliseconds. Default: one second. */
   readonly windowMs?: number;
   readonly monotonicMs: () => number;
 }
@@ -21,7 +19,7 @@ export class RateWindow {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** The amount that this window still allows; 0 or less if it is used up. */
+  /** 0 or less if the window is used up. */
   get left(): number {
     const now = this.#monotonicMs();
     if (now - this.#startMs >= this.#windowMs) {
@@ -35,7 +33,6 @@ export class RateWindow {
     return this.left <= 0;
   }
 
-  /** Uses up an amount of this window, even if less is left. */
   spend(amount: number): void {
     this.#spent = this.#max - this.left + amount;
   }

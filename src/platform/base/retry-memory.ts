@@ -1,10 +1,8 @@
-// Remembers failed requests that may have been stored, for the duplicate window of the streams. If
-// a client sends such a request again, the gateway recognizes the retry. If a client sends a
-// request again after a 200, the repetition is intended, and is stored again.
+// Remembers failed requests that may have been stored, for the duplicate window of the streams, to
+// recognize their retries. A repetition after a 200 is intended, and is stored again.
 
-/** Maximum number of remembered values. Beyond it, the oldest values are dropped. */
 const valuesMax = 16_384;
-/** The duplicate window of the streams in milliseconds. */
+/** The duplicate window of the streams. */
 const rememberedMs = 120_000;
 
 interface Remembered<Value> {
@@ -14,10 +12,7 @@ interface Remembered<Value> {
 
 export class RetryMemory<Value> {
   readonly #monotonicMs: () => number;
-  /**
-   * The values in insertion order, the most recent last. Several clients may send the same request,
-   * so a key may have several values.
-   */
+  /** The most recent last. A key has several values if several clients send the same request. */
   readonly #known = new Map<string, Remembered<Value>[]>();
   #size = 0;
 

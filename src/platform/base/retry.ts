@@ -1,5 +1,3 @@
-// Retries: waits for a server, restarts a process, and logs failures at intervals.
-
 import { setTimeout as delay } from "node:timers/promises";
 import type { Log } from "./log.ts";
 
@@ -8,7 +6,6 @@ interface PauseOptions {
   readonly ref?: boolean;
 }
 
-/** Resolves after `ms` milliseconds, or as soon as the signal aborts. */
 export async function pauseUntilAborted(
   ms: number,
   signal: AbortSignal,
@@ -17,13 +14,10 @@ export async function pauseUntilAborted(
   await delay(ms, undefined, { signal, ref }).catch(() => {});
 }
 
-/**
- * Waits for the work, at most `ms` milliseconds, or until `rest` is aborted. Rejects if the work
- * rejects.
- */
+/** Waits for the work, at most `ms`, or until `rest` is aborted. Rejects if the work rejects. */
 export async function atMost(
   ms: number,
-  work: Promise<void>,
+  work: Promise<unknown>,
   rest = new AbortController(),
 ): Promise<void> {
   try {
@@ -33,7 +27,6 @@ export async function atMost(
   }
 }
 
-/** Logs a warning at intervals, instead of at every attempt. */
 export class SparseWarning {
   readonly #log: Pick<Log, "warn">;
   readonly #everyMs: number;
@@ -44,7 +37,6 @@ export class SparseWarning {
     this.#everyMs = everyMs;
   }
 
-  /** Logs the warning if the interval has passed. Returns whether it was logged. */
   warn(fields: object, message: string): boolean {
     const monotonicMs = performance.now();
     if (monotonicMs - this.#saidMonotonicMs < this.#everyMs) return false;
@@ -58,18 +50,11 @@ interface RetryOptions {
   readonly pauseMs: number;
   readonly signal?: AbortSignal | undefined;
   readonly warning: SparseWarning;
-  /**
-   * Returns the log line for a failed attempt. Throws the error if a further attempt cannot
-   * succeed.
-   */
+  /** Returns the log line for a failed attempt. Throws the error if a retry cannot succeed. */
   readonly explain: (error: unknown) => { readonly fields: object; readonly message: string };
 }
 
-/**
- * Repeats `work` until it succeeds, without a time limit, and returns its result. Rejects if
- * `explain` throws. If the signal aborts, rejects with the reason of the signal or, during a pause,
- * with an AbortError.
- */
+/** Repeats `work` without a time limit. Rejects if `explain` throws or the signal aborts. */
 export async function retryWithWarning<T>(
   work: () => Promise<T>,
   { pauseMs, signal, warning, explain }: RetryOptions,
@@ -90,18 +75,13 @@ export async function retryWithWarning<T>(
 interface RestartOptions {
   readonly signal: AbortSignal;
   readonly pauseMsMin: number;
-  /** Maximum pause in milliseconds. Each pause is twice the previous one. */
   readonly pauseMsMax: number;
-  /** Minimum duration in milliseconds of a run that resets the pause to its minimum. */
+  /** A run of at least this duration resets the pause to its minimum. */
   readonly steadyMs: number;
-  /**
-   * Called before each pause. `error` is the rejection of the run; undefined if the run did not
-   * reject.
-   */
+  /** Called before each pause. `error` is undefined if the run did not reject. */
   readonly ended: (pauseMs: number, error: unknown) => void;
 }
 
-/** Pauses in milliseconds before restarting a process that ended. The first pause is very short. */
 export const processPauses = { pauseMsMin: 100, pauseMsMax: 5_000, steadyMs: 30_000 } as const;
 
 /** Calls `run` again whenever it ends, until the signal aborts. Never rejects. */

@@ -1,9 +1,4 @@
-// Limits the number of concurrent tasks.
-
-/**
- * Runs a limited number of tasks at once. Further tasks wait in the order of the calls. The callers
- * limit the number of waiting tasks.
- */
+/** Further tasks wait in the order of the calls. */
 export class Slots {
   #free: number;
   readonly #waiting: (() => void)[] = [];

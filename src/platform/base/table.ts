@@ -1,15 +1,11 @@
-// The description of a database table: its columns with their types. Statements and the conversion
-// between objects and rows are derived from the description.
+// The description of a database table. Statements and the conversion between objects and rows are
+// derived from it.
 
 export type Value = string | number | null | Uint8Array;
 
-/** The values of a row, in the order of its table's columns. */
 export type Row = readonly Value[];
 
-/**
- * The type of a column. In a row, a uuid is text, a boolean is 1 or 0, and JSON is text as
- * received.
- */
+/** In a row, a uuid is text, a boolean is 1 or 0, and JSON is text as received. */
 export type ColumnType =
   | "text"
   | "uuid"
@@ -23,12 +19,9 @@ export type ColumnType =
 export interface Column<Of> {
   readonly type: ColumnType;
   readonly isNullable?: boolean;
-  /**
-   * The rule that combines the stored and the new value of a row with the same key. Default: the
-   * new value replaces the stored one.
-   */
+  /** Combines the stored and the new value of a row with the same key. Default: the new value. */
   readonly merge?: "sum" | "min";
-  /** The type of the value in an object. Exists at compile time only. */
+  /** The type of the value in an object, at compile time only. */
   readonly of?: Of;
 }
 
@@ -36,14 +29,13 @@ type Columns = Readonly<Record<string, Column<unknown>>>;
 
 export interface Table<Types extends Columns = Columns> {
   readonly name: string;
-  /** The names of the key columns; irrelevant if rows are only appended. */
+  /** Irrelevant if rows are only appended. */
   readonly key: readonly string[];
-  /** The names of all columns, key columns first. */
+  /** Key columns first. */
   readonly columns: readonly string[];
   readonly types: Types;
 }
 
-/** The field name of a column: `started_at_ms` becomes `startedAtMs`. */
 type FieldName<Name extends string> = Name extends `${infer Head}_${infer Rest}`
   ? `${Head}${Capitalize<FieldName<Rest>>}`
   : Name;
@@ -64,7 +56,6 @@ export function table<Key extends Columns, Others extends Columns>(
   return { name, key: Object.keys(key), columns: Object.keys(types), types };
 }
 
-/** Returns the given columns of a table, in the given order. */
 export function pick<Types extends Columns, Name extends keyof Types & string>(
   { name, key, types }: Table<Types>,
   columns: readonly Name[],
@@ -78,7 +69,6 @@ export function pick<Types extends Columns, Name extends keyof Types & string>(
   };
 }
 
-/** Returns the index of each column in a row. */
 export function indicesOf<Types extends Columns>({
   columns,
 }: Table<Types>): Readonly<Record<keyof Types & string, number>> {
@@ -86,7 +76,6 @@ export function indicesOf<Types extends Columns>({
   return indices as Record<keyof Types & string, number>;
 }
 
-/** Splits a flat array into rows. */
 export function rowsOf({ columns }: Table, values: readonly Value[]): Row[] {
   const rows: Row[] = [];
   for (let at = 0; at < values.length; at += columns.length)
@@ -104,7 +93,6 @@ export function rowReader<Types extends Columns>(table: Table<Types>): (row: Row
   };
 }
 
-/** Returns a function that appends the values of a row to an array. */
 export function rowWriter<Types extends Columns>(
   table: Table<Types>,
 ): (row: Fields<Types>, values: Value[]) => void {

@@ -1,5 +1,4 @@
-// Limits the amount of one kind of work per event loop iteration, for all callers together. Each
-// iteration starts with the full budget.
+// Budgets of work per event loop iteration, for all callers together, and a clock of the work done.
 
 export class TurnBudget {
   readonly #max: number;
@@ -15,7 +14,6 @@ export class TurnBudget {
     return this.#left <= 0;
   }
 
-  /** Whether more was spent in this event loop iteration than the budget allows. */
   get isOverspent(): boolean {
     return this.#left < 0;
   }
@@ -29,4 +27,29 @@ export class TurnBudget {
       this.#left = this.#max;
     });
   }
+}
+
+interface WorkClockOptions {
+  /** Returns the CPU time of this thread in milliseconds. Each call is a system call. */
+  readonly cpuMs: () => number;
+  readonly monotonicMs: () => number;
+}
+
+/** Between two reads of the CPU time the thread counts as working. */
+const askedEveryMs = 0.25;
+
+/** Returns a monotonic clock of this thread's work in milliseconds, with few system calls. */
+export function workClock({ cpuMs, monotonicMs }: WorkClockOptions): () => number {
+  let askedMs = Number.NEGATIVE_INFINITY;
+  let cpuAskedMs = 0;
+  let lastMs = 0;
+  return () => {
+    const nowMs = monotonicMs();
+    if (nowMs - askedMs >= askedEveryMs) {
+      askedMs = nowMs;
+      cpuAskedMs = cpuMs();
+    }
+    lastMs = Math.max(lastMs, cpuAskedMs + (nowMs - askedMs));
+    return lastMs;
+  };
 }

@@ -1,12 +1,8 @@
-// The warnings in a 200 response: dropped items, and items that are stored with a change. The
-// reference pages are generated from both tables.
+// The warnings in a 200 response. The reference pages are generated from both tables.
 
 import type { ErrorRow } from "./errors.ts";
 
-/**
- * The reasons for dropping an item from a request with a 200 response. The response lists them in
- * its warnings.
- */
+/** The reasons for dropping an item from a request with a 200 response. */
 export const dropTable = {
   no_event: {
     when: "the event has no name: event is absent, not a string, empty or only white space",
@@ -25,11 +21,9 @@ export const dropTable = {
 export type DropCode = keyof typeof dropTable;
 
 interface WarningRow extends Pick<ErrorRow, "when" | "remedy"> {
-  /** The text of the warning in a response. */
   readonly detail: string;
 }
 
-/** The warnings for items that are stored. */
 export const warningTable = {
   missing_set: {
     detail: "$identify has no $set",

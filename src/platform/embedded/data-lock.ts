@@ -1,13 +1,19 @@
 // Reserves a data folder for one gateway. The kernel releases the lock when the process ends. A
-// note names the process that holds the lock, for the error of a second start and for doctor. The
-// nats-server does not inherit the lock. If it outlives its gateway, nats-server.ts waits for it.
+// note names the process, for the error of a second start and for doctor. The nats-server does not
+// inherit the lock.
 
-import { readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import {
+  accessSync,
+  constants,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { dirname, join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { type FileLock, takeFileLock } from "../base/file-lock.ts";
-import { makeFolder } from "../base/make-folder.ts";
-import { folderFault } from "./folder-fault.ts";
+import { type FileLock, makeFolder, takeFileLock } from "../base/files.ts";
 
 export interface DataLock {
   /** Writes the addresses of this process to the note. Throws the system's error. */
@@ -15,13 +21,10 @@ export interface DataLock {
   release(): void;
 }
 
-/** The addresses of the process that uses a data folder. */
 export interface Answers {
-  /** The URL of the public port. */
   readonly url: string;
   readonly port: number;
   readonly adminPort: number;
-  /** The port of the effects; undefined if the process runs no effects. */
   readonly effectsPort?: number | undefined;
 }
 
@@ -29,21 +32,14 @@ interface Holder extends Partial<Answers> {
   readonly pid: number;
 }
 
-/**
- * The error for an expected failure to start. The message contains everything that the user needs.
- */
+/** An expected failure to start. The message contains everything that the user needs. */
 export class EmbeddedError extends Error {}
 
-/**
- * Maximum number of attempts. The lock of a process that was just killed may persist for a moment.
- */
+/** The lock of a process that was just killed may persist for a moment. */
 const tries = 10;
 const retryMs = 50;
 
-/**
- * Locks the folder. If the folder is in use, throws an EmbeddedError that names the process, and
- * changes nothing.
- */
+/** If the folder is in use, throws an EmbeddedError that names the process, and changes nothing. */
 export async function lockDataDir(dataDir: string, pid: number): Promise<DataLock> {
   const lock = await take(dataDir);
   const file = holderFile(dataDir);
@@ -66,10 +62,7 @@ export async function lockDataDir(dataDir: string, pid: number): Promise<DataLoc
   };
 }
 
-/**
- * Returns the process that last locked the folder, and its addresses; undefined if no note exists.
- * The process may have been killed.
- */
+/** Returns the process that last locked the folder, which may be dead; undefined without a note. */
 export function readHolder(dataDir: string): Holder | undefined {
   try {
     return JSON.parse(readFileSync(holderFile(dataDir), "utf8")) as Holder;
@@ -99,4 +92,55 @@ async function take(dataDir: string): Promise<FileLock> {
 
 function holderFile(dataDir: string): string {
   return join(dataDir, "penstock.json");
+}
+
+export const folderFix =
+  "set PENSTOCK_DATA_DIR (--data-dir) to another folder, or give this user write permission";
+
+export function folderFault(dataDir: string, error: unknown): string {
+  const found = unusableFolder(dataDir);
+  const { code, message } = error as NodeJS.ErrnoException;
+  return `start on ${dataDir}: ${found ?? `the folder is not writable (${code ?? message})`}: ${folderFix}`;
+}
+
+/**
+ * Returns why this user cannot write to the folder and its content; undefined if the user can.
+ * Checks the nearest existing parent of a missing folder. Changes nothing.
+ */
+export function unusableFolder(dataDir: string): string | undefined {
+  const folder = resolve(dataDir);
+  const inside = ["nats", "jetstream"]
+    .map((name) => join(folder, name))
+    .filter((path) => kindOf(path) !== "nothing");
+  for (const path of [...inside, nearest(folder)]) {
+    const what = path === folder ? "it" : path;
+    if (kindOf(path) === "file") return `${what} is a file, not a folder`;
+    const code = accessFault(path);
+    if (code === "EROFS") return `${what} is on a file system that is mounted read-only`;
+    if (code !== undefined) return `this user may not write to ${what} (${code})`;
+  }
+  return undefined;
+}
+
+function nearest(path: string): string {
+  return kindOf(path) !== "nothing" || dirname(path) === path ? path : nearest(dirname(path));
+}
+
+function kindOf(path: string): "folder" | "file" | "nothing" {
+  try {
+    return statSync(path).isDirectory() ? "folder" : "file";
+  } catch (error) {
+    // ENOTDIR: one of the parents is a file. `nearest` reaches this file on its way up.
+    const { code } = error as NodeJS.ErrnoException;
+    return code === "ENOENT" || code === "ENOTDIR" ? "nothing" : "folder";
+  }
+}
+
+function accessFault(path: string): string | undefined {
+  try {
+    accessSync(path, constants.W_OK | constants.X_OK);
+    return undefined;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? "unknown";
+  }
 }

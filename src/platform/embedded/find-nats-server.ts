@@ -1,15 +1,11 @@
-// Finds the nats-server binary to embed: the configured one, else the one on PATH if it is new
-// enough, else the newest download of setup. nats-server.ts starts the server.
-
 import { execFileSync } from "node:child_process";
 import { accessSync, constants, readdirSync } from "node:fs";
 import { delimiter, join, resolve } from "node:path";
+import { compareVersions, parseVersion, type Version } from "../nats/versions.ts";
 import { EmbeddedError } from "./data-lock.ts";
 
 interface NatsServerSearch {
-  /** The value of PENSTOCK_NATS_SERVER. */
   readonly named: string | undefined;
-  /** The value of the PATH variable. */
   readonly path: string | undefined;
 }
 
@@ -18,25 +14,22 @@ export interface NatsServerBinary {
   readonly version: string;
 }
 
-type Version = readonly [number, number, number];
-
-/**
- * The oldest supported version. Before 2.10 nats-server has no `sync_interval`, so acknowledged
- * events may not be on disk.
- */
+/** Before 2.10 nats-server has no `sync_interval`, so acknowledged events may not be on disk. */
 const versionLeast: Version = [2, 10, 0];
 const fetchedDir = resolve(import.meta.dirname, "../../../.cache/nats-server");
 
-/** Returns the binary. Throws an EmbeddedError if no binary both runs and is new enough. */
+/**
+ * Returns the configured nats-server, else one on PATH that is new enough, else the newest download
+ * of setup. Throws an EmbeddedError if there is none.
+ */
 export function findNatsServer({ named, path }: NatsServerSearch): NatsServerBinary {
   if (named !== undefined) {
     const version = versionOf(named);
     if (version === undefined) throw new EmbeddedError(`embed nats-server: ${named} does not run`);
-    if (!isNewEnough(version)) {
+    if (!isNewEnough(version))
       throw new EmbeddedError(
         `embed nats-server: ${named} is version ${version.join(".")}, but 2.10 or newer is required, because older versions acknowledge events before they are on disk`,
       );
-    }
     return { file: named, version: version.join(".") };
   }
   const skipped: string[] = [];
@@ -62,9 +55,9 @@ function onPath(path: string): string[] {
 function fetched(): string[] {
   try {
     return readdirSync(fetchedDir)
-      .map((name) => ({ file: join(fetchedDir, name, "nats-server"), version: parse(name) }))
+      .map((name) => ({ file: join(fetchedDir, name, "nats-server"), version: parseVersion(name) }))
       .filter(({ file, version }) => version !== undefined && isExecutable(file))
-      .sort((left, right) => compare(right.version!, left.version!))
+      .sort((left, right) => compareVersions(right.version!, left.version!))
       .map(({ file }) => file);
   } catch {
     return [];
@@ -82,7 +75,7 @@ function isExecutable(file: string): boolean {
 
 function versionOf(file: string): Version | undefined {
   try {
-    return parse(
+    return parseVersion(
       execFileSync(file, ["--version"], {
         encoding: "utf8",
         stdio: ["ignore", "pipe", "ignore"],
@@ -94,15 +87,6 @@ function versionOf(file: string): Version | undefined {
   }
 }
 
-function parse(text: string): Version | undefined {
-  const match = /(\d+)\.(\d+)\.(\d+)/.exec(text);
-  return match === null ? undefined : [Number(match[1]), Number(match[2]), Number(match[3])];
-}
-
-function compare(left: Version, right: Version): number {
-  return left[0] - right[0] || left[1] - right[1] || left[2] - right[2];
-}
-
 function isNewEnough(version: Version): boolean {
-  return compare(version, versionLeast) >= 0;
+  return compareVersions(version, versionLeast) >= 0;
 }

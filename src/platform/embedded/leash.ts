@@ -1,36 +1,28 @@
-// Runs one nats-server process that stops when this process ends. A shell between the two processes
-// holds the end of a pipe from this process, the leash. When the pipe closes, even by a crash, the
-// shell stops the server. nats-server.ts restarts the server.
+// Runs one nats-server that stops when this process ends. A shell between the two holds the end of
+// a pipe, the leash. When the pipe closes, even by a crash, the shell stops the server.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { EmbeddedError } from "./data-lock.ts";
 
 export interface LeashedServer {
-  /**
-   * The pid of the server, not of the shell. Rejects with an EmbeddedError if the server never
-   * started.
-   */
+  /** The pid of the server, not of the shell. Rejects with an EmbeddedError if it never started. */
   readonly pid: Promise<number>;
-  /** Resolves when the shell has ended, with the text that the server wrote to standard error. */
+  /** Resolves when the shell has ended. Never rejects. */
   readonly ended: Promise<{ readonly status: number | null; readonly stderrText: string }>;
-  /**
-   * Closes the pipe. The shell then sends SIGTERM, and SIGKILL after the grace period. The caller
-   * must await `ended`.
-   */
+  /** Closes the pipe: the shell sends SIGTERM, and SIGKILL after the grace period. */
   release(): void;
 }
 
 const stderrCharsMax = 4_096;
 /**
- * Percentage by which the heap of nats-server may grow before Go collects garbage (Go's default is
- * 100). Right after single events at full rate nats-server has 55 to 109 MiB with 50, and 89 to
- * 157 MiB with 100. An environment variable of the same name takes precedence.
+ * Growth of the heap in per cent before Go collects garbage. At full rate nats-server has up to 109
+ * MiB with 50, and 157 MiB with the default of 100. A variable of this name has precedence.
  */
 const serverGogc = "50";
 
 // $1 is the grace period in seconds, the rest is the command, and descriptor 4 is the leash. The
-// server has its own process group, so that Ctrl-C in a terminal only reaches the gateway. The
-// gateway stops the server after its last acknowledgement.
+// server has its own process group, so that Ctrl-C only reaches the gateway, which stops it last. A
+// signal to the whole group must not end the subshell that watches the leash.
 const leashScript = `
 grace=$1; shift
 exec 4<&0
@@ -38,6 +30,7 @@ exec 4<&0
 server=$!
 echo "$server"
 (
+  trap '' TERM INT HUP
   read -r line <&4
   kill -TERM "$server"
   while [ "$grace" -gt 0 ] && kill -0 "$server"; do sleep 1; grace=$((grace - 1)); done
@@ -47,26 +40,21 @@ holder=$!
 exec 4<&-
 wait "$server"
 status=$?
-kill "$holder" 2>/dev/null
+kill -KILL "$holder" 2>/dev/null
 exit "$status"
 `;
 
-/**
- * Starts the server. `command` is the program and its arguments. Never throws: if the program
- * cannot be started, `ended` resolves.
- */
+/** Never throws: if the program cannot be started, `ended` resolves. */
 export function startOnLeash(command: readonly string[], graceSeconds: number): LeashedServer {
   const args = ["-c", leashScript, "nats-server-leash", String(graceSeconds), ...command];
-  // Without free file descriptors the shell has no streams. The return type of `spawn` hides this
-  // case, unlike ChildProcess.
+  // Without free file descriptors the shell has no streams, which the return type of `spawn` hides.
   const env = { GOGC: serverGogc, ...process.env };
   const shell: ChildProcess = spawn("sh", args, { stdio: "pipe", detached: true, env });
   let stderrText = "";
   shell.stderr?.setEncoding("utf8").on("data", (text: string) => {
     stderrText = (stderrText + text).slice(-stderrCharsMax);
   });
-  // Nothing is ever written to this pipe. It emits an error if the shell dies first, and an
-  // unhandled error would end this process.
+  // The pipe emits an error if the shell dies first. Nothing is ever written to it.
   shell.stdin?.on("error", () => {});
   const ended = new Promise<{ status: number | null; stderrText: string }>((resolve) => {
     shell.once("error", (error) =>
@@ -94,8 +82,7 @@ function pidFrom(
     throw new EmbeddedError(`start nats-server: it exited: ${stderrText.trim()}`);
   });
   const pid = Promise.race([printed, failed]);
-  // Prevents an unhandled rejection, which would end the process. A caller that awaits `pid` still
-  // gets the rejection.
+  // Prevents an unhandled rejection if no caller awaits `pid`.
   pid.catch(() => {});
   return pid;
 }

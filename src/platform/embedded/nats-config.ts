@@ -1,6 +1,6 @@
-// Writes the configuration of the embedded server, and the connection note from which commands read
-// its address. Both contain the token, so only their owner can read them. A file next to the store
-// records the version that wrote the store.
+// The configuration of the embedded server, and the note from which commands read its address. Both
+// contain the token, so only their owner can read them. A file in the store records the version
+// that wrote it.
 
 import { createHash } from "node:crypto";
 import {
@@ -15,27 +15,22 @@ import {
 import { join } from "node:path";
 
 interface NatsConfig {
-  /** The absolute path of the data folder. */
   readonly dataDir: string;
-  /** The port of the server; -1 makes nats-server choose a free port. */
+  /** -1 makes nats-server choose a free port. */
   readonly port: number;
   readonly token: string;
-  /** The storage that JetStream may reserve for all streams together, in bytes. */
   readonly storeBytesMax: number;
-  /** The version of the nats-server that reads the configuration. */
   readonly version: string;
 }
 
 export interface ConnectionNote {
   readonly url: string;
   readonly token: string;
-  /** The pid of the nats-server. */
   readonly pid: number;
-  /** The start time of the nats-server process, in the form of process-identity.ts. */
+  /** In the form of process-identity.ts. */
   readonly startedAt: string;
 }
 
-/** The `max_payload` of the server in bytes. */
 export const messageBytesMax = 8_388_608;
 const memoryBytesMax = 268_435_456;
 const logBytesMax = 16_777_216;
@@ -54,18 +49,12 @@ export function natsConfigFile(dataDir: string): string {
   return join(natsFolder(dataDir), "nats-server.conf");
 }
 
-/**
- * Returns the path of the version file. It is inside the store, so that a copy of the store
- * includes it.
- */
+/** Inside the store, so that a copy of the store includes it. */
 export function storeVersionFile(dataDir: string): string {
   return join(dataDir, "jetstream", "written-by-nats-server");
 }
 
-/**
- * Writes the configuration and returns its path. Records the version of the server before the
- * server can change the store.
- */
+/** Returns the path. Records the server's version before it can change the store. */
 export function writeNatsConfig({
   dataDir,
   port,
@@ -99,31 +88,21 @@ jetstream {
   return file;
 }
 
-/**
- * Returns the path of the monitoring port. It is as secret as the token, but does not reveal the
- * token.
- */
+/** The path of the monitoring port is as secret as the token, but does not reveal it. */
 export function monitoringPath(token: string): string {
   return `/${createHash("sha256").update(`monitoring ${token}`).digest("hex")}`;
 }
 
 export interface WrittenNatsConfig {
-  /** Whether the server calls fsync before each acknowledgement. */
   readonly isDurable: boolean;
   readonly storeBytesMax: number;
-  /** The configured port; undefined if the server chose the port, or if the port is unreadable. */
+  /** Undefined if the server chose the port, or if the port is unreadable. */
   readonly port: number | undefined;
   readonly token: string | undefined;
-  /** The version of nats-server for which the configuration was written. */
   readonly version: string | undefined;
-  /** Whether the file was changed after it was written. */
   readonly isDamaged: boolean;
 }
 
-/**
- * Returns the configuration of the server that runs on the folder, or ran last; undefined if no
- * server ever ran on the folder.
- */
 export function readNatsConfig(dataDir: string): WrittenNatsConfig | undefined {
   try {
     const text = readFileSync(natsConfigFile(dataDir), "utf8");
@@ -151,10 +130,7 @@ function tokenIn(text: string): string | undefined {
   }
 }
 
-/**
- * Returns the version of the nats-server that last opened the store; undefined if no version is
- * recorded.
- */
+/** Returns the version that last opened the store; undefined if no version is recorded. */
 export function readStoreVersion(dataDir: string): string | "damaged" | undefined {
   const file = storeVersionFile(dataDir);
   if (!existsSync(file)) return undefined;
@@ -182,7 +158,6 @@ export function readConnectionNote(dataDir: string): ConnectionNote | undefined 
   }
 }
 
-/** Returns whether only another user may read the connection note. */
 export function isNoteHidden(dataDir: string): boolean {
   try {
     accessSync(connectionFile(dataDir), constants.R_OK);
@@ -202,8 +177,7 @@ function connectionFile(dataDir: string): string {
 
 function writePrivately(file: string, text: string): void {
   const next = `${file}.next`;
-  // Removes a leftover file first, because writeFileSync only sets the mode of files that it
-  // creates.
+  // writeFileSync only sets the mode of files that it creates.
   rmSync(next, { force: true });
   writeFileSync(next, text, { mode: 0o600 });
   renameSync(next, file);

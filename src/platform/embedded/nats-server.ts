@@ -1,16 +1,21 @@
 // The embedded NATS: starts a real nats-server on a data folder, restarts it when it dies, and
 // stops it. The port and the token never change, so that clients reconnect. The server must not
-// outlive this process, even if this process crashes.
+// outlive this process.
 
 import { existsSync, readdirSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { makeFolder } from "../base/files.ts";
 import type { Log } from "../base/log.ts";
-import { makeFolder } from "../base/make-folder.ts";
 import { pauseUntilAborted, processPauses, restartLoop } from "../base/retry.ts";
-import { type Answers, type DataLock, EmbeddedError, lockDataDir } from "./data-lock.ts";
+import {
+  type Answers,
+  type DataLock,
+  EmbeddedError,
+  folderFault,
+  lockDataDir,
+} from "./data-lock.ts";
 import type { NatsServerBinary } from "./find-nats-server.ts";
-import { folderFault } from "./folder-fault.ts";
 import { type LeashedServer, startOnLeash } from "./leash.ts";
 import {
   logFileOf,
@@ -34,17 +39,13 @@ import { noRoomFault, roomIn, watchStore } from "./store-watch.ts";
 interface EmbeddedNatsOptions {
   readonly dataDir: string;
   readonly binary: NatsServerBinary;
-  /** The storage that all streams together will reserve, in bytes. */
   readonly streamBytesTotal: number;
   readonly host: ProcessHost;
   readonly log: Log;
-  /**
-   * The port and the token from the settings. If undefined, the values of the last start are used.
-   * The first start chooses a free port and a random token.
-   */
+  /** If undefined, the values of the last start are used. The first start chooses both. */
   readonly port?: number | undefined;
   readonly token?: string | undefined;
-  /** A signal that cancels a slow start. The start then rejects with the reason of the signal. */
+  /** Aborted when this process stops: a slow start then rejects, and no server is restarted. */
   readonly signal?: AbortSignal;
 }
 
@@ -54,17 +55,14 @@ const pollMs = 15;
 const slowStartLogMs = 5_000;
 const roomCheckMs = 1_000;
 
-/**
- * Starts the server. Throws an EmbeddedError if the start fails for a reason that the user can fix.
- */
+/** Throws an EmbeddedError if the start fails for a reason that the user can fix. */
 export async function startEmbeddedNats(options: EmbeddedNatsOptions): Promise<EmbeddedNats> {
   const dataDir = resolve(options.dataDir);
   const { host, log, port, token } = options;
-  if (roomIn(dataDir) === "none") {
+  if (roomIn(dataDir) === "none")
     throw new EmbeddedError(
       `start on ${dataDir}: the disk is full: free some space, or set PENSTOCK_DATA_DIR to a folder on another disk`,
     );
-  }
   const lock = await lockDataDir(dataDir, host.pid);
   try {
     await waitForOrphan(dataDir, host);
@@ -85,28 +83,26 @@ interface ServerOptions extends EmbeddedNatsOptions {
   readonly lock: DataLock;
 }
 
-/** An embedded server that is restarted whenever it dies, until `close`. */
 export class EmbeddedNats {
   readonly #options: ServerOptions;
   readonly #closing = new AbortController();
+  /** Aborted when nothing may restart the server. */
+  readonly #stopping: AbortSignal;
   #server: LeashedServer | undefined;
   #pid = 0;
-  /**
-   * The server's pid and start time, read while the pid certainly belonged to the server; undefined
-   * if the server never started.
-   */
+  /** Read while the pid certainly belonged to the server; undefined if it never started. */
   #identity: ProcessIdentity | undefined;
   #port: number;
   #restarts = 0;
-  /** The URL of the server's health check; undefined while no server listens. */
   #healthUrl: string | undefined;
-  /** Whether the server is being stopped for a restart. */
   #isRestarting = false;
   #supervision: Promise<void> = Promise.resolve();
 
   constructor(options: ServerOptions) {
     this.#options = options;
     this.#port = options.access.port;
+    const { signal } = this.#closing;
+    this.#stopping = options.signal ? AbortSignal.any([signal, options.signal]) : signal;
   }
 
   get url(): string {
@@ -117,7 +113,6 @@ export class EmbeddedNats {
     return this.#options.access.token;
   }
 
-  /** The pid of the current server. A restart changes it. */
   get pid(): number {
     return this.#pid;
   }
@@ -127,10 +122,9 @@ export class EmbeddedNats {
     return this.#restarts;
   }
 
-  /** Starts the server. Resolves when it listens. Must be called once. */
   async start(): Promise<void> {
-    const { log, signal, binary, dataDir } = this.#options;
-    await this.#launch(signal);
+    const { log, binary, dataDir } = this.#options;
+    await this.#launch();
     const started = { version: binary.version, pid: this.#pid, port: this.#port, dataDir };
     log.info(started, "embedded nats-server started");
     this.#supervision = this.#keepRunning();
@@ -138,7 +132,7 @@ export class EmbeddedNats {
       dataDir,
       healthUrl: () => this.#healthUrl,
       restart: (reason) => this.#restart(reason),
-      signal: this.#closing.signal,
+      signal: this.#stopping,
       log,
     });
   }
@@ -160,7 +154,7 @@ export class EmbeddedNats {
     lock.release();
   }
 
-  async #launch(stop: AbortSignal | undefined): Promise<void> {
+  async #launch(): Promise<void> {
     const { dataDir, binary, host, log, storeBytesMax } = this.#options;
     const { version } = binary;
     const { token } = this;
@@ -173,10 +167,10 @@ export class EmbeddedNats {
     try {
       this.#pid = await server.pid;
       this.#identity = identify(this.#pid, host);
-      // The note is written before the server listens: if this gateway dies now, the next gateway
-      // on the folder must find the server.
+      // Written before the server listens: if this gateway dies now, the next one must find the
+      // server.
       this.#note("");
-      const ports = await portsOf(this.#pid, { server, dataDir, log, stop });
+      const ports = await portsOf(this.#pid, { server, dataDir, log, stop: this.#stopping });
       this.#port = ports.nats;
       this.#healthUrl = `http://127.0.0.1:${ports.monitoring}${monitoringPath(token)}/healthz`;
       this.#note(this.url);
@@ -186,13 +180,12 @@ export class EmbeddedNats {
     }
   }
 
-  /** Writes the note from which commands, and the next gateway on this folder, find the server. */
   #note(url: string): void {
     if (this.#identity !== undefined)
       writeConnectionNote(this.#options.dataDir, { url, token: this.token, ...this.#identity });
   }
 
-  /** Stops the server. Waits until the server has exited, not only its shell. */
+  /** Waits until the server has exited, not only its shell. */
   async #end(): Promise<void> {
     this.#server?.release();
     await this.#server?.ended;
@@ -201,7 +194,7 @@ export class EmbeddedNats {
 
   async #keepRunning(): Promise<void> {
     const { dataDir, log } = this.#options;
-    const { signal } = this.#closing;
+    const signal = this.#stopping;
     let isFirst = true;
     const run = async (): Promise<void> => {
       if (!isFirst) await this.#launchAgain();
@@ -240,18 +233,16 @@ export class EmbeddedNats {
     this.#server?.release();
   }
 
-  /**
-   * Starts the server again. If the disk is full, nats-server cannot write the file with its ports.
-   */
+  /** If the disk is full, nats-server cannot write the file with its ports. */
   async #launchAgain(): Promise<void> {
-    const { signal } = this.#closing;
+    const signal = this.#stopping;
     const { dataDir, log } = this.#options;
     if (roomIn(dataDir) === "none") log.error({ dataDir }, noRoomFault);
     while (roomIn(dataDir) === "none") {
       await pauseUntilAborted(roomCheckMs, signal);
       signal.throwIfAborted();
     }
-    await this.#launch(signal);
+    await this.#launch();
     const running = { pid: this.#pid, port: this.#port, restarts: this.#restarts };
     log.info(running, "embedded nats-server restarted");
   }
@@ -266,17 +257,13 @@ interface PortWait {
   readonly server: LeashedServer;
   readonly dataDir: string;
   readonly log: Log;
-  readonly stop: AbortSignal | undefined;
+  readonly stop: AbortSignal;
 }
 
-/**
- * Returns the ports that the server listens on. Waits while the server runs, without a time limit:
- * it listens only after it has read its store.
- */
+/** Waits without a time limit while the server runs: it listens only after reading its store. */
 async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait): Promise<Ports> {
   const file = join(natsFolder(dataDir), `nats-server_${pid}.ports`);
   let died: string | undefined;
-  // `ended` never rejects.
   void server.ended.then(({ stderrText }) => {
     died = stderrText.trim();
   });
@@ -288,7 +275,7 @@ async function portsOf(pid: number, { server, dataDir, log, stop }: PortWait): P
     if (ports.nats > 0 && ports.monitoring > 0) return ports;
     if (died !== undefined)
       throw new EmbeddedError(`start nats-server: it exited: ${died || lastWords(dataDir)}`);
-    stop?.throwIfAborted();
+    stop.throwIfAborted();
     if (performance.now() - sinceMs > slowStartLogMs) {
       sinceMs = performance.now();
       log.info({ pid, log: logFileOf(dataDir) }, "waiting for nats-server to read its store");
@@ -306,48 +293,41 @@ function lastWords(dataDir: string): string {
   }
 }
 
-/**
- * Waits until the nats-server of a killed gateway has stopped. The leash stops that server. Until
- * then the store must not be opened.
- */
+/** Waits until the leash has stopped the nats-server of a killed gateway, which uses the store. */
 async function waitForOrphan(dataDir: string, host: ProcessHost): Promise<void> {
   const note = readConnectionNote(dataDir);
   if (note === undefined) return;
   const deadline = performance.now() + orphanWaitMs;
   while (isRunning(note, host)) {
-    if (performance.now() > deadline) {
+    if (performance.now() > deadline)
       throw new EmbeddedError(
         `start on ${dataDir}: the nats-server of an earlier run (process ${note.pid}) is still running: stop it first`,
       );
-    }
     await delay(pollMs);
   }
   removeConnectionNote(dataDir);
 }
 
 /**
- * Returns the storage that JetStream may reserve: the whole disk. The server's own default is a
- * share of the current free space. A later start would then reject the reservations of the first
- * start, because the data of the server use part of the space.
+ * Lets JetStream reserve the whole disk. Its own default is a share of the free space, so a later
+ * start could reject the reservations of the first one.
  */
 function storeRoom(dataDir: string, { streamBytesTotal, log }: EmbeddedNatsOptions): number {
   const store = join(dataDir, "jetstream");
   const isNew = !existsSync(store);
   const disk = statfsSync(dataDir);
   const freeBytes = disk.bavail * disk.bsize;
-  if (isNew && freeBytes < streamBytesTotal) {
+  if (isNew && freeBytes < streamBytesTotal)
     throw new EmbeddedError(
       `start on ${dataDir}: the streams may grow to ${inGib(streamBytesTotal)}, but the disk has only ${inGib(freeBytes)} free: lower PENSTOCK_STREAM_BYTES_MAX (it applies per stream), or set PENSTOCK_DATA_DIR to a folder on another disk`,
     );
-  }
   try {
     makeFolder(store);
   } catch (error) {
     throw new EmbeddedError(folderFault(dataDir, error));
   }
-  if (!isNew && freeBytes < streamBytesTotal / 20) {
+  if (!isNew && freeBytes < streamBytesTotal / 20)
     log.warn({ freeBytes, dataDir }, "the disk of the data folder is nearly full");
-  }
   return Math.max(disk.blocks * disk.bsize, streamBytesTotal);
 }
 

@@ -5,14 +5,10 @@ import { execFileSync } from "node:child_process";
 import { existsSync, readFileSync, readlinkSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 
-/** The parts of `process` that main.ts passes on. Only main.ts may use `process` directly. */
 export interface ProcessHost {
   readonly pid: number;
-  /**
-   * Node's `process.kill`. Signal 0 only checks whether the process exists. Throws ESRCH or EPERM.
-   */
+  /** Node's `process.kill`. Throws ESRCH or EPERM. */
   kill(pid: number, signal: NodeJS.Signals | 0): unknown;
-  /** The user and group ids; absent on Windows. */
   getuid?: () => number;
   initgroups?: (user: number, extraGroup: number) => void;
   setgroups?: (groups: readonly number[]) => void;
@@ -22,18 +18,13 @@ export interface ProcessHost {
 
 export interface ProcessIdentity {
   readonly pid: number;
-  /**
-   * The start time of the process, as an opaque text; empty if the platform does not provide it.
-   */
+  /** An opaque text; empty if the platform does not provide the start time. */
   readonly startedAt: string;
 }
 
 const pollMs = 15;
 
-/**
- * Returns the boot and the pid namespace. If both are equal, a pid identifies the same process. A
- * part is empty if the platform does not provide it.
- */
+/** Returns the boot and the pid namespace, inside which a pid identifies one process. */
 export function placeOfPids(): string {
   return `${tellOr(() => readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim())} ${tellOr(() => readlinkSync("/proc/self/ns/pid"))}`;
 }
@@ -46,7 +37,7 @@ function tellOr(tell: () => string): string {
   }
 }
 
-/** Returns the identity of the process; undefined if it does not exist, or is a zombie. */
+/** Returns undefined if the process does not exist, or is a zombie. */
 export function identify(pid: number, host: ProcessHost): ProcessIdentity | undefined {
   try {
     host.kill(pid, 0);
@@ -62,15 +53,11 @@ export function isRunning(identity: ProcessIdentity, host: ProcessHost): boolean
   return now !== undefined && (identity.startedAt === "" || now.startedAt === identity.startedAt);
 }
 
-/** Resolves when the process has ended, or when its pid belongs to another process. */
 export async function untilGone(identity: ProcessIdentity, host: ProcessHost): Promise<void> {
   while (isRunning(identity, host)) await delay(pollMs);
 }
 
-/**
- * Returns the start time of the process; "" if it is unknown. Returns undefined if the process does
- * not exist or is a zombie.
- */
+/** Returns "" if the start time is unknown; undefined if there is no process, or a zombie. */
 function startOf(pid: number): string | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");

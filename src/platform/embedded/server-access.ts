@@ -1,13 +1,12 @@
-// Chooses the port and the token of an embedded nats-server: the values of the settings, else the
-// values of its last start, so that readers can reconnect. Rejects a nats-server that is older than
-// the one that last wrote the store. A file next to the store has that version.
+// Chooses the port and the token of an embedded nats-server: the values of the settings, else of
+// its last start, so that readers can reconnect.
 
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomInt } from "node:crypto";
 import { readdirSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import type { Log } from "../base/log.ts";
 import { EmbeddedError } from "./data-lock.ts";
-import { freePort, isFree } from "./free-port.ts";
 import {
   natsConfigFile,
   readNatsConfig,
@@ -17,27 +16,21 @@ import {
 } from "./nats-config.ts";
 
 export interface EmbeddedAccess {
-  /** The port of the server; -1 makes nats-server choose a free port. */
+  /** -1 makes nats-server choose a free port. */
   readonly port: number;
   readonly token: string;
 }
 
 interface WantedAccess {
   readonly dataDir: string;
-  /**
-   * The port from the settings. If undefined, the port of the last start is used, else a free port.
-   */
+  /** If undefined, the port of the last start is used, else a free port. */
   readonly port: number | undefined;
   readonly token: string | undefined;
-  /** The version of the nats-server that opens the store. */
   readonly version: string;
   readonly log: Pick<Log, "warn">;
 }
 
-/**
- * Returns the port and the token. Throws an EmbeddedError if the configured port is taken, or if a
- * newer nats-server wrote the store.
- */
+/** Throws an EmbeddedError if the port is taken, or if a newer nats-server wrote the store. */
 export async function accessOf({
   dataDir,
   port,
@@ -74,10 +67,7 @@ export async function accessOf({
   return { ...found, port: await freePort() };
 }
 
-/**
- * Returns the version that last wrote the store; undefined if no version is recorded, as for a new
- * store. Throws an EmbeddedError if the record is unreadable.
- */
+/** Returns undefined for a new store. Throws an EmbeddedError if the record is unreadable. */
 function wroteStore(
   dataDir: string,
   last: WrittenNatsConfig | undefined,
@@ -99,10 +89,7 @@ function hasStore(dataDir: string): boolean {
   );
 }
 
-/**
- * Throws if the store was written by a newer nats-server. A newer version can read the store of an
- * older one, but not the reverse.
- */
+/** A newer version can read the store of an older one, but not the reverse. */
 function refuseOlder(
   dataDir: string,
   { wrote, opens }: { wrote: string | undefined; opens: string },
@@ -114,8 +101,33 @@ function refuseOlder(
   );
 }
 
-/** Returns major and minor version as one number; undefined if the text contains no version. */
 function lineOf(version: string): number | undefined {
   const match = /^(\d+)\.(\d+)\./.exec(version);
   return match === null ? undefined : Number(match[1]) * 1_000 + Number(match[2]);
+}
+
+const portMin = 15_000;
+const portMax = 32_000;
+const triesMax = 200;
+
+/**
+ * Below 32,768, where Linux begins to assign ports: a port above may belong to any connection at
+ * the next start. After many tries returns -1: nats-server then chooses.
+ */
+export async function freePort(): Promise<number> {
+  for (let tries = 0; tries < triesMax; tries++) {
+    const port = randomInt(portMin, portMax);
+    if (await isFree(port)) return port;
+  }
+  return -1;
+}
+
+function isFree(port: number): Promise<boolean> {
+  const probe = createServer();
+  return new Promise((resolve) => {
+    probe.once("error", () => resolve(false));
+    probe.listen({ host: "127.0.0.1", port, exclusive: true }, () =>
+      probe.close(() => resolve(true)),
+    );
+  });
 }

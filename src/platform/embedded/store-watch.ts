@@ -1,7 +1,6 @@
-// Detects that the embedded nats-server must be restarted because its disk was full. Since 2.14,
-// nats-server stores nothing more in a stream after a failed write. Older versions may switch
-// JetStream off, or assign a sequence twice. A restart fixes these problems when the disk has free
-// space.
+// Restarts the embedded nats-server after its disk was full. Since 2.14, nats-server stores nothing
+// more in a stream after a failed write. Older versions may switch JetStream off, or assign a
+// sequence twice.
 
 import { statfsSync } from "node:fs";
 import type { Log } from "../base/log.ts";
@@ -9,12 +8,8 @@ import { pauseUntilAborted } from "../base/retry.ts";
 
 interface StoreWatchOptions {
   readonly dataDir: string;
-  /**
-   * Returns the /healthz URL of the current server; undefined while no server runs. Each start
-   * changes the URL.
-   */
+  /** Returns the /healthz URL, which each start changes; undefined while no server runs. */
   readonly healthUrl: () => string | undefined;
-  /** Ends the server, which is then restarted. */
   readonly restart: (reason: string) => void;
   readonly signal: AbortSignal;
   readonly log: Pick<Log, "error">;
@@ -22,20 +17,17 @@ interface StoreWatchOptions {
 
 const checkEveryMs = 1_000;
 const healthMsMax = 1_000;
-/**
- * Minimum pause between two restarts in milliseconds. The pause doubles with each restart, until
- * the server was healthy for `wellMs`.
- */
+/** Minimum pause between two restarts. It doubles until the server was healthy for `wellMs`. */
 const pauseMsMin = 5_000;
 const pauseMsMax = 60_000;
 const wellMs = 60_000;
-/** Free space in bytes below which nats-server fails to write. */
+/** Free space below which nats-server fails to write. */
 const noRoomBytes = 65_536;
-/** Free space in bytes that nats-server needs to start and to store a first message. */
+/** Free space that nats-server needs to start and to store a first message. */
 const enoughBytes = 4_194_304;
 const enoughFiles = 16;
 
-/** Watches the server until the signal aborts. Never rejects. */
+/** Runs until the signal aborts. Never rejects. */
 export async function watchStore(options: StoreWatchOptions): Promise<void> {
   const { dataDir, healthUrl, restart, signal, log } = options;
   let watched: string | undefined;
@@ -71,7 +63,7 @@ export async function watchStore(options: StoreWatchOptions): Promise<void> {
 export const noRoomFault =
   "the disk of the data folder is full: free some space; Penstock then restarts its nats-server";
 
-/** Returns the free space of the folder. `little` is less than nats-server needs to start. */
+/** `little` is less than nats-server needs to start. */
 export function roomIn(folder: string): "enough" | "little" | "none" {
   try {
     const { bavail, bsize, files, ffree } = statfsSync(folder);
@@ -81,15 +73,11 @@ export function roomIn(folder: string): "enough" | "little" | "none" {
     if (bytes < noRoomBytes || filesFree === 0) return "none";
     return bytes < enoughBytes || filesFree < enoughFiles ? "little" : "enough";
   } catch {
-    // An unreadable folder is a different problem.
     return "enough";
   }
 }
 
-/**
- * Returns the failed write that nats-server reports; undefined if it reports none or does not
- * respond.
- */
+/** Returns the failed write that nats-server reports; undefined if it reports none. */
 async function writeError(healthUrl: string): Promise<string | undefined> {
   try {
     const answer = await fetch(healthUrl, { signal: AbortSignal.timeout(healthMsMax) });

@@ -1,17 +1,13 @@
-// The metrics of one process: counters, gauges that are read at a scrape, and the page of a scrape.
-// The table of the process defines names, types and help texts. Also converts metrics to plain
-// values. A worker sends them to the process that exports the metrics of all workers on one page.
+// The metrics of one process, described by its table. Also converts them to plain values, which a
+// worker sends to the process that exports the metrics of all workers.
 
 import { collectDefaultMetrics, type Metric, Registry } from "prom-client";
-import { Histogram, LabeledCounters } from "./counters.ts";
 import type { Labels, MetricRow, MetricSnapshot, Sample } from "./table.ts";
 
 export const scrapeContentType: string = Registry.PROMETHEUS_CONTENT_TYPE;
 
-/** A label and all its possible values. */
 type Label<Value extends string> = readonly [name: string, values: readonly Value[]];
 
-/** The metrics of a process. Each process extends the class with its own counters. */
 export class MetricSet<Name extends string> {
   readonly contentType = scrapeContentType;
   readonly #table: Readonly<Record<Name, MetricRow>>;
@@ -23,30 +19,23 @@ export class MetricSet<Name extends string> {
     collectDefaultMetrics({ register: this.#registry });
   }
 
-  /** Returns the scrape in the Prometheus text format. */
   text(): Promise<string> {
     return this.#registry.metrics();
   }
 
-  /** Returns the scrape as values. */
   snapshot(): Promise<MetricSnapshot[]> {
     return snapshotOf(this.#registry);
   }
 
-  /**
-   * Returns the counters and histograms of the table. Unlike a scrape this starts no new window of
-   * a gauge, so it may be called at any time.
-   */
+  /** Returns the counters and histograms. Unlike a scrape, it starts no new window of a gauge. */
   counts(): MetricSnapshot[] {
     return this.#counting.map((read) => read());
   }
 
-  /** Creates a counter without labels. */
   protected counter(name: Name): LabeledCounters<"", ""> {
     return this.tally(name, ["", [""]]);
   }
 
-  /** Creates a counter for each value of a label, or for each pair of values of two labels. */
   protected tally<First extends string, Second extends string = "">(
     name: Name,
     [label, first]: Label<First>,
@@ -67,7 +56,6 @@ export class MetricSet<Name extends string> {
     return histogram;
   }
 
-  /** Creates a histogram for each value of a label. */
   protected histograms<Value extends string>(
     name: Name,
     bounds: readonly number[],
@@ -78,10 +66,7 @@ export class MetricSet<Name extends string> {
     return Object.fromEntries(each) as Record<Value, Histogram>;
   }
 
-  /**
-   * Exports the result of `read` at each scrape. A metric that is never registered is absent from
-   * the page. Throws if a metric is registered twice, because that is a bug.
-   */
+  /** Exports the result of `read` at each scrape. Throws if a metric is registered twice. */
   protected show(name: Name, read: () => number | boolean | Sample[]): void {
     const { type, help } = this.#table[name];
     const snapshot = () => ({ name, type, help, values: samplesOf(read()) });
@@ -95,32 +80,116 @@ function samplesOf(read: number | boolean | Sample[]): Sample[] {
 }
 
 async function snapshotOf(registry: Registry): Promise<MetricSnapshot[]> {
-  // The declared type of `type` is a numeric enum. At run time it is the word of the text format.
+  // `type` is declared as a numeric enum, but is the word of the text format at run time.
   const metrics = (await registry.getMetricsAsJSON()) as unknown as MetricSnapshot[];
   return metrics.map(({ name, type, help, values }) => ({ name, type, help, values }));
 }
 
-/** Returns the metrics in the Prometheus text format. */
 export async function scrapeText(metrics: readonly MetricSnapshot[]): Promise<string> {
   const registry = new Registry();
   for (const metric of metrics) register(registry, metric.name, () => metric);
   return await registry.metrics();
 }
 
-/**
- * Registers Node's own metrics of this process, for a process without other metrics. Returns a
- * function that reads them.
- */
+/** Registers Node's own metrics for a process without others, and returns their reader. */
 export function watchProcess(): () => Promise<MetricSnapshot[]> {
   const metrics = new MetricSet({});
   return () => metrics.snapshot();
 }
 
-/**
- * Registers a metric. A registry uses only `name` and `get()` of a metric, but its declared type is
- * the union of its own classes, hence the cast.
- */
+/** A registry uses only `name` and `get()`, but is declared for its own classes only. */
 function register(registry: Registry, name: string, read: () => MetricSnapshot): void {
   const metric = { name, get: () => Promise.resolve({ ...read(), aggregator: "sum" }) };
   registry.registerMetric(metric as unknown as Metric);
+}
+
+/**
+ * A counter for each pair of values of at most two labels, fixed at creation. Every series exists
+ * with the value 0 from the first scrape on: otherwise a rate would not show the first failure.
+ */
+export class LabeledCounters<First extends string = string, Second extends string = string> {
+  readonly #first: Readonly<Record<string, number>>;
+  readonly #second: Readonly<Record<string, number>>;
+  readonly #width: number;
+  readonly #labels: readonly Labels[];
+  readonly #counts: Float64Array;
+  readonly #held: Float64Array;
+
+  /** An unused label has the value "". */
+  constructor(
+    first: readonly First[],
+    second: readonly Second[],
+    labels: (first: First, second: Second) => Labels,
+  ) {
+    this.#first = indexOf(first);
+    this.#second = indexOf(second);
+    this.#width = second.length;
+    this.#labels = first.flatMap((one) => second.map((other) => labels(one, other)));
+    this.#counts = new Float64Array(this.#labels.length);
+    this.#held = new Float64Array(this.#labels.length);
+  }
+
+  add(count: number, first: First | "" = "", second: Second | "" = ""): void {
+    this.#counts[this.#first[first]! * this.#width + this.#second[second]!]! += count;
+  }
+
+  /** Adds a pending count, which scrapes show only after its confirmation. */
+  hold(count: number, first: First | "" = "", second: Second | "" = ""): void {
+    this.#held[this.#first[first]! * this.#width + this.#second[second]!]! += count;
+  }
+
+  settle(): void {
+    for (const [index, count] of this.#held.entries()) this.#counts[index]! += count;
+    this.drop();
+  }
+
+  drop(): void {
+    this.#held.fill(0);
+  }
+
+  samples(): Sample[] {
+    return this.#labels.map((labels, index) => ({ labels, value: this.#counts[index]! }));
+  }
+}
+
+function indexOf(values: readonly string[]): Readonly<Record<string, number>> {
+  return Object.fromEntries(values.map((value, index) => [value, index]));
+}
+
+export class Histogram {
+  /** Inclusive and ascending. `+Inf` is implied. */
+  readonly #bounds: readonly number[];
+  readonly #labels: Labels;
+  /** Not cumulative. The last bucket has the values above all bounds. */
+  readonly #counts: Float64Array;
+  #sum = 0;
+
+  constructor(bounds: readonly number[], labels: Labels = {}) {
+    this.#bounds = bounds;
+    this.#labels = labels;
+    this.#counts = new Float64Array(bounds.length + 1);
+  }
+
+  observe(value: number): void {
+    const bounds = this.#bounds;
+    let bucket = 0;
+    while (bucket < bounds.length && value > bounds[bucket]!) bucket++;
+    this.#counts[bucket]! += 1;
+    this.#sum += value;
+  }
+
+  /** Returns a cumulative `_bucket` for each bound, `_sum` and `_count`. */
+  samples(name: string): Sample[] {
+    const labels = this.#labels;
+    const samples: Sample[] = [];
+    let count = 0;
+    for (const [bucket, own] of this.#counts.entries()) {
+      count += own;
+      const le = String(this.#bounds[bucket] ?? "+Inf");
+      samples.push({ metricName: `${name}_bucket`, labels: { ...labels, le }, value: count });
+    }
+    samples.push({ metricName: `${name}_sum`, labels, value: this.#sum });
+    samples.push({ metricName: `${name}_count`, labels, value: count });
+    return samples;
+  }
 }

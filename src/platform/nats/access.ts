@@ -1,6 +1,5 @@
-// The connection options for NATS of the gateway and the commands: servers, credentials and
-// certificates. Files are read at every connect, so that the next reconnect uses a renewed file.
-// Timeouts and retries are decided elsewhere.
+// The connection options for NATS. Files are read at every connect, so that the next reconnect uses
+// a renewed file.
 
 import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
@@ -13,25 +12,16 @@ import {
 } from "@nats-io/nats-core";
 
 export interface NatsAccess {
-  /**
-   * One URL or a comma-separated list. If one URL begins with `tls://`, all of them require TLS.
-   */
+  /** A comma-separated list. If one URL begins with `tls://`, all of them require TLS. */
   readonly natsUrl: string;
   readonly natsToken?: string | undefined;
-  /**
-   * The credentials file. The next three fields are also files. A certificate authority (`natsCa`)
-   * or a client certificate (`natsCert`) requires TLS.
-   */
+  /** This and the next three are files. The certificates require TLS. */
   readonly natsCreds?: string | undefined;
   readonly natsCa?: string | undefined;
   readonly natsCert?: string | undefined;
   readonly natsKey?: string | undefined;
 }
 
-/**
- * Returns the client options with the servers and credentials. Throws if the credentials file is
- * unreadable.
- */
 export function accessOptions(access: NatsAccess): ConnectionOptions {
   const { places, userInfo } = splitUrls(access.natsUrl);
   const authenticator = authenticatorOf(access, userInfo);
@@ -43,9 +33,7 @@ export function accessOptions(access: NatsAccess): ConnectionOptions {
   };
 }
 
-/**
- * Returns how this process signs in, with the name of the setting; undefined without credentials.
- */
+/** Returns how this process signs in, with the setting's name; undefined without credentials. */
 export function signsInBy({
   natsUrl,
   natsToken,
@@ -76,10 +64,7 @@ export function shownUrls(natsUrl: string): string {
     .join(",");
 }
 
-/**
- * Returns the `host:port` of each URL, the only part that the client uses, and the first
- * `user:password` or token in any URL.
- */
+/** Returns the `host:port` of each URL, and the first `user:password` or token in any URL. */
 function splitUrls(natsUrl: string): { places: string[]; userInfo: string | undefined } {
   const parts = natsUrl
     .split(",")
@@ -115,9 +100,8 @@ function unescaped(text: string): string {
 }
 
 /**
- * Returns an authenticator that reads the credentials file at each connect. The client closes
- * permanently if its authenticator throws. So while the file is unusable, for example half written,
- * the previous credentials stay in use.
+ * Reads the credentials file at each connect. While the file is unusable, for example half written,
+ * the previous credentials stay in use: the client closes permanently if its authenticator throws.
  */
 function credsFrom(file: string): Authenticator {
   const read = (): Authenticator => {
@@ -153,9 +137,8 @@ function tlsOptionsOf(access: NatsAccess): TlsOptions | undefined {
 }
 
 /**
- * Checks the server's certificate. If the URL has an IP address, the client passes no name to Node,
- * which would compare with "localhost": then this function checks the address. `this` is the
- * options object of the TLS connection. Without `this`, Node's own check runs and fails.
+ * If the URL has an IP address, the client passes no name to Node, which would check "localhost":
+ * so this function checks the address. `this` is the options object of the TLS connection.
  */
 function checkServer(
   this: { readonly servername?: string; readonly socket?: Socket } | undefined,

@@ -1,5 +1,5 @@
-// Shared access to JetStream's API: creating a manager, the meaning of error codes, and the state
-// of a stream as reported by its leader. Independent of the purpose of a stream.
+// Shared access to JetStream's API: managers, error codes, and the state of a stream from its
+// leader.
 
 import {
   JetStreamApiError,
@@ -11,16 +11,13 @@ import {
 import type { NatsConnection } from "@nats-io/nats-core";
 import { NatsConnectionImpl } from "@nats-io/nats-core/internal";
 
-/** JetStream measures time in nanoseconds. */
 export const nanosPerMs = 1_000_000;
 
-/**
- * JetStream's error codes of nats-server 2.10 to 2.15, under the names in its server/errors.json.
- */
+/** JetStream's error codes, under the names in its server/errors.json. */
 export const apiCodes = {
   accountResourcesExceeded: 10_002,
   clusterIncomplete: 10_004,
-  /** No server can store the stream: storage is missing, or the cluster is still forming. */
+  /** Storage is missing, or the cluster is still forming. */
   clusterNoPeers: 10_005,
   clusterNotAssigned: 10_007,
   clusterNotAvailable: 10_008,
@@ -33,34 +30,25 @@ export const apiCodes = {
   notEnabledForAccount: 10_039,
   storageResourcesExceeded: 10_047,
   streamMessageExceedsMaximum: 10_054,
-  /** An error of the storage layer. The text states the error. */
   streamMessageDeleteFailed: 10_057,
   streamNotFound: 10_059,
   streamNotMatch: 10_060,
   /** The entry or the stream has changed since the version that the request names. */
   streamWrongLastSequence: 10_071,
-  /** The stream has more than one replica, but the server is not in a cluster. */
   streamReplicasNotSupported: 10_074,
   notEnabled: 10_076,
-  /** An error of the storage layer. The text states the error. */
   streamStoreFailed: 10_077,
   streamHeaderExceedsMaximum: 10_097,
   streamSealed: 10_109,
   streamOffline: 10_118,
   /** No limit of the account applies to this number of replicas. */
   noLimits: 10_120,
-  /**
-   * Code of nats-server 2.11 and newer. An older server returns sequence 0 with `duplicate: true`
-   * instead.
-   */
+  /** Since 2.11. Older servers return sequence 0 with `duplicate: true` instead. */
   streamDuplicateMessageConflict: 10_158,
-  /** Code of nats-server 2.11 and newer. */
   streamTooManyRequests: 10_167,
-  /**
-   * Code of nats-server 2.12 and newer. The stream stores counters, and rejects all other messages.
-   */
+  /** Since 2.12. The stream stores counters, and rejects all other messages. */
   messageIncrementMissing: 10_169,
-  /** Codes of atomic batches, used since 2.12. The code for too many batches is used since 2.14. */
+  /** Atomic batches, since 2.12. The code for too many batches is used since 2.14. */
   atomicPublishDisabled: 10_174,
   atomicPublishMissingSequence: 10_175,
   atomicPublishIncompleteBatch: 10_176,
@@ -71,14 +59,10 @@ export const apiCodes = {
   /** The stream already has the message id of one or more messages of the batch. */
   atomicPublishContainsDuplicate: 10_201,
   atomicPublishTooManyInFlight: 10_210,
-  /** Code of nats-server 2.12 and newer. */
   streamOfflineReason: 10_194,
 } as const;
 
-/**
- * The responses to a commit of an atomic batch that prove that JetStream stored no message of the
- * batch: nats-server sends them before it stores the first message.
- */
+/** nats-server sends these responses to a commit before it stores any message of the batch. */
 export const batchRefusedCodes: readonly number[] = [
   apiCodes.atomicPublishDisabled,
   apiCodes.atomicPublishMissingSequence,
@@ -91,7 +75,6 @@ export const batchRefusedCodes: readonly number[] = [
   apiCodes.atomicPublishTooManyInFlight,
 ];
 
-/** The error codes of a server or an account without free storage. */
 export const noRoomCodes: readonly number[] = [
   apiCodes.accountResourcesExceeded,
   apiCodes.insufficientResources,
@@ -99,10 +82,7 @@ export const noRoomCodes: readonly number[] = [
   apiCodes.storageResourcesExceeded,
 ];
 
-/**
- * The error codes of a temporary state: JetStream is still starting, or its cluster is forming or
- * has no leader.
- */
+/** Temporary: JetStream is still starting, or its cluster is forming or has no leader. */
 const notReadyCodes: readonly number[] = [
   apiCodes.clusterIncomplete,
   apiCodes.clusterNoPeers,
@@ -120,25 +100,18 @@ export function isNotReady(error: unknown): boolean {
   return error instanceof JetStreamApiError && notReadyCodes.includes(error.code);
 }
 
-/**
- * Returns whether the connection is up. A failure while it is down needs no log line, because the
- * link logs the loss.
- */
+/** A failure while the connection is down needs no log line, because the link logs the loss. */
 export function isConnected(connection: NatsConnection): boolean {
   return !(connection instanceof NatsConnectionImpl) || connection.protocol.connected;
 }
 
 interface ManagerOptions {
-  /** Timeout of each request in milliseconds. */
   readonly timeoutMs: number;
-  /** The JetStream domain, if it differs from the domain of the connection. */
+  /** If it differs from the domain of the connection. */
   readonly domain?: string;
 }
 
-/**
- * Returns a manager that does not check first whether JetStream is enabled: each response shows
- * that anyway.
- */
+/** The manager does not check first whether JetStream is enabled: each response shows that. */
 export function managerOf(
   connection: NatsConnection,
   { timeoutMs, ...domain }: ManagerOptions,
@@ -146,17 +119,15 @@ export function managerOf(
   return jetstreamManager(connection, { ...domain, checkAPI: false, timeout: timeoutMs });
 }
 
-/** Returns the maximum size of a stream in bytes; Infinity for no limit. */
 export function bytesMaxOf({ max_bytes: bytesMax }: Pick<StreamConfig, "max_bytes">): number {
   return bytesMax > 0 ? bytesMax : Number.POSITIVE_INFINITY;
 }
 
-/** Returns the subject prefix of the API of another domain. */
 export function apiPrefixOf(domain: string): string {
   return `$JS.${domain}.API`;
 }
 
-/** The error for a response about a stream that did not come from the leader of the stream. */
+/** The response about a stream did not come from its leader. */
 export class NoLeaderError extends Error {
   override name = "NoLeaderError";
 
@@ -165,10 +136,7 @@ export class NoLeaderError extends Error {
   }
 }
 
-/**
- * Returns the description of the stream; undefined if the stream does not exist. The response may
- * come from a server that is not the leader.
- */
+/** Returns undefined if the stream does not exist. The response may not come from the leader. */
 export async function streamInfoOf(
   manager: JetStreamManager,
   name: string,
@@ -181,10 +149,7 @@ export async function streamInfoOf(
   }
 }
 
-/**
- * Returns the description of the stream; undefined if the stream does not exist. Rejects with a
- * NoLeaderError if the response does not come from the leader.
- */
+/** Returns undefined if the stream does not exist. Rejects with a NoLeaderError. */
 export async function ledStreamInfo(
   manager: JetStreamManager,
   name: string,
@@ -195,10 +160,8 @@ export async function ledStreamInfo(
 }
 
 /**
- * Returns whether a response comes from the leader of the stream. Any other member responds with
- * its own state, which may be old. A server outside a cluster sends no `cluster`. A member lists
- * the other members as `replicas` and names the leader. So if the leader is among the replicas,
- * another member has responded.
+ * Other members respond with their own state, which may be old, and list the leader among the
+ * replicas. Without a cluster there is no `cluster`.
  */
 export function isFromLeader({ cluster }: Pick<StreamInfo, "cluster">): boolean {
   if (cluster === undefined) return true;

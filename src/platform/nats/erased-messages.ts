@@ -1,10 +1,10 @@
-// Finds the erased messages of a stream and the frames that replace them. A reader uses this if
-// messages are missing, because erased messages are not lost. Each read requests only the entries
-// since the last read. Without erasures a read is one request.
+// Finds the erased messages of a stream and the frames that replace them, because erased messages
+// are not lost. Each read requests only the entries since the last one.
 
 import type { JetStreamManager, MsgRequest, StoredMsg } from "@nats-io/jetstream";
-import { apiCodes, isApiError } from "./api.ts";
-import { bucketSubjects } from "./names.ts";
+import { apiCodes, isApiError, ledStreamInfo, managerOf } from "./api.ts";
+import type { NatsLink } from "./link.ts";
+import { bucketSubjects, messageIdHeader } from "./names.ts";
 import {
   type ErasedEntry,
   erasedSubjects,
@@ -16,37 +16,24 @@ import {
 } from "./rewritten.ts";
 
 const forgetAtMin = 10_000;
-/**
- * Maximum number of entries held in memory. A reader beyond the last held entry reads the bucket
- * again.
- */
+/** Beyond this number of held entries, a reader reads the bucket again. */
 const heldMax = 500_000;
 /** Marks a frame that replaces a message and was not erased itself. */
 const isReplacement = -1;
 
-/** A replacement frame. */
 export interface RewrittenFrame {
-  /** The sequence of the replaced message. */
   readonly sequence: number;
   readonly storedAtMs: number;
   readonly message: StoredMsg;
 }
 
-/**
- * The erased messages of one stream. Callers must await each call before the next one, because a
- * call may drop data that another call needs.
- */
+/** The erased messages of one stream. Calls must not overlap: one may drop data of another. */
 export class ErasedMessages {
   readonly #manager: JetStreamManager;
   readonly #of: MadeStream;
-  /**
-   * For the sequence of an erased message: the sequence of its replacement; 0 for no replacement.
-   * For the sequence of a replacement frame: `isReplacement`.
-   */
+  /** The sequence of an erased message's replacement, 0 for none, or `isReplacement`. */
   readonly #held = new Map<number, number>();
-  /**
-   * The held range of sequences begins here. All known erasures in [`#from`, `#until`) are held.
-   */
+  /** All known erasures in [`#from`, `#until`) are held. */
   #from = 0;
   #until = 0;
   #next = 1;
@@ -61,10 +48,7 @@ export class ErasedMessages {
     return this.#of.created;
   }
 
-  /**
-   * Reads the erasures up to now. Entries before `from` may be dropped. Rejects if NATS does not
-   * respond, or if the user lacks the permission.
-   */
+  /** Reads the erasures up to now, and may drop those before `from`. Rejects without an answer. */
   async learn(from: number = this.#from): Promise<void> {
     if (!this.#reaches(from)) {
       this.#held.clear();
@@ -94,10 +78,7 @@ export class ErasedMessages {
     if (this.#reaches(sequence)) this.#held.set(sequence, place);
   }
 
-  /**
-   * Drops entries that the reader has passed. A reader calls this for every gap, so it does work
-   * only at intervals.
-   */
+  /** Drops entries that the reader has passed, at intervals, because each gap calls this. */
   #forget(): void {
     if (this.#held.size < this.#forgetAt) return;
     for (const sequence of this.#held.keys())
@@ -115,19 +96,13 @@ export class ErasedMessages {
     return this.#held.get(sequence);
   }
 
-  /**
-   * Returns the sequence of the replacement of an erased message; 0 if it has none. Returns
-   * undefined if the message was not erased.
-   */
+  /** Returns the sequence of the replacement, or 0; undefined if the message was not erased. */
   async placeOf(sequence: number): Promise<number | undefined> {
     const held = await this.#heldOf(sequence);
     return held === isReplacement ? undefined : held;
   }
 
-  /**
-   * Returns the first sequence, at least `from`, after which the stream lacks only erased messages.
-   * `first` is the sequence of the first message of the stream.
-   */
+  /** Returns the first sequence from `from` on after which only erased messages are missing. */
   async firstOf(first: number, from: number): Promise<number> {
     let [begin, due] = [first, from];
     for await (const sequence of this.between(from, first - 1)) {
@@ -138,9 +113,8 @@ export class ErasedMessages {
   }
 
   /**
-   * Yields the erased messages in [`from`, `first`) whose replacements are still in the stream. A
-   * replacement is stored later than its neighbours, so it outlives them. `first` is the sequence
-   * of the first message of the stream.
+   * Yields the erased messages in [`from`, `first`) whose replacements, which are stored later than
+   * their neighbours, are still in the stream.
    */
   async *standing(first: number, from: number): AsyncGenerator<number> {
     for await (const sequence of this.between(from, first - 1))
@@ -170,10 +144,7 @@ export class ErasedMessages {
     return within.filter(isErased).sort((a, b) => a - b);
   }
 
-  /**
-   * Returns the replacement of an erased message; undefined if it has none, or if the stream has
-   * removed the replacement.
-   */
+  /** Returns undefined if the message has no replacement, or if the stream has removed it. */
   async frameAt(sequence: number): Promise<RewrittenFrame | undefined> {
     for (let tried = 0; ; ) {
       const place = (await this.placeOf(sequence)) ?? 0;
@@ -184,15 +155,12 @@ export class ErasedMessages {
         const storedAtMs = Number(message.header.get(firstStoredHeader));
         return { sequence, storedAtMs, message };
       }
-      // The replacement may have been replaced again. The bucket records this before the removal.
+      // The replacement may have been replaced again, which the bucket records before the removal.
       await this.learn();
     }
   }
 
-  /**
-   * Returns whether another frame also has the content of this replacement frame. An erasure that
-   * was killed may have stored the replacement without recording it.
-   */
+  /** An erasure that was killed may have stored a replacement without recording it. */
   async isStray(sequence: number, original: number): Promise<boolean> {
     const held = await this.#heldOf(sequence);
     if (held !== undefined) return held !== isReplacement;
@@ -201,7 +169,6 @@ export class ErasedMessages {
     return (await all.placeOf(original)) !== undefined || (await this.isThere(original));
   }
 
-  /** Returns whether the stream still has the message. */
   async isThere(sequence: number): Promise<boolean> {
     const { streams } = this.#manager;
     return (await streams.getMessage(this.#of.stream, { seq: sequence })) !== null;
@@ -218,10 +185,6 @@ interface Entries {
   readonly subjects: string;
 }
 
-/**
- * Returns the first entry at or after `sequence` with one of these subjects, from the bucket of
- * erasures of the stream.
- */
 async function entryFrom(
   manager: JetStreamManager,
   stream: string,
@@ -239,7 +202,7 @@ async function entryFrom(
   }
 }
 
-/** Returns the projects with erased persons, according to the receipts of this installation. */
+/** Returns the projects with erased persons, according to the receipts. */
 export async function erasedProjects(
   manager: JetStreamManager,
   stream: string,
@@ -252,5 +215,50 @@ export async function erasedProjects(
     next = entry.seq + 1;
     const { project } = entry.json<{ readonly project?: unknown }>();
     if (typeof project === "string") projects.add(project);
+  }
+}
+
+/**
+ * Checks whether a stream still has the original of a duplicate. An erased message counts as
+ * stored, because storing it again would restore the person's events.
+ */
+export class StoredMessages {
+  readonly #link: Pick<NatsLink, "connection">;
+  readonly #timeoutMs: number;
+  #manager: Promise<JetStreamManager> | undefined;
+  readonly #erased = new Map<string, ErasedMessages>();
+  /** The last query about erasures by stream. They must run one at a time. */
+  readonly #asked = new Map<string, Promise<unknown>>();
+
+  constructor(link: Pick<NatsLink, "connection">, timeoutMs: number) {
+    this.#link = link;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /** Asks the leader of the stream. Rejects if it does not respond. */
+  async has(stream: string, sequence: number, messageId: string): Promise<boolean> {
+    this.#manager ??= managerOf(this.#link.connection, { timeoutMs: this.#timeoutMs });
+    const manager = await this.#manager;
+    const message = await manager.streams.getMessage(stream, { seq: sequence });
+    if (message !== null) return message.header.get(messageIdHeader) === messageId;
+    const before = this.#asked.get(stream) ?? Promise.resolve();
+    const asked = before.then(() => this.#isErased(manager, stream, sequence));
+    this.#asked.set(
+      stream,
+      asked.catch(() => {}),
+    );
+    return await asked;
+  }
+
+  async #isErased(manager: JetStreamManager, stream: string, sequence: number): Promise<boolean> {
+    const info = await ledStreamInfo(manager, stream);
+    if (info === undefined) return false;
+    const { created } = info;
+    const known = this.#erased.get(stream);
+    const erased =
+      known?.created === created ? known : new ErasedMessages(manager, { stream, created });
+    this.#erased.set(stream, erased);
+    await (erased === known ? erased.learn() : erased.learn(sequence));
+    return (await erased.placeOf(sequence)) === 0 || (await erased.frameAt(sequence)) !== undefined;
   }
 }

@@ -1,17 +1,15 @@
-// Identifies the installation of a process, so that doctor can distinguish several installations on
-// one machine.
+// Identifies the installation of a process, so that doctor can distinguish several on one machine.
 
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import { shownUrls } from "./access.ts";
 
-/** The installation as reported by /livez. */
+/** As reported by /livez. */
 export interface Instance {
-  /** The servers without credentials; null while the address of an embedded server is unknown. */
+  /** Without credentials; null while the address of an embedded server is unknown. */
   readonly nats: string | null;
   readonly subject_prefix: string;
   readonly data_folder: string;
-  /** The creation time of the first live stream; null while it is unknown. */
   stream_created: string | null;
 }
 
@@ -33,9 +31,8 @@ export function instanceOf({
 }
 
 /**
- * Returns whether two installations store in the same streams. Compares the creation times of the
- * first stream first, because a server may have several host names. Otherwise both must name the
- * same server or, if one of them names no server, have the same data folder.
+ * Compares creation times first, because a server may have several names. Else both need the same
+ * server, or the same data folder if one names no server.
  */
 export function isSameInstance(one: Instance, other: Instance): boolean {
   if (one.subject_prefix !== other.subject_prefix) return false;
@@ -49,10 +46,7 @@ export function shownInstance({ nats, subject_prefix: prefix, data_folder: folde
   return `NATS ${nats ?? "embedded"}, prefix ${prefix}, data folder ${folder}`;
 }
 
-/**
- * Returns the installation in a JSON value; undefined if the value has another form, for example
- * from an older version.
- */
+/** Returns undefined if the JSON value has another form, for example from an older version. */
 export function instanceIn(value: unknown): Instance | undefined {
   const {
     nats,

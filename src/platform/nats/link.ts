@@ -1,8 +1,6 @@
-// The connection to NATS. At the start it waits without a time limit for unreachable servers, and
-// rejects if a server refuses this process. Later it reconnects forever, also after refusals. It
-// logs the loss of the connection, then one line per minute, and the reconnect. At a disconnect the
-// NATS client drops pending messages, and the client does not limit its buffer: so nothing may be
-// published while `connected` is false. Independent of streams and frames.
+// The connection to NATS. At the start it waits for unreachable servers, and rejects if a server
+// refuses this process. Later it reconnects forever. A disconnect drops pending messages, and the
+// client's buffer has no limit: nothing may be published while `connected` is false.
 
 import { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
@@ -19,51 +17,32 @@ import { type NatsAccess, shownUrls } from "./access.ts";
 import { apiRefusal, connectOnce, NatsRefusedError, outlastRefusals, signIn } from "./sign-in.ts";
 
 interface NatsLinkOptions {
-  /** The servers and credentials. Credential files are read at each connect. */
+  /** Credential files are read at each connect. */
   readonly access: NatsAccess;
   readonly log: Log;
-  /**
-   * A signal that ends the wait for the first connection: connectNats then rejects with its reason.
-   */
+  /** Ends the wait for the first connection: connectNats then rejects with its reason. */
   readonly signal?: AbortSignal | undefined;
-  /**
-   * Interval of pings in milliseconds. After three pings without a response the link counts as
-   * dead.
-   */
+  /** After three pings without a response the link counts as dead. */
   readonly pingIntervalMs?: number | undefined;
 }
 
 export interface NatsLink {
   readonly connection: NatsConnection;
   readonly connected: boolean;
-  /**
-   * Maximum size of a message in bytes as announced by the server, headers included. Unchanged
-   * while the connection is lost.
-   */
+  /** As announced by the server, headers included. Unchanged while the connection is lost. */
   readonly messageBytesMax: number;
   /**
-   * Sends one whole protocol message, such as HPUB, without copying it. The caller must not change
-   * the memory of the message until the server has responded. Throws if the connection is closed.
-   * The caller must limit the size: if a message exceeds max_payload, the server closes the
-   * connection.
+   * Sends one whole protocol message without a copy: the caller must not change it until the server
+   * has responded. If it exceeds max_payload, the server closes the connection. Throws if it is
+   * closed.
    */
   send(message: Buffer): void;
-  /**
-   * Closes the connection and connects to the next server in the client's list. Does nothing and
-   * returns false if the connection is lost, or if the list has no other server.
-   */
+  /** Moves to the next server. Returns false if the connection is lost, or if there is no other. */
   tryAnotherServer(): boolean;
-  /**
-   * Returns an error if NATS permanently refuses an operation that this process needs; else
-   * undefined.
-   */
+  /** Returns an error if NATS permanently refuses an operation that this process needs. */
   refusal(error: unknown): NatsRefusedError | undefined;
-  /** Adds a listener that is called at each loss and each reconnect, in order. */
+  /** Calls the listener at each loss and each reconnect, in order. */
   onChange(listener: (connected: boolean) => void): void;
-  /**
-   * Adds a listener that is called with each subject to which NATS did not let this process
-   * publish.
-   */
   onDenied(listener: (subject: string, refusal: NatsRefusedError) => void): void;
   /** Sends pending messages and closes the connection permanently. */
   close(): Promise<void>;
@@ -72,33 +51,19 @@ export interface NatsLink {
 const reconnectWaitMs = 100;
 const connectTimeoutMs = 2_000;
 const firstConnectWaitMs = 500;
-// A dead link is detected after 4 s. The other servers of a cluster need at least as much time to
-// elect leaders without the server of that link.
+// A dead link is detected after 4 s. The other servers of a cluster need as much time to elect
+// leaders.
 const pingIntervalMsDefault = 1_000;
 const pingsUnansweredMax = 3;
-// The client reports a dead link as stale, and then waits until the last bytes of the link are
-// sent. After this time in milliseconds the socket is closed.
+// The client waits until a stale link has sent its last bytes. Then its socket is closed.
 const staleGraceMs = 500;
 const drainMsMax = 2_000;
-/** Interval in milliseconds of the log lines while waiting for the first connection. */
 const waitingLogEveryMs = 5_000;
-/**
- * Interval in milliseconds of the log lines for a lost connection, and for a repeated error of
- * NATS.
- */
 const lostLogEveryMs = 60_000;
-/**
- * Maximum time in milliseconds to determine the reason of a loss. The loss is logged afterwards.
- */
 const reasonMsMax = 1_000;
-/** Minimum pause in milliseconds before reconnecting to a server that refuses this process. */
 const refusedWaitMs = 1_500;
 
-/**
- * Returns a connection to NATS, and waits for it without a time limit. Rejects with a
- * NatsRefusedError if a server refuses this process. Rejects with the signal's reason if the signal
- * aborts.
- */
+/** Waits without a time limit. Rejects with a NatsRefusedError, or with the signal's reason. */
 export async function connectNats(options: NatsLinkOptions): Promise<NatsLink> {
   const { access, log, signal } = options;
   const pauses = new ReconnectPauses();
@@ -119,10 +84,7 @@ export async function connectNats(options: NatsLinkOptions): Promise<NatsLink> {
   return new WatchedLink(connection, { access, log, pauses });
 }
 
-/**
- * Returns the first connection. Rejects as soon as the signal aborts, because a server may take
- * seconds to respond.
- */
+/** Rejects as soon as the signal aborts, because a server may take seconds to respond. */
 async function firstConnection(
   { access, pingIntervalMs, signal }: NatsLinkOptions,
   pauses: ReconnectPauses,
@@ -149,10 +111,6 @@ async function firstConnection(
   }
 }
 
-/**
- * The pauses before reconnecting to each server. They are longer while a server refuses this
- * process.
- */
 class ReconnectPauses {
   isRefused = false;
 
@@ -176,21 +134,14 @@ class WatchedLink implements NatsLink {
   readonly #protocol: ProtocolHandler;
   /** Limits the log lines for each kind of error. */
   readonly #errors = new Map<string, SparseWarning>();
-  /**
-   * Resolved with the server when a lost connection is restored. Resolved with undefined when the
-   * connection is closed permanently.
-   */
+  /** Resolved with the server of the next reconnect; undefined if the connection is closed. */
   #back = Promise.withResolvers<string | undefined>();
-  /** Resolved when all losses of the connection so far are completely logged. */
   #losses: Promise<void> = Promise.resolve();
   readonly #listeners: ((connected: boolean) => void)[] = [];
   readonly #deniedListeners: ((subject: string, refusal: NatsRefusedError) => void)[] = [];
   #connected = true;
   #messageBytesMax: number;
-  /**
-   * The server to disconnect from, and the number of further attempts. The client tries its servers
-   * in turn, and may reconnect to the same server first.
-   */
+  /** The server to leave, and further attempts: the client may first reconnect to it. */
   #leaving = { server: "", tries: 0 };
 
   constructor(connection: NatsConnection, { access, log, pauses }: Watched) {
@@ -251,10 +202,7 @@ class WatchedLink implements NatsLink {
     await connection.close();
   }
 
-  /**
-   * Disconnects from the current server. The client rejects if the connection is draining or
-   * closed. This error is ignored, because the connection ends in both cases.
-   */
+  /** The client rejects if the connection is draining or closed, which ends it anyway. */
   #leave(): void {
     this.connection.reconnect().catch(() => {});
   }
@@ -283,10 +231,7 @@ class WatchedLink implements NatsLink {
     this.#back.resolve(undefined);
   }
 
-  /**
-   * Logs an error of the server. The loss of the connection logs a refusal, so it is not logged
-   * here.
-   */
+  /** Logs an error of the server, except a refusal, which the loss of the connection logs. */
   #reported(error: Error): void {
     if (error instanceof AuthorizationError || error instanceof UserAuthenticationExpiredError) {
       this.#pauses.isRefused = true;
@@ -303,7 +248,7 @@ class WatchedLink implements NatsLink {
     warning.warn({ reason: error.message, ...fix }, "NATS error");
   }
 
-  /** Handles a reconnect. The client reports a reconnect once for each failed attempt before it. */
+  /** The client reports a reconnect once for each failed attempt before it. */
   #reconnected(server: string): void {
     if (this.#connected) return;
     if (server === this.#leaving.server && this.#leaving.tries-- > 0) {
@@ -315,10 +260,7 @@ class WatchedLink implements NatsLink {
     this.#changeTo(true, server);
   }
 
-  /**
-   * Records whether the connection is up, and informs the listeners. If a loss has no `server`, the
-   * connection is closed permanently.
-   */
+  /** A loss without a `server` closes the connection permanently. */
   #changeTo(connected: boolean, server?: string): void {
     if (this.#connected === connected) return;
     this.#connected = connected;
@@ -333,9 +275,6 @@ class WatchedLink implements NatsLink {
     for (const listener of this.#listeners) listener(connected);
   }
 
-  /**
-   * Logs that the connection is lost and why, again each minute, and finally that it is restored.
-   */
   async #logLoss(server: string, back: Promise<string | undefined>): Promise<void> {
     const access = this.#access;
     let isOver = false;
@@ -361,9 +300,7 @@ class WatchedLink implements NatsLink {
   }
 }
 
-/**
- * Returns the `host:port` of each server in the client's list, both configured and announced ones.
- */
+/** Returns the `host:port` of each server, both configured and announced ones. */
 export function serverPlaces(connection: NatsConnection): string[] {
   const servers = protocolOf(connection).servers.getServers();
   return servers.map(({ hostname, port }) =>
@@ -371,10 +308,7 @@ export function serverPlaces(connection: NatsConnection): string[] {
   );
 }
 
-/**
- * Returns the client's internal handler, which accepts whole protocol messages. The `publish` of
- * the client would copy them.
- */
+/** Returns the client's internal handler, which sends whole protocol messages without a copy. */
 function protocolOf(connection: NatsConnection): ProtocolHandler {
   if (!(connection instanceof NatsConnectionImpl))
     throw new Error(
@@ -383,10 +317,7 @@ function protocolOf(connection: NatsConnection): ProtocolHandler {
   return connection.protocol;
 }
 
-/**
- * Returns the socket of the client. The client cannot close a connection if its send buffer is
- * full.
- */
+/** The client cannot close a connection if its send buffer is full. */
 function socketOf(connection: NatsConnection): Socket | undefined {
   const socket: unknown = Reflect.get(protocolOf(connection).transport, "socket");
   return socket instanceof Socket ? socket : undefined;

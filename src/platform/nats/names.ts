@@ -1,6 +1,5 @@
-// Naming rules: the partition of a project, the subject of its frames, and the stream of a subject.
-// Stored data depends on these rules, so they must not change: consumers filter by subject, and
-// order is guaranteed per partition.
+// Naming rules of partitions, subjects and streams. Stored data depends on them, so they must not
+// change.
 
 import type { Lane } from "../base/lane.ts";
 
@@ -9,11 +8,7 @@ const fnvPrime = 0x01000193;
 
 export const lanes: readonly Lane[] = ["live", "historical"];
 
-/**
- * Returns the partition of a project: FNV-1a, 32 bits, over the UTF-8 bytes of the id (project ids
- * are ASCII), modulo the number of partitions. Consumers that read a single project implement the
- * same function, in any language.
- */
+/** FNV-1a, 32 bits, over the id's ASCII bytes, modulo the number of partitions. */
 export function partitionOf(projectId: string, partitions: number): number {
   let hash = fnvOffsetBasis;
   for (let at = 0; at < projectId.length; at++)
@@ -21,49 +16,36 @@ export function partitionOf(projectId: string, partitions: number): number {
   return (hash >>> 0) % partitions;
 }
 
-/** Returns the name of a stream: `PENSTOCK_LIVE_0` for prefix `penstock`. */
+/** Such as `PENSTOCK_LIVE_0` for prefix `penstock`. */
 export function streamName(prefix: string, lane: Lane, partition: number): string {
   return `${prefix}_${lane}_${partition}`.toUpperCase();
 }
 
-/** Returns whether a message with this subject may contain events of several projects. */
 export function isOfManyProjects(subject: string): boolean {
   return subject.endsWith(`.${manyProjects}`);
 }
 
-/** The message header by which JetStream deduplicates. */
 export const messageIdHeader = "Nats-Msg-Id";
-/** The header with the number of events in the message. */
 export const eventsHeader = "Penstock-Events";
 /** The header with the format version of the lines in the message. */
 export const schemaHeader = "Penstock-Schema";
-/** The format version that this program writes and reads. */
 export const schemaKnown = "1";
 
-/** Returns the subject prefix of the entries of a key-value bucket. */
 export function bucketSubjects(bucket: string): string {
   return `$KV.${bucket}.`;
 }
 
-/** Returns the name of the stream that stores a key-value bucket. */
 export function bucketStream(bucket: string): string {
   return `KV_${bucket}`;
 }
 
-/**
- * The subject token that replaces the project id if a message contains events of several projects.
- * Project ids cannot contain a `~`.
- */
+/** The subject token for events of several projects. Project ids cannot contain a `~`. */
 export const manyProjects = "~";
 
-/**
- * Whether a shared frame of the live lane contains the lines of one project, or of all projects of
- * a partition. Other frames always have one project: an import fills its frames alone, and a frame
- * of a single request belongs to that request.
- */
+/** Whether a shared live frame has lines of one project, or of all projects of a partition. */
 export type FrameScope = "project" | "partition";
 
-/** Returns the subject of a frame: `penstock.live.0.<project id>` or `penstock.live.0.~`. */
+/** Returns `penstock.live.0.<project id>` or `penstock.live.0.~`. */
 export function subjectOf(
   prefix: string,
   lane: Lane,
@@ -72,7 +54,11 @@ export function subjectOf(
   return `${prefix}.${lane}.${target.partition}.${target.projectId}`;
 }
 
-/** Returns the subject filter of a stream: all projects of one lane and partition, and `~`. */
+/** Matches all projects of one lane and partition, and `~`. */
 export function streamSubject(prefix: string, lane: Lane, partition: number): string {
   return `${prefix}.${lane}.${partition}.*`;
 }
+
+/** Fixed headers and a message id of up to 256 characters, which count towards max_payload. */
+export const headerBytesMax = 512;
+export const messageIdLengthMax = 256;

@@ -1,125 +1,81 @@
 // The state of each stream in the gateway: whether it has free space, whether it fulfils the
 // promise of a 200, and its last acknowledgements. The publisher and the watch of the streams
-// change the state. This file sends no requests to JetStream.
+// change the state.
 
 import type { ErrorCode, Problem } from "../base/errors.ts";
 import type { Lane } from "../base/lane.ts";
 import { lanes, streamName } from "./names.ts";
 
-/** The state of a stream in the publisher. */
 export interface StreamState {
   readonly name: string;
   readonly lane: Lane;
-  /** Time until which frames for the stream are rejected without a publish. */
+  /** Until this time frames for the stream are rejected without a publish. */
   fullUntilMonotonicMs: number;
-  /**
-   * Whether the last rejected frame was rejected for lack of storage of the whole server or
-   * account. An acknowledgement resets it.
-   */
+  /** Whether the last rejected frame found the whole server or account full. */
   isServerFull: boolean;
   /**
-   * The reason why the stream would not fulfil the promise of a 200. While it is set, nothing is
-   * sent to the stream, and acknowledgements of the stream do not count.
+   * Why the stream would not fulfil the promise of a 200. Then nothing is sent to it, and its
+   * acknowledgements do not count.
    */
   refusal: Problem | undefined;
-  /** Maximum size of a message of the stream in bytes, headers included; Infinity for no limit. */
+  /** Headers included; Infinity for no limit. */
   messageBytesMax: number;
-  /**
-   * Whether the last check found that the stream accepts atomic batches and its leader stores them
-   * efficiently.
-   */
+  /** Whether the stream accepts atomic batches and its leader stores them efficiently. */
   takesAtomicBatches: boolean;
-  /** The JetStream domain of the stream; "" for no domain, undefined while it is unknown. */
+  /** "" for no domain, undefined while it is unknown. */
   domain: string | undefined;
-  /** The highest acknowledged sequence. */
   sequence: number;
-  /** Time of the last acknowledgement of a new message. */
   ackedMonotonicMs: number;
   /** Time when a frame last timed out without a response. A new acknowledgement resets it. */
   silentMonotonicMs: number | undefined;
-  /**
-   * The reason for rejecting events of a stream that responds to requests but acknowledges no
-   * message. Requests still pass at intervals as probes. An acknowledgement resets it.
-   */
+  /** Why events of a stream that acknowledges no message are rejected, except probes. */
   silence: Problem | undefined;
-  /**
-   * The last reason for which NATS rejected a publish of this process to the stream. An
-   * acknowledgement or a new connection resets it.
-   */
+  /** Why NATS last rejected a publish, until an acknowledgement or a new connection. */
   denial: string | undefined;
-  /** Time from which requests to the silent stream pass, until one of them has lines. */
+  /** From this time requests to the silent stream pass, until one of them has lines. */
   probeMonotonicMs: number;
-  /**
-   * Time since which the stream has stored nothing that this process sent; undefined while it
-   * stores.
-   */
+  /** Since when the stream has stored nothing from this process; undefined while it stores. */
   awaySinceMonotonicMs: number | undefined;
-  /**
-   * A sign of lost data in an acknowledgement. A check of the description from the leader resets
-   * it.
-   */
+  /** A sign of lost data. A check of the description from the leader resets it. */
   wentBack: WentBack | undefined;
-  /**
-   * Time of the last acknowledgement that showed lost data. Frames first sent before this time
-   * prove nothing about the stream's present state.
-   */
+  /** Frames first sent before the last sign of lost data prove nothing about the present state. */
   wentBackMonotonicMs: number;
-  /**
-   * The last response of the leader of the stream; undefined before the first response, and while
-   * the stream is missing.
-   */
+  /** The last response of the leader; undefined before it, and while the stream is missing. */
   reading: StreamReading | undefined;
-  /** Time from which sending a frame to the stream calls `ask`. */
+  /** From this time sending a frame to the stream calls `ask`. */
   askMonotonicMs: number;
-  /**
-   * Requests the state of the stream from JetStream immediately. Set by the watch of the stream.
-   */
+  /** Requests the state of the stream immediately. Set by the watch of the stream. */
   ask: () => void;
 }
 
-/** Content and limits of a stream. Each response creates a new object. */
+/** Each response creates a new object. */
 export interface StreamReading {
-  /** The creation time of the stream. A new stream of the same name has a new creation time. */
+  /** A new stream of the same name has a new creation time. */
   readonly created: string;
-  /**
-   * The sequence of the oldest message. If the stream is empty, the sequence of the next message.
-   */
+  /** The oldest message. If the stream is empty, the next one. */
   readonly firstSequence: number;
   readonly lastSequence: number;
-  /** Number of purged or deleted messages between the first and the last sequence. */
+  /** Number of removed messages between the first and the last sequence. */
   readonly deleted: number;
   readonly bytes: number;
-  /** Maximum size of the stream in bytes; Infinity for no limit. */
   readonly bytesMax: number;
 }
 
-/**
- * Two acknowledged sequences that show a loss of data. The frame of `to` was sent later than the
- * frame of `from`, but `to` is not above `from`.
- */
+/** A loss of data: the frame of `to` was sent later, but `to` is not above `from`. */
 export interface WentBack {
   readonly from: number;
   readonly to: number;
 }
 
-/**
- * Causes of a loss of acknowledged messages. `cut_back`: the same stream ends before an
- * acknowledged sequence. `made_anew`: the stream was deleted or its disk was lost, and a new stream
- * has its name.
- */
+/** `cut_back`: the same stream ends earlier. `made_anew`: a new stream has a lost one's name. */
 export const regressionCauses = ["cut_back", "made_anew"] as const;
 export type RegressionCause = (typeof regressionCauses)[number];
 
-/** The metrics of the watch of the streams. */
 export interface StreamMetrics {
-  /** Counts a loss of acknowledged messages in a stream of the lane. */
   streamWentBack(lane: Lane, cause: RegressionCause): void;
 }
 
-/**
- * Returns the error code for events of a stream that must receive nothing now; undefined if the
- * stream may receive frames.
- */
+/** Returns the error code for events of a stream that must receive nothing now. */
 export function refusalNow(
   { refusal, fullUntilMonotonicMs }: StreamState,
   monotonicMs: number,
@@ -127,10 +83,7 @@ export function refusalNow(
   return refusal?.code ?? (monotonicMs < fullUntilMonotonicMs ? "store_full" : undefined);
 }
 
-/**
- * Stops sending to the stream until its leader has reported the content and configuration of the
- * stream.
- */
+/** Stops sending until the leader has reported the content and configuration of the stream. */
 export function suspend(state: StreamState, wentBack: WentBack, monotonicMs: number): void {
   const { from, to } = wentBack;
   state.wentBack = wentBack;
@@ -141,10 +94,7 @@ export function suspend(state: StreamState, wentBack: WentBack, monotonicMs: num
   state.ask();
 }
 
-/**
- * Records that the stream has stored nothing since the given time. If the last acknowledgement is
- * later, its time is recorded instead.
- */
+/** Records that the stream has stored nothing since the given time or its last acknowledgement. */
 export function noteAway(state: StreamState, sinceMonotonicMs: number): void {
   const since = Math.max(sinceMonotonicMs, state.ackedMonotonicMs);
   state.awaySinceMonotonicMs = Math.min(since, state.awaySinceMonotonicMs ?? since);
@@ -155,7 +105,6 @@ export function awayMs({ awaySinceMonotonicMs: since }: StreamState, monotonicMs
   return since === undefined ? 0 : monotonicMs - since;
 }
 
-/** Records that the stream has acknowledged a new message. */
 export function noteStored(stream: StreamState, monotonicMs: number): void {
   stream.ackedMonotonicMs = monotonicMs;
   stream.isServerFull = false;
@@ -165,35 +114,26 @@ export function noteStored(stream: StreamState, monotonicMs: number): void {
   stream.awaySinceMonotonicMs = undefined;
 }
 
-/** Interval of the probes of a silent stream in milliseconds. */
 const probeEveryMs = 1_000;
 
-/**
- * Rejects requests to the stream from now on, except one request with lines per interval as a
- * probe.
- */
+/** Rejects requests to the stream, except one with lines per interval as a probe. */
 export function refuseSilent(state: StreamState, silence: Problem, monotonicMs: number): void {
   state.silence = silence;
   state.probeMonotonicMs = monotonicMs + probeEveryMs;
 }
 
-/**
- * Returns the reason for rejecting a request to a silent stream; undefined if the request may pass.
- */
+/** Returns the reason for rejecting a request to a silent stream; undefined if it may pass. */
 export function silenceNow(state: StreamState, monotonicMs: number): Problem | undefined {
   return monotonicMs < state.probeMonotonicMs ? state.silence : undefined;
 }
 
-/**
- * Records that a request has lines for the stream, which makes it the probe of a silent stream. A
- * request without lines is no probe: it has no events, or exceeds its quota.
- */
+/** A request with lines becomes the probe of a silent stream. */
 export function noteLines(state: StreamState, monotonicMs: () => number): void {
   if (state.silence !== undefined) state.probeMonotonicMs = monotonicMs() + probeEveryMs;
 }
 
 export class StreamStates {
-  /** All streams, sorted by lane, then by partition. */
+  /** Sorted by lane, then by partition. */
   readonly all: readonly StreamState[];
   readonly #partitions: number;
 
@@ -210,14 +150,11 @@ export class StreamStates {
     return this.all[lanes.indexOf(lane) * this.#partitions + partition]!;
   }
 
-  /**
-   * Returns for how many milliseconds all streams have stored nothing; 0 while at least one stores.
-   */
+  /** Returns for how many milliseconds all streams have stored nothing; 0 while one stores. */
   awayMs(monotonicMs: number): number {
     return Math.min(...this.all.map((state) => awayMs(state, monotonicMs)));
   }
 
-  /** Records for all streams that the connection to NATS is lost. */
   allAway(monotonicMs: number): void {
     for (const state of this.all) noteAway(state, monotonicMs);
   }
@@ -227,11 +164,7 @@ export class StreamStates {
     for (const state of this.all) state.fullUntilMonotonicMs = untilMonotonicMs;
   }
 
-  /**
-   * Returns the reason why no stream accepts events; undefined if at least one stream is usable and
-   * has free space. A full historical lane must not block live events, and a full live lane must
-   * not block imports.
-   */
+  /** Returns undefined if one stream is usable. A full lane must not block the other one. */
   refusalOfAll(monotonicMs: () => number): "store_full" | "unavailable" | undefined {
     let unfit = false;
     for (const state of this.all) {

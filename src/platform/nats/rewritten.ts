@@ -1,44 +1,31 @@
-// What an erasure leaves in the streams: replacement frames without the person's events, and the
-// bucket that records the replacement of each message. The names are part of stored data, so they
-// must not change.
+// What an erasure leaves in the streams: replacement frames, and the bucket that records the
+// replacement of each message. The names are part of stored data, so they must not change.
 
 import type { MsgHdrs } from "@nats-io/nats-core";
 import { bucketStream, bucketSubjects } from "./names.ts";
 
-/**
- * A stream and its creation time. A new stream of the same name has a new creation time, and its
- * sequences count other messages.
- */
+/** A new stream of the same name has a new creation time, and counts other messages. */
 export interface MadeStream {
   readonly stream: string;
-  /** The creation time as the server reports it. */
   readonly created: string;
 }
 
-/** The message that a frame replaces. */
 interface Original extends MadeStream {
   readonly sequence: number;
 }
 
-/** The header of a replacement frame that names the replaced message. */
 export const rewritesHeader = "Penstock-Rewrites";
 /** The prefix of the message id of a replacement frame. */
 export const rewrittenIdBegin = "rewrite/";
-/**
- * The header with the time when the replaced message was stored, in milliseconds since the epoch.
- */
+/** The time when the replaced message was stored, in milliseconds since the epoch. */
 export const firstStoredHeader = "Penstock-First-Stored";
-/**
- * The header with the durable consumers that had acknowledged the replaced message, in the format
- * of `readByText`.
- */
+/** The durable consumers that had acknowledged the replaced message (`readByText`). */
 export const readByHeader = "Penstock-Read-By";
 
 export function originalText({ stream, created, sequence }: Original): string {
   return `${stream} ${created} ${sequence}`;
 }
 
-/** Returns the message that a replacement frame replaces; undefined for any other message. */
 export function originalOf(headers: Pick<MsgHdrs, "get"> | undefined): Original | undefined {
   const found = /^(\S+) (\S+) (\d{1,15})$/.exec(headers?.get(rewritesHeader) ?? "");
   if (found === null) return undefined;
@@ -46,9 +33,8 @@ export function originalOf(headers: Pick<MsgHdrs, "get"> | undefined): Original 
 }
 
 /**
- * Returns the sequence of the message that a replacement frame replaces. Returns undefined for any
- * other message, and for a frame that names another stream: a hub copies such frames from a leaf
- * node.
+ * Returns undefined for any other message, and for a frame that names another stream: a hub copies
+ * such frames from a leaf node.
  */
 export function rewrittenSequence(
   headers: Pick<MsgHdrs, "get"> | undefined,
@@ -59,22 +45,16 @@ export function rewrittenSequence(
   return isHere ? original.sequence : undefined;
 }
 
-/** A durable consumer. A new consumer of the same name has a new creation time. */
+/** A new consumer of the same name has a new creation time. */
 export interface Durable {
   readonly durable: string;
-  /** The creation time as the server reports it. */
   readonly created: string;
 }
 
-/**
- * Maximum number of consumers in the header. Consumers beyond this number receive the events again.
- */
+/** Consumers beyond this number receive the events again. */
 const namedMax = 30;
 
-/**
- * Returns the value of the header with the consumers that have read the message. If the replaced
- * message is a replacement itself, `before` is its header.
- */
+/** If the replaced message is a replacement itself, `before` is its header. */
 export function readByText(durables: readonly Durable[], before = ""): string {
   const named = [before, ...durables.map(durableText)].join(" ").split(" ");
   return [...new Set(named)]
@@ -83,7 +63,6 @@ export function readByText(durables: readonly Durable[], before = ""): string {
     .join(" ");
 }
 
-/** Returns whether the consumer has acknowledged the replaced message. */
 export function hasReadOriginal(
   headers: Pick<MsgHdrs, "get"> | undefined,
   durable: Durable,
@@ -95,7 +74,7 @@ function durableText({ durable, created }: Durable): string {
   return `${created}/${durable}`;
 }
 
-/** Returns the name of the bucket of erasures. `stream` is any stream with the same prefix. */
+/** `stream` is any stream with the same prefix. */
 export function erasuresBucketOf(stream: string): string {
   return `${stream.replace(/_(?:LIVE|HISTORICAL)_\d+$/, "").toLowerCase()}_erasures`;
 }
@@ -104,15 +83,11 @@ export function erasuresStreamOf(stream: string): string {
   return bucketStream(erasuresBucketOf(stream));
 }
 
-/** Returns the subject prefix of the entries that record the replacements in the stream. */
 export function erasedSubjects(stream: string): string {
   return `${bucketSubjects(erasuresBucketOf(stream))}messages.${stream}.`;
 }
 
-/**
- * An entry of the bucket: each message's sequence, followed by the sequence of its replacement or
- * 0.
- */
+/** Each message's sequence, followed by the sequence of its replacement or 0. */
 export interface ErasedEntry {
   readonly created: string;
   readonly messages: readonly number[];

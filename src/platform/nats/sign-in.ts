@@ -1,7 +1,5 @@
-// Checks once with each configured server whether it accepts this process, over a short connection.
-// Each check must use a single server. If the NATS client has several servers and a cluster rejects
-// its first connection, the client retries them forever, without a pause. While it reconnects, it
-// also hides TLS errors.
+// Checks once with each configured server whether it accepts this process. With several servers,
+// the NATS client would retry a rejecting cluster forever without a pause, and hide TLS errors.
 
 import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
@@ -17,12 +15,11 @@ import { connect as connectClient } from "@nats-io/transport-node";
 import { accessOptions, type NatsAccess, shownUrls, signsInBy, tlsSettings } from "./access.ts";
 import { apiCodes, isApiError } from "./api.ts";
 
-/** The error for a refusal that waiting does not end: the settings or the server must change. */
+/** A refusal that waiting does not end: the settings or the server must change. */
 export class NatsRefusedError extends Error {
   override name = "NatsRefusedError";
   readonly server: string;
   readonly reason: string;
-  /** The setting to change, and how. */
   readonly fix: string;
 
   constructor({ server, reason, fix }: Refusal) {
@@ -33,9 +30,7 @@ export class NatsRefusedError extends Error {
   }
 }
 
-/** The reason why a server did not accept this process. */
 interface Refusal {
-  /** The `host:port`, or another subject of the message. */
   readonly server: string;
   readonly reason: string;
   readonly fix: string;
@@ -48,9 +43,8 @@ type SignIn =
   | ({ readonly kind: "refused" } & Refusal);
 
 /**
- * Returns `accepted` as soon as one server accepts this process. After the responses of all
- * servers, returns `refused` if at least one refuses it. Takes at most about `timeoutMs`. Never
- * rejects.
+ * Returns `accepted` if one server accepts this process, else `refused` if one refuses. Takes about
+ * `timeoutMs` at most. Never rejects.
  */
 export async function signIn(access: NatsAccess, timeoutMs: number): Promise<SignIn> {
   const unreadable = unreadableFile(access);
@@ -73,10 +67,7 @@ export async function signIn(access: NatsAccess, timeoutMs: number): Promise<Sig
   }
 }
 
-/**
- * Returns a connection to a server that accepts this process. Rejects with a NatsRefusedError if a
- * server refuses this process, and with another error if no server responds.
- */
+/** Rejects with a NatsRefusedError, or with another error if no server responds. */
 export async function connectOnce(
   access: NatsAccess,
   { timeoutMs, ...options }: { readonly timeoutMs: number } & Partial<ConnectionOptions>,
@@ -93,9 +84,8 @@ export async function connectOnce(
 }
 
 /**
- * Keeps the connection open if servers refuse it temporarily, for example during a rotation of the
- * token. Must only be called after the first connect: otherwise the client would never end its
- * first attempt.
+ * Keeps the connection open during temporary refusals, such as a rotation of the token. Must be
+ * called after the first connect: the client would never end its first attempt.
  */
 export function outlastRefusals(connection: NatsConnection): void {
   if (connection instanceof NatsConnectionImpl)
@@ -107,10 +97,7 @@ export const withoutJetStream: Reason = {
   fix: "start it with --jetstream, or with a `jetstream` block",
 };
 
-/**
- * Interprets a permanent error of JetStream: the account has no JetStream, or the user lacks a
- * permission. Returns undefined for any other error.
- */
+/** Interprets a permanent error: the account has no JetStream, or the user lacks a permission. */
 export function apiRefusal(error: unknown, access: NatsAccess): Reason | undefined {
   const user = `the user in ${signsInBy(access)?.setting ?? "PENSTOCK_NATS_URL"}`;
   const noAccount = causesOf(error).find((one) => isApiError(one, apiCodes.notEnabledForAccount));
@@ -124,20 +111,16 @@ export function apiRefusal(error: unknown, access: NatsAccess): Reason | undefin
   return { reason: `the user lacks a permission (${violation.message})`, fix };
 }
 
-/** Returns the first permission violation among the error and its causes. */
 export function violationIn(error: unknown): PermissionViolationError | undefined {
   return causesOf(error).find((one) => one instanceof PermissionViolationError);
 }
 
-/** Returns the error and its causes. The clients of NATS and JetStream wrap errors. */
+/** The clients of NATS and JetStream wrap errors. */
 function causesOf(error: unknown): Error[] {
   return error instanceof Error ? [error, ...causesOf(error.cause)] : [];
 }
 
-/**
- * Maximum number of sign-ins if the server closes the connection without a reason. A server that
- * rejects the client certificate closes in about half of the cases before its reason is read.
- */
+/** A server that rejects the certificate often closes before its reason is read. */
 const closedTriesMax = 6;
 
 async function ask(
@@ -167,7 +150,6 @@ async function ask(
   }
 }
 
-/** Returns the reason for a refusal; undefined if waiting may help. */
 function refusalOf(error: NodeJS.ErrnoException, access: NatsAccess): Reason | undefined {
   if (/(route|leaf ?node|gateway) port/i.test(error.message)) {
     const fix = "set PENSTOCK_NATS_URL to the client port, 4222 by default";
@@ -175,7 +157,7 @@ function refusalOf(error: NodeJS.ErrnoException, access: NatsAccess): Reason | u
   }
   const tls = tlsRefusal(error, access);
   if (tls !== undefined) return tls;
-  // An `authentication timeout` is excluded, because it is temporary.
+  // An `authentication timeout` is temporary.
   if (error.code === undefined && /violation|expired|revoked/i.test(error.message))
     return rejected(error.message, access);
   if (error instanceof ConnectionError && error.message.includes("'tls'")) return noTls(access);
@@ -233,10 +215,6 @@ const untrustedCodes = [
   "INVALID_CA",
 ];
 
-/**
- * Returns the reason for a TLS error; undefined for any other error, and for one that may be
- * temporary.
- */
 function tlsRefusal(
   { code = "", message }: NodeJS.ErrnoException,
   access: NatsAccess,
@@ -276,7 +254,6 @@ function tlsRefusal(
       };
 }
 
-/** Returns a refusal if a file of a setting cannot be used. */
 function unreadableFile(access: NatsAccess): SignIn | undefined {
   const files: [setting: string, read: () => unknown][] = [
     ["PENSTOCK_NATS_CREDS", () => signed(accessOptions(access))],
@@ -306,7 +283,7 @@ function unreadableFile(access: NatsAccess): SignIn | undefined {
   return undefined;
 }
 
-/** Signs an arbitrary nonce, because the authenticator parses the credentials only then. */
+/** The authenticator parses the credentials only when it signs. */
 function signed({ authenticator }: ConnectionOptions): void {
   if (typeof authenticator === "function") authenticator("nonce");
 }

@@ -1,39 +1,42 @@
-// Known bugs of nats-server versions that break the promise of a 200, and the versions with the
-// fixes. The gateway's log at its start and doctor share this table. The numbers in brackets are
-// pull requests and issues of the project nats-io/nats-server.
+// Bugs of nats-server versions that break the promise of a 200. The numbers in brackets are pull
+// requests and issues of nats-io/nats-server.
 
+import type { LookupAddress } from "node:dns";
+import { lookup } from "node:dns/promises";
+import { connect, type Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import type { StreamConfig } from "@nats-io/jetstream";
+import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../base/log.ts";
 import type { NatsLink } from "./link.ts";
 
-type Version = readonly [number, number, number];
+export type Version = readonly [number, number, number];
+
+export function parseVersion(text: string): Version | undefined {
+  const match = /(\d+)\.(\d+)\.(\d+)/.exec(text);
+  return match === null ? undefined : [Number(match[1]), Number(match[2]), Number(match[3])];
+}
+
+export function compareVersions(left: Version, right: Version): number {
+  return left[0] - right[0] || left[1] - right[1] || left[2] - right[2];
+}
 
 interface VersionFault {
-  /** The consequence of the bug: the rest of a sentence that begins with the version. */
+  /** The rest of a sentence that begins with the version. */
   readonly bites: string;
-  /**
-   * Whether the version has been observed to lose acknowledged messages, or will lose them sooner
-   * or later.
-   */
+  /** Whether the version loses acknowledged messages sooner or later. */
   readonly isGrave: boolean;
 }
 
 interface Row extends VersionFault {
   readonly from: Version;
-  /** The first version with the fix. */
   readonly until: Version;
-  /** Whether the bug affects clusters only. */
   readonly inClusterOnly: boolean;
-  /**
-   * Whether the log at the start omits the bug on a single node, because the bug then needs a power
-   * failure at a particular moment. Doctor always reports the bug.
-   */
+  /** The log at the start omits bugs that need a power failure at a particular moment. */
   readonly isQuietOnOneNode?: true;
 }
 
-/**
- * The recommended versions in a cluster. On a single node 2.10.23 is enough, but may lose messages
- * at a power failure.
- */
+/** On a single node 2.10.23 is enough, but may lose messages at a power failure. */
 export const clusterVersionsWanted = "2.14.7, or 2.15 and newer";
 const beginning: Version = [0, 0, 0];
 
@@ -87,23 +90,22 @@ const rows: readonly Row[] = [
   },
 ];
 
-/** Returns the known bugs of a version, such as `2.10.27` or `2.10.27-RC.1`. */
+/** Returns the known bugs of a version, such as `2.10.27-RC.1`. */
 export function versionFaults(version: string, isClustered: boolean): readonly VersionFault[] {
   return rowsOf(version, isClustered);
 }
 
 function rowsOf(version: string, isClustered: boolean): readonly Row[] {
-  const [major = 0, minor = 0, patch = 0] = version.split(/[.-]/).map(Number);
-  const asked: Version = [major, minor, patch];
+  const asked = parseVersion(version) ?? beginning;
   return rows.filter(
     ({ from, until, inClusterOnly }) =>
-      (isClustered || !inClusterOnly) && compare(asked, from) >= 0 && compare(asked, until) < 0,
+      (isClustered || !inClusterOnly) &&
+      compareVersions(asked, from) >= 0 &&
+      compareVersions(asked, until) < 0,
   );
 }
 
-/**
- * Logs the known bugs of the server's version. Logs again if a reconnect leads to another version.
- */
+/** Logs the known bugs, again if a reconnect leads to another version. */
 export function logVersionFaults(
   link: Pick<NatsLink, "connection" | "onChange">,
   replicas: number,
@@ -132,6 +134,114 @@ export function logVersionFaults(
   });
 }
 
-function compare(left: Version, right: Version): number {
-  return left[0] - right[0] || left[1] - right[1] || left[2] - right[2];
+/**
+ * Older versions fsync every message of a batch with `sync_interval: always` (nats-server pull
+ * request 8539), and a reader may see a batch change during its replication (8369).
+ */
+const [majorMin, minorMin] = [2, 15];
+
+export function storesAtomicBatchesWell(version: string): boolean {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  return major > majorMin || (major === majorMin && minor >= minorMin);
+}
+
+/** `config` must come from the leader: its metadata contains the leader's version. */
+export function takesAtomicBatches(config: StreamConfig): boolean {
+  return (
+    config.allow_atomic === true && storesAtomicBatchesWell(config.metadata?.["_nats.ver"] ?? "")
+  );
+}
+
+interface Info {
+  readonly server_name?: string;
+  readonly version?: string;
+}
+
+type Resolve = (host: string) => Promise<readonly LookupAddress[]>;
+
+const readMsMax = 1_000;
+/** A typical first line has 600 bytes, but it may list many addresses. */
+const infoBytesMax = 65_536;
+const portMax = 65_535;
+
+/**
+ * Reads the version of each server from the first line of a connection, which needs no user.
+ * Returns undefined without a cluster. A server that fails is listed by its address in `places`,
+ * without a version, and must not be treated as new. Never rejects.
+ */
+export async function clusterVersions(
+  { info }: Pick<NatsConnection, "info">,
+  places: readonly string[],
+  resolve: Resolve = (host) => lookup(host, { all: true }),
+): Promise<ReadonlyMap<string, string> | undefined> {
+  if (info?.cluster === undefined) return undefined;
+  const versions = new Map([[info.server_name, info.version]]);
+  for (const infos of await Promise.all(places.map((place) => infosAt(place, resolve))))
+    for (const [place, { server_name: name, version = "" }] of infos)
+      versions.set(name ?? place, version);
+  return versions;
+}
+
+async function infosAt(place: string, resolve: Resolve): Promise<(readonly [string, Info])[]> {
+  const asked = addressOf(place);
+  if (asked === undefined) return [[place, {}]];
+  const found = await addressesOf(asked.host, resolve);
+  if (found.length === 0) return [[place, {}]];
+  const several = found.length > 1;
+  const all = await Promise.all(
+    found.map(async ({ address: host, family }) => {
+      const info = await infoOf({ host, port: asked.port });
+      return { family, at: several ? `${place} (${host})` : place, info };
+    }),
+  );
+  // A server may listen on one address family only, for example on 127.0.0.1 but not on ::1.
+  const answering = new Set(all.filter(({ info }) => info.version).map(({ family }) => family));
+  return all
+    .filter(({ family }) => answering.size === 0 || answering.has(family))
+    .map(({ at, info }) => [at, info] as const);
+}
+
+function addressesOf(host: string, resolve: Resolve): Promise<readonly LookupAddress[]> {
+  const none = delay(readMsMax, [], { ref: false });
+  return Promise.race([resolve(host).catch(() => []), none]);
+}
+
+function infoOf(address: { host: string; port: number }): Promise<Info> {
+  return new Promise((resolve) => {
+    const socket = connect(address);
+    const end = (info: Info): void => {
+      clearTimeout(timer);
+      resolve(info);
+      socket.destroy();
+    };
+    const timer = setTimeout(end, readMsMax, {});
+    socket.on("error", () => end({}));
+    socket.on("close", () => end({}));
+    readLine(socket, (line) => end(parsed(line)));
+  });
+}
+
+function readLine(socket: Socket, take: (line: string) => void): void {
+  let read = "";
+  socket.setEncoding("latin1").on("data", (text: string) => {
+    read += text;
+    const end = read.indexOf("\r\n");
+    if (end >= 0) take(read.slice(0, end));
+    else if (read.length > infoBytesMax) take("");
+  });
+}
+
+function addressOf(place: string): { host: string; port: number } | undefined {
+  const [, address, host = address ?? "", digits = ""] =
+    /^(?:\[(.+)\]|([^:]+)):(\d{1,5})$/.exec(place) ?? [];
+  const port = Number(digits);
+  return host === "" || port > portMax ? undefined : { host, port };
+}
+
+function parsed(line: string): Info {
+  try {
+    return (JSON.parse(line.replace(/^INFO /, "")) as Info | null) ?? {};
+  } catch {
+    return {};
+  }
 }

@@ -1,30 +1,23 @@
-// Parses a `postgres://` URL into connection options, and into a name for display without the
-// password. Reads the certificates in the URL. Connects to nothing.
-
 import { readFileSync } from "node:fs";
 import type { ConnectionOptions } from "node:tls";
 import type { ClientConfig } from "pg";
 import { StoreError } from "../base/store-error.ts";
 
 export interface PostgresAddress {
-  /** The name for display: `host:port/database`, or `/folder/database` for a socket. */
+  /** For display: `host:port/database`, or `/folder/database` for a socket. */
   readonly shown: string;
   readonly config: ClientConfig;
-  /** Whether TLS is tried first but is optional: `sslmode=prefer`, which is the default. */
+  /** Whether TLS is optional: `sslmode=prefer`, the default. */
   readonly mayBePlain: boolean;
 }
 
 const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"] as const;
 type SslMode = (typeof sslModes)[number];
 
-/** The supported parameters of libpq. */
 const known = ["sslmode", "sslrootcert", "sslcert", "sslkey", "host", "application_name"];
 const defaultPort = 5432;
 
-/**
- * Returns the address in the URL. Throws a StoreError whose message contains no password and no
- * user.
- */
+/** Reads also the certificates of the URL. Errors contain neither password nor user. */
 export function readAddress(text: string): PostgresAddress {
   const url = parse(text);
   const parameters = url.searchParams;
@@ -60,10 +53,7 @@ function bracketed(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }
 
-/**
- * Returns the parsed URL. Replaces the error of `URL`, because it contains the text with the
- * password.
- */
+/** The error of `URL` contains the text with the password. */
 function parse(text: string): URL {
   const url = URL.parse(text);
   if (url === null || !/^postgres(ql)?:$/.test(url.protocol))
@@ -89,10 +79,7 @@ function sslModeOf(parameters: URLSearchParams): SslMode {
   return mode;
 }
 
-/**
- * Returns the TLS options by the rules of libpq: `require` verifies the server only with a root
- * certificate; `verify-full` also compares the name.
- */
+/** As in libpq, `require` verifies the server only with a root certificate. */
 function tlsOf(mode: SslMode, parameters: URLSearchParams): ConnectionOptions {
   const ca = fileOf(parameters, "sslrootcert");
   const cert = fileOf(parameters, "sslcert");

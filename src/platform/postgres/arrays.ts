@@ -1,13 +1,9 @@
-// Sends many rows in one statement: the values become one array literal per column, which the
-// server expands with unnest. Builds the texts of statements, but sends nothing.
+// Sends many rows in one statement: one array literal per column, which the server expands.
 
 import { Buffer } from "node:buffer";
 import type { ColumnType, Table, Value } from "../base/table.ts";
 
-/**
- * Maximum number of characters of the parameters of a statement, far below the server's limit for
- * one value, 1 GB.
- */
+/** Far below the server's limit for one value, 1 GB. */
 const chunkCharsMax = 16 * 1024 * 1024;
 const chunkRowsMax = 20_000;
 
@@ -22,10 +18,7 @@ const typeNames: Readonly<Record<ColumnType, string>> = {
   bytes: "bytea",
 };
 
-/**
- * Returns the SQL `unnest($1::text[], $2::uuid[], …) AS name (project_id, uuid, …)`. `at` adds a
- * column with the row number.
- */
+/** Returns `unnest($1::text[], …) AS name (project_id, …)`. `at` adds the row number. */
 export function unnestSql({ columns, types }: Table, name: string, at?: string): string {
   const arrays = columns
     .map((column, index) => `$${index + 1}::${typeNames[types[column]!.type]}[]`)
@@ -44,9 +37,8 @@ export function selectSql({ name, columns }: Table): string {
 }
 
 /**
- * Returns the SQL to insert rows from `source`, a table or a subquery with these columns. If the
- * key of a row exists, the columns specify whether values are replaced or merged. The columns in
- * `reset` are always replaced.
+ * If the key of a row from `source` exists, its values are replaced or merged by their columns. The
+ * columns in `reset` are always replaced.
  */
 export function upsertSql(
   { name, key, columns, types }: Table,
@@ -67,10 +59,7 @@ export function upsertSql(
     ON CONFLICT (${columnsSql(key)}) ${change}`;
 }
 
-/**
- * Yields one array literal per column for each statement that the rows need. A column without
- * values is an empty array, which unnest pads to the length of the longest array.
- */
+/** One array literal per column and statement. A column without values is an empty array. */
 export function* chunksOf(values: readonly Value[], width: number): Generator<string[]> {
   for (let from = 0; from < values.length; ) {
     const end = endOfChunk(values, { from, width });
@@ -106,7 +95,6 @@ function columnOf(
   return hasValues ? `{${text}}` : "{}";
 }
 
-/** Returns one array literal. */
 export function arrayOf(values: readonly Value[]): string {
   return `{${values.map(itemOf).join(",")}}`;
 }

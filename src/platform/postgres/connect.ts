@@ -1,5 +1,5 @@
-// Opens connections to PostgreSQL with the same search path, timeouts and value types everywhere
-// (`Value`, platform/base/table.ts). The caller closes them.
+// Opens connections with the same search path, timeouts and value types (`Value`,
+// platform/base/table.ts).
 
 import {
   Client,
@@ -8,39 +8,30 @@ import {
   type CustomTypesConfig,
   types as usualTypes,
 } from "pg";
+import { StoreError } from "../base/store-error.ts";
 import type { PostgresAddress } from "./address.ts";
+import { selectRows } from "./select-rows.ts";
 
 const connectMsMax = 10_000;
 const keepAliveMs = 10_000;
-/** Maximum time in milliseconds that closing waits for a running query. */
 export const closeMsMax = 3_000;
-/**
- * Difference in milliseconds between the client's timeout and the shorter timeout of the server.
- */
+/** Added to the server's timeout, so that the client's timeout is longer. */
 const answerMsMore = 5_000;
 
 interface ConnectOptions {
-  /** The name of the connection in the server's list. */
   readonly name: string;
   readonly statementMsMax: number;
-  /**
-   * Timeout in milliseconds of a transaction that waits for its next statement; 0 for no limit.
-   * Default: the statement timeout.
-   */
+  /** Timeout between statements of a transaction; 0 for none. Default: the statement timeout. */
   readonly idleMsMax?: number;
-  /** The schema of the tables. */
   readonly schema: string;
-  /** The value of the setting penstock.session, which identifies the session. */
+  /** The value of penstock.session, which identifies the session. */
   readonly session?: string;
 }
 
 /** Object identifiers of types, which never change. */
 const oids = { bool: 16, bytea: 17, int8: 20, json: 114 } as const;
 
-/**
- * Parsers of values. Counts and times are below 2^53; JSON stays text with all digits; a boolean is
- * 1 or 0.
- */
+/** Counts and times are below 2^53; JSON stays text with all digits; a boolean is 1 or 0. */
 const types: CustomTypesConfig = {
   getTypeParser(oid: number): (text: string) => unknown {
     if (oid === oids.bool) return (text: string) => (text === "t" ? 1 : 0);
@@ -51,20 +42,17 @@ const types: CustomTypesConfig = {
   },
 };
 
-/** Returns the bytes of a text of `\\x` and hexadecimal digits. */
 function bytesOf(text: string): Uint8Array {
   return Uint8Array.from(Buffer.from(text.slice(2), "hex"));
 }
 
-/** The client's error for a server without TLS. */
 const noTls = "The server does not support SSL connections";
 
-/** Returns a new connection. The caller must close it. Rejects with the client's error. */
+/** The caller must close the connection. Rejects with the client's error. */
 export async function connect(address: PostgresAddress, options: ConnectOptions): Promise<Client> {
   return (await tried(address, options)).client;
 }
 
-/** Returns a configuration that connects, for a pool that opens the connections itself. */
 export async function triedConfig(
   address: PostgresAddress,
   options: ConnectOptions,
@@ -117,9 +105,8 @@ async function connected(config: ClientConfig, options: ConnectOptions): Promise
 }
 
 /**
- * Sets the parameters of a session. They are not in the start-up message, because poolers reject
- * them. A database or user may have other defaults, which would change how values are read. JIT
- * compilation of these statements would take longer than running them.
+ * Poolers reject these parameters in the start-up message. Other defaults would change how values
+ * are read. JIT compilation would take longer than the statements.
  */
 export async function prepare(
   client: ClientBase,
@@ -135,11 +122,23 @@ export async function prepare(
     SET default_transaction_isolation = 'read committed'; SET transform_null_equals = off`);
 }
 
-/**
- * Closes the connection immediately, because it may be waiting for a response that never arrives.
- */
+/** Closes at once: the connection may wait for a response that never arrives. */
 export function destroy(client: ClientBase): void {
   const { stream } = (client as unknown as { connection: { stream: { destroy(): void } } })
     .connection;
   stream.destroy();
 }
+
+/** Other encodings reject most non-ASCII text, but only when it is written. */
+export async function requireUtf8(client: ClientBase, shown: string): Promise<void> {
+  const [row] = await selectRows(client, "SHOW server_encoding");
+  if (row?.[0] === "UTF8") return;
+  throw new StoreError(
+    `open PostgreSQL at ${shown}: the database is in ${row?.[0]}, but must be in UTF8: create one with createdb --encoding=UTF8 --template=template0, and use that`,
+  );
+}
+
+export const keepAliveSql = `SELECT set_config(name, wanted, false) FROM pg_settings JOIN (VALUES
+    ('tcp_keepalives_idle', '10'), ('tcp_keepalives_interval', '5'), ('tcp_keepalives_count', '3'),
+    ('client_connection_check_interval', '250')
+  ) AS wanted (setting, wanted) ON name = wanted.setting`;

@@ -1,10 +1,9 @@
-// Error messages for PostgreSQL and its client: the failed operation, the cause, and the fix. They
-// never contain the password of a URL.
+// Error messages for PostgreSQL: operation, cause and fix, never the password of a URL.
 
 import { DatabaseError } from "pg";
 import { StoreError, TooSlowError } from "../base/store-error.ts";
 
-/** Hints by SQLSTATE, or by the code of the system or of TLS. */
+/** By SQLSTATE, or by the code of the system or of TLS. */
 const hints: Readonly<Record<string, string>> = {
   "28P01": "wrong user or password",
   "28000": "the server rejects this user",
@@ -39,10 +38,7 @@ const hints: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: "the server's certificate does not match the host in the URL",
 };
 
-/**
- * Hints for codes with several causes, by the routine of the server. The routine identifies the
- * cause in every language of the messages.
- */
+/** For codes with several causes, by the routine, which is the same in every language. */
 const hintsByRoutine: Readonly<Record<string, string>> = {
   "28000 ClientAuthentication":
     "the server's pg_hba.conf has no entry for this user, host, database and TLS mode",
@@ -58,7 +54,7 @@ const hintsByRoutine: Readonly<Record<string, string>> = {
     "the database accepts no connections: ALTER DATABASE … ALLOW_CONNECTIONS",
 };
 
-/** Hints for the client's errors without a code. */
+/** For the client's errors without a code. */
 const hintsByMessage: readonly (readonly [RegExp, string])[] = [
   [
     /server does not support SSL/,
@@ -68,14 +64,13 @@ const hintsByMessage: readonly (readonly [RegExp, string])[] = [
   [/timeout expired|connection timeout/i, "no response"],
 ];
 
-/** The code of a statement timeout from the server, and the message of one from the client. */
 const [tooSlow, answerTooLate] = ["57014", "Query read timeout"];
 
 interface Failed {
   /** The failed operation, such as "commit". */
   readonly doing: string;
   readonly shown: string;
-  /** Hints that are specific to the program, by the same codes. */
+  /** Hints of the program, by the same codes. */
   readonly hints: Readonly<Record<string, string>>;
 }
 
@@ -102,7 +97,7 @@ interface ErrorFacts {
   readonly routine?: string | undefined;
 }
 
-/** Returns the first error. If a host has several addresses, each of them fails. */
+/** If a host has several addresses, each of them fails. */
 function firstOf(error: unknown): ErrorFacts {
   const one: unknown = error instanceof AggregateError ? error.errors[0] : error;
   if (!(one instanceof Error)) return { message: String(one) };
@@ -110,10 +105,7 @@ function firstOf(error: unknown): ErrorFacts {
   return { message: one.message, code, routine };
 }
 
-/**
- * Returns whether the connection is still usable after this error. It is if the server rejected a
- * statement and is not shutting down.
- */
+/** The connection stays usable if the server rejected a statement and is not shutting down. */
 export function leavesConnection(error: unknown): boolean {
   if (error instanceof StoreError) return true;
   return error instanceof DatabaseError && !/^(08|57P|F0|58|XX)/.test(error.code ?? "");

@@ -1,5 +1,3 @@
-// Returns rows as arrays of values, in the format of platform/base/table.ts.
-
 import type { ClientBase } from "pg";
 import type { Value } from "../base/table.ts";
 

@@ -1,28 +1,26 @@
-// The table of settings: name, parser, unit, default and description of each. read-config.ts reads
-// the values from PENSTOCK_* variables and from flags of the same names.
+// The table of settings. read-config.ts reads the values from PENSTOCK_* variables and flags.
 
-import { expansionText } from "../base/expansion.ts";
-import { networksOf } from "../base/networks.ts";
-import { certificateFile, keyFile, readableFile } from "../base/pem.ts";
-import { posthogJsFolder } from "../base/posthog-js.ts";
-import { effectsSettings } from "./effects-settings.ts";
+import { networksOf } from "../base/addresses.ts";
+import { expansionText } from "../base/errors.ts";
+import { certificateFile, keyFile, posthogJsFolder, readableFile } from "../base/pem.ts";
 import {
   durationMs,
+  effectsUrl,
   flag,
   jetStreamDomain,
   natsUrl,
   oneOf,
+  originUrl,
+  type Setting,
+  setting,
   subjectPrefix,
   text,
   wholeNumber,
 } from "./parsers.ts";
-import { type Setting, setting } from "./setting.ts";
-import { sinkSettings } from "./sink-settings.ts";
-import { upstreamSettings } from "./upstream-settings.ts";
 
 const MIB = 1_048_576;
 
-/** The table of settings. docs/reference/settings.md is generated from it, in its order. */
+/** docs/reference/settings.md is generated from this table, in its order. */
 export const settings = {
   host: setting({
     parse: text,
@@ -240,12 +238,12 @@ export const settings = {
     unit: "milliseconds",
     why: "time after which a frame without PubAck is resent with the same message id",
   }),
-  // Must be shorter than the streams' duplicate window of 2 minutes: if a frame is sent again, the
-  // stream must still have its message id.
+  // Must be shorter than the streams' duplicate window of 2 minutes, so that a repeated frame is
+  // recognized.
   requestTimeoutMs: setting({
     parse: wholeNumber(10, 100_000),
     // Outlasts an interruption of the store of five seconds, and is shorter than the timeouts of
-    // SDKs: posthog-ruby has 8 s, most others 10 s.
+    // SDKs: 8 s of posthog-ruby, mostly 10 s.
     fallback: "7000",
     unit: "milliseconds",
     why: "maximum time from a complete body to its response (503 timeout); while the store is unreachable, requests of up to 256 KiB wait this long (503 unavailable)",
@@ -292,9 +290,108 @@ export const settings = {
     unit: "folder/off",
     why: "folder of the npm package posthog-js, whose scripts are served at /static/ for the HTML snippet; off: not served; unset: the one in node_modules or in the bundle",
   }),
-  ...upstreamSettings,
-  ...effectsSettings,
-  ...sinkSettings,
+  upstreamUrl: setting({
+    parse: originUrl,
+    fallback: undefined,
+    unit: "url",
+    why: "PostHog server that answers requests for flags, configuration, scripts, surveys and recordings; unset: the gateway answers them itself, with every feature off",
+  }),
+  upstreamTimeoutMs: setting({
+    parse: wholeNumber(100, 120_000),
+    fallback: "5000",
+    unit: "ms",
+    why: "timeout of a request to the upstream; then the gateway returns a cached response, or 503 upstream_unavailable",
+  }),
+  upstreamRequestsMax: setting({
+    parse: wholeNumber(1, 10_000),
+    fallback: "128",
+    unit: "requests",
+    why: "maximum concurrent requests to the upstream per process; more get a cached response, or 503 upstream_unavailable",
+  }),
+  upstreamKeptBytesMax: setting({
+    parse: wholeNumber(0, 2 ** 32),
+    fallback: "67108864",
+    unit: "bytes",
+    why: "maximum bytes of upstream responses that each process caches for outages of the upstream: half for flags, a quarter each for scripts and configuration; 0: no cache",
+  }),
+  upstreamKeptAge: setting({
+    parse: durationMs,
+    fallback: "1d",
+    unit: "duration",
+    why: "maximum age of a cached response that is returned while the upstream is unavailable",
+  }),
+  effectsUrl: setting({
+    parse: effectsUrl,
+    fallback: "sqlite:",
+    unit: "url",
+    why: "database of people and groups: sqlite:<file>, sqlite: for effects.sqlite in the data folder, or postgres://user:password@host/database",
+  }),
+  effectsHost: setting({
+    parse: text,
+    fallback: "127.0.0.1",
+    unit: "address",
+    why: "host of the HTTP port of `penstock effects`; anyone who can reach it can read people, groups and usage",
+  }),
+  effectsPort: setting({
+    parse: wholeNumber(0, 65_535),
+    fallback: "9465",
+    unit: "port",
+    why: "HTTP port of `penstock effects`, with its metrics and health; 0 picks a free port",
+  }),
+  effectsLargeBytesMax: setting({
+    parse: wholeNumber(0, 1_073_741_824),
+    fallback: "67108864",
+    unit: "bytes",
+    why: "maximum bytes of people and groups of a project whose properties exceed 64 KiB each; a write to one of them delays all other projects by milliseconds. A rebuild and verify need the same value",
+  }),
+  sinkTo: setting({
+    parse: text,
+    fallback: undefined,
+    unit: "url",
+    why: "target of `penstock sink`; unlike an argument, a password in this variable is not visible in the process list",
+  }),
+  sinkHost: setting({
+    parse: text,
+    fallback: "127.0.0.1",
+    unit: "address",
+    why: "host of the metrics and health of `penstock sink`",
+  }),
+  sinkPort: setting({
+    parse: wholeNumber(0, 65_535),
+    fallback: "9466",
+    unit: "port",
+    why: "port of the metrics and health of `penstock sink`; 0 picks a free port",
+  }),
+  sinkBatchEvents: setting({
+    parse: wholeNumber(1, 1_000_000),
+    fallback: "10000",
+    unit: "events",
+    why: "maximum events per commit of `penstock sink`; the next two settings also end a batch",
+  }),
+  sinkBatchBytes: setting({
+    parse: wholeNumber(65_536, 268_435_456),
+    fallback: "16777216",
+    unit: "bytes",
+    why: "maximum bytes of messages per batch of `penstock sink`, which holds up to four batches; a single message may exceed it",
+  }),
+  sinkBatchAgeMs: setting({
+    parse: wholeNumber(1, 60_000),
+    fallback: "1000",
+    unit: "milliseconds",
+    why: "maximum time that the first event of a batch of `penstock sink` waits for others; bounds the delay of an event",
+  }),
+  sinkFileBytes: setting({
+    parse: wholeNumber(65_536, 68_719_476_736),
+    fallback: "536870912",
+    unit: "bytes",
+    why: "uncompressed bytes at which `penstock sink parquet` writes files; it uses up to three times as much disk",
+  }),
+  sinkFileSeconds: setting({
+    parse: wholeNumber(1, 86_400),
+    fallback: "600",
+    unit: "seconds",
+    why: "age of the first event at which `penstock sink parquet` writes files; bounds the delay of an event. Streams must retain events for longer",
+  }),
   logLevel: setting({
     parse: oneOf("trace", "debug", "info", "warn", "error", "fatal"),
     fallback: "info",
@@ -312,17 +409,16 @@ type ValueOf<Row> =
       : T
     : never;
 
-/** The values of the settings. Durations are in milliseconds. */
 export type Config = {
   readonly [Name in SettingName]: ValueOf<(typeof settings)[Name]>;
 };
 
-/** Returns the variable of a setting: `bodyBytesMax` becomes `PENSTOCK_BODY_BYTES_MAX`. */
+/** `bodyBytesMax` becomes `PENSTOCK_BODY_BYTES_MAX`. */
 export function variableOf(name: string): string {
   return `PENSTOCK_${name.replace(/[A-Z]/g, "_$&").toUpperCase()}`;
 }
 
-/** Returns the flag of a setting: `bodyBytesMax` becomes `--body-bytes-max`. */
+/** `bodyBytesMax` becomes `--body-bytes-max`. */
 export function flagOf(name: string): string {
   return `--${name.replace(/[A-Z]/g, "-$&").toLowerCase()}`;
 }

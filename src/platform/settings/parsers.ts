@@ -1,6 +1,4 @@
-// Parsers of the values of settings. Independent of the settings.
-
-/** A parser returns the value, or throws an Error whose message completes "PENSTOCK_X: …". */
+/** Returns the value, or throws an Error whose message completes "PENSTOCK_X: …". */
 export type Parse<T> = (text: string) => T;
 
 export function text(value: string): string {
@@ -38,9 +36,8 @@ const durationUnitsMs: Record<string, number> = {
 export function durationMs(value: string): number {
   const match = /^(\d{1,9})([smhd])$/.exec(value);
   const unitMs = durationUnitsMs[match?.[2] ?? ""];
-  if (match === null || unitMs === undefined || Number(match[1]) === 0) {
+  if (match === null || unitMs === undefined || Number(match[1]) === 0)
     throw new Error(`must be a duration such as 30m, 12h or 7d (got "${value}")`);
-  }
   return Number(match[1]) * unitMs;
 }
 
@@ -59,10 +56,7 @@ export function oneOf<const T extends string>(...values: T[]): Parse<T> {
   };
 }
 
-/**
- * Returns a JetStream domain. It must be one token of a subject, because its API is at
- * `$JS.<domain>.API`.
- */
+/** A JetStream domain is one token of a subject, because its API is at `$JS.<domain>.API`. */
 export function jetStreamDomain(value: string): string {
   if (!/^[A-Za-z0-9_-]{1,64}$/.test(value))
     throw new Error(`must match [A-Za-z0-9_-]{1,64} (got "${value}")`);
@@ -70,25 +64,21 @@ export function jetStreamDomain(value: string): string {
 }
 
 export function subjectPrefix(value: string): string {
-  // The prefix is part of subjects and of stream names (PENSTOCK_LIVE_0), so only characters that
-  // are valid in both are accepted.
+  // The prefix must be valid in subjects and in stream names (PENSTOCK_LIVE_0).
   if (!/^[a-z][a-z0-9_]{0,31}$/.test(value))
     throw new Error(`must match [a-z][a-z0-9_]{0,31} (got "${value}")`);
   return value;
 }
 
-/**
- * Returns the URLs of NATS servers. No message shows the value, because it may contain a password.
- */
+/** No message shows the value: it may contain a password. */
 export function natsUrl(value: string): string {
   const users = new Set<string | undefined>();
   for (const server of value.split(",")) {
     const match = /^(?:(?:nats|tls):\/\/)?(?:([^\s/]*)@)?([^\s/@]+)$/.exec(server.trim());
-    if (match === null || !URL.canParse(`http://${match[2]}`)) {
+    if (match === null || !URL.canParse(`http://${match[2]}`))
       throw new Error(
         "must be nats://host:port or tls://host:port, or a comma-separated list of them",
       );
-    }
     users.add(match[1]);
   }
   users.delete(undefined);
@@ -96,12 +86,23 @@ export function natsUrl(value: string): string {
   return value;
 }
 
-/**
- * Returns a URL of the effects database. No message shows the value, because it may contain a
- * password.
- */
+/** No message shows the value: it may contain a password. */
 export function effectsUrl(value: string): string {
   if (/^sqlite:[^\0]*$/.test(value)) return value;
   if (/^postgres(ql)?:\/\/[^\s]+$/.test(value) && URL.canParse(value)) return value;
   throw new Error("must be sqlite:<file>, sqlite:, or postgres://user:password@host/database");
+}
+
+export interface Setting<T, Fallback extends string | undefined> {
+  readonly parse: Parse<T>;
+  readonly fallback: Fallback;
+  /** Shown by docs/reference/settings.md and --help. */
+  readonly unit: string;
+  readonly why: string;
+}
+
+export function setting<T, Fallback extends string | undefined>(
+  row: Setting<T, Fallback>,
+): Setting<T, Fallback> {
+  return row;
 }

@@ -1,26 +1,19 @@
-// Reads all settings from variables and flags. Checks all of them before anything starts, and
-// reports all errors at once. Must not read `process`.
-
 import { lettersApart, nearest, typosMax } from "../base/near-name.ts";
+import { isPair } from "../base/pem.ts";
 import { type Config, flagOf, type SettingName, settings, variableOf } from "./config.ts";
-import { faultsBetween } from "./faults.ts";
 
 export type ConfigResult =
   | { readonly ok: true; readonly config: Config }
   | { readonly ok: false; readonly faults: readonly string[] };
 
-/**
- * Prefix of the variables of the project's own tests and tools. They may be set in the environment
- * of a gateway.
- */
+/** Variables of the project's own tests and tools, which a gateway ignores. */
 const ofTests = "PENSTOCK_TEST_";
 const ownWord = "PENSTOCK";
 const prefix = `${ownWord}_`;
 
 /**
- * Reads all settings. A flag takes precedence over a variable, a variable over the default. Unknown
- * PENSTOCK_* variables are errors, also with a misspelt PENSTOCK: without an error, a misspelt
- * limit would silently have no effect.
+ * Reports all errors at once. A flag takes precedence over a variable. Unknown PENSTOCK_* variables
+ * are errors: a misspelt limit would silently have no effect.
  */
 export function readConfig(
   env: Readonly<Record<string, string | undefined>>,
@@ -49,10 +42,7 @@ export function readConfig(
     : { ok: false, faults };
 }
 
-/**
- * Returns messages for unknown variables. They do not contain values: a misspelt variable may hold
- * a secret.
- */
+/** The messages contain no values: a misspelt variable may hold a secret. */
 function unknownVariables(variables: readonly string[], known: readonly string[]): string[] {
   return variables.flatMap((variable) => {
     const own = ownNameOf(variable);
@@ -63,9 +53,7 @@ function unknownVariables(variables: readonly string[], known: readonly string[]
   });
 }
 
-/**
- * Returns the variable with the prefix PENSTOCK_; undefined if it does not belong to this program.
- */
+/** Returns undefined if the variable does not belong to this program. */
 function ownNameOf(variable: string): string | undefined {
   if (variable.startsWith(prefix)) return variable;
   const word = /^[A-Z0-9]*/.exec(variable)![0];
@@ -81,7 +69,6 @@ function isSlipOfOwnWord(word: string): boolean {
   return lettersApart(word, ownWord, most) <= most;
 }
 
-/** Returns the setting with the most similar name; undefined if no name is similar enough. */
 function meantBy(variable: string, known: readonly string[]): string | undefined {
   const given = variable.slice(prefix.length);
   const most = typosMax(given);
@@ -95,7 +82,99 @@ function meantBy(variable: string, known: readonly string[]): string | undefined
   return nearest(known, apart, most);
 }
 
-/** Returns a name with sorted words, so that `MAX_BODY_BYTES` and `BODY_BYTES_MAX` are equal. */
+/** Sorts the words of a name, so that `MAX_BODY_BYTES` and `BODY_BYTES_MAX` are equal. */
 function inOrder(name: string): string {
   return name.split("_").sort().join("_");
+}
+
+const ofServersElsewhere = [
+  ["natsCreds", "PENSTOCK_NATS_CREDS"],
+  ["natsCa", "PENSTOCK_NATS_CA"],
+  ["natsCert", "PENSTOCK_NATS_CERT"],
+  ["natsKey", "PENSTOCK_NATS_KEY"],
+  ["hubDomain", "PENSTOCK_HUB_DOMAIN"],
+] as const;
+
+/** Returns a message for each invalid combination of valid settings. */
+function faultsBetween(config: Config): string[] {
+  const faults: string[] = [];
+  if (config.ackTimeoutMs > config.requestTimeoutMs)
+    faults.push("PENSTOCK_ACK_TIMEOUT_MS: must not be longer than PENSTOCK_REQUEST_TIMEOUT_MS");
+  if (config.inflightBytesMax < config.bodyBytesMax + config.inflatedBytesMax) {
+    // With a smaller budget, a body within its limits would always get a 503.
+    faults.push(
+      "PENSTOCK_INFLIGHT_BYTES_MAX: must be at least the sum of PENSTOCK_BODY_BYTES_MAX and PENSTOCK_INFLATED_BYTES_MAX",
+    );
+  }
+  return [...faults, ...portFaults(config), ...natsFaults(config), ...publicPortFaults(config)];
+}
+
+const everyAddress = ["0.0.0.0", "::"];
+
+/** Two ports that are 0 are valid, because each becomes a free port. */
+function portFaults({ host, port, adminHost, adminPort }: Config): string[] {
+  const areOnOneAddress =
+    host === adminHost || [host, adminHost].some((name) => everyAddress.includes(name));
+  if (port === 0 || port !== adminPort || !areOnOneAddress) return [];
+  return [`PENSTOCK_PORT and PENSTOCK_ADMIN_PORT: both are ${port}; they must differ`];
+}
+
+function publicPortFaults({
+  tlsCert: cert,
+  tlsKey: key,
+  trustedProxies = [],
+  proxyProtocol,
+}: Config): string[] {
+  const faults: string[] = [];
+  if ((cert === undefined) !== (key === undefined)) {
+    faults.push("PENSTOCK_TLS_CERT and PENSTOCK_TLS_KEY: set both or neither");
+  } else if (cert !== undefined && key !== undefined && !isPair(cert, key)) {
+    faults.push("PENSTOCK_TLS_KEY: is not the private key of the certificate in PENSTOCK_TLS_CERT");
+  }
+  if (proxyProtocol && trustedProxies.length === 0)
+    faults.push(
+      "PENSTOCK_PROXY_PROTOCOL: needs PENSTOCK_TRUSTED_PROXIES; without it any client could claim any address",
+    );
+  if (proxyProtocol && cert !== undefined) {
+    // A proxy sends its PROXY header before the TLS handshake. A header inside the TLS stream would
+    // come from the client.
+    faults.push("PENSTOCK_PROXY_PROTOCOL: cannot be combined with PENSTOCK_TLS_CERT");
+  }
+  return faults;
+}
+
+function natsFaults(config: Config): string[] {
+  const faults: string[] = [];
+  const { natsUrl: url, natsCert: cert, natsKey: key } = config;
+  if (config.natsPort !== undefined && url !== undefined)
+    faults.push(
+      "PENSTOCK_NATS_PORT: is the port of an embedded nats-server, and cannot be combined with PENSTOCK_NATS_URL",
+    );
+  for (const [name, variable] of ofServersElsewhere) {
+    if (config[name] !== undefined && url === undefined)
+      faults.push(`${variable}: needs PENSTOCK_NATS_URL`);
+  }
+  if ((cert === undefined) !== (key === undefined)) {
+    faults.push("PENSTOCK_NATS_CERT and PENSTOCK_NATS_KEY: set both or neither");
+  } else if (cert !== undefined && key !== undefined && !isPair(cert, key)) {
+    faults.push(
+      "PENSTOCK_NATS_KEY: is not the private key of the certificate in PENSTOCK_NATS_CERT",
+    );
+  }
+  if (
+    config.natsToken !== undefined &&
+    url === undefined &&
+    !/^(?!\$2)[\x21-\x7e]+$/.test(config.natsToken)
+  ) {
+    // nats-server treats a token that begins with $2 as a bcrypt hash.
+    faults.push(
+      "PENSTOCK_NATS_TOKEN: for an embedded nats-server, must be printable ASCII without spaces and must not begin with $2",
+    );
+  }
+  const identities = [config.natsToken, config.natsCreds, url?.includes("@") ? url : undefined];
+  if (identities.filter((identity) => identity !== undefined).length > 1)
+    faults.push(
+      "PENSTOCK_NATS_TOKEN, PENSTOCK_NATS_CREDS and a user in PENSTOCK_NATS_URL: set only one of them",
+    );
+  return faults;
 }

@@ -7,9 +7,9 @@ import { Buffer } from "node:buffer";
 import { isUuid } from "../../platform/base/forms.ts";
 import { type FieldType, Part, type RecordField, recordFields } from "../../records/fields.ts";
 import { isString } from "../../records/item-view.ts";
+import type { RecordView } from "../../records/lines.ts";
 import { Line, LineFlag } from "../../records/lines.ts";
 import { RecordReader } from "../../records/reader.ts";
-import type { RecordView } from "../../records/record-view.ts";
 import { TokenType } from "../../records/table.ts";
 import type { StoredFrame } from "../stream/frame.ts";
 

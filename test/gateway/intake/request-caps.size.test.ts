@@ -4,7 +4,7 @@
 import { describe, expect, test } from "vitest";
 import { expansionOf, overCaps, refusedByMeter } from "../../../src/gateway/intake/request-caps.ts";
 import { Meter } from "../../../src/gateway/projects/quota/meter.ts";
-import { expansionBytesAMinute } from "../../../src/platform/base/expansion.ts";
+import { expansionBytesAMinute } from "../../../src/platform/base/errors.ts";
 import { createNativeScanner } from "../../../src/records/native.ts";
 import { Header, ScanStatus } from "../../../src/records/table.ts";
 import { costOf, refusalOf } from "../../kit/cost-of.ts";

@@ -6,8 +6,8 @@ import { connect } from "@nats-io/transport-node";
 import { afterAll, describe, expect, test } from "vitest";
 import { atomicSetting, type StreamSettings } from "../../../src/gateway/streams/desired.ts";
 import { Streams } from "../../../src/gateway/streams/ensure.ts";
-import { storesAtomicBatchesWell } from "../../../src/platform/nats/atomic-batches.ts";
 import { connectNats } from "../../../src/platform/nats/link.ts";
+import { storesAtomicBatchesWell } from "../../../src/platform/nats/versions.ts";
 import { natsServerForFile } from "../../kit/for-file.ts";
 import { recordingLog, startRig, streamSettings } from "../../kit/publisher-rig.ts";
 

@@ -1,6 +1,8 @@
 // SIGKILL of the gateway leaves no nats-server, and the next gateway takes over the folder.
 
+import { execFileSync } from "node:child_process";
 import { expect, test } from "vitest";
+import { startOnLeash } from "../../../src/platform/embedded/leash.ts";
 import { readConnectionNote } from "../../../src/platform/embedded/nats-config.ts";
 import { embeddedOn, isRunning, penstock, temporaryFolder } from "../../kit/processes.ts";
 
@@ -17,4 +19,17 @@ test("a killed gateway ends its server, and the folder can be used again", async
   const next = await embeddedOn(dataDir);
   expect(isRunning(pid)).toBe(false);
   expect(next.pid).not.toBe(pid);
+});
+
+test("a leash whose watcher got SIGTERM still stops its server", async () => {
+  const leashed = startOnLeash(["sleep", "60"], 1);
+  const pid = await leashed.pid;
+  const group = execFileSync("ps", ["-o", "pgid=", "-p", String(pid)], { encoding: "utf8" }).trim();
+  const members = execFileSync("pgrep", ["-g", group], { encoding: "utf8" }).trim().split("\n");
+  const watchers = members.map(Number).filter((one) => one !== pid && one !== Number(group));
+  expect(watchers).toHaveLength(1);
+  process.kill(watchers[0]!, "SIGTERM");
+  leashed.release();
+  await leashed.ended;
+  expect(isRunning(pid)).toBe(false);
 });

@@ -8,9 +8,9 @@ import path from "node:path";
 import { DiscardPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, test } from "vitest";
-import { freePort } from "../../../src/platform/embedded/free-port.ts";
 import { natsConfigFile, storeVersionFile } from "../../../src/platform/embedded/nats-config.ts";
 import { startEmbeddedNats } from "../../../src/platform/embedded/nats-server.ts";
+import { freePort } from "../../../src/platform/embedded/server-access.ts";
 import { oldestNatsServer } from "../../kit/nats-server.ts";
 import { binary, embeddedOn, silent, someBytes, temporaryFolder } from "../../kit/processes.ts";
 

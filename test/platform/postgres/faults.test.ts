@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { Client } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { freePort } from "../../../src/platform/embedded/free-port.ts";
+import { freePort } from "../../../src/platform/embedded/server-access.ts";
 import { readAddress } from "../../../src/platform/postgres/address.ts";
 import { connect } from "../../../src/platform/postgres/connect.ts";
 import { storeErrorOf } from "../../../src/platform/postgres/faults.ts";

@@ -5,8 +5,11 @@
 import { type ErrorCode, errorTable } from "../../../platform/base/errors.ts";
 import type { Lane } from "../../../platform/base/lane.ts";
 import { type WarningCode, warningCodes } from "../../../platform/base/warnings.ts";
-import { type Histogram, LabeledCounters } from "../../../platform/metrics/counters.ts";
-import { MetricSet } from "../../../platform/metrics/metric-set.ts";
+import {
+  type Histogram,
+  LabeledCounters,
+  MetricSet,
+} from "../../../platform/metrics/metric-set.ts";
 import type { Sample } from "../../../platform/metrics/table.ts";
 import { lanes } from "../../../platform/nats/names.ts";
 import { type RegressionCause, regressionCauses } from "../../../platform/nats/readiness.ts";

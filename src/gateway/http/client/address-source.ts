@@ -2,9 +2,12 @@
 // that it names by PROXY protocol or X-Forwarded-For. A peer that is not trusted is the client,
 // whatever it sends. Combines the parts of this folder and has no rules of its own.
 
-import { createAddressReader } from "../../../platform/base/addresses.ts";
+import {
+  createAddressReader,
+  createTrust,
+  type Network,
+} from "../../../platform/base/addresses.ts";
 import type { Log } from "../../../platform/base/log.ts";
-import { createTrust, type Network } from "../../../platform/base/networks.ts";
 import type { HttpRequest, HttpResponse } from "../uws.ts";
 import { clientName } from "./client-name.ts";
 import { ConnectionAddresses } from "./connection-addresses.ts";

@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzip } from "node:zlib";
-import { isPosthogJs } from "../../../platform/base/posthog-js.ts";
+import { isPosthogJs } from "../../../platform/base/pem.ts";
 import { type FixedAnswer, nosniff, SCRIPT_TYPE } from "./fixed-answer.ts";
 
 /** The headers with the client's cached version, and the codings that it accepts. */

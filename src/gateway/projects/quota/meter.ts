@@ -2,7 +2,7 @@
 // for its usage record. All are plain numbers: a request needs a few additions, and no timer or
 // memory. Does not depend on requests or NATS.
 
-import { expansionBytesAMinute } from "../../../platform/base/expansion.ts";
+import { expansionBytesAMinute } from "../../../platform/base/errors.ts";
 import type { MeterRefusal, ProjectMeter, ProjectQuota, RequestCost, Taken } from "../project.ts";
 import { Portions } from "./portions.ts";
 

@@ -4,7 +4,7 @@
 // Never changes projects.
 
 import type { NatsConnection } from "@nats-io/nats-core";
-import { firstProject } from "../../../platform/base/first-project.ts";
+import { firstProject } from "../../../platform/base/errors.ts";
 import type { Log } from "../../../platform/base/log.ts";
 import { bucketStream } from "../../../platform/nats/names.ts";
 import type { MeteredProject, Project, ProjectLookup } from "../project.ts";

@@ -2,9 +2,9 @@
 // line. Retains no line.
 
 import { Buffer } from "node:buffer";
+import type { RecordView } from "../../../records/lines.ts";
 import { createNativeScanner } from "../../../records/native.ts";
 import { frameRows, RecordReader } from "../../../records/reader.ts";
-import type { RecordView } from "../../../records/record-view.ts";
 import type { Scanner } from "../../../records/table.ts";
 import type { StoredFrame } from "../../stream/frame.ts";
 import { EventFacts } from "../rules/event-facts.ts";

@@ -6,8 +6,8 @@ import https from "node:https";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
+import { whenUnanswered } from "../../../platform/base/post-json.ts";
 import { StoreError } from "../../../platform/base/store-error.ts";
-import { whenUnanswered } from "../../../platform/base/unanswered.ts";
 import type { ClickHouseAddress } from "./address.ts";
 import { errorOf, hasException } from "./clickhouse-error.ts";
 

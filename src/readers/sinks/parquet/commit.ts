@@ -7,7 +7,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, readSync } from "node:fs";
 import { type FileHandle, mkdir, open, rename, rm } from "node:fs/promises";
 import path from "node:path";
-import { sync, writeWhole } from "../../../platform/base/write-whole.ts";
+import { sync, writeWhole } from "../../../platform/base/files.ts";
 import { withParquetMaker } from "./parquet-maker.ts";
 import { rowsFileBytes, tableOf } from "./rows.ts";
 import type { Part, Segment, SegmentEnd } from "./segment.ts";

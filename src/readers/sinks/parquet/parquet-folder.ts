@@ -5,9 +5,13 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import path from "node:path";
-import { type FileLock, takeFileLock } from "../../../platform/base/file-lock.ts";
-import { makeFolder } from "../../../platform/base/make-folder.ts";
-import { sync, writeWhole } from "../../../platform/base/write-whole.ts";
+import {
+  type FileLock,
+  makeFolder,
+  sync,
+  takeFileLock,
+  writeWhole,
+} from "../../../platform/base/files.ts";
 import { holderText, noteHolder } from "../lock-holder.ts";
 import { StandbyError } from "../sink-target.ts";
 

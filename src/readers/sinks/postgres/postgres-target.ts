@@ -9,7 +9,7 @@ import { dayMs, dayOf } from "../../../platform/base/day.ts";
 import { StoreError } from "../../../platform/base/store-error.ts";
 import { type PostgresAddress, readAddress } from "../../../platform/postgres/address.ts";
 import { arrayOf } from "../../../platform/postgres/arrays.ts";
-import { requireUtf8 } from "../../../platform/postgres/encoding.ts";
+import { requireUtf8 } from "../../../platform/postgres/connect.ts";
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
 import { nextCopies, singleEvents } from "../single-events.ts";
 import {

@@ -10,9 +10,8 @@ import { randomUUID } from "node:crypto";
 import type { Client, QueryArrayResult } from "pg";
 import { StoreError } from "../../../platform/base/store-error.ts";
 import type { PostgresAddress } from "../../../platform/postgres/address.ts";
-import { connect, destroy } from "../../../platform/postgres/connect.ts";
+import { connect, destroy, keepAliveSql } from "../../../platform/postgres/connect.ts";
 import { leavesConnection, storeErrorOf } from "../../../platform/postgres/faults.ts";
-import { keepAliveSql } from "../../../platform/postgres/keep-alive.ts";
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
 import { MovedError, StandbyError } from "../sink-target.ts";
 

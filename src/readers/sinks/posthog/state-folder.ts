@@ -6,11 +6,14 @@
 import { constants } from "node:fs";
 import { type FileHandle, open, readFile } from "node:fs/promises";
 import path from "node:path";
-import { type FileLock, takeFileLock } from "../../../platform/base/file-lock.ts";
-import { makeFolder } from "../../../platform/base/make-folder.ts";
-import { mustBePlain } from "../../../platform/base/own-file.ts";
+import {
+  type FileLock,
+  makeFolder,
+  mustBePlain,
+  takeFileLock,
+  writeWhole,
+} from "../../../platform/base/files.ts";
 import { StoreError } from "../../../platform/base/store-error.ts";
-import { writeWhole } from "../../../platform/base/write-whole.ts";
 import { holderText, noteHolder } from "../lock-holder.ts";
 import type { RejectedLine } from "../sink-records.ts";
 import {

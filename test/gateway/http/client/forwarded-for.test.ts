@@ -6,8 +6,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { loadConnectionId } from "../../../../src/gateway/http/client/connection-id.ts";
 import { createForwardedFor } from "../../../../src/gateway/http/client/forwarded-for.ts";
-import { addressOfText } from "../../../../src/platform/base/addresses.ts";
-import { createTrust, networksOf } from "../../../../src/platform/base/networks.ts";
+import { addressOfText, createTrust, networksOf } from "../../../../src/platform/base/addresses.ts";
 import {
   connectTo,
   post,

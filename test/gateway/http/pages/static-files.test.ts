@@ -6,7 +6,7 @@ import {
   readStaticFiles,
   type StaticFiles,
 } from "../../../../src/gateway/http/pages/static-files.ts";
-import { posthogJsFolder } from "../../../../src/platform/base/posthog-js.ts";
+import { posthogJsFolder } from "../../../../src/platform/base/pem.ts";
 import {
   codeIn,
   connectTo,

@@ -9,11 +9,11 @@ import {
   closeMsMax,
   connect,
   destroy,
+  keepAliveSql,
   prepare,
   triedConfig,
 } from "../../../../platform/postgres/connect.ts";
 import { leavesConnection, storeErrorOf } from "../../../../platform/postgres/faults.ts";
-import { keepAliveSql } from "../../../../platform/postgres/keep-alive.ts";
 import { selectRows } from "../../../../platform/postgres/select-rows.ts";
 import { hints } from "./hints.ts";
 import { requireVersion, schemaName } from "./migrate.ts";

@@ -8,8 +8,12 @@ import type { Client } from "pg";
 import { pauseUntilAborted } from "../../../../platform/base/retry.ts";
 import { StoreError } from "../../../../platform/base/store-error.ts";
 import type { PostgresAddress } from "../../../../platform/postgres/address.ts";
-import { closeMsMax, connect, destroy } from "../../../../platform/postgres/connect.ts";
-import { requireUtf8 } from "../../../../platform/postgres/encoding.ts";
+import {
+  closeMsMax,
+  connect,
+  destroy,
+  requireUtf8,
+} from "../../../../platform/postgres/connect.ts";
 import { leavesConnection, storeErrorOf } from "../../../../platform/postgres/faults.ts";
 import { selectRows } from "../../../../platform/postgres/select-rows.ts";
 import { FencedError } from "../port.ts";

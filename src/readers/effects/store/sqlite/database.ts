@@ -3,7 +3,7 @@
 
 import path from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { makeOwnFile } from "../../../../platform/base/own-file.ts";
+import { makeOwnFile } from "../../../../platform/base/files.ts";
 import { StoreError } from "../../../../platform/base/store-error.ts";
 import type { Value } from "../../../../platform/base/table.ts";
 import { schemaFrom, schemaVersion, sqlite } from "../rows/schema.ts";

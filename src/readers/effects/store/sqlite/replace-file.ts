@@ -20,7 +20,7 @@ import {
 } from "node:fs";
 import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { mustBeSingle, newFile } from "../../../../platform/base/own-file.ts";
+import { mustBeSingle, newFile } from "../../../../platform/base/files.ts";
 import { StoreError } from "../../../../platform/base/store-error.ts";
 import { faults } from "./database.ts";
 

@@ -2,8 +2,7 @@
 // lock belongs to the database's name, not to the file that currently has the name.
 
 import { DatabaseSync } from "node:sqlite";
-import { type FileLock, takeFileLock } from "../../../../platform/base/file-lock.ts";
-import { mustBePlain } from "../../../../platform/base/own-file.ts";
+import { type FileLock, mustBePlain, takeFileLock } from "../../../../platform/base/files.ts";
 import { StoreError } from "../../../../platform/base/store-error.ts";
 import { faults } from "./database.ts";
 import { isAbsent } from "./file-access.ts";

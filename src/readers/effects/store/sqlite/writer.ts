@@ -2,7 +2,7 @@
 // commits, and reads data that must be as new as the last commit. All rows of a commit are in one
 // transaction with the commit's number.
 
-import type { FileLock } from "../../../../platform/base/file-lock.ts";
+import type { FileLock } from "../../../../platform/base/files.ts";
 import type { Table, Value } from "../../../../platform/base/table.ts";
 import { isTrimDue, rejectedRetained, rowsOfProjects, trimOutboxSql } from "../bounds.ts";
 import { bindSql } from "../installation.ts";

@@ -7,7 +7,7 @@ import { connect } from "@nats-io/transport-node";
 import { afterAll, describe, expect, test } from "vitest";
 import { readPubAck } from "../../../src/gateway/publish/pub-ack.ts";
 import { apiCodes, batchRefusedCodes } from "../../../src/platform/nats/api.ts";
-import { takesAtomicBatches } from "../../../src/platform/nats/atomic-batches.ts";
+import { takesAtomicBatches } from "../../../src/platform/nats/versions.ts";
 import { natsServerForFile } from "../../kit/for-file.ts";
 
 const batchesOfServerMax = 3;

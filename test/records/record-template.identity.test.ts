@@ -3,7 +3,7 @@
 
 import { describe, expect, test } from "vitest";
 import { SentWith } from "../../src/platform/base/sent-with.ts";
-import { eventIdentity } from "../../src/records/event-identity.ts";
+import { eventIdentity } from "../../src/records/record-template.ts";
 
 const firstMs = Date.parse("2026-11-26T10:00:00.123Z");
 const againMs = firstMs + 9_876;

@@ -1,7 +1,7 @@
 // The effects database that a sink with persons uses.
 
 import { expect, onTestFinished, test } from "vitest";
-import { peopleOf } from "../../src/app/sink-persons.ts";
+import { peopleOf } from "../../src/app/sink-commands.ts";
 import { readConfig } from "../../src/platform/settings/read-config.ts";
 import { openedStore, startDatabases, urlOf } from "../kit/effects-databases.ts";
 

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import type { ServerInfo } from "@nats-io/transport-node";
 import { afterEach, expect, test } from "vitest";
-import { clusterVersions } from "../../../src/platform/nats/cluster-versions.ts";
+import { clusterVersions } from "../../../src/platform/nats/versions.ts";
 
 const info = { cluster: "c", server_name: "a", version: "2.15.1" } as ServerInfo;
 const servers: Server[] = [];

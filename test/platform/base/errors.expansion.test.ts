@@ -2,8 +2,11 @@
 
 import { expect, test } from "vitest";
 import { Meter } from "../../../src/gateway/projects/quota/meter.ts";
-import { errorTable } from "../../../src/platform/base/errors.ts";
-import { expansionBytesAMinute, expansionText } from "../../../src/platform/base/expansion.ts";
+import {
+  errorTable,
+  expansionBytesAMinute,
+  expansionText,
+} from "../../../src/platform/base/errors.ts";
 import { settings } from "../../../src/platform/settings/config.ts";
 import { costOf, waitMsOf } from "../../kit/cost-of.ts";
 

@@ -1,7 +1,7 @@
 import { linkSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { expect, test } from "vitest";
-import { writeWhole } from "../../../src/platform/base/write-whole.ts";
+import { writeWhole } from "../../../src/platform/base/files.ts";
 import { temporaryFolder } from "../../kit/processes.ts";
 
 test.each([

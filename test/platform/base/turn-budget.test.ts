@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { workClock } from "../../../src/platform/base/work-clock.ts";
+import { workClock } from "../../../src/platform/base/turn-budget.ts";
 
 /** A thread that works, or waits for a processor. */
 function thread() {

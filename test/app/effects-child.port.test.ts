@@ -4,7 +4,7 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { defaultEffectsPort, requireEffectsPort } from "../../src/app/effects-port.ts";
+import { defaultEffectsPort, requireEffectsPort } from "../../src/app/effects-child.ts";
 
 async function takenPort(): Promise<number> {
   const stranger = createServer().listen(0, "127.0.0.1");

@@ -6,7 +6,7 @@
 import type { ServerResponse } from "node:http";
 import { Writable } from "node:stream";
 import { expect, test } from "vitest";
-import { BrowserViewer } from "../../src/live/viewer.ts";
+import { BrowserViewer } from "../../src/live/feed.ts";
 
 const event = {
   project: "p",

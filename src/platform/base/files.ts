@@ -1,0 +1,119 @@
+// Files in a folder with a possibly hostile owner: if root works there, a name may be a link to any
+// file of the machine.
+
+import { closeSync, constants, lstatSync, mkdirSync, openSync, statSync } from "node:fs";
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
+import path from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { StoreError } from "./store-error.ts";
+
+const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDWR } = constants;
+const ownerOnly = 0o600;
+const folderOfOwner = 0o700;
+const sqliteBusy = 5;
+
+/**
+ * Creates an empty file unless it exists. Throws a StoreError if the name is a link or not a file.
+ * The code that opens the file next reports other errors.
+ */
+export function makeOwnFile(file: string): void {
+  try {
+    closeSync(openSync(file, O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_RDWR, ownerOnly));
+  } catch {}
+  mustBePlain(file);
+}
+
+/** Returns the descriptor of a new file. Throws the system's error. */
+export function newFile(file: string): number {
+  return openSync(file, O_CREAT | O_EXCL | O_NOFOLLOW | O_RDWR, ownerOnly);
+}
+
+export function mustBePlain(file: string): void {
+  const found = lstatSync(file, { throwIfNoEntry: false });
+  if (found !== undefined && !found.isFile())
+    throw new StoreError(
+      `open ${file}: not a regular file, but a link, a folder or similar: remove it`,
+    );
+}
+
+/** Like mustBePlain, and rejects a second hard link: a write would change both. */
+export function mustBeSingle(file: string): void {
+  mustBePlain(file);
+  const links = lstatSync(file, { throwIfNoEntry: false })?.nlink ?? 1;
+  if (links > 1) throw new StoreError(`open ${file}: the file has a second hard link: remove it`);
+}
+
+/** Like a recursive mkdir, which in Node may retry forever below folders such as /proc. */
+export function makeFolder(folder: string, mode = folderOfOwner): void {
+  if (isFolder(folder)) return;
+  const above = path.dirname(folder);
+  if (above !== folder) makeFolder(above, mode);
+  try {
+    mkdirSync(folder, { mode });
+  } catch (error) {
+    if (!isFolder(folder)) throw error;
+  }
+}
+
+function isFolder(folder: string): boolean {
+  return statSync(folder, { throwIfNoEntry: false })?.isDirectory() ?? false;
+}
+
+/** Writes a file atomically. Resolves when the text is on disk. Rejects with the system's error. */
+export async function writeWhole(file: string, text: string): Promise<void> {
+  const temporary = `${file}.new`;
+  const handle = await openAnew(temporary);
+  try {
+    await handle.writeFile(text);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+  await rename(temporary, file);
+  await sync(path.dirname(path.resolve(file)));
+}
+
+/** Replaces any file of this name without following links, which may point to any file. */
+export async function openAnew(file: string): Promise<FileHandle> {
+  await rm(file, { force: true });
+  return await open(file, "wx", 0o600);
+}
+
+/** Flushes the content of a file, or the names in a folder, to the disk. */
+export async function sync(file: string): Promise<void> {
+  const handle = await open(file, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+export interface FileLock {
+  /** Whether the locked file still has its name, under which another process may hold a lock. */
+  isHeld(): boolean;
+  close(): void;
+}
+
+/**
+ * Uses SQLite's lock, because Node has no file locks: the kernel releases it when the process ends.
+ * Throws the error of opening the file, and a StoreError if it is a link.
+ */
+export function takeFileLock(file: string): FileLock | "busy" {
+  makeOwnFile(file);
+  mustBeSingle(file);
+  const lock = new DatabaseSync(file, { timeout: 0 });
+  try {
+    lock.exec("BEGIN EXCLUSIVE");
+    const inode = inodeOf(file);
+    return { isHeld: () => inodeOf(file) === inode, close: () => lock.close() };
+  } catch (error) {
+    lock.close();
+    if (error instanceof Error && "errcode" in error && error.errcode === sqliteBusy) return "busy";
+    throw error;
+  }
+}
+
+function inodeOf(file: string): number | undefined {
+  return statSync(file, { throwIfNoEntry: false })?.ino;
+}

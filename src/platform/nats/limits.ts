@@ -1,9 +1,0 @@
-// The overhead of a message in addition to its lines. Publisher, stream configuration and doctor
-// share this limit.
-
-/**
- * Maximum size of the headers of a message in bytes: the fixed headers and a message id of up to
- * 256 characters. They count towards the server's max_payload.
- */
-export const headerBytesMax = 512;
-export const messageIdLengthMax = 256;

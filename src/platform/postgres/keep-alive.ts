@@ -1,7 +1,0 @@
-// TCP keep-alive settings that let the server soon detect a lost client host: the server then ends
-// the transaction and releases its locks. Not every version has all of these settings.
-
-export const keepAliveSql = `SELECT set_config(name, wanted, false) FROM pg_settings JOIN (VALUES
-    ('tcp_keepalives_idle', '10'), ('tcp_keepalives_interval', '5'), ('tcp_keepalives_count', '3'),
-    ('client_connection_check_interval', '250')
-  ) AS wanted (setting, wanted) ON name = wanted.setting`;
