@@ -1,6 +1,3 @@
-// The input of a command that reads the settings, and its output: results go to standard output,
-// notes to standard error.
-
 import type { Config } from "../platform/settings/config.ts";
 import type { CommandContext } from "./context.ts";
 import { forTerminal } from "./terminal.ts";
@@ -16,7 +13,6 @@ export function say({ context }: WithContext, line: string): void {
   context.stdout.write(`${forTerminal(line)}\n`);
 }
 
-/** Prints a note to standard error. */
 export function note({ context }: WithContext, line: string): void {
   context.stderr.write(`${forTerminal(line)}\n`);
 }

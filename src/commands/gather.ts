@@ -1,5 +1,5 @@
-// `gather` runs at a hub. It configures the hub's streams to copy the streams of the gateways at
-// its leaf nodes, and shows the lag of each leaf.
+// `gather` runs at a hub: it configures the hub's streams to copy those of its leaf nodes, and
+// shows the lag of each leaf.
 
 import { openBucket, raiseReplicas } from "../gateway/projects/registry/bucket.ts";
 import { onceLed } from "../gateway/projects/registry/leader-wait.ts";
@@ -15,9 +15,8 @@ import { forTerminal, table } from "./terminal.ts";
 const domain = /^[A-Za-z0-9_-]{1,64}$/;
 
 /**
- * Configures the streams of the hub. `leaves` are the JetStream domains to copy from, in addition
- * to the domains of earlier calls. If `leaves` is empty, only shows the state. Also creates the
- * registry, which leaf nodes mirror.
+ * `leaves` are JetStream domains, in addition to those of earlier calls. Also creates the registry,
+ * which leaf nodes mirror.
  */
 export async function gather(
   config: Config,

@@ -1,6 +1,5 @@
-// Detects options that npm has consumed because no `--` was typed before them. npm passes them to
-// the script as variables instead of arguments, so the command would run without them. npm passes
-// no variable for an option that it knows as deprecated: `--key` and `--only`.
+// Detects options that npm has consumed because no `--` was typed before them, and passes as
+// variables. It passes no variable for deprecated options of its own: `--key` and `--only`.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,28 +7,23 @@ import type { Command, Option } from "commander";
 import { shellWord } from "./called-as.ts";
 
 interface Start {
-  /** The arguments without Node and the main file. */
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The file with which the project's npm scripts start the program, such as `run.mjs`. */
   readonly script: string;
 }
 
-/**
- * Ends the program if npm has consumed options of its command, with the error that commander shows
- * for wrong usage.
- */
+/** Ends the program like commander after wrong usage. */
 export function refuseNpmOptions(program: Command, { args, env, script }: Start): void {
   const npmScript = env["npm_lifecycle_script"] ?? "";
-  // A script of another project may start this program, and have options of the same names.
+  // A script of another project may start this program.
   if (!npmScript.split(/[\s/]/).includes(script)) return;
   // An option has arrived, so `--` was typed.
   if (args.some((arg) => arg.startsWith("-"))) return;
   const { command, depth } = commandNamed(program, args);
   const kept = command.options.filter((option) => isKept(option, env));
   if (kept.length === 0) return;
-  // npm leaves the value of an option among the arguments. So the number of shown words is limited
-  // to the number of arguments of the command.
+  // npm leaves the value of an option among the arguments.
   const words = args.slice(0, depth + command.registeredArguments.length);
   const isInScript = words[0] !== undefined && npmScript.endsWith(` ${words[0]}`);
   const typed = words.slice(isInScript ? 1 : 0).map(shellWord);
@@ -40,7 +34,7 @@ export function refuseNpmOptions(program: Command, { args, env, script }: Start)
   );
 }
 
-/** Returns the command that the arguments name, and the number of arguments that name it. */
+/** `depth` is the number of arguments that name the command. */
 function commandNamed(program: Command, args: readonly string[]) {
   let command = program;
   let depth = 0;
@@ -57,7 +51,7 @@ function commandNamed(program: Command, args: readonly string[]) {
 
 function isKept({ long }: Option, env: Start["env"]): boolean {
   const name = long?.slice("--".length) ?? "";
-  // npm sets the variable to an empty value for options that are off, including its own defaults.
+  // npm sets the variable to an empty value for options that are off.
   if ((env[variableOf(name)] ?? "") === "") return false;
   return !isInNpmrc(name, env);
 }
@@ -66,9 +60,7 @@ function variableOf(name: string): string {
   return `npm_config_${name.replaceAll("-", "_")}`;
 }
 
-/**
- * Returns whether a configuration file of npm sets the option, so that the option was not typed.
- */
+/** An option in a configuration file of npm was not typed. */
 function isInNpmrc(name: string, env: Start["env"]): boolean {
   const folder = env["npm_config_local_prefix"];
   const files = [
@@ -84,12 +76,11 @@ function textOf(file: string): string {
   try {
     return readFileSync(file, "utf8");
   } catch {
-    // Usually none of these files exists.
     return "";
   }
 }
 
-/** Returns the flags of an option without its value, which may be a secret. */
+/** Returns the flags without the value, which may be a secret. */
 function flagsOf({ flags }: Option): string {
   return flags.replace(/^-\w, /, "");
 }

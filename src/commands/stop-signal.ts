@@ -1,18 +1,12 @@
-// Handles Ctrl-C and SIGTERM: the first signal stops the program cleanly, the second one
-// immediately.
-
 import { constants } from "node:os";
 
 /**
- * Time in milliseconds in which several signals count as one. A terminal, npm and the script that
- * started the program each forward one Ctrl-C.
+ * Time in which several signals count as one: a terminal, npm and the starting script each forward
+ * one Ctrl-C.
  */
 const sameKeyPressMs = 300;
 
-/**
- * Returns a controller that the first SIGINT or SIGTERM aborts. A second signal ends the process
- * immediately.
- */
+/** The first SIGINT or SIGTERM aborts the controller, a second one ends the process. */
 export function stopSignal(host: Pick<NodeJS.Process, "on" | "exit">): AbortController {
   const stop = new AbortController();
   let firstAtMs: number | undefined;

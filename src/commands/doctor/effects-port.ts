@@ -1,5 +1,4 @@
-// Queries the effects process, if it responds on the port of the settings. The process is optional,
-// so a free port is no problem. Another check examines the database.
+// The effects process is optional, so a free port is no problem.
 
 import { totalLag } from "../../readers/effects/streams/lag.ts";
 import { counted } from "../terminal.ts";
@@ -20,10 +19,7 @@ const effectsPort: PortCheck = {
   ...{ name: "effects port", portSetting: "PENSTOCK_EFFECTS_PORT" },
   ...{ hostSetting: "PENSTOCK_EFFECTS_HOST", usualHost: "127.0.0.1" },
 };
-/**
- * Maximum lag in seconds. A running process lags by seconds. With a longer lag it is down, or too
- * slow.
- */
+/** A running process lags by seconds. With a longer lag it is down, or too slow. */
 export const lagSecondsMax = 60;
 
 export async function checkEffectsPort(question: PortQuestion, mine: Mine): Promise<Finding> {
@@ -60,14 +56,14 @@ export async function checkEffectsPort(question: PortQuestion, mine: Mine): Prom
 
 interface Applied {
   readonly state: string;
-  /** The lag in messages; undefined if the lag of any stream is unknown. */
+  /** Undefined if the lag of any stream is unknown. */
   readonly messages: number | undefined;
   readonly seconds: number;
   readonly incidents: number;
   readonly rejected: number;
 }
 
-/** Reads the response of /status. Missing fields count as 0. */
+/** Missing fields count as 0. */
 function appliedOf(body: string): Applied {
   const streams = (fieldOf(body, "streams") ?? []) as readonly {
     readonly lag_messages?: number | null;

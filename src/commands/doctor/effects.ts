@@ -1,6 +1,4 @@
-// Checks the effects: whether their database is readable and writable, its lag, and the events that
-// could not be applied. The effects are optional, so a missing database is no problem. Changes
-// nothing.
+// Checks the database of the effects, which are optional, so a missing one is no problem.
 
 import { accessSync, constants } from "node:fs";
 import path from "node:path";
@@ -28,7 +26,7 @@ import { checkOf, type Finding } from "./finding.ts";
 
 const databaseTimeoutMs = 5_000;
 
-/** Checks the effects. Never rejects. */
+/** Never rejects. */
 export async function checkEffects(config: Config, context: CommandContext): Promise<Finding[]> {
   const check = checkOf("effects");
   const place = storePlace(config);
@@ -94,7 +92,7 @@ async function checkDatabase(
   ];
 }
 
-/** Returns the reason why the database is not writable. SQLite also creates files in the folder. */
+/** SQLite also creates files in the folder. */
 function unwritable(file: string): string | undefined {
   return [file, path.dirname(file)].find((one) => {
     try {
@@ -107,8 +105,8 @@ function unwritable(file: string): string | undefined {
 }
 
 /**
- * Returns the streams of the database that no longer exist in this NATS, or were created again.
- * Returns an empty list if NATS does not respond, because the checks of NATS report that problem.
+ * Returns the streams of the database that do not exist in this NATS, or were created again.
+ * Returns none if NATS does not respond, which the checks of NATS report.
  */
 async function foreignStreams(
   applied: readonly Position[],

@@ -1,5 +1,5 @@
-// Checks the files of the settings and of the build: when certificates and credentials expire, and
-// whether the addons load.
+// Checks when certificates and credentials expire, whether the addons load, and the scripts of
+// posthog-js.
 
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -9,14 +9,14 @@ import { checkOf, type Finding } from "./finding.ts";
 const soonMs = 14 * dayMs;
 
 export interface NamedFile {
-  /** The variable that names the file, such as `PENSTOCK_TLS_CERT`. */
+  /** The variable that names the file. */
   readonly setting: string;
   readonly file: string;
 }
 
 /**
- * Checks a chain, which is valid only if all its certificates are valid. Reading the settings has
- * already checked that the file is a chain and that the key matches.
+ * A chain is valid only if all its certificates are valid. Reading the settings has already checked
+ * that the file is a chain and that the key matches.
  */
 export function checkChain(named: NamedFile, nowMs: number): Finding {
   const { setting, file } = named;
@@ -27,10 +27,7 @@ export function checkChain(named: NamedFile, nowMs: number): Finding {
   return expiry(setting, { file, endsMs: Math.min(...times.map((time) => time.endsMs)), nowMs });
 }
 
-/**
- * Checks independent authorities. If one of several has expired, only the certificates that it
- * signed are rejected.
- */
+/** If one of several authorities has expired, only the certificates that it signed are rejected. */
 export function checkAuthorities(named: NamedFile, nowMs: number): Finding {
   const { setting, file } = named;
   const times = readTimes(named);
@@ -59,10 +56,7 @@ interface Times {
   readonly endsMs: number;
 }
 
-/**
- * Returns the begin and end of each certificate in the file, at least one. Returns a finding if the
- * file is invalid.
- */
+/** Returns a finding if the file is invalid. */
 function readTimes({ setting, file }: NamedFile): Times[] | Finding {
   try {
     const pems = readFileSync(file, "utf8").matchAll(
@@ -88,7 +82,7 @@ function notYet(setting: string, fromMs: number): Finding {
   return checkOf("certificates").fail(found, "check the clock, wait, or get another certificate");
 }
 
-/** Checks NATS credentials. Without an expiry (`exp` missing or 0) they do not expire. */
+/** Credentials without an `exp`, or with 0, do not expire. */
 export function checkCredentials({ setting, file }: NamedFile, nowMs: number): Finding {
   const check = checkOf("certificates");
   try {
@@ -125,11 +119,11 @@ function shownDay(ms: number): string {
 
 interface Part {
   readonly name: string;
-  /** Loads the part, or throws. */
+  /** Throws if the part is missing. */
   readonly load: () => unknown;
-  /** The behaviour of a gateway without this part. */
+  /** What a gateway does without this part. */
   readonly without: string;
-  /** Whether the gateway fails to start without this part. */
+  /** Whether the gateway does not start without this part. */
   readonly isNeeded: boolean;
 }
 

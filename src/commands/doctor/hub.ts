@@ -1,5 +1,5 @@
-// For a gateway at a leaf node: checks whether the hub responds, and whether the leaf's registry is
-// the mirror of the hub's that gateway/projects/registry/hub-mirror.ts creates. Changes nothing.
+// At a leaf node, the registry is a mirror of the hub's, which
+// gateway/projects/registry/hub-mirror.ts creates.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -7,19 +7,15 @@ import { isFilled, isMirrorOf } from "../../gateway/projects/registry/hub-mirror
 import { managerOf, streamInfoOf } from "../../platform/nats/api.ts";
 import { checkOf, type Finding } from "./finding.ts";
 
-/** The stream of the registry at a leaf. */
 export interface Mirror {
   readonly hubDomain: string;
-  /** The name of the registry's stream, which is the same at the hub and at the leaf. */
+  /** The name of the stream, the same at the hub and at the leaf. */
   readonly name: string;
-  /** The description of the leaf's stream; undefined if the stream does not exist. */
+  /** The leaf's stream; undefined if it does not exist. */
   readonly info: StreamInfo | undefined;
 }
 
-/**
- * Returns the reason why a gateway does not accept the mirror, or not yet. Returns undefined if the
- * gateway accepts it, or if the mirror does not exist.
- */
+/** Returns the reason why a gateway does not accept an existing mirror, or not yet. */
 export function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefined {
   const check = checkOf("registry");
   if (info === undefined) return undefined;
@@ -36,7 +32,7 @@ export function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefi
   );
 }
 
-/** Checks the hub. Never rejects: a hub that does not respond is a finding. */
+/** Never rejects. */
 export async function checkHub(
   connection: NatsConnection,
   mirror: Mirror,

@@ -1,13 +1,12 @@
-// Checks whether JetStream is enabled, and whether account and server have enough unreserved
-// storage for the streams of the settings. The storage of existing streams is already reserved, so
-// only the additional storage of a start must fit.
+// Checks whether account and server have enough storage for the streams of the settings. The
+// storage of existing streams is already reserved.
 
 import type { AccountLimits, JetStreamAccountStats, StreamInfo } from "@nats-io/jetstream";
 import type { WantedConfig } from "../../gateway/streams/desired.ts";
 import { checkOf, type Finding, shownBytes } from "./finding.ts";
 import type { JetStreamFacts } from "./nats-facts.ts";
 
-/** The storage that one server may reserve for streams, and the storage that it has reserved. */
+/** The storage of one server. */
 export interface ServerRoom {
   readonly storeBytesMax: number;
   readonly reservedBytes: number;
@@ -18,15 +17,12 @@ interface RoomQuestion {
   readonly facts: JetStreamFacts;
   readonly wanted: readonly WantedConfig[];
   /**
-   * The buckets that the gateway creates in addition to the event streams: the name of each
-   * bucket's stream, with its reserved bytes or 0 for no limit.
+   * The streams of the buckets that the gateway creates, with their reserved bytes or 0 for no
+   * limit.
    */
   readonly buckets: ReadonlyMap<string, number>;
   readonly server: ServerRoom | undefined;
-  /**
-   * The domain of the hub, at a leaf node only. The recommended command then creates the bucket as
-   * a mirror of the hub's.
-   */
+  /** The domain of the hub at a leaf node, whose bucket must be a mirror. */
   readonly hubDomain?: string | undefined;
 }
 
@@ -35,7 +31,6 @@ const streamBytesLeast = 1_048_576;
 const enable =
   "add a `jetstream { store_dir: … }` block to nats-server's configuration, and enable it for the account";
 
-/** Returns the finding for an account that could not be queried about JetStream. */
 export function checkJetStreamFault(fault: string, isOnServer: boolean): Finding {
   const check = checkOf("jetstream");
   if (!isOnServer) return check.fail("the server runs without JetStream", enable);
@@ -104,16 +99,14 @@ export function checkRoom(question: RoomQuestion): Finding[] {
 interface Room {
   readonly whose: string;
   readonly fix: string;
-  /** The storage that each node may reserve, in bytes. */
   readonly bytesMax: number;
   readonly usedBytes: number;
   readonly nodes: number;
 }
 
 /**
- * Returns the storage of a server, counted like the added bytes. In accounts with tiers the added
- * bytes count each stream once, so the storage of all nodes is divided by `copies`, the replicas.
- * In other accounts they count every replica, and `copies` is 1.
+ * In accounts with tiers the added bytes count each stream once, so the storage of all nodes is
+ * divided by `copies`, the replicas. Elsewhere they count every replica, and `copies` is 1.
  */
 function serverRoomOf(server: ServerRoom | undefined, copies: number): Room[] {
   if (server === undefined) return [];
@@ -139,10 +132,7 @@ interface Added {
   readonly buckets: number;
 }
 
-/**
- * Returns the bytes that a start will reserve: for missing streams and buckets, and for streams
- * that are smaller than the settings. In accounts without tiers every replica counts.
- */
+/** Returns the bytes that a start will reserve. In accounts without tiers every replica counts. */
 function addedBytes({ facts, wanted, buckets }: RoomQuestion, isTiered: boolean): Added {
   const times = (replicas: number): number => (isTiered ? 1 : replicas);
   let ofStreams = 0;
@@ -170,9 +160,8 @@ interface Shortage {
 }
 
 /**
- * Returns the finding for missing storage. If it is for streams, it is a failure, because a gateway
- * does not start without them. If it is for the usage record, it is a warning, because a gateway
- * starts without it.
+ * A failure if the storage is too small for the streams, a warning if only for the usage record,
+ * without which a gateway starts.
  */
 function tooLittle(
   { wanted, facts }: RoomQuestion,
@@ -188,8 +177,7 @@ function tooLittle(
     0,
   );
   const fitting = Math.floor((free - added.buckets) / copies);
-  // A value is recommended only while no stream exists, because a smaller setting does not shrink
-  // existing streams.
+  // A smaller setting does not shrink existing streams.
   const isFirst =
     wanted.every(({ name }) => !facts.streams.has(name)) && fitting >= streamBytesLeast;
   const lower = isFirst
@@ -218,7 +206,6 @@ interface LimitQuestion {
   readonly missing: readonly string[];
   readonly buckets: ReadonlyMap<string, number>;
   readonly hubDomain: string | undefined;
-  /** Number of streams in the account. */
   readonly streams: number;
 }
 

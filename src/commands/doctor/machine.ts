@@ -1,5 +1,4 @@
-// Checks the machine: open files, memory, disk space. Reads /proc and the control group, and
-// reports if they are missing.
+// Checks the open files, memory and disk of the machine.
 
 import { existsSync, readFileSync, statfsSync } from "node:fs";
 import { totalmem } from "node:os";
@@ -10,16 +9,15 @@ import { checkOf, type Finding, shownBytes } from "./finding.ts";
 const filesLeast = 256;
 const filesWanted = 8_192;
 /**
- * The memory of an idle gateway process in bytes. `processBytes` adds its buffers and scan tables,
- * which the in-flight budget does not include. docs/guides/sizing.md uses the same numbers under
- * "Memory".
+ * The memory of an idle gateway process. `processBytes` adds its buffers and scan tables.
+ * docs/guides/sizing.md has the same numbers.
  */
 const restBytes = 120 * 1_048_576;
 const processBytes = restBytes + 160 * 1_048_576;
 
 /**
- * Checks the limit of open files: each connection needs one. Node raises its soft limit to the hard
- * limit, so the gateway and this command have the same limit.
+ * Node raises its soft limit to the hard limit, so the gateway and this command have the same
+ * limit.
  */
 export function checkFiles(): Finding {
   const check = checkOf("open files");
@@ -35,8 +33,8 @@ export function checkFiles(): Finding {
 }
 
 /**
- * Checks the memory. Each process needs its own memory and its in-flight budget. Small requests may
- * exceed the budget by an eighth.
+ * Each process needs its own memory and its in-flight budget, which small requests may exceed by an
+ * eighth.
  */
 export function checkMemory({
   inflightBytesMax,
@@ -61,8 +59,8 @@ export function checkMemory({
 }
 
 /**
- * Returns the smallest memory limit of the control group and its parents (version 2, then 1). If
- * the memory of the machine is smaller, returns that memory.
+ * Returns the smallest memory limit of the control group and its parents (version 2, then 1), or
+ * the memory of the machine.
  */
 function memoryLimit(): { bytes: number; isGroup: boolean } {
   const machine = totalmem();
@@ -78,8 +76,7 @@ function memoryLimit(): { bytes: number; isGroup: boolean } {
 }
 
 /**
- * Returns the limits of a control group and its parents. In a container the path of the group may
- * exist only on the host. Then only the root has the file, and the root is the container's own
+ * In a container the path of the group may exist only on the host. Then the root is the container's
  * group.
  */
 function limitsUpFrom(root: string, group: string | undefined, file: string): number[] {
@@ -94,13 +91,13 @@ function limitsUpFrom(root: string, group: string | undefined, file: string): nu
 
 interface DiskQuestion {
   readonly dataDir: string;
-  /** Maximum size of all streams together in bytes. */
+  /** Maximum size of all streams together. */
   readonly streamBytesTotal: number;
-  /** Present size of all streams in bytes; undefined if NATS could not be queried. */
+  /** Present size of all streams; undefined if NATS could not be queried. */
   readonly storedBytes: number | undefined;
 }
 
-/** Checks whether the disk of the embedded nats-server has enough space for the streams to grow. */
+/** Checks the disk of the embedded nats-server. */
 export function checkDisk({ dataDir, streamBytesTotal, storedBytes }: DiskQuestion): Finding {
   const check = checkOf("disk");
   const folder = resolve(dataDir);

@@ -1,4 +1,5 @@
-// Checks the server itself: whether it responds, its version, its largest message, and its clock.
+// Queries NATS once, and checks the server: whether it responds, its version, its largest message,
+// and its clock. Only reads.
 
 import { headerBytesMax } from "../../platform/nats/limits.ts";
 import { clusterVersionsWanted, versionFaults } from "../../platform/nats/versions.ts";
@@ -7,7 +8,7 @@ import type { ClockReading, NatsFacts } from "./nats-facts.ts";
 
 const slowRoundTripMs = 50;
 const clockToleranceMs = 2_000;
-/** Typical maximum size of an event of an SDK in bytes. */
+/** Typical maximum size of an event of an SDK. */
 const eventBytesMax = 1_000_000;
 
 export function checkConnection({
@@ -35,7 +36,7 @@ export function checkConnection({
   );
 }
 
-/** Checks the version of a server, embedded or not, such as `2.10.27` or `2.10.27-RC.1`. */
+/** `version` is like `2.10.27` or `2.10.27-RC.1`. */
 export function checkVersion(version: string, isClustered: boolean): Finding {
   const check = checkOf("version");
   const [major = 0, minor = 0] = version.split(/[.-]/).map(Number);

@@ -1,6 +1,3 @@
-// Queries NATS once for all checks: the server, the account, the streams. Only reads: creates no
-// stream, bucket or durable consumer. Returns facts without findings.
-
 import type { JetStreamAccountStats, JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection, ServerInfo } from "@nats-io/nats-core";
 import { NatsConnectionImpl } from "@nats-io/nats-core/internal";
@@ -12,26 +9,19 @@ export interface NatsFacts {
   /** The `host:port` of the server that responded. */
   readonly place: string;
   readonly isEncrypted: boolean;
-  /**
-   * The round-trip time in milliseconds; undefined if the server did not respond. Then no other
-   * facts were queried.
-   */
+  /** Undefined if the server did not respond. Then no other facts were queried. */
   readonly roundTripMs: number | undefined;
   readonly jetStream: JetStreamFacts | { readonly fault: string };
 }
 
 export interface JetStreamFacts {
   readonly account: JetStreamAccountStats;
-  /** The streams by name. Missing streams are not in the map. */
   readonly streams: ReadonlyMap<string, StreamInfo>;
-  /**
-   * The times of both clocks. Undefined if no stream exists, because only responses about a stream
-   * contain the server's time.
-   */
+  /** Undefined if no stream exists: only responses about a stream contain the server's time. */
   readonly clock: ClockReading | undefined;
 }
 
-/** The times of both clocks in milliseconds since the epoch. */
+/** In milliseconds since the epoch. */
 export interface ClockReading {
   readonly askedMs: number;
   readonly serverMs: number;
@@ -41,14 +31,14 @@ export interface ClockReading {
 interface NatsQuestions {
   readonly connectMs: number;
   readonly subjectPrefix: string;
-  /** The names of the streams to look for. */
+  /** The streams to look for. */
   readonly names: readonly string[];
-  /** Returns the timeout of the next request in milliseconds. */
+  /** Returns the timeout of the next request. */
   readonly timeoutMs: () => number;
   readonly wallMs: () => number;
 }
 
-/** Returns the facts. Resolves within the timeouts, even if NATS does not respond. */
+/** Resolves within the timeouts, even if NATS does not respond. */
 export async function askNats(
   connection: NatsConnection,
   questions: NatsQuestions,
@@ -111,8 +101,8 @@ async function askJetStream(
 }
 
 /**
- * Returns the streams. Lists streams by subject first, because one response has many streams. Then
- * queries missing streams by name, because a stream may no longer accept the subject.
+ * Lists streams by subject, then queries missing ones by name: a stream may no longer accept the
+ * subject.
  */
 async function findStreams(
   jsm: JetStreamManager,
@@ -139,8 +129,7 @@ async function readClock(
   const askedMs = wallMs();
   const info = await jsm.streams.info(name);
   const answeredMs = wallMs();
-  // nats-server adds its time, `ts`, to every such response since 2.9. The types of the client do
-  // not have the field.
+  // nats-server adds its time, `ts`, to every such response since 2.9. The types do not have it.
   const serverMs = Date.parse(String(Reflect.get(info, "ts")));
   return Number.isNaN(serverMs) ? undefined : { askedMs, serverMs, answeredMs };
 }

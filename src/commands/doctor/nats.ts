@@ -1,5 +1,4 @@
-// Runs doctor's checks of NATS: the embedded server, the connection, the streams, their storage and
-// the projects. All checks share one time budget.
+// The checks of NATS, which share one time budget.
 
 import { resolve } from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -31,10 +30,7 @@ export interface NatsFindings {
   readonly findings: readonly Finding[];
   /** Number of bytes in all streams; undefined if NATS could not be queried. */
   readonly storedBytes: number | undefined;
-  /**
-   * The creation time of the first live stream; null if it does not exist, or if NATS could not be
-   * queried.
-   */
+  /** The creation time of the first live stream; null if it is unknown. */
   readonly streamCreated: string | null;
 }
 
@@ -209,9 +205,8 @@ function split(results: readonly (MonitorFacts | Finding)[]): {
 }
 
 /**
- * Returns whether the embedded server syncs each write; undefined if the settings name another
- * NATS. If the server does not run, the result is true, because Penstock configures each start this
- * way.
+ * Undefined if the settings name another NATS. Penstock configures each start of its own server to
+ * sync each write.
  */
 function embeddedSync({ natsUrl, dataDir }: Config, runs: boolean): boolean | undefined {
   if (natsUrl !== undefined) return undefined;
@@ -243,7 +238,7 @@ function serverRoom(
   if (monitored !== undefined) return monitored;
   const written = natsUrl === undefined ? readNatsConfig(resolve(dataDir)) : undefined;
   if (written === undefined || Number.isNaN(written.storeBytesMax)) return undefined;
-  // The embedded server has one account, so the reservations of the account are all reservations.
+  // The embedded server has one account.
   return {
     storeBytesMax: written.storeBytesMax,
     reservedBytes: account.reserved_storage ?? 0,

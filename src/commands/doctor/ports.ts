@@ -1,6 +1,5 @@
-// Checks whether each port is free, taken by a Penstock, or taken by another program. Connects like
-// a client and checks which program responds. Binds a port only if a connection does not show
-// whether a gateway could bind it.
+// Checks whether each port is free, taken by a Penstock, or taken by another program. Binds a port
+// only if a connection does not show whether a gateway could bind it.
 
 import { request as httpRequest, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -19,7 +18,6 @@ export interface PortQuestion {
   readonly timeoutMs: number;
 }
 
-/** The name of a check, and the settings of its port. */
 export interface PortCheck {
   readonly name: string;
   readonly portSetting: string;
@@ -43,8 +41,7 @@ const anyAddress = new Set(["0.0.0.0", "::", "127.0.0.1", "::1", "localhost"]);
 const unprivilegedLeast = 1_024;
 
 /**
- * Checks the public port. `admin` is the response of the admin port, because the public port does
- * not identify its installation.
+ * `admin` is the response of the admin port: the public port does not identify its installation.
  */
 export async function checkPublicPort(
   question: PortQuestion & { isTls: boolean },
@@ -54,7 +51,7 @@ export async function checkPublicPort(
   const unused = await unusedPort(question, publicPort);
   if (unused !== undefined) return unused;
   const { port } = question;
-  // Requests the front page, because a gateway counts an unknown path as a client error.
+  // A gateway counts an unknown path as a client error.
   const answer = await get({ ...question, path: "/" });
   if (answer?.status !== 200 || !answer.body.includes("<title>Penstock</title>"))
     return taken(publicPort, port, answer);
@@ -70,7 +67,6 @@ export async function checkPublicPort(
 /** Returns the installation of these settings. Resolves when NATS has responded or timed out. */
 export type Mine = () => Promise<Instance>;
 
-/** The response of the admin port. */
 interface AdminPort {
   readonly publicPort: number | undefined;
   /** The installation of the port, if it differs from this one. */
@@ -96,7 +92,7 @@ export async function checkAdminPort(question: PortQuestion, mine: Mine): Promis
 /** The name of an installation that does not report its own, as a process of 0.1.0. */
 const unnamed = "unnamed";
 
-/** Returns the installation that /livez reports; undefined if it is this installation. */
+/** Returns the installation that /livez reports; undefined if it is this one. */
 export async function otherThan(mine: Mine, body: string | undefined): Promise<string | undefined> {
   const found = instanceIn(fieldOf(body, "instance"));
   if (found === undefined) return unnamed;
@@ -130,10 +126,7 @@ async function readiness(question: PortQuestion): Promise<Finding> {
   );
 }
 
-/**
- * Returns undefined if a program accepts connections on the port; else a finding: the port is free,
- * or a gateway could not bind it.
- */
+/** Returns undefined if a program accepts connections on the port. */
 export async function unusedPort(
   { host, port, timeoutMs }: PortQuestion,
   { name, hostSetting, usualHost }: PortCheck,
@@ -199,8 +192,8 @@ export interface Answer {
 const bodyCharsMax = 65_536;
 
 /**
- * Returns the response of an HTTP server; undefined if none responds in time. Does not check the
- * certificate, because its owner is irrelevant here.
+ * Returns undefined if no server responds in time. Does not check the certificate, whose owner is
+ * irrelevant here.
  */
 export function get({
   host,

@@ -1,6 +1,5 @@
-// Reads the project registry like a gateway: whether it is readable, the number of projects, and
-// keys that clash. Opens the bucket only if it exists, because opening would create it. At a leaf,
-// opens the bucket only if it mirrors the hub's. Shows projects, but never keys.
+// Reads the project registry like a gateway. Opens the bucket only if it exists, because opening
+// would create it; at a leaf only if it mirrors the hub's. Shows no keys.
 
 import { jetstream } from "@nats-io/jetstream";
 import { type KvEntry, Kvm } from "@nats-io/kv";
@@ -18,11 +17,11 @@ interface RegistryQuestion {
   readonly prefix: string;
   readonly isThere: boolean;
   readonly timeoutMs: number;
-  /** The mirror at a leaf node; undefined elsewhere. */
+  /** The mirror at a leaf node. */
   readonly mirror?: Mirror | undefined;
 }
 
-/** Checks the registry. Never rejects: a registry that does not respond in time is a finding. */
+/** Never rejects. */
 export async function checkRegistry(
   connection: NatsConnection,
   question: RegistryQuestion,
@@ -88,8 +87,8 @@ const addAtHub = "add projects at the hub: the leaf copies them";
 const add = `add one with ${firstProject}`;
 
 /**
- * Returns a finding if the bucket does not exist, or has no entry, not even a marker of a deleted
- * project. The installation is new, or has lost its registry.
+ * The bucket has no entry, not even a marker of a deleted project: the installation is new, or has
+ * lost its registry.
  */
 async function emptyFinding(
   connection: NatsConnection,
@@ -111,16 +110,15 @@ async function emptyFinding(
 interface DamagedEntry {
   readonly id: string;
   readonly fault: string;
-  /** Whether the id is not a valid project id, so that no project owns the keys in the entry. */
+  /** Whether the id is not a project id, so that no project owns the keys in the entry. */
   readonly isNobodys: boolean;
 }
 
 interface Registry {
   readonly isIncomplete: boolean;
-  /** Number of entries, including markers of deleted projects and damaged entries. */
+  /** Number of entries, including markers of deleted projects. */
   readonly entries: number;
   readonly projects: readonly Project[];
-  /** The entries that are not valid projects. */
   readonly damaged: readonly DamagedEntry[];
 }
 
@@ -159,9 +157,7 @@ function clashes(projects: readonly Project[]): Finding[] {
   );
 }
 
-/**
- * Returns the response of a gateway to the keys in damaged entries, by the rules of the registry.
- */
+/** Damaged entries affect requests by the rules of the registry. */
 function damagedFindings(damaged: Registry["damaged"]): Finding[] {
   const fix = "correct the entry with `nats kv put`, or remove it with `nats kv del`";
   const findingOf = (found: string, entries: readonly DamagedEntry[]): Finding[] => {

@@ -1,5 +1,3 @@
-// Prints the findings: one line each and a last line with the counts, or one JSON object.
-
 import { table } from "../terminal.ts";
 import type { Finding, Level } from "./finding.ts";
 
@@ -25,10 +23,7 @@ export function linesOf(findings: readonly Finding[], { ok, warn, fail }: Counts
   );
 }
 
-/**
- * Returns the text for a terminal. It may quote a server, so control characters are removed. A text
- * longer than 1,000 characters is cut.
- */
+/** The text may quote a server, so control characters are removed and the length is limited. */
 function oneLine(text: string): string {
   const line = text.replace(/\p{Cc}+/gu, " ");
   return line.length > 1_000 ? `${line.slice(0, 1_000)}…` : line;

@@ -1,5 +1,5 @@
-// Checks the scripts of posthog-js, which pages with the HTML snippet load from the gateway.
-// Without the scripts, such a page sends no events and shows no error.
+// Pages with the HTML snippet load posthog-js from the gateway. Without it, such a page sends no
+// events and shows no error.
 
 import { checkOf, type Finding } from "./finding.ts";
 
@@ -10,8 +10,8 @@ interface Scripts {
 }
 
 /**
- * Checks the scripts. `read` returns the files that a gateway would serve, or throws. `setting` is
- * `off` if no scripts should be served.
+ * `read` returns the files that a gateway would serve, or throws. `setting` is `off` if none should
+ * be served.
  */
 export function checkScripts(
   read: () => Scripts | undefined,

@@ -1,9 +1,6 @@
-// Checks whether the upstream responds. The gateway forwards non-event requests to it.
-
 import { checkOf, type Finding } from "./finding.ts";
 
 interface UpstreamOptions {
-  /** The URL of the upstream; undefined if no upstream is set. */
   readonly url: string | undefined;
   readonly timeoutMs: number;
 }

@@ -1,16 +1,12 @@
-// If root works on the database of another user, the command drops to that user. A file or link in
-// the user's folder may point anywhere, and may change right after a check. So the command cannot
-// create anything that the owner could not create. The owner can open and remove all files of the
-// command.
+// If root works on the database of another user, the command drops to that user. A link in the
+// user's folder may point anywhere, and may change after a check, so root must not create files
+// there.
 
 import { lstatSync, realpathSync, type Stats } from "node:fs";
 import path from "node:path";
 import { type ConfiguredCommand, note } from "../configured-command.ts";
 
-/**
- * Drops to the owner of the file. Does nothing if this user is not root, or if root owns the file
- * and all folders above it.
- */
+/** Does nothing if this user is not root, or if root owns the file and all folders above it. */
 export function actAsOwner(command: ConfiguredCommand, file: string): void {
   const { host } = command.context;
   if (host.getuid?.() !== 0) return;
@@ -29,8 +25,8 @@ export function actAsOwner(command: ConfiguredCommand, file: string): void {
 }
 
 /**
- * Returns the first file or folder below / that root does not own. Its owner can replace everything
- * below it.
+ * Returns the first file or folder that root does not own. Its owner can replace everything below
+ * it.
  */
 function ownerOf(file: string): Stats | undefined {
   for (const name of [...wayTo(file), ...wayTo(realOf(file))]) {
@@ -49,7 +45,7 @@ function realOf(file: string): string {
   try {
     return path.join(realpathSync(path.dirname(file)), path.basename(file));
   } catch {
-    // Opening the file fails with the same error, and reports it.
+    // Opening the file reports the error.
     return file;
   }
 }

@@ -1,5 +1,4 @@
-// Opens the effects database for the commands. They read the database directly, so they work even
-// if `penstock effects` does not run.
+// Opens the effects database, also if `penstock effects` does not run.
 
 import { StoreError } from "../../platform/base/store-error.ts";
 import { asOfJson } from "../../readers/effects/http/shapes.ts";
@@ -14,10 +13,7 @@ import { CommandError } from "../context.ts";
 import { mustBeProjectId } from "../registered-project.ts";
 import { noteAge } from "./freshness.ts";
 
-/**
- * Runs the work with a reader of the database. Throws a CommandError if the database cannot be read
- * or does not exist.
- */
+/** Throws a CommandError if the database cannot be read or does not exist. */
 export async function withReader<T>(
   { config }: Pick<ConfiguredCommand, "config">,
   work: (reader: OpenReader) => Promise<T>,
@@ -36,17 +32,14 @@ export async function withReader<T>(
 }
 
 /**
- * Returns the `as_of` member of a JSON result. Must be read before the results, so that the results
- * are at least as new as `as_of`. A commit in between may make the results newer.
+ * Returns the `as_of` member of a JSON result. Must be read before the results, which may then be
+ * newer, but not older.
  */
 async function asOfMember(reader: OpenReader): Promise<string> {
   return `"as_of":${asOfJson(await reader.applied())}`;
 }
 
-/**
- * Reads data of a project. If the database lags, prints a note with the time of the data first.
- * JSON output has `as_of` instead.
- */
+/** If the database lags, first prints the age of the data. JSON output has `as_of` instead. */
 export async function readProject(
   command: ConfiguredCommand,
   { project, json }: { readonly project: string; readonly json: boolean },

@@ -1,5 +1,4 @@
-// Prints the age of the shown data on standard error, if the database lags. A database responds
-// even if no process writes to it.
+// Reports the age of the shown data, because a database responds even if no process writes to it.
 
 import { greatestOf } from "../../platform/base/extremes.ts";
 import type { OpenReader } from "../../readers/effects/store/open.ts";
@@ -11,10 +10,10 @@ import { findNats, openNats } from "../nats.ts";
 import { counted } from "../terminal.ts";
 import { shownTime } from "./shown.ts";
 
-/** Maximum lag of a running process in seconds. */
+/** Maximum usual lag of a running process. */
 const lagSecondsMax = 5;
 
-/** Prints the age of the data. Prints nothing if a process applies events without a lag. */
+/** Prints nothing if a process applies events without a lag. */
 export async function noteAge(command: ConfiguredCommand, reader: OpenReader): Promise<void> {
   const [applied, hasWriter] = await Promise.all([reader.applied(), reader.hasWriter()]);
   const streams = await askedStreams(command, await reader.positions()).catch(() => undefined);
@@ -22,10 +21,7 @@ export async function noteAge(command: ConfiguredCommand, reader: OpenReader): P
   if (text !== undefined) note(command, text);
 }
 
-/**
- * Returns the status of the streams in NATS, with their applied positions. Rejects if NATS does not
- * respond.
- */
+/** Rejects if NATS does not respond. */
 export async function askedStreams(
   { config, context }: ConfiguredCommand,
   applied: readonly Position[],
@@ -42,7 +38,7 @@ export async function askedStreams(
 interface Age {
   readonly applied: readonly AppliedStream[];
   readonly hasWriter: boolean;
-  /** The status of the streams; undefined if NATS did not respond. */
+  /** Undefined if NATS did not respond. */
   readonly streams: readonly StreamStatus[] | undefined;
 }
 

@@ -1,15 +1,10 @@
-// Checks whether a project without data in the database exists, because its id may be misspelt.
-
 import type { OpenReader } from "../../readers/effects/store/open.ts";
 import type { ConfiguredCommand } from "../configured-command.ts";
 import { CommandError } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
 import { registeredProjects, unknownText } from "../registered-project.ts";
 
-/**
- * Throws a CommandError if neither the database nor the registry has the project. For a search
- * without a result.
- */
+/** Throws a CommandError if neither the database nor the registry has the project. */
 export async function requireKnown(
   command: ConfiguredCommand,
   reader: OpenReader,

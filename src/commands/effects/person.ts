@@ -1,4 +1,4 @@
-// `penstock person` and `penstock group`: show a person, the links between its ids, and a group.
+// `penstock person` and `penstock group`.
 
 import { isUuid } from "../../platform/base/forms.ts";
 import { groupJson, linkJson, personJson } from "../../readers/effects/http/shapes.ts";
@@ -39,7 +39,7 @@ export async function person(
   });
 }
 
-/** Shows every link of the person's ids, including rejected links. */
+/** Shows all links of the person's ids, including rejected links. */
 export async function links(
   command: ConfiguredCommand,
   { project, id, json }: PersonQuestion,
@@ -82,10 +82,7 @@ export async function group(
   });
 }
 
-/**
- * Returns the person with this distinct id or uuid. Tries the distinct id first, because ids may
- * look like uuids, for example ids of browsers.
- */
+/** Tries the distinct id first: ids of browsers look like uuids. */
 async function findPerson(
   command: ConfiguredCommand,
   reader: OpenReader,
@@ -102,7 +99,7 @@ async function findPerson(
 function personLines(found: Person): string[] {
   const { distinctIds, distinctIdsTotal, mergedFrom } = found;
   const more = distinctIdsTotal - distinctIds.length;
-  // The uuid of the first id is shown above. The response may omit some of the other uuids.
+  // The uuid of the first id is shown above. The response may omit some of the others.
   const others = distinctIdsTotal - 1 - mergedFromShown;
   const rows: [string, string][] = [
     ["main id", found.mainDistinctId],

@@ -1,6 +1,5 @@
-// `penstock effects rebuild` and `verify`: build a database from the streams. `rebuild` replaces
-// the current database with it; `verify` only compares them. Both need NATS. `rebuild` also
-// requires that no `penstock effects` runs.
+// `penstock effects rebuild` and `verify` build a database from the streams. `rebuild` replaces the
+// current database with it, while no `penstock effects` runs; `verify` compares them.
 
 import path from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -42,9 +41,7 @@ export interface RebuildCommandOptions {
 }
 
 const progressEveryMs = 5_000;
-/**
- * Maximum time in milliseconds that an interrupted command waits for databases and NATS to close.
- */
+/** Maximum time in which an interrupted command waits for databases and NATS to close. */
 const closeMsMax = 500;
 const questionMs = 5_000;
 
@@ -114,10 +111,7 @@ function tellVerified(command: ConfiguredCommand, found: Verified, json: boolean
   if (!isSame) throw new CommandError("");
 }
 
-/**
- * Builds the new database next to the file and replaces the file at the end. Renames the old
- * database instead of removing it.
- */
+/** Builds the new database next to the file, and renames the old one at the end. */
 async function inPlaceOfFile(
   command: ConfiguredCommand,
   file: string,
@@ -133,9 +127,9 @@ async function inPlaceOfFile(
   let lock: FileLock | undefined;
   let kept: string | undefined;
   try {
-    // Fails if the file does not exist. Without this check the lock would create it.
+    // Fails if the file does not exist. The lock would create it.
     await reader.applied();
-    // Held until the new database has the name: a standby process would write to the old one.
+    // Held until the new database has the name: a standby would write to the old one.
     lock = takeWriterLock(file);
     createReplacement({ file, rebuilt });
     const into = await storeAt({ kind: "sqlite", file: rebuilt });
@@ -150,7 +144,7 @@ async function inPlaceOfFile(
   say(command, `Rebuilt ${file}. The previous database is ${kept}`);
 }
 
-/** Builds the new database in a schema next to the old one and renames the schema at the end. */
+/** Builds the new database in a schema next to the old one, and renames the schemas at the end. */
 async function inPlaceOfSchema(
   command: ConfiguredCommand,
   place: StorePlace & { readonly kind: "postgres" },
@@ -194,13 +188,12 @@ async function intoAnother(
 
 interface Filled {
   readonly from: StorePlace;
-  /** The new database, not yet open. `fill` opens and closes it. */
+  /** The new database, not yet open. `fill` closes it. */
   readonly into: EffectsStore;
   readonly shown: string;
   readonly acceptMissing: boolean;
-  /** Whether the new database may belong to another installation. */
   readonly isOther?: boolean;
-  /** Steps before the new database is closed: `done` if it is complete, `undone` if it is not. */
+  /** Called before the new database is closed: `done` if it is complete, `undone` if it is not. */
   readonly done?: () => Promise<void>;
   readonly undone?: () => Promise<void>;
 }
@@ -255,7 +248,7 @@ async function erasedProjectsOf(
   return await erasedProjects(manager, streamName(config.subjectPrefix, "live", 0));
 }
 
-/** Waits until everything is closed. If the command was interrupted, waits only briefly. */
+/** If the command was interrupted, waits only briefly. */
 async function closedSoon(
   { context: { stop } }: ConfiguredCommand,
   work: readonly (Promise<unknown> | undefined)[],
@@ -277,7 +270,7 @@ function checkedUrl(text: string): string {
   }
 }
 
-/** Runs the work. Reports errors that an operator can fix without a stack trace. */
+/** Reports errors that an operator can fix without a stack trace. */
 async function withoutStack(name: "rebuild" | "verify", work: () => Promise<void>): Promise<void> {
   try {
     await work();

@@ -1,23 +1,18 @@
-// Formats people, groups and their properties for a terminal.
-
 import { Buffer } from "node:buffer";
 import { Ascii, stringEnd } from "../../platform/base/ascii.ts";
 import { iso } from "../../readers/effects/http/shapes.ts";
 import { table } from "../terminal.ts";
 
-/** Returns a title and `NAME  value` lines. */
 export function card(title: string, rows: readonly (readonly [string, string])[]): string[] {
   return [title, ...table(rows.map((row) => ["", ...row]))];
 }
 
-/** Returns one line per property of a JSON object, with the value as written. */
 export function propertyLines(json: string): string[] {
   const members = membersOf(json);
   if (members.length === 0) return ["  no properties"];
   return ["  properties", ...members.map((member) => `    ${member}`)];
 }
 
-/** Returns a time in UTC, to the second. */
 export function shownTime(ms: number): string {
   return iso(ms)
     .replace("T", " ")

@@ -1,5 +1,4 @@
-// `penstock effects status`: the applied position of each stream from the database, and its lag
-// from NATS. Works while the process is down. Without NATS it shows everything except the lag.
+// `penstock effects status`: the applied position of each stream, with its lag if NATS responds.
 
 import { iso } from "../../readers/effects/http/shapes.ts";
 import { statusRows, statusValue } from "../../readers/effects/http/status.ts";
@@ -40,7 +39,6 @@ export async function status(command: ConfiguredCommand, asJson: boolean): Promi
   });
 }
 
-/** Returns the streams of the database, with their lag if NATS responds. */
 async function withLag(
   command: ConfiguredCommand,
   applied: readonly Position[],

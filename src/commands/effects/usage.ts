@@ -1,5 +1,5 @@
-// `penstock usage` and `penstock spikes`: the billable events of a project per day, and its unusual
-// peaks. This usage is exact and for billing. The counts of the gateways are for monitoring.
+// `penstock usage` and `penstock spikes`. This usage is exact and for billing; the counts of the
+// gateways are for monitoring.
 
 import { dayMs, dayOf } from "../../platform/base/day.ts";
 import { usageClasses } from "../../readers/effects/closed-sets.ts";
@@ -23,20 +23,16 @@ export interface UsageOptions {
   readonly from?: string;
   readonly to?: string;
   readonly json: boolean;
-  /** Whether to print the closed days as lines of CloudEvents. */
+  /** Prints the closed days as CloudEvents. */
   readonly export: boolean;
   readonly source: string;
   readonly revision: number;
-  /**
-   * Whether to export the days that are over by the clock, without checking in NATS whether all
-   * their events are applied.
-   */
+  /** Exports the days that are over by the clock, even if events may not be applied yet. */
   readonly unchecked: boolean;
 }
 
 /**
- * Maximum time in milliseconds from receiving an event to applying it. Events count on the day of
- * their receive time.
+ * Maximum time from receiving an event to applying it. Events count on the day of their receipt.
  */
 const closingMs = 600_000;
 const daysShown = 30;
@@ -56,8 +52,7 @@ export async function usage(
   const from = options.from ?? dayOf(Date.parse(to) - (daysShown - 1) * dayMs);
   if (from > to) throw new CommandError("--from must not be after --to", usageExitCode);
   await readProject(command, { project, json: options.json }, async (reader, asOf) => {
-    // Read before the days. Otherwise a day that closes in between would be exported without its
-    // last events.
+    // Read before the days: a day that closes in between would be exported without its last events.
     const appliedMs = options.export ? await appliedUntilMs(command, reader, options) : 0;
     const days = await reader.usage(project, { from, to });
     if (days.length === 0) await requireKnown(command, reader, project);
@@ -76,7 +71,7 @@ interface Exported extends Pick<UsageOptions, "source" | "revision"> {
   readonly closedBefore: string;
 }
 
-/** Prints the days. Reports skipped days, because a billing system imports each day once. */
+/** Skipped days are reported, because a billing system imports each day once. */
 function exportDays(
   command: ConfiguredCommand,
   days: readonly UsageDay[],
@@ -91,9 +86,8 @@ function exportDays(
 }
 
 /**
- * Returns the time up to which all stored events are applied: the time of the oldest unapplied
- * message or, if all messages are applied, now. Throws if NATS does not respond, because a day that
- * is exported too early stays wrong.
+ * Returns the time up to which all stored events are applied. Throws if NATS does not respond,
+ * because a day that is exported too early stays wrong.
  */
 async function appliedUntilMs(
   command: ConfiguredCommand,

@@ -1,4 +1,4 @@
-// Finds streams that copy from erased streams. A deletion does not reach the copies.
+// A deletion does not reach streams that copy from erased streams.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../platform/nats/api.ts";
@@ -6,7 +6,6 @@ import type { StreamName } from "../../readers/stream/stored-stream.ts";
 
 const questionMs = 5_000;
 
-/** Returns one line per stream, or a line that the streams could not be listed. */
 export async function copiesOf(
   connection: NatsConnection,
   names: readonly StreamName[],

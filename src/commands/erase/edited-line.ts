@@ -1,6 +1,5 @@
-// Rewrites lines that belong to others but name the erased person: the event of another person that
-// names an erased id, and the group properties that an event of the erased person set. They are
-// stored again without the person, so that people and groups built from the streams stay the same.
+// Rewrites lines that name the erased person but stay: the event of another person that names an
+// erased id, and the group properties that the erased person set.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -8,19 +7,16 @@ import { distinctIdText } from "../../records/distinct-id.ts";
 import { JsonMembers } from "../../records/json-members.ts";
 import { TokenType } from "../../records/table.ts";
 
-/** Properties that name a second id, by the name of the event. */
+/** Properties that name a second id, by event. */
 const namingProperties: ReadonlyMap<string, string> = new Map([
   ["$identify", "$anon_distinct_id"],
   ["$create_alias", "alias"],
   ["$merge_dangerously", "alias"],
 ]);
-/**
- * Texts that indicate a second id. A line without them names no second id. An escape sequence may
- * hide a name.
- */
+/** A line without these texts names no second id. An escape sequence may hide a name. */
 const marks = [...[...namingProperties.keys()].map((name) => JSON.stringify(name)), "\\u00"];
 
-/** The distinct id of a group event that the erased person sent. */
+/** The distinct id of a group event of the erased person. */
 const erasedId = "$erased";
 const groupProperties: ReadonlySet<string> = new Set([
   "$group_type",
@@ -38,7 +34,7 @@ export function mayNameIds(text: Buffer): boolean {
   return marks.some((mark) => text.includes(mark));
 }
 
-/** Returns the second ids that a line names, as they are stored. `line` must be one object. */
+/** Returns the second ids of a line. `line` must be one object. */
 export function namedIds(line: Buffer): NamedId[] {
   const top = membersOf(line, ...objectIn(line));
   const event = top.find(({ name }) => name === "event");
@@ -57,8 +53,8 @@ export function namedIds(line: Buffer): NamedId[] {
 }
 
 /**
- * Replaces the erased ids in the event of another person by that person's own id, which links
- * nothing. So an `$identify` still marks its person as identified.
+ * Replaces the erased ids by the person's own id, which links nothing. So an `$identify` still
+ * marks its person as identified.
  */
 export function withoutNamedIds(line: Buffer, ids: ReadonlySet<string>, ownId: string): Buffer {
   const own = Buffer.from(JSON.stringify(ownId));
@@ -93,7 +89,6 @@ export function groupAlone(line: Buffer): Buffer {
 
 interface NamedId {
   readonly id: string;
-  /** The position of the value in the line. */
   readonly start: number;
   readonly end: number;
 }
@@ -106,7 +101,6 @@ interface Member {
   /** The position of the value, including quotes or brackets. */
   readonly start: number;
   readonly end: number;
-  /** The name and value as written. */
   readonly text: string;
 }
 
@@ -127,7 +121,6 @@ function membersOf(line: Buffer, start: number, end: number): Member[] {
   return all;
 }
 
-/** Returns the text of a value; "" if the value is not text. */
 function textOf(line: Buffer, start: number, end: number): string {
   const value: unknown = JSON.parse(line.toString("utf8", start, end));
   return typeof value === "string" ? value : "";

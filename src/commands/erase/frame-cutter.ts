@@ -1,5 +1,4 @@
-// Finds the lines of a frame that belong to a person, and builds the frame without the person.
-// Lines that do not contain the person stay byte for byte the same. Independent of NATS.
+// Builds a frame without the lines of a person. Other lines stay byte for byte the same.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -12,12 +11,11 @@ import { groupAlone, mayNameIds, namedIds, withoutNamedIds } from "./edited-line
 export interface CutFrame {
   /** Number of lines that belonged to the person or named the person. */
   readonly erased: number;
-  /** Number of lines in `data`: unchanged lines and rewritten lines. */
+  /** Number of lines in `data`. */
   readonly kept: number;
   readonly data: Buffer;
   /**
-   * Number of lines that are not events and contain one of the ids. Their owner cannot be
-   * determined.
+   * Number of lines that contain one of the ids and are not events, so that their owner is unknown.
    */
   readonly doubtful: number;
 }
@@ -27,10 +25,7 @@ interface WholeFrame {
   readonly lane: Lane;
   readonly partition: number;
   readonly sequence: number;
-  /**
-   * The project in the subject of the frame; undefined if the frame may hold lines of several
-   * projects.
-   */
+  /** The project in the subject; undefined for a frame of several projects. */
   readonly projectId: string | undefined;
   readonly data: Uint8Array;
 }
@@ -42,7 +37,6 @@ export class FrameCutter {
   readonly #idTexts: readonly Buffer[];
   readonly #lines = new FrameLines();
 
-  /** `ids` are the ids as stored. */
   constructor(projectId: string, ids: ReadonlySet<string>) {
     this.#projectId = projectId;
     this.#ids = ids;
@@ -78,7 +72,6 @@ export class FrameCutter {
     return { erased: found.size, kept: kept.length, data: Buffer.concat(kept), doubtful };
   }
 
-  /** Records a line that contains the person, with its replacement. */
   #look(line: StoredLine, { spans, mayName, found }: Looking): void {
     const { line: at, distinctId } = line;
     if (this.#ids.has(distinctId)) {
@@ -95,7 +88,6 @@ export class FrameCutter {
 
 interface Looking {
   readonly spans: LineSpans;
-  /** Whether the frame may have events that name a second id. */
   readonly mayName: boolean;
   readonly found: Map<number, Buffer | undefined>;
 }
@@ -108,7 +100,6 @@ function hasOneOf(text: Buffer, some: readonly Buffer[]): boolean {
   return some.some((one) => text.includes(one));
 }
 
-/** Returns the lines, each with its line feed. */
 function linesOf(body: Buffer): Buffer[] {
   const lines: Buffer[] = [];
   for (let start = 0; start < body.length; ) {
@@ -124,7 +115,7 @@ function isBlank(line: Buffer): boolean {
   return line.toString("latin1").trim() === "";
 }
 
-/** Finds lines by index. Indexes must be requested in ascending order. */
+/** Finds lines by index, which must not decrease. */
 class LineSpans {
   readonly #body: Buffer;
   #line = 0;

@@ -1,5 +1,4 @@
-// Selects the lines of a message for an export: the lines of one project with a receive time in a
-// range. They are written as stored.
+// Selects the lines of one project with a receive time in a range, as stored.
 
 import { Buffer } from "node:buffer";
 import { isOfManyProjects } from "../../platform/nats/names.ts";
@@ -8,18 +7,16 @@ import { RecordReader } from "../../records/reader.ts";
 
 export interface Choice {
   readonly project: string;
-  /** The first receive time in the format of a record; undefined for no lower limit. */
+  /** The first receive time; undefined for no lower limit. */
   readonly from: string | undefined;
-  /** The end of the range: receive times must be earlier. Undefined for no upper limit. */
+  /** Receive times must be earlier; undefined for no upper limit. */
   readonly to: string | undefined;
 }
 
-/** The selected part of a message. */
 export interface Chosen {
   /** The selected lines, with a line feed after each. */
   readonly bytes: Buffer;
   readonly events: number;
-  /** Number of lines that are not records. */
   readonly unreadable: number;
 }
 
@@ -45,7 +42,7 @@ export class ChosenLines {
       record: (record) => {
         const receivedAtMs = record.ms(Line.ReceivedAt);
         if (isShared && record.projectId !== this.#choice.project) return;
-        // It is unknown whether a record without a receive time is in the range.
+        // Without a receive time, it is unknown whether the record is in the range.
         if (this.#fromMs !== undefined && !(receivedAtMs >= this.#fromMs)) return;
         if (this.#toMs !== undefined && receivedAtMs >= this.#toMs) return;
         chosen.push(data.subarray(record.start, record.end), lineFeed);

@@ -1,5 +1,5 @@
-// `penstock export` writes the stored events of one project, one JSON object per line, and ends at
-// the last message that existed at its start. Only reads.
+// `penstock export` writes the stored events of one project, up to the last message at its start.
+// Only reads.
 
 import { randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
@@ -29,24 +29,18 @@ export const formats = ["ndjson", "parquet"] as const;
 
 export interface ExportOptions {
   readonly lanes: readonly Lane[];
-  /**
-   * First receive time: a day, a time, or `now`, the begin of the export. `to` is the end,
-   * exclusive.
-   */
+  /** First receive time: a day, a time, or `now`. `to` is the end, exclusive. */
   readonly from?: string;
   readonly to?: string;
-  /** The output file; undefined for standard output. */
+  /** Undefined for standard output. */
   readonly out?: string;
-  /** Whether to replace an existing file. */
   readonly force?: boolean;
   readonly compress?: (typeof compressions)[number];
-  /** The format of the output. Default: ndjson. */
   readonly format?: (typeof formats)[number];
 }
 
 interface Counts {
   events: number;
-  /** Number of bytes before compression. */
   bytes: number;
   messages: number;
   unreadable: number;
@@ -65,16 +59,15 @@ interface Export {
 const questionMs = 5_000;
 const progressMs = 10_000;
 /**
- * Tolerated difference between the clocks of gateway and NATS in milliseconds: an event is stored
- * after it was received. The time in between has no limit: after an outage, a hub stores the events
- * that its leaf nodes have held.
+ * Tolerated difference between the clocks of gateway and NATS. An event is stored after it was
+ * received, at any later time: a leaf may hold it during an outage.
  */
 const clocksApartMsMax = 600_000;
 const yearOneMs = Date.parse("0001-01-01T00:00:00Z");
-/** Approximate size in bytes of the pieces in which lines are written. */
+/** Approximate size of the written pieces. */
 const pieceBytes = 65_536;
 
-/** Writes the export. Throws a CommandError if the export is incomplete. */
+/** Throws a CommandError if the export is incomplete. */
 export async function exportEvents(
   config: Config,
   { project, ...options }: ExportOptions & { readonly project: string },
@@ -114,7 +107,6 @@ export async function exportEvents(
   say(`done: ${progressOf(counts, sinceMonotonicMs)}`);
 }
 
-/** Returns the Parquet export. Loads DuckDB only if it is needed. */
 async function parquetExport(
   choice: Choice,
   { out, compress }: ExportOptions,
@@ -216,10 +208,7 @@ interface Written extends Pick<ExportOptions, "out" | "force" | "compress"> {
   readonly parquet: ParquetExport | undefined;
 }
 
-/**
- * Writes the file, which appears only when it is complete. Until then it has a temporary name that
- * no other export uses.
- */
+/** The file appears when it is complete. Until then it has a name that no other export uses. */
 async function write(
   lines: Readable,
   { out, force: isForced = false, compress, parquet }: Written,

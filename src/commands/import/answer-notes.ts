@@ -1,5 +1,3 @@
-// Converts the notes in a gateway's response into notes of lines.
-
 import type { ItemNote } from "../../gateway/http/port.ts";
 import { dropTable } from "../../platform/base/warnings.ts";
 import type { Answer } from "./answer.ts";

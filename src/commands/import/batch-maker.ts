@@ -1,6 +1,5 @@
-// Creates the body of a request from a block of lines. If a line is already an event, its bytes are
-// copied: the gateway's scanner finds the events, and the events without a uuid. Other lines are
-// parsed and converted.
+// Creates the body of a request from a block of lines. The bytes of lines that are already events
+// are copied; other lines are parsed and converted.
 
 import { isUtf8 } from "node:buffer";
 import { warningTable } from "../../platform/base/warnings.ts";
@@ -32,12 +31,10 @@ interface BatchMakerOptions {
   readonly formatOptions: FormatOptions;
   readonly hash: LineHash;
   readonly createScanner: (rows?: number) => Scanner;
-  /** Returns a buffer of at least the block's size with undefined content. */
   readonly takeBuffer: () => Buffer;
   readonly giveBuffer: (buffer: Buffer) => void;
 }
 
-/** An item of `body`, with its row in the scanner's table. */
 interface Item {
   body: Buffer;
   table: Uint32Array;
@@ -53,7 +50,7 @@ interface Loss {
 
 const lineHead = Buffer.from('{"batch":[');
 /**
- * Maximum number of facts in memory. If a link was dropped, it is sent again with the same uuid, so
+ * Maximum number of facts of a kind. A link that was dropped is sent again with the same uuid, so
  * readers recognize it.
  */
 const factsMax = 100_000;
@@ -64,7 +61,6 @@ export class BatchMaker {
   readonly #lineScanner: Scanner;
   readonly #item: Item;
   readonly #conversion: Conversion;
-  /** The losses of the line that is being converted. */
   #losses: Loss[] = [];
 
   constructor(options: BatchMakerOptions) {
@@ -80,10 +76,7 @@ export class BatchMaker {
     };
   }
 
-  /**
-   * Returns the batch of a block. Closes the block and owns its buffer from then on. `notes` are
-   * the notes of lines outside the block; `lastLine` is the last line read.
-   */
+  /** `notes` are the notes of lines outside the block. */
   make(block: LineBlock, notes: LineNote[], lastLine: number): Batch {
     const work = new BlockWork(block, notes, this.#options);
     block.close();
@@ -108,7 +101,7 @@ export class BatchMaker {
   }
 
   /**
-   * Returns whether every line of the block is a single JSON value with its own row in the table.
+   * Returns whether each line of the block is a single JSON value with its own row in the table.
    */
   #scansWhole({ buffer, length, starts, ends, count }: LineBlock): boolean {
     if (count === 0) return false;
@@ -154,8 +147,8 @@ export class BatchMaker {
   }
 
   /**
-   * Returns the gateway's repair of a body that the line scanner has just rejected: U+FFFD for
-   * malformed bytes, null for NaN and Infinity. Returns undefined if the body needs another repair.
+   * Returns the gateway's repair of a body: U+FFFD for malformed bytes, null for NaN and Infinity.
+   * Returns undefined if the body needs another repair.
    */
   #repaired(body: Buffer): Repair | undefined {
     const scanner = this.#lineScanner;
@@ -171,7 +164,7 @@ export class BatchMaker {
     return scanner.scan(repair.text) === ScanStatus.Ok ? repair : undefined;
   }
 
-  /** Copies the item. If it lacks a uuid, adds one. */
+  /** Copies the event. If it lacks a uuid, adds one. */
   #pass(work: BlockWork, index: number): void {
     const { body, table, row, start, end } = this.#item;
     const fields = table[row + Row.FieldTypes]!;
@@ -201,10 +194,7 @@ export class BatchMaker {
     work.keepWithUuid(index, body, [start, end], this.#options.hash.uuid());
   }
 
-  /**
-   * Converts the values of a line. If a line fails, other lines are not affected. If a value fails,
-   * other values of the line are not affected.
-   */
+  /** Converts the values of a line. A value that fails does not affect the other values. */
   #convert(work: BlockWork, index: number): void {
     const { buffer, starts, ends } = work.block;
     const left = (error: Error): void => {
@@ -244,10 +234,7 @@ export class BatchMaker {
     return read;
   }
 
-  /**
-   * Converts one value. If it throws, no part of the value is written. `nth` is the index of the
-   * value in the line.
-   */
+  /** If it throws, nothing of the value is written. `nth` is the index of the value in the line. */
   #convertOrThrow(
     work: BlockWork,
     index: number,
@@ -350,10 +337,9 @@ function kindOf(value: unknown): string {
   return isObject(value) ? "an object" : `a ${typeof value === "object" ? "number" : typeof value}`;
 }
 
-/** Returns the code and the detail for a conversion error. */
 function whyNot(error: Error): readonly [string, string] {
   if (error instanceof SyntaxError) return ["not_json", `the line is not JSON: ${error.message}`];
-  // Deeply nested values exhaust the stack. A RangeError has no other cause here.
+  // Deeply nested values exhaust the stack.
   const why = error instanceof RangeError ? "its values are nested too deeply" : error.message;
   return ["not_convertible", `the line cannot be converted: ${why}`];
 }
@@ -384,15 +370,11 @@ function hasUuid({ body, table, row }: Item): boolean {
   return sent !== undefined && !isBlankUuid(sent, 0);
 }
 
-/**
- * The body of one block while it is built. The body is the block's own buffer until an item
- * differs.
- */
+/** The body of one block while it is built. */
 class BlockWork {
   readonly block: LineBlock;
   readonly #notes: LineNote[];
   readonly #options: BatchMakerOptions;
-  /** Number of events that contain a link from the line of another event. */
   links = 0;
   #writer: ItemWriter | undefined = undefined;
 
@@ -402,7 +384,6 @@ class BlockWork {
     this.#options = options;
   }
 
-  /** Adds a note about a line. An item that is skipped is not in the body. */
   note(
     index: number,
     code: string,
@@ -452,7 +433,6 @@ class BlockWork {
     };
   }
 
-  /** Returns the writer, after copying all items before this one. */
   #writerFrom(index: number): ItemWriter {
     if (this.#writer !== undefined) return this.#writer;
     const { takeBuffer, head } = this.#options;

@@ -1,5 +1,5 @@
-// Reads one file from beginning to end as batches: detects its format, skips the lines that an
-// earlier run has imported, and collects the other lines.
+// Reads a file as batches. Detects its format, and skips the lines that an earlier run has
+// imported.
 
 import type { Scanner } from "../../records/table.ts";
 import { CommandError } from "../context.ts";
@@ -12,7 +12,6 @@ import { LineHash } from "./line-hash.ts";
 import { LineCutter } from "./lines.ts";
 
 export interface BatchesOptions {
-  /** The name of the file in messages. */
   readonly name: string;
   readonly key: string;
   /** The format of the file; undefined to detect it from the first lines. */
@@ -23,14 +22,13 @@ export interface BatchesOptions {
   readonly createScanner: (rows?: number) => Scanner;
   /** The lines that an earlier run has imported, with the fingerprint that identifies them. */
   readonly done: DoneLines | undefined;
-  /** Called when the format is known. */
   readonly begun: (format: Format) => void;
 }
 
 interface DoneLines {
   readonly lines: number;
   readonly fingerprint: string;
-  /** The last line of the batch in the earlier run. A batch ends after the same line. */
+  /** The last line of the last request of the earlier run. A batch ends after the same line. */
   readonly sending?: number;
 }
 
@@ -62,9 +60,8 @@ export class Batches {
   }
 
   /**
-   * Yields the batches of the file in order. The caller must release each batch. Throws a
-   * CommandError if the format cannot be detected, or if another file was imported by the earlier
-   * run.
+   * Yields the batches in order. Throws a CommandError if the format cannot be detected, or if the
+   * earlier run has imported another file.
    */
   async *of(chunks: AsyncIterable<Buffer>): AsyncGenerator<Batch, void, void> {
     const early: TakenLine[] = [];
@@ -83,8 +80,8 @@ export class Batches {
   }
 
   /**
-   * Returns whether the last line has no line feed and is not JSON. Another program may still be
-   * writing it. So the line is reported but not counted as done, and the next run reads it again.
+   * Returns whether the last line has no line feed and is not JSON. Another program may still write
+   * it, so the next run reads it again.
    */
   #isCutOff(early: readonly TakenLine[]): boolean {
     const { bytes, start, end, number, isTooLong } = this.#cutter;
@@ -97,9 +94,6 @@ export class Batches {
     return true;
   }
 
-  /**
-   * Processes the line that the cutter has found. The first lines wait until the format is known.
-   */
   *#takeLine(early: TakenLine[]): Generator<Batch, void, void> {
     const { bytes, start, end, number, isTooLong } = this.#cutter;
     if (this.#maker !== undefined) {
@@ -158,8 +152,7 @@ export class Batches {
   ): Generator<Batch, void, void> {
     const cut = this.#options.done?.sending ?? 0;
     const last = this.#block.numbers.at(-1);
-    // Compared by block, because skipped lines may be between the last line of the block and this
-    // line.
+    // Compared by block, because skipped lines may follow its last line.
     if (last !== undefined && last <= cut && number > cut) yield this.#finishBlock();
     if (!this.#block.add(bytes, start, end, number)) {
       if (this.#isSkipping) this.#skipBlock();
@@ -171,7 +164,6 @@ export class Batches {
     if (wasSkipping) this.#endSkipping();
   }
 
-  /** Hashes the lines of a block of an earlier run, and drops them. */
   #skipBlock(): void {
     const block = this.#block;
     block.close();

@@ -1,5 +1,5 @@
-// Checks a body by the gateway's own rules and code without storing anything: for a dry run, and if
-// a response names fewer events than it counts.
+// Checks a body by the gateway's own code: for a dry run, and if a response names fewer events than
+// it counts.
 
 import { randomFillSync } from "node:crypto";
 import { type Explanation, Typos, textOf } from "../../gateway/intake/hints.ts";
@@ -17,7 +17,6 @@ import type { Batch, LineNote } from "./batch.ts";
 
 interface EventCheckOptions {
   readonly createScanner: (rows?: number) => BackgroundScanner;
-  /** Maximum size in bytes of a record in the store. */
   readonly recordBytesMax: number;
 }
 
@@ -86,7 +85,6 @@ export class EventCheck {
   }
 }
 
-/** Discards the lines. */
 class NoSink implements FrameSink {
   buffer = Buffer.allocUnsafe(65_536);
   readonly length = 0;
@@ -101,7 +99,6 @@ class NoSink implements FrameSink {
   rollback(): void {}
 }
 
-/** Collects the notes of all events, without a maximum. */
 class AllNotes extends Tally {
   readonly #lines: readonly number[];
   readonly #notes: LineNote[];

@@ -1,4 +1,4 @@
-// Imports one file: sends its batches in order, and records the position after each response.
+// Imports one file. Saves the position after each response.
 
 import { stat } from "node:fs/promises";
 import type { Readable } from "node:stream";
@@ -38,7 +38,6 @@ interface FileImportOptions {
   /** Whether to resume even if the address or the key has changed. */
   readonly sameProject: boolean;
   readonly stateFile: StateFile | undefined;
-  /** The sender of the requests; undefined in a dry run. */
   readonly sender: Sender | undefined;
   readonly createScanner: (rows?: number) => BackgroundScanner;
   readonly progress: Progress;
@@ -46,14 +45,12 @@ interface FileImportOptions {
   readonly stop: AbortSignal;
 }
 
-/** The first request of a batch, with all its events. */
 interface Whole {
   readonly body: Buffer;
   readonly handedOver: () => void;
 }
 
 const noBytes: Buffer = Buffer.alloc(0);
-/** Maximum number of lines listed per code. Further lines are only counted. */
 const listedPerCode = 10;
 
 export class FileImport {
@@ -67,9 +64,7 @@ export class FileImport {
   #done: Pick<ImportState, "lines" | "fingerprint"> = { lines: 0, fingerprint: "" };
   #sending: Promise<void> | undefined = undefined;
   #saved: Promise<void> = Promise.resolve();
-  /**
-   * Whether small bodies are padded. The body limit of a gateway may be smaller than a padded body.
-   */
+  /** Whether small bodies are padded. A gateway may reject a padded body as too large. */
   #isPadded = true;
   #hasReportedSplit = false;
   #hasBegun = false;
@@ -87,14 +82,13 @@ export class FileImport {
     this.#name = options.file === "-" ? "standard input" : options.file;
   }
 
-  /** Whether the input was opened and its format is known. */
   get hasEvents(): boolean {
     return this.#formatName !== "";
   }
 
   /**
-   * Imports the file. Rejects with a CommandError if the import cannot continue. The state file
-   * then has the position.
+   * Rejects with a CommandError if the import cannot continue. The state file then has the
+   * position.
    */
   async run(): Promise<void> {
     const { stateFile } = this.#options;
@@ -136,10 +130,7 @@ export class FileImport {
     this.isDoneBefore = before?.finished === true && this.#last?.lastLine === before.lines;
   }
 
-  /**
-   * Starts sending the batch. Resolves when the kernel has the whole body, so that the next batch
-   * can be built.
-   */
+  /** Resolves when the kernel has the whole body, so that the next batch can be built. */
   async #begin(batch: Batch): Promise<void> {
     const { promise: handedOver, resolve } = Promise.withResolvers<void>();
     this.#sending = this.#take(batch, resolve);
@@ -153,8 +144,8 @@ export class FileImport {
     this.#sending = undefined;
     if (sending === undefined) return;
     await sending;
-    // A batch waits for the save of the previous batch, not for its own. If saving fails, the
-    // import ends: a later run would send all further lines again, and they would be stored twice.
+    // If saving fails, the import ends: a later run would store all further lines twice. A batch
+    // waits only for the save of the batch before it.
     await this.#saved;
     const { lastLine: lines, fingerprint } = this.#last!;
     this.#done = { lines, fingerprint };
@@ -211,9 +202,8 @@ export class FileImport {
     return batches.of(inputChunks(file, { stdin, progress: this.#input }));
   }
 
-  /** Sends one batch. In a dry run only checks it. */
   async #take(batch: Batch, handedOver: () => void): Promise<void> {
-    // The rate covers the sent lines only, without the lines of an earlier run.
+    // The rate does not include the lines of an earlier run.
     if (!this.#hasBegun) {
       await this.#options.stateFile?.mustBeWritable();
       this.#options.progress.begin(this.#position());
@@ -239,7 +229,6 @@ export class FileImport {
     this.#options.progress.update(this.#position());
   }
 
-  /** Sends a part of the batch. If the part is too large for one request, sends it in halves. */
   async #send(sender: Sender, batch: Batch, part: BatchPart, whole?: Whole): Promise<void> {
     const head = bodyHead(this.#options.key);
     const isPadded = this.#isPadded;
@@ -342,10 +331,7 @@ export class FileImport {
   }
 }
 
-/**
- * Returns the size of the file. Returns undefined for a pipe, and for a missing file, which the
- * read reports.
- */
+/** Returns undefined for a pipe, and for a missing file, which the read reports. */
 async function bytesOf(file: string): Promise<number | undefined> {
   try {
     const { size } = await stat(file);

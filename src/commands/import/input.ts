@@ -1,5 +1,4 @@
-// Opens the input of an import, a file or standard input, and yields its decompressed bytes. The
-// first bytes show the compression. Holds one chunk at a time.
+// Reads a file or standard input, and decompresses it. Holds one chunk at a time.
 
 import { createReadStream } from "node:fs";
 import { Readable } from "node:stream";
@@ -10,7 +9,6 @@ import { type FramePiece, ZstdFrames } from "./zstd-frames.ts";
 
 const chunkBytes = 1_048_576;
 
-/** Number of bytes read from the file, before decompression, for the progress. */
 interface InputProgress {
   bytesRead: number;
 }
@@ -19,7 +17,6 @@ type Chunks = AsyncGenerator<Buffer, void, void>;
 
 interface Codec {
   readonly magic: readonly number[];
-  /** The description of an unsupported format, with the alternative. */
   readonly instead?: string;
   readonly unpack?: (rest: Chunks) => Chunks;
 }
@@ -45,8 +42,8 @@ const magicBytesMax = 4;
 const noBytes: Buffer = Buffer.alloc(0);
 
 /**
- * Yields the decompressed bytes, chunk by chunk. Throws a CommandError if the file does not exist,
- * is not text, or ends in the middle of its compressed data.
+ * Throws a CommandError if the file does not exist, is not text, or ends in the middle of its
+ * compressed data.
  */
 export async function* inputChunks(
   name: string,
@@ -68,7 +65,7 @@ export async function* inputChunks(
   }
 }
 
-/** Texts that replace Node's own messages. Node's messages repeat the code and the path. */
+/** Node's own messages repeat the code and the path. */
 const readFailures: Readonly<Record<string, string>> = {
   ENOENT: "no such file",
   ENOTDIR: "no such file",
@@ -104,8 +101,8 @@ async function* continued(first: Buffer, raw: Chunks): Chunks {
 }
 
 /**
- * Decompresses gzip. Node's gunzip continues with a member that follows directly. But it ends at
- * zero bytes, which tapes and fixed-size blocks add, so a new decompressor starts after them.
+ * Node's gunzip ends at zero bytes, which tapes and fixed-size blocks add, so a new one starts
+ * after them.
  */
 async function* unpackedGzip(rest: Chunks): Chunks {
   for (let more: Buffer | undefined = noBytes; more !== undefined; ) {
@@ -126,7 +123,6 @@ async function* unpackedGzip(rest: Chunks): Chunks {
   }
 }
 
-/** Yields the chunks of `chunks`. Ending this generator does not end `chunks`. */
 async function* handedOn(chunks: Chunks, handed: (chunk: Buffer) => void): Chunks {
   for (;;) {
     const { done, value } = await chunks.next();
@@ -136,7 +132,7 @@ async function* handedOn(chunks: Chunks, handed: (chunk: Buffer) => void): Chunk
   }
 }
 
-/** Returns the first bytes after zero bytes; undefined if only zero bytes follow. */
+/** Returns the bytes from the first byte that is not zero; undefined if only zeros follow. */
 async function behindZeros(first: Buffer, rest: Chunks): Promise<Buffer | undefined> {
   for (let chunk = first; ; ) {
     const at = chunk.findIndex((byte) => byte !== 0);
@@ -147,7 +143,6 @@ async function behindZeros(first: Buffer, rest: Chunks): Promise<Buffer | undefi
   }
 }
 
-/** Decompresses Zstandard data, frame by frame. */
 async function* unpackedZstd(rest: Chunks): Chunks {
   const frames = new ZstdFrames();
   const pieces = piecesOf(rest, frames);

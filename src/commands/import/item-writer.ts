@@ -1,5 +1,3 @@
-// Writes the body of a request in which at least one line is changed.
-
 import { Ascii } from "../../platform/base/ascii.ts";
 import { bodyTail } from "./batch.ts";
 
@@ -21,7 +19,6 @@ export class ItemWriter {
     return this.#buffer;
   }
 
-  /** Writes bytes[start, end), which must be an object. */
   copy(bytes: Buffer, start: number, end: number, line: number): void {
     this.#begin(end - start, line);
     this.length += bytes.copy(this.#buffer, this.length, start, end);
@@ -29,8 +26,8 @@ export class ItemWriter {
   }
 
   /**
-   * Writes bytes[start, end), which must be a non-empty object, with a uuid as its last member. If
-   * a member is repeated, the last one counts.
+   * Writes a non-empty object, with a uuid as its last member: of repeated members, the last one
+   * counts.
    */
   copyWithUuid(
     bytes: Buffer,

@@ -1,11 +1,11 @@
-// Collects the lines of one request, already as the items of its batch. If every line is a complete
-// event, the block is the body, and no line is copied again.
+// Collects the lines of one request as the items of its batch, so that they can be scanned
+// together.
 
 import { Ascii } from "../../platform/base/ascii.ts";
 import { bodyTail } from "./batch.ts";
 
 export interface BlockLimits {
-  /** Maximum number of bytes of the lines in a block. Only a single line may exceed it. */
+  /** Only a single line may exceed it. */
   readonly bytesMax: number;
   readonly linesMax: number;
 }
@@ -19,7 +19,6 @@ export class LineBlock {
   readonly ends: number[] = [];
   readonly numbers: number[] = [];
 
-  /** `buffer` must have a size of at least `blockBytes`. */
   constructor(buffer: Buffer, head: Buffer, limits: BlockLimits) {
     this.#head = head;
     this.#limits = limits;
@@ -31,7 +30,7 @@ export class LineBlock {
     return this.starts.length;
   }
 
-  /** Adds a line. Returns false if the line does not fit after the existing lines. */
+  /** Returns false if the line does not fit after the existing lines. */
   add(bytes: Buffer, start: number, end: number, number: number): boolean {
     const { bytesMax, linesMax } = this.#limits;
     const { count } = this;
@@ -46,8 +45,8 @@ export class LineBlock {
   }
 
   /**
-   * Closes the batch. Carriage returns between tokens become blanks, as in the scanner, so that the
-   * hash of a line is the same with and without a scan.
+   * Carriage returns between tokens become blanks, as in the scanner, so that the hash of a line is
+   * the same with and without a scan.
    */
   close(): void {
     this.length += bodyTail.copy(this.buffer, this.length);
@@ -58,10 +57,7 @@ export class LineBlock {
   }
 }
 
-/**
- * Replaces the carriage returns between tokens. Carriage returns within strings stay; they are
- * invalid JSON.
- */
+/** Carriage returns within strings stay; they are invalid JSON. */
 function blankReturns(bytes: Buffer, start: number, end: number): void {
   let isInString = false;
   for (let at = start; at < end; at++) {
@@ -72,7 +68,6 @@ function blankReturns(bytes: Buffer, start: number, end: number): void {
   }
 }
 
-/** Returns the maximum size of a block with its head and tail. */
 export function blockBytes(head: Buffer, { bytesMax }: BlockLimits, lineBytesMax: number): number {
   return head.length + Math.max(bytesMax, lineBytesMax) + bodyTail.length;
 }

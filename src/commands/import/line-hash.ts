@@ -1,13 +1,13 @@
-// The running hash over the lines of a file. It identifies the file when an import resumes, and it
-// is the source of uuids for lines without one. If two files are equal up to a line, the line gets
-// the same uuid in both. Two equal lines of one file get different uuids.
+// The running hash over the lines of a file. It identifies the file when an import resumes, and
+// gives uuids to lines without one: equal lines at the same position of equal files get the same
+// uuid.
 
 import { createHash, type Hash } from "node:crypto";
 import { uuidOfHash } from "./event-uuid.ts";
 
 /**
- * Maximum number of bytes of lines that are hashed together. A call takes as long as hashing some
- * hundred bytes.
+ * Maximum number of bytes that are hashed together. A call takes as long as hashing some hundred
+ * bytes.
  */
 const stagedBytes = 262_144;
 const separator = 0x0a;
@@ -17,7 +17,6 @@ export class LineHash {
   readonly #staged = Buffer.allocUnsafe(stagedBytes);
   #length = 0;
 
-  /** Adds the line text[start, end). */
   add(text: Buffer, start: number, end: number): void {
     const bytes = end - start + 1;
     if (this.#length + bytes > stagedBytes) this.#flush();
@@ -30,12 +29,10 @@ export class LineHash {
     this.#staged[this.#length - 1] = separator;
   }
 
-  /** Returns the uuid of the last added line, which depends on all lines before it. */
   uuid(): string {
     return uuidOfHash(this.#digest("hex"));
   }
 
-  /** Returns a text that identifies the lines added so far. */
   fingerprint(): string {
     return this.#digest("base64url");
   }

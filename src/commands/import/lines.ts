@@ -1,12 +1,11 @@
-// Splits chunks into lines. Skips lines that are too long. In addition to the chunk, holds the
-// beginning of one line.
+// Splits chunks into lines, without those that are too long. Holds the beginning of one line.
 
 import { Ascii, isJsonSpace } from "../../platform/base/ascii.ts";
 
 const noBytes: Buffer = Buffer.alloc(0);
 /**
- * U+FEFF, which some editors write at the beginning of a text. Concatenated files also contain it
- * in the middle.
+ * Some editors write U+FEFF at the beginning of a text. Concatenated files also contain it in the
+ * middle.
  */
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf]);
 
@@ -14,26 +13,23 @@ export class LineCutter {
   readonly #lineBytesMax: number;
   #chunk = noBytes;
   #at = 0;
-  /** The pieces of a line that continues in the next chunk. */
   #carried: Buffer[] = [];
   #carriedBytes = 0;
   #isPassingOver = false;
 
-  // The line that `next` has found: bytes[start, end), without surrounding white space. Valid until
-  // the next call.
+  // The line that `next` has found, without surrounding white space. Valid until the next call.
   bytes: Buffer = noBytes;
   start = 0;
   end = 0;
-  /** The number of the line, from 1. */
   number = 0;
-  /** Whether the line exceeds the limit. If so, its bytes are not available. */
+  /** Whether the line exceeds the limit. Its bytes are then not available. */
   isTooLong = false;
 
   constructor(lineBytesMax: number) {
     this.#lineBytesMax = lineBytesMax;
   }
 
-  /** Adds a chunk. Must be called only after `next` has returned false. */
+  /** Must be called only after `next` has returned false. */
   push(chunk: Buffer): void {
     this.#chunk = chunk;
     this.#at = 0;
@@ -59,9 +55,7 @@ export class LineCutter {
     return true;
   }
 
-  /**
-   * Finds the last line of a text that ends without a line feed. Returns whether this line exists.
-   */
+  /** Finds a last line without a line feed. Returns whether there is one. */
   last(): boolean {
     if (this.#carriedBytes === 0 && !this.#isPassingOver) return false;
     this.#foundCarried();

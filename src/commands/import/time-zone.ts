@@ -1,5 +1,3 @@
-// A time zone by name or offset, for exports with local times.
-
 const minuteMs = 60_000;
 const dayMs = 86_400_000;
 /**
@@ -10,7 +8,6 @@ const quarterMs = 15 * minuteMs;
 const cachedMax = 10_000;
 
 export class TimeZone {
-  /** The offset of a zone without a name; undefined for a named zone. */
   readonly #fixedMs: number | undefined;
   readonly #format: Intl.DateTimeFormat | undefined;
   /** The cached offsets, by the beginning of a quarter of an hour. */
@@ -36,8 +33,8 @@ export class TimeZone {
   }
 
   /**
-   * Converts a local time, given as if it were UTC. If a local time occurs twice, the first
-   * occurrence counts. If a local time is skipped, it is moved forward by the skipped time.
+   * Converts a local time, given as if it were UTC. Of a time that occurs twice, the first counts.
+   * A skipped time is moved forward.
    */
   utcMs(wallMs: number): number {
     const before = this.#offsetMs(wallMs - dayMs);

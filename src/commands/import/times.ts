@@ -1,5 +1,4 @@
-// Reads the times of lines: text by the gateway's rules, and numbers. The size of a number shows
-// its unit since 1970: seconds, milliseconds, microseconds or nanoseconds.
+// Reads the times of lines. The size of a number shows its unit.
 
 import { aheadMsMax } from "../../records/event-time.ts";
 import {
@@ -18,7 +17,7 @@ interface Unit {
   readonly ms: number;
 }
 
-/** The units of numbers. A number between two units could be in either, so it is rejected. */
+/** A number between two units could be in either, so it is rejected. */
 const units: readonly Unit[] = [
   { from: 1e8, to: 1e10, ms: 1_000 },
   { from: 1e11, to: 1e13, ms: 1 },
@@ -26,7 +25,6 @@ const units: readonly Unit[] = [
   { from: 1e17, to: 1e19, ms: 1e-6 },
 ];
 
-/** Reads a time. `ms` is NaN if the value is not a time. */
 export function readTime(value: unknown): TimeText {
   if (typeof value === "string") return readTimeText(value);
   const number = numberOf(value) ?? Number.NaN;
@@ -35,16 +33,15 @@ export function readTime(value: unknown): TimeText {
   return { ms, form: TimeForm.Epoch };
 }
 
-/** Returns whether the value means that there is no time. */
 function isMissing(value: unknown): boolean {
   if (typeof value === "string") return /^\s*0*\s*$/.test(value);
   return value === undefined || value === null || numberOf(value) === 0;
 }
 
 /**
- * Returns the time of a line for the gateway: the first value that is a time. Without a time,
- * returns the first unreadable value, which the gateway reports, else a zero time, else undefined.
- * A number becomes ISO 8601. `timeZone` is the zone of numbers and of text without a zone.
+ * Returns the first value that is a time, with numbers as ISO 8601. Otherwise returns the first
+ * unreadable value, which the gateway reports, else a zero time. `timeZone` is the zone of numbers
+ * and of text without a zone.
  */
 export function timeOf(values: readonly unknown[], timeZone?: TimeZone): unknown {
   let unreadable: unknown;

@@ -1,9 +1,8 @@
-// Finds the end of each Zstandard frame (RFC 8878) from the block headers alone. A file may have
-// many frames. Node 22 decompresses only the first frame, and silently accepts a truncated frame,
-// so each frame gets its own decompressor.
+// Finds the end of each Zstandard frame (RFC 8878). Node 22 decompresses only the first frame, and
+// silently accepts a truncated frame, so each frame gets its own decompressor.
 
 const frameMagic = 0xfd2fb528;
-/** The first of the 16 magic numbers of skippable frames, which may have any content. */
+/** The first of the 16 magic numbers of skippable frames. */
 const skippableMagic = 0x184d2a50;
 const blockHeaderBytes = 3;
 const checksumBytes = 4;
@@ -11,10 +10,8 @@ const rleBlock = 1;
 const contentSizeBytes = [0, 2, 4, 8] as const;
 const dictionaryIdBytes = [0, 1, 2, 4] as const;
 
-/** A part of a frame. */
 export interface FramePiece {
   readonly bytes: Buffer;
-  /** Whether the piece ends the frame. */
   readonly isEnd: boolean;
 }
 
@@ -23,17 +20,15 @@ export class ZstdFrames {
   #header: number[] = [];
   #isInBlocks = false;
   #hasChecksum = false;
-  /** Number of bytes to skip before the next header. */
   #left = 0;
   #isLastBlock = false;
   #isSkippable = false;
 
-  /** Whether all frames so far are complete. */
   get isBetween(): boolean {
     return !this.#isInBlocks && this.#left === 0 && this.#header.length === 0;
   }
 
-  /** Yields the pieces of the frames in the next bytes. Throws if the bytes are not a frame. */
+  /** Throws if the bytes are not a frame. */
   *pieces(chunk: Buffer): Generator<FramePiece, void, void> {
     let from = 0;
     for (let at = 0; at < chunk.length; ) {
@@ -64,10 +59,6 @@ export class ZstdFrames {
       yield { bytes: chunk.subarray(from), isEnd: false };
   }
 
-  /**
-   * Returns the header when it is complete. Returns undefined while it is incomplete, and for a
-   * skippable frame.
-   */
   #readFrameHeader(): Buffer | undefined {
     const header = this.#header;
     if (header.length < 5) return undefined;
