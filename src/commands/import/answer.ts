@@ -3,6 +3,8 @@
 import type { ItemNote } from "../../gateway/http/port.ts";
 import { itemErrorCodes } from "../../platform/base/errors.ts";
 import { objectIn, type RawAnswer, retryAfterMs } from "../../platform/base/post-json.ts";
+import { dropTable } from "../../platform/base/warnings.ts";
+import type { LineNote } from "./batch.ts";
 
 export type Answer =
   | {
@@ -99,4 +101,25 @@ function countOf(value: unknown): number {
 function whyOf(status: number, code: string, fields: JsonFields, text: string): string {
   const detail = typeof fields["detail"] === "string" ? fields["detail"] : text.trim();
   return `${status} ${code === "" ? "" : `${code}: `}${detail.slice(0, whyCharactersMax)}`.trim();
+}
+
+export type DoneAnswer = Extract<Answer, { readonly kind: "done" }>;
+
+export function namedNotes({ errors, warnings }: DoneAnswer, lines: readonly number[]): LineNote[] {
+  const noteOf = ({ index, code, detail }: ItemNote, isStored: boolean): LineNote => ({
+    ...{ line: lines[index] ?? 0, code, detail, isStored },
+  });
+  return [
+    ...errors.map((note) => noteOf(note, false)),
+    ...warnings.map((note) => noteOf(note, !(note.code in dropTable))),
+  ];
+}
+
+/** Merges the notes of the local check with the notes that only the gateway can give. */
+export function completed(
+  all: readonly LineNote[],
+  named: readonly LineNote[],
+): readonly LineNote[] {
+  const known = new Set(all.map(({ line, code }) => `${line} ${code}`));
+  return [...all, ...named.filter(({ line, code }) => !known.has(`${line} ${code}`))];
 }

@@ -13,7 +13,7 @@ import { JsonRecordWriter } from "../../records/record.ts";
 import { type BackgroundScanner, Header, ScanStatus } from "../../records/table.ts";
 import { UuidSource } from "../../records/uuid.ts";
 import type { Verdict } from "../../records/verdict.ts";
-import type { Batch, LineNote } from "./batch.ts";
+import { bodyOf, type Events, type LineNote, lineHead } from "./batch.ts";
 
 interface EventCheckOptions {
   readonly createScanner: (rows?: number) => BackgroundScanner;
@@ -48,8 +48,9 @@ export class EventCheck {
   }
 
   /** Returns the notes that a gateway would report for each event of the batch. */
-  check({ body, lines }: Pick<Batch, "body" | "lines">): Checked {
-    if (lines.length === 0) return { accepted: 0, notes: [] };
+  check({ items, lines }: Events): Checked {
+    if (items.length === 0) return { accepted: 0, notes: [] };
+    const body = bodyOf(lineHead, items);
     const scanner = this.#scanner;
     const status = scanner.scan(body);
     if (status !== ScanStatus.Ok) throw new Error(`scan a batch of the import: status ${status}`);

@@ -4,7 +4,7 @@
 import { createHash } from "node:crypto";
 import { readFile, rm } from "node:fs/promises";
 import { type FileLock, takeFileLock } from "../../platform/base/file-lock.ts";
-import { openAnew, writeWhole } from "../../platform/base/write-whole.ts";
+import { writeWhole } from "../../platform/base/write-whole.ts";
 import { CommandError } from "../context.ts";
 import type { CountsText } from "./counts.ts";
 
@@ -128,16 +128,6 @@ export class StateFile {
 
   async remove(): Promise<void> {
     await rm(this.#file, { force: true });
-  }
-
-  async mustBeWritable(): Promise<void> {
-    const probe = `${this.#file}.new`;
-    try {
-      await (await openAnew(probe)).close();
-      await rm(probe);
-    } catch (error) {
-      throw this.#unwritable(error);
-    }
   }
 
   #unwritable(error: unknown): CommandError {

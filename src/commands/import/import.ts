@@ -9,7 +9,7 @@ import { formatNamed } from "./formats/detect.ts";
 import { StateFile } from "./import-state.ts";
 import { durationText, Progress } from "./progress.ts";
 import { Sender } from "./sender.ts";
-import { TimeZone } from "./time-zone.ts";
+import { TimeZone } from "./times.ts";
 
 export interface ImportOptions {
   readonly url?: string;

@@ -1,5 +1,6 @@
 // Reads the times of lines. The size of a number shows its unit.
 
+import { dayMs } from "../../platform/base/day.ts";
 import { aheadMsMax } from "../../records/event-time.ts";
 import {
   isZeroTime,
@@ -8,7 +9,6 @@ import {
   type TimeText,
 } from "../../records/other-date-forms.ts";
 import { numberOf } from "./json-text.ts";
-import type { TimeZone } from "./time-zone.ts";
 
 interface Unit {
   /** The smallest number in this unit: a time in 1973. */
@@ -56,4 +56,70 @@ export function timeOf(values: readonly unknown[], timeZone?: TimeZone): unknown
     else return form === TimeForm.Epoch ? new Date(ms).toISOString() : value;
   }
   return unreadable ?? zero;
+}
+
+/**
+ * The time that one cached offset covers. No zone changes its offset twice in a quarter of an hour.
+ */
+const quarterMs = 900_000;
+const cachedMax = 10_000;
+
+export class TimeZone {
+  readonly #format: Intl.DateTimeFormat;
+  /** The cached offsets, by the beginning of a quarter of an hour. */
+  readonly #offsetsMs = new Map<number, number>();
+
+  /**
+   * `text` is a name or an offset, such as `Asia/Kolkata` or `+05:30`. Throws a RangeError if the
+   * zone does not exist.
+   */
+  constructor(text: string) {
+    this.#format = new Intl.DateTimeFormat("en-US", {
+      ...{ timeZone: text, calendar: "iso8601", numberingSystem: "latn", hourCycle: "h23" },
+      ...{ year: "numeric", month: "numeric", day: "numeric" },
+      ...{ hour: "numeric", minute: "numeric", second: "numeric" },
+    });
+  }
+
+  /**
+   * Converts a local time, given as if it were UTC. Of a time that occurs twice, the first counts.
+   * A skipped time is moved forward.
+   */
+  utcMs(wallMs: number): number {
+    const before = this.#offsetMs(wallMs - dayMs);
+    for (const offset of [before, this.#offsetMs(wallMs + dayMs)])
+      if (this.#offsetMs(wallMs - offset) === offset) return wallMs - offset;
+    return wallMs - before;
+  }
+
+  /**
+   * Returns the offset of the zone. Most changes of an offset are at a full hour, but some are a
+   * minute later, as in St. John's or Gaza.
+   */
+  #offsetMs(ms: number): number {
+    const quarter = Math.floor(ms / quarterMs);
+    const offset = this.#cachedMs(quarter);
+    if (offset === this.#cachedMs(quarter + 1)) return offset;
+    const second = Math.floor(ms / 1_000) * 1_000;
+    return this.#shownMs(second) - second;
+  }
+
+  #cachedMs(quarter: number): number {
+    const known = this.#offsetsMs.get(quarter);
+    if (known !== undefined) return known;
+    const offset = this.#shownMs(quarter * quarterMs) - quarter * quarterMs;
+    if (this.#offsetsMs.size >= cachedMax) this.#offsetsMs.clear();
+    this.#offsetsMs.set(quarter, offset);
+    return offset;
+  }
+
+  #shownMs(ms: number): number {
+    const shown = new Map<string, number>();
+    for (const { type, value } of this.#format.formatToParts(ms)) shown.set(type, Number(value));
+    const part = (name: string): number => shown.get(name) ?? 0;
+    return Date.UTC(
+      ...([part("year"), part("month") - 1, part("day")] as const),
+      ...([part("hour"), part("minute"), part("second")] as const),
+    );
+  }
 }

@@ -2,7 +2,7 @@
 
 import { isBlankId } from "../event-uuid.ts";
 import { isObject, type JsonObject, parseJson } from "../json-text.ts";
-import type { TimeZone } from "../time-zone.ts";
+import type { TimeZone } from "../times.ts";
 
 /** An event in the form that the gateway accepts, without its uuid. */
 interface SentEvent {
@@ -37,11 +37,32 @@ export interface Link {
 /** Parts of a line that are not stored with its event. */
 export type LossCode = "unreadable_field" | "more_groups" | "group_properties";
 
-/** A set of facts by kind. It has a maximum size and drops the oldest facts. */
-export interface Shown {
+/**
+ * Maximum number of facts of a kind. A link that was dropped is sent again with the same uuid, so
+ * readers recognize it.
+ */
+const factsMax = 100_000;
+
+/** Facts from earlier lines of the file, by kind. */
+export class ShownFacts {
+  readonly #kinds = new Map<string, Set<string>>();
+
   /** Returns true if the fact is new. */
-  add(kind: string, fact: string): boolean;
-  has(kind: string, fact: string): boolean;
+  add(kind: string, fact: string): boolean {
+    const facts = this.#kinds.get(kind) ?? new Set();
+    this.#kinds.set(kind, facts);
+    if (facts.has(fact)) return false;
+    if (facts.size >= factsMax) {
+      const [oldest] = facts;
+      facts.delete(oldest!);
+    }
+    facts.add(fact);
+    return true;
+  }
+
+  has(kind: string, fact: string): boolean {
+    return this.#kinds.get(kind)?.has(fact) === true;
+  }
 }
 
 export interface FormatOptions {
@@ -52,8 +73,7 @@ export interface FormatOptions {
 
 export interface Conversion extends FormatOptions {
   readonly lost: (code: LossCode, detail: string) => void;
-  /** Facts from earlier lines of the file. */
-  readonly shown: Shown;
+  readonly shown: ShownFacts;
 }
 
 export interface Format {
@@ -69,9 +89,9 @@ export interface Format {
    * Returns whether the line must be converted, because its bytes are not an event. Absent if all
    * lines must be.
    */
-  needsConversion?(text: Buffer, start: number, end: number): boolean;
+  needsConversion?(line: Buffer): boolean;
   /** Returns whether a line without a `uuid` may have its id under another name. */
-  mayHaveOtherId?(text: Buffer, start: number, end: number): boolean;
+  mayHaveOtherId?(line: Buffer): boolean;
   convert(line: JsonObject, conversion: Conversion): Converted;
 }
 

@@ -60,7 +60,7 @@ export const posthog: Format = {
       ["uuid", "timestamp"].some((name) => name in line)) &&
     !("time" in objectOf(line["properties"]) && !("distinct_id" in line)),
   needsConversion: hasElements,
-  mayHaveOtherId: (text, start, end) => text.subarray(start, end).includes(idName),
+  mayHaveOtherId: (line) => line.includes(idName),
   convert: (line, conversion) =>
     withElements({ ...eventOf(line, conversion), uuid: line["uuid"] ?? line["id"] }, line),
 };
@@ -69,8 +69,7 @@ const idName = Buffer.from('"id"');
 const chainName = Buffer.from('"elements_chain"');
 const elementsName = Buffer.from('"elements"');
 
-function hasElements(text: Buffer, start: number, end: number): boolean {
-  const line = text.subarray(start, end);
+function hasElements(line: Buffer): boolean {
   return (
     mayHave(line, chainName, (at) => line[at] === Ascii.Quote && line[at + 1] !== Ascii.Quote) ||
     mayHave(
