@@ -4,9 +4,8 @@
 
 import process from "node:process";
 import { CommanderError } from "commander";
-import { usageExitCode } from "../../src/commands/context.ts";
-import { refuseNpmOptions } from "../../src/commands/npm-options.ts";
-import { stopSignal } from "../../src/commands/stop-signal.ts";
+import { refuseNpmOptions } from "../../src/commands/called-as.ts";
+import { stopSignal, usageExitCode } from "../../src/commands/context.ts";
 import { commandLine, readOptions, UsageError } from "./options.ts";
 import { runLoad } from "./run.ts";
 

@@ -3,8 +3,7 @@
 // everything from outside through the context.
 
 import { Command, Help, Option } from "commander";
-import type { ConfiguredCommand } from "../commands/configured-command.ts";
-import type { CommandContext } from "../commands/context.ts";
+import type { CommandContext, ConfiguredCommand } from "../commands/context.ts";
 import {
   compressions,
   type ExportOptions,

@@ -1,8 +1,11 @@
 // The outside world, which main.ts passes to each command.
 
+import { constants } from "node:os";
 import type { Readable, Writable } from "node:stream";
 import type { SupervisorChannel } from "../gateway/workers/worker.ts";
 import type { ProcessHost } from "../platform/embedded/process-identity.ts";
+import type { Config } from "../platform/settings/config.ts";
+import { forTerminal } from "./terminal.ts";
 
 export interface CommandContext {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -33,3 +36,39 @@ export class CommandError extends Error {
 }
 
 export const usageExitCode = 2;
+
+export interface ConfiguredCommand {
+  readonly config: Config;
+  readonly context: CommandContext;
+}
+
+type WithContext = Pick<ConfiguredCommand, "context">;
+
+export function say({ context }: WithContext, line: string): void {
+  context.stdout.write(`${forTerminal(line)}\n`);
+}
+
+export function note({ context }: WithContext, line: string): void {
+  context.stderr.write(`${forTerminal(line)}\n`);
+}
+
+/**
+ * Time in which several signals count as one: a terminal, npm and the starting script each forward
+ * one Ctrl-C.
+ */
+const sameKeyPressMs = 300;
+
+/** The first SIGINT or SIGTERM aborts the controller, a second one ends the process. */
+export function stopSignal(host: Pick<NodeJS.Process, "on" | "exit">): AbortController {
+  const stop = new AbortController();
+  let firstAtMs: number | undefined;
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    host.on(signal, () => {
+      const monotonicMs = performance.now();
+      firstAtMs ??= monotonicMs;
+      if (!stop.signal.aborted) stop.abort();
+      else if (monotonicMs - firstAtMs > sameKeyPressMs) host.exit(128 + constants.signals[signal]);
+    });
+  }
+  return stop;
+}

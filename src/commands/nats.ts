@@ -13,7 +13,7 @@ import {
   withoutJetStream,
 } from "../platform/nats/sign-in.ts";
 import type { Config } from "../platform/settings/config.ts";
-import { CommandError } from "./context.ts";
+import { CommandError, type ConfiguredCommand } from "./context.ts";
 
 const connectTimeoutMs = 3_000;
 
@@ -39,9 +39,10 @@ export function findNats(config: Config, host: ProcessHost): NatsAccess {
  * `work`.
  */
 export async function withNats<T>(
-  access: NatsAccess,
+  { config, context }: ConfiguredCommand,
   work: (connection: NatsConnection) => Promise<T>,
 ): Promise<T> {
+  const access = findNats(config, context.host);
   const connection = await openNats(access);
   try {
     return await work(connection);

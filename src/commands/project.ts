@@ -25,9 +25,8 @@ import {
 } from "../gateway/projects/registry/project-arguments.ts";
 import { type ProjectUsage, readUsage } from "../gateway/projects/usage/usage.ts";
 import { firstProject } from "../platform/base/first-project.ts";
-import { type ConfiguredCommand, say } from "./configured-command.ts";
-import { CommandError, usageExitCode } from "./context.ts";
-import { findNats, withNats } from "./nats.ts";
+import { CommandError, type ConfiguredCommand, say, usageExitCode } from "./context.ts";
+import { withNats } from "./nats.ts";
 import { table } from "./terminal.ts";
 
 /**
@@ -199,13 +198,11 @@ function requireArguments(check: () => void): void {
 }
 
 async function atNats<T>(
-  { config, context }: ConfiguredCommand,
+  command: ConfiguredCommand,
   work: (connection: NatsConnection, place: BucketPlace) => Promise<T>,
 ): Promise<T> {
-  const { subjectPrefix: prefix, replicas, hubDomain } = config;
-  return await withNats(findNats(config, context.host), (connection) =>
-    work(connection, { prefix, replicas, hubDomain }),
-  );
+  const { subjectPrefix: prefix, replicas, hubDomain } = command.config;
+  return await withNats(command, (connection) => work(connection, { prefix, replicas, hubDomain }));
 }
 
 function projectJson({ quota, ...project }: Project): object {

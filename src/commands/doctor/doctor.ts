@@ -15,21 +15,18 @@ import { type CommandContext, CommandError, usageExitCode } from "../context.ts"
 import { findNats } from "../nats.ts";
 import { forTerminal } from "../terminal.ts";
 import { checkEffects } from "./effects.ts";
-import { checkEffectsPort } from "./effects-port.ts";
 import {
   checkAuthorities,
   checkChain,
   checkCredentials,
   checkParts,
+  checkScripts,
   type NamedFile,
 } from "./files.ts";
-import { checkOf, type Finding } from "./finding.ts";
+import { checkOf, countOf, type Finding, jsonOf, linesOf } from "./finding.ts";
 import { checkDisk, checkFiles, checkMemory } from "./machine.ts";
 import { checkNats, type NatsFindings } from "./nats.ts";
-import { checkAdminPort, checkPublicPort } from "./ports.ts";
-import { countOf, jsonOf, linesOf } from "./report.ts";
-import { checkScripts } from "./scripts.ts";
-import { checkUpstream } from "./upstream.ts";
+import { checkAdminPort, checkEffectsPort, checkPublicPort, checkUpstream } from "./ports.ts";
 
 export interface DoctorOptions {
   /** Monitoring URLs of nats-server, separated by commas. */

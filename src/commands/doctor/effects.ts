@@ -21,8 +21,8 @@ import type { Position } from "../../readers/effects/types.ts";
 import type { CommandContext } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
 import { counted } from "../terminal.ts";
-import { lagSecondsMax } from "./effects-port.ts";
 import { checkOf, type Finding } from "./finding.ts";
+import { lagSecondsMax } from "./ports.ts";
 
 const databaseTimeoutMs = 5_000;
 

@@ -4,7 +4,7 @@
 import type { AccountLimits, JetStreamAccountStats, StreamInfo } from "@nats-io/jetstream";
 import type { WantedConfig } from "../../gateway/streams/desired.ts";
 import { checkOf, type Finding, shownBytes } from "./finding.ts";
-import type { JetStreamFacts } from "./nats-facts.ts";
+import type { JetStreamFacts } from "./nats-checks.ts";
 
 /** The storage of one server. */
 export interface ServerRoom {

@@ -14,12 +14,18 @@ import type { Config } from "../../platform/settings/config.ts";
 import type { CommandContext } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
 import { checkOf, type Finding } from "./finding.ts";
-import { checkHub } from "./hub.ts";
 import { checkJetStreamFault, checkRoom, type ServerRoom } from "./jetstream-checks.ts";
 import { checkSync, type MonitorFacts, readMonitor, shownMonitor } from "./monitor.ts";
-import { checkClock, checkConnection, checkMessageBytes, checkVersion } from "./nats-checks.ts";
-import { askNats, type JetStreamFacts, type NatsFacts } from "./nats-facts.ts";
-import { checkRegistry } from "./registry.ts";
+import {
+  askNats,
+  checkClock,
+  checkConnection,
+  checkMessageBytes,
+  checkVersion,
+  type JetStreamFacts,
+  type NatsFacts,
+} from "./nats-checks.ts";
+import { checkHub, checkRegistry } from "./registry.ts";
 import { checkFill, checkReplicas, checkStreams } from "./stream-checks.ts";
 
 const budgetMs = 8_000;

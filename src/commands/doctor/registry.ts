@@ -1,17 +1,18 @@
 // Reads the project registry like a gateway. Opens the bucket only if it exists, because opening
 // would create it; at a leaf only if it mirrors the hub's. Shows no keys.
 
-import { jetstream } from "@nats-io/jetstream";
+import { jetstream, type StreamInfo } from "@nats-io/jetstream";
 import { type KvEntry, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project } from "../../gateway/projects/project.ts";
 import { bucketName, parseProject } from "../../gateway/projects/registry/bucket.ts";
+import { isFilled, isMirrorOf } from "../../gateway/projects/registry/hub-mirror.ts";
 import { isMarked, lossMark } from "../../gateway/projects/registry/loss-mark.ts";
 import { haveEventsBeenStored } from "../../gateway/projects/registry/stored-events.ts";
 import { firstProject } from "../../platform/base/first-project.ts";
+import { managerOf, streamInfoOf } from "../../platform/nats/api.ts";
 import { bucketStream } from "../../platform/nats/names.ts";
 import { checkOf, type Finding, shownList } from "./finding.ts";
-import { type Mirror, mirrorFault } from "./hub.ts";
 
 interface RegistryQuestion {
   readonly prefix: string;
@@ -176,4 +177,63 @@ function damagedFindings(damaged: Registry["damaged"]): Finding[] {
       damaged.filter(({ isNobodys }) => isNobodys),
     ),
   ];
+}
+
+export interface Mirror {
+  readonly hubDomain: string;
+  /** The name of the stream, the same at the hub and at the leaf. */
+  readonly name: string;
+  /** The leaf's stream; undefined if it does not exist. */
+  readonly info: StreamInfo | undefined;
+}
+
+/** Returns the reason why a gateway does not accept an existing mirror, or not yet. */
+export function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefined {
+  const check = checkOf("registry");
+  if (info === undefined) return undefined;
+  if (!isMirrorOf(info.config, hubDomain)) {
+    const found = `${name} is not a mirror of the one in domain ${hubDomain}: the gateway waits for the mirror forever`;
+    const fix = `check its content (\`penstock project list\`, without PENSTOCK_HUB_DOMAIN), then \`nats stream rm ${name}\` here: the gateway creates the mirror`;
+    return check.fail(found, fix);
+  }
+  if (isFilled(info.config)) return undefined;
+  const found = `${name} has not copied everything from the hub yet: the gateway does not listen until then`;
+  return check.warn(
+    found,
+    "start the gateway, and check that the hub responds; the log states what the gateway waits for",
+  );
+}
+
+/** Never rejects. */
+export async function checkHub(
+  connection: NatsConnection,
+  mirror: Mirror,
+  timeoutMs: number,
+): Promise<Finding> {
+  const check = checkOf("hub");
+  const { hubDomain, name, info } = mirror;
+  try {
+    const hub = await managerOf(connection, { domain: hubDomain, timeoutMs });
+    const there = await streamInfoOf(hub, name);
+    if (there === undefined) {
+      const found = `domain ${hubDomain} responds, but has no registry that leaf nodes can mirror`;
+      return check.warn(found, "run `penstock gather` at the hub: it creates the registry");
+    }
+    const [here, atHub] = [info?.state.last_seq ?? 0, there.state.last_seq];
+    if (info !== undefined && isMirrorOf(info.config, hubDomain) && here > atHub) {
+      const found = `${name} is at ${here} here and at ${atHub} in domain ${hubDomain}, where it was created again: the mirror copies nothing`;
+      return check.warn(
+        found,
+        `\`nats stream rm ${name}\` here, and start the gateway again: it creates the mirror`,
+      );
+    }
+    return check.ok(`domain ${hubDomain} responds`);
+  } catch (error) {
+    const waits =
+      info !== undefined && isFilled(info.config) ? "" : ", and a gateway here waits for it";
+    const found = `domain ${hubDomain} does not respond${waits}: ${(error as Error).message}`;
+    const fix =
+      "start the hub's nats-server, or correct `leafnodes` in leaf.conf or PENSTOCK_HUB_DOMAIN (`domain` in hub.conf)";
+    return check.warn(found, fix);
+  }
 }

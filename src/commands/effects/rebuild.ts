@@ -1,6 +1,7 @@
 // `penstock effects rebuild` and `verify` build a database from the streams. `rebuild` replaces the
 // current database with it, while no `penstock effects` runs; `verify` compares them.
 
+import { lstatSync, realpathSync, type Stats } from "node:fs";
 import path from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { FileLock } from "../../platform/base/file-lock.ts";
@@ -28,11 +29,9 @@ import {
   rebuild,
 } from "../../readers/effects/writer/rebuild.ts";
 import { type Verified, verify } from "../../readers/effects/writer/verify.ts";
-import { type ConfiguredCommand, note, say } from "../configured-command.ts";
-import { CommandError, usageExitCode } from "../context.ts";
+import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
 import { counted } from "../terminal.ts";
-import { actAsOwner } from "./as-owner.ts";
 
 export interface RebuildCommandOptions {
   /** URL of a new database to build, instead of replacing the current one. */
@@ -300,4 +299,48 @@ function progress(command: ConfiguredCommand): (messages: number) => void {
     saidMonotonicMs = performance.now();
     note(command, `${messages} messages so far`);
   };
+}
+
+/** Does nothing if this user is not root, or if root owns the file and all folders above it. */
+export function actAsOwner(command: ConfiguredCommand, file: string): void {
+  const { host } = command.context;
+  if (host.getuid?.() !== 0) return;
+  const owner = ownerOf(file);
+  if (owner === undefined) return;
+  const { uid, gid } = owner;
+  try {
+    host.initgroups?.(uid, gid);
+  } catch {
+    // The user id has no name, as in some containers.
+    host.setgroups?.([gid]);
+  }
+  host.setgid?.(gid);
+  host.setuid?.(uid);
+  note(command, `running as user ${uid}, the owner of ${file}`);
+}
+
+/**
+ * Returns the first file or folder that root does not own. Its owner can replace everything below
+ * it.
+ */
+function ownerOf(file: string): Stats | undefined {
+  for (const name of [...wayTo(file), ...wayTo(realOf(file))]) {
+    const found = lstatSync(name, { throwIfNoEntry: false });
+    if (found !== undefined && found.uid !== 0) return found;
+  }
+  return undefined;
+}
+
+function wayTo(name: string): string[] {
+  const above = path.dirname(name);
+  return above === name ? [name] : [...wayTo(above), name];
+}
+
+function realOf(file: string): string {
+  try {
+    return path.join(realpathSync(path.dirname(file)), path.basename(file));
+  } catch {
+    // Opening the file reports the error.
+    return file;
+  }
 }

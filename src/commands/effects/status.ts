@@ -5,10 +5,9 @@ import { statusRows, statusValue } from "../../readers/effects/http/status.ts";
 import { shownPlace, storePlace } from "../../readers/effects/store/open.ts";
 import { lagMessages, type StreamStatus, withoutLag } from "../../readers/effects/streams/lag.ts";
 import type { Position } from "../../readers/effects/types.ts";
-import { type ConfiguredCommand, note, say } from "../configured-command.ts";
+import { type ConfiguredCommand, note, say } from "../context.ts";
 import { counted, table } from "../terminal.ts";
-import { withReader } from "./database.ts";
-import { askedStreams } from "./freshness.ts";
+import { askedStreams, withReader } from "./database.ts";
 
 export async function status(command: ConfiguredCommand, asJson: boolean): Promise<void> {
   const place = storePlace(command.config);

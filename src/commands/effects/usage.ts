@@ -10,13 +10,9 @@ import { type UsageDay, usageRowsMax } from "../../readers/effects/store/port.ts
 import { lagOf } from "../../readers/effects/streams/lag.ts";
 import type { SpikeRow } from "../../readers/effects/types.ts";
 import { usageExport } from "../../readers/effects/usage/usage-export.ts";
-import { type ConfiguredCommand, note, say } from "../configured-command.ts";
-import { CommandError, usageExitCode } from "../context.ts";
+import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
 import { table } from "../terminal.ts";
-import { readProject } from "./database.ts";
-import { askedStreams } from "./freshness.ts";
-import { requireKnown } from "./known-project.ts";
-import { shownTime } from "./shown.ts";
+import { askedStreams, readProject, requireKnown, shownTime } from "./database.ts";
 
 export interface UsageOptions {
   /** First day, such as 2026-11-22. Both days are included. */

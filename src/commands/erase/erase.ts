@@ -29,12 +29,10 @@ import {
   storedStream,
 } from "../../readers/stream/stored-stream.ts";
 import { storedIdText } from "../../records/distinct-id.ts";
-import { type ConfiguredCommand, note, say } from "../configured-command.ts";
-import { CommandError, usageExitCode } from "../context.ts";
-import { findNats, openNats } from "../nats.ts";
+import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
+import { withNats } from "../nats.ts";
 import { mustBeKnown, mustBeProjectId } from "../registered-project.ts";
 import { counted } from "../terminal.ts";
-import { copiesOf } from "./copies.ts";
 import { ErasureLog, LostLockError } from "./erasure-log.ts";
 import { FrameCutter } from "./frame-cutter.ts";
 import {
@@ -45,7 +43,7 @@ import {
   userOf,
   writeReceipt,
 } from "./receipt.ts";
-import { checkStream } from "./stream-checks.ts";
+import { checkStream, copiesOf } from "./stream-checks.ts";
 import { type EraseStep, type StreamCounts, StreamEraser } from "./stream-eraser.ts";
 import { findUnapplied, type Unapplied, type UnappliedStream } from "./unapplied.ts";
 
@@ -80,21 +78,18 @@ const catchUpPollMs = 250;
 
 /** Throws a CommandError if the erasure is incomplete. Its changes until then stay. */
 export async function erase(command: ConfiguredCommand, options: EraseOptions): Promise<void> {
-  const { config, context } = command;
+  const { config } = command;
   const { project } = options;
   const given = idsOf(options);
   if (config.hubDomain !== undefined)
     throw new CommandError(
       "erase: the hub has copied the events of this leaf node: run the command at the hub. The events on the leaf expire by age",
     );
-  const connection = await openNats(findNats(config, context.host));
-  try {
+  await withNats(command, async (connection) => {
     await mustBeKnown(connection, config, { command: "erase", project });
     const people = options.effects ? await withoutStack(() => peopleOf(command)) : undefined;
     await new Erasing({ command, options, connection, people, given }).run();
-  } finally {
-    await connection.close();
-  }
+  });
 }
 
 function idsOf({ project, distinctId }: EraseOptions): string[] {

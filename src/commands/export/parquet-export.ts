@@ -6,10 +6,9 @@ import path from "node:path";
 import { isOfManyProjects } from "../../platform/nats/names.ts";
 import { withParquetMaker } from "../../readers/sinks/parquet/parquet-maker.ts";
 import { rowsFileBytes, rowsOf } from "../../readers/sinks/parquet/rows.ts";
-import type { SinkRecord } from "../../readers/sinks/sink-records.ts";
-import { SinkRecords } from "../../readers/sinks/sink-records.ts";
+import { type SinkRecord, SinkRecords } from "../../readers/sinks/sink-records.ts";
 import type { StreamName } from "../../readers/stream/stored-stream.ts";
-import type { Choice, Chosen } from "./chosen-lines.ts";
+import type { Choice, Chosen } from "./export.ts";
 import { giveName } from "./out-file.ts";
 import type { WholeMessage } from "./whole-messages.ts";
 
