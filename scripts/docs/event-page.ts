@@ -1,5 +1,4 @@
-// docs/reference/event-fields.md: the fields of one event, and the consequence of invalid ones. All
-// numbers, defaults and codes come from the constants, settings and tables of the code.
+// docs/reference/event-fields.md. All numbers, defaults and codes come from the code's tables.
 
 import { slowItemBytesMax } from "../../src/gateway/intake/plain-form.ts";
 import { itemNotesMax } from "../../src/gateway/intake/tally.ts";
@@ -55,7 +54,6 @@ export function eventPage(): string {
   ].join("\n\n")}\n`;
 }
 
-/** A link to the code's section in docs/reference/errors.md. */
 function code(name: ErrorCode | DropCode | WarningCode): string {
   return `[\`${name}\`](errors.md#${name})`;
 }
@@ -319,7 +317,6 @@ function times(): readonly Row[] {
   ];
 }
 
-/** The default of a setting, and its name. */
 function withDefault(name: SettingName): string {
   const { fallback, unit } = settings[name];
   const value =

@@ -7,6 +7,7 @@ import { dayMs } from "../../platform/base/day.ts";
 import { checkOf, type Finding } from "./finding.ts";
 
 const soonMs = 14 * dayMs;
+const certificates = checkOf("certificates");
 
 export interface NamedFile {
   /** The variable that names the file. */
@@ -45,7 +46,7 @@ export function checkAuthorities(named: NamedFile, nowMs: number): Finding {
   });
   if (all.level !== "ok" || ended === 0) return all;
   const found = `${ended} of the ${times.length} authorities in ${setting} have expired: servers whose certificates they signed are rejected; the last authority ${all.found.slice(setting.length + 1)}`;
-  return checkOf("certificates").warn(
+  return certificates.warn(
     found,
     `remove the expired ones from ${file}: the file is reloaded without a restart`,
   );
@@ -70,31 +71,28 @@ function readTimes({ setting, file }: NamedFile): Times[] | Finding {
     return times;
   } catch (error) {
     const fix = `write a PEM certificate to ${file}`;
-    return checkOf("certificates").fail(
-      `${setting} cannot be read: ${(error as Error).message}`,
-      fix,
-    );
+    return certificates.fail(`${setting} cannot be read: ${(error as Error).message}`, fix);
   }
 }
 
 function notYet(setting: string, fromMs: number): Finding {
   const found = `${setting} is not valid before ${shownDay(fromMs)}`;
-  return checkOf("certificates").fail(found, "check the clock, wait, or get another certificate");
+  return certificates.fail(found, "check the clock, wait, or get another certificate");
 }
 
 /** Credentials without an `exp`, or with 0, do not expire. */
 export function checkCredentials({ setting, file }: NamedFile, nowMs: number): Finding {
-  const check = checkOf("certificates");
   try {
     const jwt =
       /-----BEGIN NATS USER JWT-----\s*(\S+)\s*-----?/.exec(readFileSync(file, "utf8"))?.[1] ?? "";
     const claims = JSON.parse(
       Buffer.from(jwt.split(".")[1] ?? "", "base64url").toString("utf8"),
     ) as { exp?: number };
-    if (claims.exp === undefined || claims.exp === 0) return check.ok(`${setting} does not expire`);
+    if (claims.exp === undefined || claims.exp === 0)
+      return certificates.ok(`${setting} does not expire`);
     return expiry(setting, { file, endsMs: claims.exp * 1_000, nowMs });
   } catch {
-    return check.fail(
+    return certificates.fail(
       `${setting}: ${file} contains no NATS credentials`,
       "create it with `nsc generate creds`",
     );
@@ -105,12 +103,11 @@ function expiry(
   setting: string,
   { file, endsMs, nowMs }: { file: string; endsMs: number; nowMs: number },
 ): Finding {
-  const check = checkOf("certificates");
   const fix = `renew ${file}: a new one is loaded without a restart`;
-  if (endsMs <= nowMs) return check.fail(`${setting} expired ${shownDay(endsMs)}`, fix);
+  if (endsMs <= nowMs) return certificates.fail(`${setting} expired ${shownDay(endsMs)}`, fix);
   const found = `${setting} expires ${shownDay(endsMs)}`;
-  if (endsMs - nowMs > soonMs) return check.ok(found);
-  return check.warn(`${found}, in ${((endsMs - nowMs) / dayMs).toFixed(1)} days`, fix);
+  if (endsMs - nowMs > soonMs) return certificates.ok(found);
+  return certificates.warn(`${found}, in ${((endsMs - nowMs) / dayMs).toFixed(1)} days`, fix);
 }
 
 function shownDay(ms: number): string {

@@ -43,6 +43,7 @@ export function shownList(items: readonly string[], max = 5): string {
   return more > 0 ? `${items.slice(0, max).join(", ")} and ${more} more` : items.join(", ");
 }
 
+import { setTimeout as delay } from "node:timers/promises";
 import { table } from "../terminal.ts";
 
 export type Counts = Readonly<Record<Level, number>>;
@@ -71,4 +72,16 @@ export function linesOf(findings: readonly Finding[], { ok, warn, fail }: Counts
 function oneLine(text: string): string {
   const line = text.replace(/\p{Cc}+/gu, " ");
   return line.length > 1_000 ? `${line.slice(0, 1_000)}…` : line;
+}
+
+/** Rejects with `late` after the timeout. The work then continues. */
+export async function inTime<T>(
+  work: Promise<T>,
+  timeoutMs: number,
+  late = "no response in time",
+): Promise<T> {
+  const timeout = delay(timeoutMs, undefined, { ref: false }).then(() => {
+    throw new Error(late);
+  });
+  return await Promise.race([work, timeout]);
 }

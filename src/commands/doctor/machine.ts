@@ -1,6 +1,6 @@
 // Checks the open files, memory and disk of the machine.
 
-import { existsSync, readFileSync, statfsSync } from "node:fs";
+import { existsSync, statfsSync } from "node:fs";
 import { totalmem } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { connectionsRoom, openFilesMax } from "../../platform/base/open-files.ts";
@@ -58,35 +58,13 @@ export function checkMemory({
     : check.warn(`${found}: it may be killed under load`, fix);
 }
 
-/**
- * Returns the smallest memory limit of the control group and its parents (version 2, then 1), or
- * the memory of the machine.
- */
+/** Returns the limit of the control group if it is smaller than the memory of the machine. */
 function memoryLimit(): { bytes: number; isGroup: boolean } {
   const machine = totalmem();
-  const groups = readIfThere("/proc/self/cgroup") ?? "";
-  const unified = /^0::(.*)$/m.exec(groups)?.[1];
-  const former = /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:(.*)$/m.exec(groups)?.[1];
-  const limits = [
-    ...limitsUpFrom("/sys/fs/cgroup", unified, "memory.max"),
-    ...limitsUpFrom("/sys/fs/cgroup/memory", former, "memory.limit_in_bytes"),
-  ];
-  const bytes = Math.min(machine, ...limits);
-  return { bytes, isGroup: bytes < machine };
-}
-
-/**
- * In a container the path of the group may exist only on the host. Then the root is the container's
- * group.
- */
-function limitsUpFrom(root: string, group: string | undefined, file: string): number[] {
-  if (group === undefined) return [];
-  const limits: number[] = [];
-  for (let path = resolve("/", group); ; path = dirname(path)) {
-    const text = readIfThere(join(root, path, file))?.trim();
-    if (text !== undefined && /^\d+$/.test(text)) limits.push(Number(text));
-    if (path === "/") return limits;
-  }
+  // 0 if there is no limit, and more than any memory in version 1 of control groups.
+  const group = process.constrainedMemory();
+  const isGroup = group > 0 && group < machine;
+  return { bytes: isGroup ? group : machine, isGroup };
 }
 
 interface DiskQuestion {
@@ -124,12 +102,4 @@ export function checkDisk({ dataDir, streamBytesTotal, storedBytes }: DiskQuesti
 
 function nearest(folder: string): string {
   return existsSync(folder) || dirname(folder) === folder ? folder : nearest(dirname(folder));
-}
-
-function readIfThere(file: string): string | undefined {
-  try {
-    return readFileSync(file, "utf8");
-  } catch {
-    return undefined;
-  }
 }

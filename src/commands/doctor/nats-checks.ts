@@ -7,7 +7,7 @@ import { NatsConnectionImpl } from "@nats-io/nats-core/internal";
 import { managerOf, streamInfoOf } from "../../platform/nats/api.ts";
 import { headerBytesMax } from "../../platform/nats/limits.ts";
 import { clusterVersionsWanted, versionFaults } from "../../platform/nats/versions.ts";
-import { checkOf, type Finding, shownBytes } from "./finding.ts";
+import { checkOf, type Finding, inTime, shownBytes } from "./finding.ts";
 
 const slowRoundTripMs = 50;
 const clockToleranceMs = 2_000;
@@ -158,15 +158,11 @@ async function roundTrip(
   timeoutMs: number,
 ): Promise<number | undefined> {
   const sinceMs = performance.now();
-  const silence = Promise.withResolvers<"silent">();
-  const timer = setTimeout(() => silence.resolve("silent"), timeoutMs);
   try {
-    const first = await Promise.race([connection.flush(), silence.promise]);
-    return first === "silent" ? undefined : performance.now() - sinceMs;
+    await inTime(connection.flush(), timeoutMs);
+    return performance.now() - sinceMs;
   } catch {
     return undefined;
-  } finally {
-    clearTimeout(timer);
   }
 }
 

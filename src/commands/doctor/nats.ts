@@ -13,7 +13,7 @@ import { NatsRefusedError } from "../../platform/nats/sign-in.ts";
 import type { Config } from "../../platform/settings/config.ts";
 import type { CommandContext } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
-import { checkOf, type Finding } from "./finding.ts";
+import { checkOf, type Finding, inTime } from "./finding.ts";
 import { checkJetStreamFault, checkRoom, type ServerRoom } from "./jetstream-checks.ts";
 import { checkSync, type MonitorFacts, readMonitor, shownMonitor } from "./monitor.ts";
 import {
@@ -158,15 +158,10 @@ async function open(
     return { finding: check.warn(`no embedded nats-server runs on ${config.dataDir}`, fix) };
   }
   const sinceMs = performance.now();
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => late.reject(new Error("connect to NATS: no response in time")),
-    connectBudgetMs,
-  );
   const opening = openNats(access);
   try {
     return {
-      connection: await Promise.race([opening, late.promise]),
+      connection: await inTime(opening, connectBudgetMs, "connect to NATS: no response in time"),
       connectMs: performance.now() - sinceMs,
     };
   } catch (error) {
@@ -179,8 +174,6 @@ async function open(
         ? `check its log, ${config.dataDir}/nats/nats-server.log; it may be frozen or short of CPU`
         : "start nats-server, or correct PENSTOCK_NATS_URL, the route to it (firewall, TLS) or the credentials";
     return { finding: check.fail((error as Error).message, fix) };
-  } finally {
-    clearTimeout(timer);
   }
 }
 

@@ -20,7 +20,7 @@ export interface PortQuestion {
   readonly timeoutMs: number;
 }
 
-export interface PortCheck {
+interface PortCheck {
   readonly name: string;
   readonly portSetting: string;
   readonly hostSetting: string;
@@ -67,7 +67,7 @@ export async function checkPublicPort(
 }
 
 /** Returns the installation of these settings. Resolves when NATS has responded or timed out. */
-export type Mine = () => Promise<Instance>;
+type Mine = () => Promise<Instance>;
 
 interface AdminPort {
   readonly publicPort: number | undefined;
@@ -81,27 +81,28 @@ export async function checkAdminPort(question: PortQuestion, mine: Mine): Promis
   const unused = await unusedPort(question, adminPort);
   if (unused !== undefined) return { ...noResponse, finding: unused };
   const { port } = question;
-  const live = await get({ ...question, path: "/livez", isTls: false });
+  const live = await get({ ...question, path: "/livez" });
   if (fieldOf(live?.body, "status") !== "alive")
     return { ...noResponse, finding: taken(adminPort, port, live) };
   const publicPort = Number(fieldOf(live?.body, "public_port"));
   const other = await otherThan(mine, live?.body);
-  const finding =
-    other === undefined ? await readiness(question) : otherOne(adminPort, port, other);
-  return { publicPort, other, finding };
+  if (other !== undefined) return { publicPort, other, finding: otherOne(adminPort, port, other) };
+  const fault = await unready(question, adminPort, `a Penstock responds on ${port}`);
+  const ready = checkOf(adminPort.name).ok(`a Penstock already responds on ${port}, and is ready`);
+  return { publicPort, other, finding: fault ?? ready };
 }
 
 /** The name of an installation that does not report its own, as a process of 0.1.0. */
 const unnamed = "unnamed";
 
 /** Returns the installation that /livez reports; undefined if it is this one. */
-export async function otherThan(mine: Mine, body: string | undefined): Promise<string | undefined> {
+async function otherThan(mine: Mine, body: string | undefined): Promise<string | undefined> {
   const found = instanceIn(fieldOf(body, "instance"));
   if (found === undefined) return unnamed;
   return isSameInstance(await mine(), found) ? undefined : shownInstance(found);
 }
 
-export function otherOne({ name, portSetting }: PortCheck, port: number, other: string): Finding {
+function otherOne({ name, portSetting }: PortCheck, port: number, other: string): Finding {
   if (other === unnamed) {
     return checkOf(name).warn(
       `${port} is taken by an older Penstock, which does not name its installation`,
@@ -114,22 +115,24 @@ export function otherOne({ name, portSetting }: PortCheck, port: number, other: 
   );
 }
 
-async function readiness(question: PortQuestion): Promise<Finding> {
-  const check = checkOf(adminPort.name);
-  const { port } = question;
-  const ready = await get({ ...question, path: "/readyz", isTls: false });
-  if (ready?.status === 200)
-    return check.ok(`a Penstock already responds on ${port}, and is ready`);
+/** Returns a finding if the process is not ready. `who` is the beginning of the finding. */
+async function unready(
+  question: PortQuestion,
+  { name }: PortCheck,
+  who: string,
+): Promise<Finding | undefined> {
+  const ready = await get({ ...question, path: "/readyz" });
+  if (ready?.status === 200) return undefined;
   const reasons = fieldOf(ready?.body, "reasons");
   const why = Array.isArray(reasons) ? shownList(reasons.map(String)) : "it gives no reason";
-  return check.fail(
-    `a Penstock responds on ${port} and is not ready: ${why}`,
+  return checkOf(name).fail(
+    `${who} and is not ready: ${why}`,
     "see the other findings, and its log",
   );
 }
 
 /** Returns undefined if a program accepts connections on the port. */
-export async function unusedPort(
+async function unusedPort(
   { host, port, timeoutMs }: PortQuestion,
   { name, hostSetting, usualHost }: PortCheck,
 ): Promise<Finding | undefined> {
@@ -150,7 +153,7 @@ export async function unusedPort(
     : undefined;
 }
 
-export function taken(
+function taken(
   { name, portSetting }: PortCheck,
   port: number,
   answer: Answer | undefined,
@@ -186,7 +189,7 @@ function reach(host: string, port: number, timeoutMs: number): Promise<Reach> {
   });
 }
 
-export interface Answer {
+interface Answer {
   readonly status: number;
   readonly body: string;
 }
@@ -197,13 +200,13 @@ const bodyCharsMax = 65_536;
  * Returns undefined if no server responds in time. Does not check the certificate, whose owner is
  * irrelevant here.
  */
-export function get({
+function get({
   host,
   port,
   path,
-  isTls,
+  isTls = false,
   timeoutMs,
-}: PortQuestion & { path: string; isTls: boolean }): Promise<Answer | undefined> {
+}: PortQuestion & { path: string; isTls?: boolean }): Promise<Answer | undefined> {
   return new Promise((resolve) => {
     const options: RequestOptions = {
       ...{ host: reachable(host), port, path, agent: false },
@@ -231,7 +234,7 @@ function reachable(host: string): string {
   return host === "::" ? "::1" : host;
 }
 
-export function fieldOf(body: string | undefined, name: string): unknown {
+function fieldOf(body: string | undefined, name: string): unknown {
   try {
     const value: unknown = JSON.parse(body ?? "");
     return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
@@ -252,18 +255,14 @@ export async function checkEffectsPort(question: PortQuestion, mine: Mine): Prom
   const unused = await unusedPort(question, effectsPort);
   if (unused !== undefined) return unused;
   const { port } = question;
-  const ask = (path: string) => get({ ...question, path, isTls: false });
+  const ask = (path: string) => get({ ...question, path });
   const live = await ask("/livez");
   if (fieldOf(live?.body, "status") !== "alive") return taken(effectsPort, port, live);
   const other = await otherThan(mine, live?.body);
   if (other !== undefined) return otherOne(effectsPort, port, other);
-  const ready = await ask("/readyz");
   const who = `a \`penstock effects\` responds on ${port}`;
-  if (ready?.status !== 200) {
-    const reasons = fieldOf(ready?.body, "reasons");
-    const why = Array.isArray(reasons) ? shownList(reasons.map(String)) : "it gives no reason";
-    return check.fail(`${who} and is not ready: ${why}`, "see the other findings, and its log");
-  }
+  const fault = await unready(question, effectsPort, who);
+  if (fault !== undefined) return fault;
   const status = await ask("/status");
   if (status?.status !== 200)
     return check.fail(`${who} but does not report what it has applied`, "see its log");

@@ -12,7 +12,8 @@ import { haveEventsBeenStored } from "../../gateway/projects/registry/stored-eve
 import { firstProject } from "../../platform/base/first-project.ts";
 import { managerOf, streamInfoOf } from "../../platform/nats/api.ts";
 import { bucketStream } from "../../platform/nats/names.ts";
-import { checkOf, type Finding, shownList } from "./finding.ts";
+import { counted } from "../terminal.ts";
+import { checkOf, type Finding, inTime, shownList } from "./finding.ts";
 
 interface RegistryQuestion {
   readonly prefix: string;
@@ -22,64 +23,57 @@ interface RegistryQuestion {
   readonly mirror?: Mirror | undefined;
 }
 
+const check = checkOf("registry");
+const hubCheck = checkOf("hub");
+
 /** Never rejects. */
 export async function checkRegistry(
   connection: NatsConnection,
   question: RegistryQuestion,
 ): Promise<Finding[]> {
-  const check = checkOf("registry");
-  const { isThere, mirror } = question;
+  const { prefix, isThere, mirror, timeoutMs } = question;
   const fault = mirror === undefined ? undefined : mirrorFault(mirror);
   if (fault !== undefined) return [fault];
-  if (!isThere && mirror !== undefined) {
+  if (!isThere && mirror !== undefined)
     return [
       check.ok(
         "does not exist yet: the gateway creates it, and listens once it has copied everything from the hub",
       ),
     ];
-  }
-  const silence = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => silence.reject(new Error("no response in time")),
-    question.timeoutMs,
-  );
   try {
-    if (!isThere)
-      return [await Promise.race([emptyFinding(connection, question, "gone"), silence.promise])];
-    const { projects, damaged, entries, isIncomplete } = await Promise.race([
-      readProjects(connection, question),
-      silence.promise,
-    ]);
-    const findings = [
-      ...(isIncomplete ? [incomplete] : []),
-      ...clashes(projects),
-      ...damagedFindings(damaged),
-    ];
-    if (findings.length > 0) return findings;
-    if (entries === 0 && mirror === undefined) {
-      return [await Promise.race([emptyFinding(connection, question, "empty"), silence.promise])];
-    }
-    if (projects.length === 0)
-      return [
-        check.warn(
-          "it has no projects: every key gets a 401",
-          mirror === undefined ? add : addAtHub,
-        ),
-      ];
-    const disabled = projects.filter(({ enabled }) => !enabled).length;
-    const count = projects.length === 1 ? "1 project" : `${projects.length} projects`;
-    return [check.ok(`${count}${disabled === 0 ? "" : `, ${disabled} disabled`}`)];
+    return await inTime(findingsOf(connection, question), timeoutMs);
   } catch (error) {
+    const found = `${bucketName(prefix)} cannot be read: ${(error as Error).message}`;
     const fix = "check the permissions of the user: it needs $JS.API.> and $KV.> of this account";
-    return [
-      check.fail(`${bucketName(question.prefix)} cannot be read: ${(error as Error).message}`, fix),
-    ];
-  } finally {
-    clearTimeout(timer);
+    return [check.fail(found, fix)];
   }
 }
 
-const incomplete = checkOf("registry").fail(
+async function findingsOf(
+  connection: NatsConnection,
+  question: RegistryQuestion,
+): Promise<Finding[]> {
+  const { isThere, mirror } = question;
+  if (!isThere) return [await emptyFinding(connection, question, "gone")];
+  const { projects, damaged, entries, isIncomplete } = await readProjects(connection, question);
+  const findings = [
+    ...(isIncomplete ? [incomplete] : []),
+    ...clashes(projects),
+    ...damagedFindings(damaged),
+  ];
+  if (findings.length > 0) return findings;
+  if (entries === 0 && mirror === undefined)
+    return [await emptyFinding(connection, question, "empty")];
+  if (projects.length === 0)
+    return [
+      check.warn("it has no projects: every key gets a 401", mirror === undefined ? add : addAtHub),
+    ];
+  const disabled = projects.filter(({ enabled }) => !enabled).length;
+  const count = counted(projects.length, "project");
+  return [check.ok(`${count}${disabled === 0 ? "" : `, ${disabled} disabled`}`)];
+}
+
+const incomplete = check.fail(
   "it has lost projects, and no operator has confirmed that all are back: a gateway that did not know them rejects other keys with 503",
   "add each project again with the key of its clients, then run `penstock project complete`",
 );
@@ -96,7 +90,6 @@ async function emptyFinding(
   { prefix }: RegistryQuestion,
   state: "gone" | "empty",
 ): Promise<Finding> {
-  const check = checkOf("registry");
   if (!(await haveEventsBeenStored(connection, prefix))) {
     return check.warn("there are no projects yet: every key gets a 401", add);
   }
@@ -144,7 +137,6 @@ async function readProjects(
 }
 
 function clashes(projects: readonly Project[]): Finding[] {
-  const check = checkOf("registry");
   const holders = new Map<string, string[]>();
   for (const { id, keys } of projects) {
     for (const key of new Set(keys)) holders.set(key, [...(holders.get(key) ?? []), id]);
@@ -163,9 +155,7 @@ function damagedFindings(damaged: Registry["damaged"]): Finding[] {
   const fix = "correct the entry with `nats kv put`, or remove it with `nats kv del`";
   const findingOf = (found: string, entries: readonly DamagedEntry[]): Finding[] => {
     const shown = entries.map(({ id, fault }) => `${id} (${fault})`);
-    return entries.length === 0
-      ? []
-      : [checkOf("registry").warn(`${found}: ${shownList(shown)}`, fix)];
+    return entries.length === 0 ? [] : [check.warn(`${found}: ${shownList(shown)}`, fix)];
   };
   return [
     ...findingOf(
@@ -189,7 +179,6 @@ export interface Mirror {
 
 /** Returns the reason why a gateway does not accept an existing mirror, or not yet. */
 export function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefined {
-  const check = checkOf("registry");
   if (info === undefined) return undefined;
   if (!isMirrorOf(info.config, hubDomain)) {
     const found = `${name} is not a mirror of the one in domain ${hubDomain}: the gateway waits for the mirror forever`;
@@ -210,30 +199,29 @@ export async function checkHub(
   mirror: Mirror,
   timeoutMs: number,
 ): Promise<Finding> {
-  const check = checkOf("hub");
   const { hubDomain, name, info } = mirror;
   try {
-    const hub = await managerOf(connection, { domain: hubDomain, timeoutMs });
-    const there = await streamInfoOf(hub, name);
+    const manager = await managerOf(connection, { domain: hubDomain, timeoutMs });
+    const there = await streamInfoOf(manager, name);
     if (there === undefined) {
       const found = `domain ${hubDomain} responds, but has no registry that leaf nodes can mirror`;
-      return check.warn(found, "run `penstock gather` at the hub: it creates the registry");
+      return hubCheck.warn(found, "run `penstock gather` at the hub: it creates the registry");
     }
     const [here, atHub] = [info?.state.last_seq ?? 0, there.state.last_seq];
     if (info !== undefined && isMirrorOf(info.config, hubDomain) && here > atHub) {
       const found = `${name} is at ${here} here and at ${atHub} in domain ${hubDomain}, where it was created again: the mirror copies nothing`;
-      return check.warn(
+      return hubCheck.warn(
         found,
         `\`nats stream rm ${name}\` here, and start the gateway again: it creates the mirror`,
       );
     }
-    return check.ok(`domain ${hubDomain} responds`);
+    return hubCheck.ok(`domain ${hubDomain} responds`);
   } catch (error) {
     const waits =
       info !== undefined && isFilled(info.config) ? "" : ", and a gateway here waits for it";
     const found = `domain ${hubDomain} does not respond${waits}: ${(error as Error).message}`;
     const fix =
       "start the hub's nats-server, or correct `leafnodes` in leaf.conf or PENSTOCK_HUB_DOMAIN (`domain` in hub.conf)";
-    return check.warn(found, fix);
+    return hubCheck.warn(found, fix);
   }
 }
