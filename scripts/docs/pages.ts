@@ -155,7 +155,7 @@ function ownTable(heading: string, table: Readonly<Record<string, MetricRow>>): 
   const rows = Object.entries(table).map(
     ([name, { type, help }]) => `| \`${name}\` | ${type} | ${marked(help)} |`,
   );
-  return `${metricsIntroduction}
+  return `${heading}
 
 | Metric | Type | Meaning |
 |---|---|---|
