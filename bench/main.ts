@@ -5,8 +5,8 @@
 import { writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { refuseNpmOptions } from "../src/commands/called-as.ts";
 import { usageExitCode } from "../src/commands/context.ts";
-import { refuseNpmOptions } from "../src/commands/npm-options.ts";
 import type { Bench } from "./harness/bench.ts";
 import { type ClosedLoop, hasWrk } from "./harness/load.ts";
 import { removeWorkFiles } from "./harness/nats.ts";
@@ -113,7 +113,7 @@ function readOptions(): Options {
     )
     .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : usageExitCode));
   const { argv, env } = process;
-  refuseNpmOptions(program, { args: argv.slice(2), env, script: "bench.mjs" });
+  refuseNpmOptions(program, { args: argv.slice(2), env, script: "main.ts" });
   return program.parse().opts<Options>();
 }
 

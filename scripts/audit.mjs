@@ -1,7 +1,5 @@
-// Asks the package registry for known vulnerabilities in the packages of both lock files: the
-// project's, and that of DuckDB. Exits with 1 for a high or critical one, and if npm itself fails.
-// A registry that cannot be reached or has no such service is reported, and is not a failure: a
-// test run must not depend on the network.
+// Reports known vulnerabilities of the packages in both lock files. Exits with 1 for a high or
+// critical one, and if npm fails, but not if the registry cannot be reached.
 
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
@@ -10,7 +8,7 @@ import { hostEnvironment, root } from "./lib/project.mjs";
 const failing = new Set(["high", "critical"]);
 const folders = { "": root, "DuckDB: ": join(root, "scripts", "duckdb") };
 
-/** Returns whether the check failed, and what to print. */
+/** Returns whether the check failed, and the text to print. */
 function audit(folder) {
   const args = ["audit", "--json", "--fetch-retries=1", "--fetch-timeout=20000"];
   const { stdout, error } = spawnSync("npm", args, {
@@ -25,7 +23,7 @@ function audit(folder) {
   if (error !== undefined) return [true, `failed: npm does not run: ${error.message}`];
   const answer = parsed(stdout);
   if (answer?.vulnerabilities !== undefined) return judged(Object.values(answer.vulnerabilities));
-  // npm's own errors, such as a missing lock file, have a code; the registry's have a message only.
+  // npm's own errors have a code; the registry's have only a message.
   const isOfRegistry = typeof answer?.message === "string" && answer.error?.code === undefined;
   const why = (answer?.message ?? stdout).replaceAll(/https?:\/\/\S+/g, "…").slice(0, 300);
   return [!isOfRegistry, `${isOfRegistry ? "not checked" : "failed"}: ${why}`];

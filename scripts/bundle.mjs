@@ -1,7 +1,5 @@
-// Copies exactly what running Penstock needs into a new folder: the compiled gateway with its
-// addons, the packages it imports, the posthog-js scripts that it serves, its documents, the
-// package for programs that read events, and the pinned Node. The container image and the systemd
-// unit run from such a folder. nats-server is not included.
+// Copies what running Penstock needs into a new folder: dist/ with the addons, the imported
+// packages, the served scripts, the documents, and the pinned Node. nats-server is not included.
 
 import {
   chmodSync,
@@ -17,27 +15,18 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { constants } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { addonBuilds, addonsNotBuilt, compilersMax } from "./lib/addon.mjs";
 import { packConsumer } from "./lib/consumer-package.mjs";
 import { bringDuckdb } from "./lib/duckdb.mjs";
 import { buildDist, installPackages } from "./lib/install.mjs";
-import { noteGroups, takeLock } from "./lib/lock.mjs";
+import { takeLock } from "./lib/lock.mjs";
 import { gatewayFlag, sinkFlag } from "./lib/node-flags.mjs";
 import { placesFor } from "./lib/packages.mjs";
 import { requireNode, requirePrograms } from "./lib/prerequisites.mjs";
-import {
-  cacheDir,
-  exitCodeOf,
-  modulesDir,
-  root,
-  runtimeNode,
-  SetupError,
-  UsageError,
-} from "./lib/project.mjs";
-import { createRunner } from "./lib/runner.mjs";
+import { cacheDir, modulesDir, root, runtimeNode, SetupError, UsageError } from "./lib/project.mjs";
+import { runProgram } from "./lib/runner.mjs";
 
 const addonFiles = [
   join("records", "addon", "build", "Release", "event_scan.node"),
@@ -46,9 +35,9 @@ const addonFiles = [
 
 const documents = ["LICENSE", "README.md", "docs"];
 
-const runner = createRunner({ noteGroups });
-
-async function bundle(target, { withParquet }) {
+async function bundle(runner) {
+  const withParquet = process.argv.includes("--parquet");
+  const [target] = process.argv.slice(2).filter((one) => one !== "--parquet");
   if (target === undefined)
     throw new UsageError("usage: npm run bundle -- <new folder> [--parquet]");
   // npm runs scripts in the project, wherever it was called.
@@ -60,7 +49,7 @@ async function bundle(target, { withParquet }) {
   // Appears whole or not at all.
   const next = `${folder}.next-${process.pid}`;
   try {
-    await buildAll();
+    await buildAll(runner);
     if (withParquet) await bringDuckdb(runner);
     mkdirSync(dirname(folder), { recursive: true });
     await fill(next);
@@ -74,11 +63,11 @@ async function bundle(target, { withParquet }) {
   process.stdout.write(`bundle: ${folder}\n`);
 }
 
-async function buildAll() {
+async function buildAll(runner) {
   requirePrograms();
   await installPackages(runner);
   await runner.together([...addonBuilds(runner), () => buildDist(runner)], compilersMax());
-  // Penstock works without them, only more slowly; a deployment should be fast.
+  // Penstock works without one of them, but more slowly.
   const [notBuilt] = addonsNotBuilt();
   if (notBuilt !== undefined)
     throw new SetupError(`the ${notBuilt.name} did not build: see ${notBuilt.log}`);
@@ -89,7 +78,7 @@ async function fill(folder) {
   for (const file of addonFiles) cpSync(join(root, "src", file), join(folder, "dist", file));
   for (const { place, bin = {} } of runtimePackages()) {
     cpSync(join(root, place), join(folder, place), { recursive: true, filter: isForRunning });
-    // Without them npm would fetch the package again.
+    // Without them npm fetches the package again.
     for (const [name, file] of Object.entries(bin)) linkCommand(join(folder, place), name, file);
   }
   await copyServedScripts(join(folder, "posthog-js"));
@@ -97,7 +86,7 @@ async function fill(folder) {
   const { name, version, license, type, dependencies } = JSON.parse(
     readFileSync(join(root, "package.json"), "utf8"),
   );
-  // With its dependencies: npm removes what package.json does not list, whatever it installs.
+  // npm removes packages that package.json does not list.
   const manifest = { name, version, license, private: true, type, dependencies };
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
   mkdirSync(join(folder, "bin"));
@@ -107,13 +96,11 @@ async function fill(folder) {
   chmodSync(command, 0o755);
 }
 
-/** Next to the other packages, which npm may install again. */
 function copyDuckdb(folder) {
   const place = join("duckdb", "node_modules");
   cpSync(join(cacheDir, place), join(folder, place), { recursive: true, filter: isForRunning });
 }
 
-/** The folders of the packages that the gateway imports, and of their dependencies. */
 function runtimePackages() {
   const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
   return [...placesFor(packages, "", ["dependencies"])]
@@ -130,10 +117,7 @@ function linkCommand(packageFolder, name, file) {
   symlinkSync(relative(commands, join(packageFolder, file)), join(commands, name));
 }
 
-/**
- * The files that a gateway in the project serves, so that one in production does too; the rest of
- * the package is for bundlers.
- */
+/** The rest of the package is for bundlers. */
 async function copyServedScripts(folder) {
   const { readStaticFiles } = await import(
     pathToFileURL(join(root, "dist", "gateway", "http", "pages", "static-files.js")).href
@@ -144,10 +128,7 @@ async function copyServedScripts(folder) {
     cpSync(join(from, "dist", name), join(folder, "dist", name));
 }
 
-/**
- * Excludes types, source maps, and the binaries of uWebSockets.js for every other platform and
- * Node.
- */
+/** Excludes types, source maps, and binaries of uWebSockets.js for other platforms and Nodes. */
 function isForRunning(file) {
   const isOther =
     /\buws_\w+\.node$/.test(file) &&
@@ -166,16 +147,4 @@ esac
 exec "$bin/node" $flags "$bin/../dist/main.js" "$@"
 `;
 
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])
-  process.on(signal, () => runner.interrupt(signal));
-try {
-  const withParquet = process.argv.includes("--parquet");
-  const [target] = process.argv.slice(2).filter((one) => one !== "--parquet");
-  await bundle(target, { withParquet });
-} catch (error) {
-  if (!(error instanceof SetupError)) throw error;
-  process.stderr.write(`bundle: ${error.message}\n`);
-  process.exitCode = exitCodeOf(error);
-}
-const signal = runner.interruptedBy();
-if (signal !== undefined) process.exitCode = 128 + constants.signals[signal];
+await runProgram(bundle, (message) => process.stderr.write(`bundle: ${message}\n`));

@@ -24,7 +24,7 @@ const scanDir = join(root, "src", "records", "addon");
 const style = join(scanDir, ".clang-format");
 const fuzzDir = join(root, "test", "fuzz");
 const nodeHeaders = join(pinnedNodeDir(), "include", "node");
-// Foreign headers give no warnings. Optimised, or g++ does not follow values.
+// Foreign headers give no warnings. Without optimisation g++ does not follow values.
 const common = [
   ...["-O2", "-c", "-o", "/dev/null", "-Werror", ...warnings, "-DNAPI_VERSION=8"],
   ...["-isystem", join(modulesDir, "@nozbe", "simdjson", "src"), "-isystem", nodeHeaders],
@@ -45,7 +45,6 @@ function versionLine(program) {
   }
 }
 
-/** Runs a program to its end. Returns its output if it failed. */
 async function failureOf(program, args) {
   try {
     await promisify(execFile)(program, args, { cwd: root });
@@ -66,7 +65,6 @@ async function compileAll(compiler) {
   return failures;
 }
 
-/** The names of the installed ones, each with its version. */
 function toolsOf(names) {
   const tools = new Map(names.map((name) => [name, versionLine(name)]));
   const missing = names.filter((name) => tools.get(name) === undefined);

@@ -33,7 +33,7 @@ import {
   findEngine,
   unpackCorpus,
 } from "./lib/fuzz-build.mjs";
-import { cacheDir, exitCodeOf, root, runtimeNode, SetupError, UsageError } from "./lib/project.mjs";
+import { cacheDir, root, runtimeNode, SetupError, UsageError } from "./lib/project.mjs";
 
 const corpusFile = join(root, "test", "fuzz", "corpus.jsonl");
 const grownDir = join(cacheDir, "fuzz", "corpus");
@@ -87,9 +87,7 @@ function corpusLines() {
     .filter((line) => line !== "");
 }
 
-/**
- * A body as a line of the corpus: a JSON string, a character per byte, all of it printable ASCII.
- */
+/** A JSON string of printable ASCII, a character per byte. */
 function lineOf(body) {
   const hexOf = (character) => `\\u00${character.charCodeAt(0).toString(16)}`;
   return JSON.stringify(body.toString("latin1")).replace(/[\x7f-\xff]/g, hexOf);
@@ -104,10 +102,7 @@ function keep(files) {
   return 0;
 }
 
-/**
- * Runs a program to its end; `onText` gets its output, `input` is its standard input. Returns its
- * exit code.
- */
+/** `onText` gets the output. Returns the exit code. */
 function run(program, args, onText, input) {
   return new Promise((done) => {
     const child = spawn(program, args, {
@@ -131,10 +126,7 @@ function figure(said, name) {
   return Number(new RegExp(`stat::${name}:\\s+(\\d+)`).exec(said)?.[1] ?? 0);
 }
 
-/**
- * The lines of a failed run that state what was found and where: from the stack, only positions in
- * the project's files.
- */
+/** From the stack, only positions in the project's files. */
 function findIn(said) {
   const isTelling = (line) =>
     /^fuzz: |ERROR: |runtime error: |^\s+#\d+ .*\/(fuzz|addon)\/\w+\.(cc|h)(:\d+)*$/.test(line);
@@ -144,7 +136,6 @@ function findIn(said) {
   return [...said.split("\n").filter(isTelling).slice(0, 20), ...input].join("\n");
 }
 
-/** A body in the replay's input format. */
 function framed(body) {
   const length = Buffer.alloc(4);
   length.writeUInt32LE(body.length);
@@ -160,7 +151,7 @@ function replayFiles(program, files, onText) {
   );
 }
 
-/** The replay, fed by a program that ends when the time is up. */
+/** The replay ends when the time is up. */
 async function replay(program, { seconds, seed, folder = findsDir }, onText) {
   const script = join(root, "test", "fuzz", "bodies.ts");
   const args = ["--disable-warning=ExperimentalWarning", script, String(seconds), String(seed)];
@@ -237,7 +228,7 @@ async function fuzz(options) {
   return finds.length === 0 ? 0 : 1;
 }
 
-/** Builds each bug into a separate program, which the fuzzing must crash. */
+/** Each bug is built into a separate program, which the fuzzing must crash. */
 async function findPlanted(options) {
   const engine = findEngine(options.engine);
   buildTarget(engine, say);
@@ -300,5 +291,5 @@ try {
   const isParsing = error.code?.startsWith("ERR_PARSE_ARGS") === true;
   if (!(error instanceof SetupError) && !isParsing) throw error;
   say(`stopped: ${error.message}`);
-  process.exitCode = isParsing ? 2 : exitCodeOf(error);
+  process.exitCode = isParsing || error instanceof UsageError ? 2 : 1;
 }

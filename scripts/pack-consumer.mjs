@@ -1,20 +1,15 @@
-// Writes the package for programs that read events into a folder: npm run pack:consumer --
-// [folder]. npm installs it from there by its path.
+// Writes the package for programs that read events: npm run pack:consumer -- [folder].
 
-import { constants } from "node:os";
 import { resolve } from "node:path";
 import { packConsumer } from "./lib/consumer-package.mjs";
 import { buildDist, installPackages } from "./lib/install.mjs";
-import { noteGroups, takeLock } from "./lib/lock.mjs";
+import { takeLock } from "./lib/lock.mjs";
 import { requireNode } from "./lib/prerequisites.mjs";
-import { exitCodeOf, SetupError } from "./lib/project.mjs";
-import { createRunner } from "./lib/runner.mjs";
+import { runProgram } from "./lib/runner.mjs";
 
-const runner = createRunner({ noteGroups });
-
-async function pack(target = ".") {
+async function pack(runner) {
   // npm runs scripts in the project, wherever it was called.
-  const folder = resolve(process.env.INIT_CWD ?? ".", target);
+  const folder = resolve(process.env.INIT_CWD ?? ".", process.argv[2] ?? ".");
   requireNode();
   const giveBack = await takeLock(runner);
   try {
@@ -26,14 +21,4 @@ async function pack(target = ".") {
   }
 }
 
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])
-  process.on(signal, () => runner.interrupt(signal));
-try {
-  await pack(process.argv[2]);
-} catch (error) {
-  if (!(error instanceof SetupError)) throw error;
-  process.stderr.write(`pack:consumer: ${error.message}\n`);
-  process.exitCode = exitCodeOf(error);
-}
-const signal = runner.interruptedBy();
-if (signal !== undefined) process.exitCode = 128 + constants.signals[signal];
+await runProgram(pack, (message) => process.stderr.write(`pack:consumer: ${message}\n`));

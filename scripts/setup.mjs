@@ -1,59 +1,47 @@
-// Prepares a fresh clone for `npm run up`: packages, the pinned Node, the addons, dist/,
-// nats-server. Runs on the host's Node 18 before anything is installed. Every step is skipped if
-// there is nothing to do, and may be interrupted at any point and run again: no program that it
-// started is left running.
+// Prepares a fresh clone. Runs on the host's Node 18. Each step is skipped if there is nothing to
+// do, and may be interrupted and run again: no program that it started is left running.
 
-import { existsSync } from "node:fs";
-import { constants } from "node:os";
-import { addonBuilds, addonsNotBuilt, compilersMax, isPlain } from "./lib/addon.mjs";
+import { addonBuilds, addonsNotBuilt, compilersMax } from "./lib/addon.mjs";
 import { bringDuckdb, isDuckdbCurrent } from "./lib/duckdb.mjs";
 import { arePackagesCurrent, buildDist, installPackages, isDistCurrent } from "./lib/install.mjs";
-import { noteGroups, takeLock } from "./lib/lock.mjs";
+import { takeLock } from "./lib/lock.mjs";
 import { bringNatsServer, requireNatsServer } from "./lib/nats-server.mjs";
 import { requireNode, requirePrograms } from "./lib/prerequisites.mjs";
-import { announce, modulesDir, root, SetupError } from "./lib/project.mjs";
-import { createRunner } from "./lib/runner.mjs";
-import { compileSimdjsonAhead, removeSimdjsonAhead } from "./lib/simdjson-ahead.mjs";
+import { announce, root, SetupError } from "./lib/project.mjs";
+import { runProgram } from "./lib/runner.mjs";
 
-/** Tests, benches and the other tools have separate packages, which `up` does not install. */
+/** The packages of tests and tools, which `up` does not install. */
 const withTools = process.argv.includes("--tools");
-/** The Parquet writer is fetched only for users who need it, and for tests. */
+/** Few users need the Parquet writer. */
 const withParquet = withTools || process.argv.includes("--parquet");
-const runner = createRunner({ noteGroups });
 
-async function setUp() {
+async function setUp(runner) {
   requireNode();
-  const giveBack = await lockOrNothingToDo();
+  const giveBack = await lockOrNothingToDo(runner);
   if (giveBack === undefined) return;
   try {
     if (!arePackagesCurrent({ withTools }) || addonsNotBuilt().length > 0) requirePrograms();
     requireNatsServer();
     const parquet = withParquet ? [() => bringDuckdb(runner)] : [];
-    await runner.together([() => bringNatsServer(runner), () => installAndBuild(), ...parquet]);
+    await runner.together([
+      () => bringNatsServer(runner),
+      () => installAndBuild(runner),
+      ...parquet,
+    ]);
+  } catch (error) {
+    throw isNotWritable(error) ? notWritable(error) : error;
   } finally {
     giveBack();
   }
 }
 
-async function installAndBuild() {
-  const isAhead = !existsSync(modulesDir) && isPlain(root) && compilersMax() > 1;
-  let simdjson;
-  try {
-    await runner.together([
-      () => installPackages(runner, { withTools }),
-      async () => {
-        if (isAhead) simdjson = await compileSimdjsonAhead(runner);
-      },
-    ]);
-    const builds = addonBuilds(runner, { simdjson });
-    await runner.together([...builds, () => buildDist(runner)], compilersMax());
-  } finally {
-    removeSimdjsonAhead();
-  }
+async function installAndBuild(runner) {
+  await installPackages(runner, { withTools });
+  await runner.together([...addonBuilds(runner), () => buildDist(runner)], compilersMax());
 }
 
 /** Undefined if the checkout is not writable and nothing must be written. */
-async function lockOrNothingToDo() {
+async function lockOrNothingToDo(runner) {
   try {
     return await takeLock(runner);
   } catch (error) {
@@ -79,16 +67,4 @@ function notWritable({ code, path }) {
   );
 }
 
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])
-  process.on(signal, () => runner.interrupt(signal));
-try {
-  await setUp();
-} catch (error) {
-  if (!(error instanceof SetupError) && !isNotWritable(error)) throw error;
-  announce(`stopped: ${(isNotWritable(error) ? notWritable(error) : error).message}`);
-  process.exitCode = 1;
-}
-// A signal that arrived during the last step is handled now.
-await new Promise((done) => setImmediate(done));
-const signal = runner.interruptedBy();
-if (signal !== undefined) process.exitCode = 128 + constants.signals[signal];
+await runProgram(setUp, (message) => announce(`stopped: ${message}`));

@@ -1,20 +1,20 @@
-// Runs the tests on the pinned Node. The last line is the count of passed and failed tests. Failed
-// tests run a second time, alone; those that pass then are listed and counted as flaky. With
-// --release a flaky test fails the run.
+// Runs the tests on the pinned Node. If few files fail, they run a second time, alone; tests that
+// pass then are flaky. With --release a flaky test fails the run.
 
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { addonsNotBuilt } from "./lib/addon.mjs";
-import { findChromium } from "./lib/chromium.mjs";
+import { findOnPath } from "./lib/prerequisites.mjs";
 import { cacheDir, modulesDir, root, runtimeNode, strippedDir } from "./lib/project.mjs";
 
 const resultFile = join(cacheDir, `test-results-${process.pid}.json`);
-/** With more failed files than this, the machine's load is not the cause. */
+/** With more failed files, the machine's load is not the cause. */
 const filesRerunMax = 5;
-/** Each test of these files starts servers of its own; a whole file takes minutes. */
+/** Each test starts servers of its own; a whole file takes minutes. */
 const testsApart = /faults[\\/]scenarios\.[a-z]+\.test\.ts$/;
 const alone = ["--maxWorkers=1"];
+const chromiumNames = ["chromium", "chromium-browser", "google-chrome"];
 
 function runTests(args, { isRelease }) {
   const notBuilt = addonsNotBuilt();
@@ -25,7 +25,7 @@ function runTests(args, { isRelease }) {
   }
   if (notBuilt.length > 0) return 1;
   mkdirSync(cacheDir, { recursive: true });
-  // The cache would otherwise keep every version that a file ever had.
+  // It would otherwise keep every version that a file ever had.
   rmSync(strippedDir, { recursive: true, force: true });
   const first = run(args);
   const rerun = args.length === 0 ? rerunFailures(first) : undefined;
@@ -44,8 +44,8 @@ function runTests(args, { isRelease }) {
 }
 
 /**
- * Runs the failed files again, one at a time; for a file whose tests are independent, only the
- * failed tests. Undefined if there is nothing to run again.
+ * Of a file whose tests are independent, only the failed tests run. Undefined if nothing has to run
+ * again.
  */
 function rerunFailures({ failures, status }) {
   const isFew = failures.length > 0 && failures.length <= filesRerunMax;
@@ -67,7 +67,6 @@ function rerunFailures({ failures, status }) {
   };
 }
 
-/** A file that could not be loaded has no named tests. */
 function isInPart({ file, tests }) {
   return testsApart.test(file) && !tests.includes(file);
 }
@@ -80,22 +79,15 @@ function anyOf(tests) {
 function run(args) {
   const vitest = join(modulesDir, "vitest", "vitest.mjs");
   const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${resultFile}`];
-  // The tests of browser clients run if there is a Chromium, and report if there is none.
-  const chromium = findChromium();
-  const { status } = spawnSync(
-    runtimeNode(),
-    [vitest, "run", ...config(args), ...reporters, ...args],
-    {
-      cwd: root,
-      stdio: "inherit",
-      env:
-        chromium === undefined ? process.env : { ...process.env, PENSTOCK_TEST_CHROMIUM: chromium },
-    },
-  );
+  // Without a Chromium, the tests of browser clients report that they did not run.
+  const { PENSTOCK_TEST_CHROMIUM: named, ...env } = process.env;
+  const chromium = named || chromiumNames.map(findOnPath).find(Boolean);
+  if (chromium !== undefined) env.PENSTOCK_TEST_CHROMIUM = chromium;
+  const all = [vitest, "run", ...config(args), ...reporters, ...args];
+  const { status } = spawnSync(runtimeNode(), all, { cwd: root, stdio: "inherit", env });
   return { status, ...readResults() };
 }
 
-/** The tests of `deploy/` have their own configuration. */
 function config(args) {
   return args.includes("--config") ? [] : ["--config", join(root, "test", "vitest.config.ts")];
 }
@@ -104,7 +96,7 @@ function readResults() {
   try {
     const results = JSON.parse(readFileSync(resultFile, "utf8"));
     const files = results.testResults.filter(({ status }) => status === "failed");
-    // A file that could not be loaded has no tests in it, but is still a failure.
+    // A file that could not be loaded has no tests, but is still a failure.
     const failures = files.map(({ name: file, assertionResults }) => {
       const tests = assertionResults.filter(({ status }) => status === "failed");
       return { file, tests: tests.length === 0 ? [file] : tests.map(({ fullName }) => fullName) };

@@ -28,8 +28,8 @@ const { CommanderError } = await import("commander");
 const { commandLine } = await import("./app/command-line.ts");
 const { createLog } = await import("./platform/base/log.ts");
 const { CommandError, usageExitCode } = await import("./commands/context.ts");
-const { refuseNpmOptions } = await import("./commands/npm-options.ts");
-const { stopSignal } = await import("./commands/stop-signal.ts");
+const { refuseNpmOptions } = await import("./commands/called-as.ts");
+const { stopSignal } = await import("./commands/context.ts");
 const { forTerminal } = await import("./commands/terminal.ts");
 
 async function main(): Promise<number> {

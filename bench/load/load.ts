@@ -4,9 +4,8 @@
 
 import process from "node:process";
 import { CommanderError } from "commander";
-import { usageExitCode } from "../../src/commands/context.ts";
-import { refuseNpmOptions } from "../../src/commands/npm-options.ts";
-import { stopSignal } from "../../src/commands/stop-signal.ts";
+import { refuseNpmOptions } from "../../src/commands/called-as.ts";
+import { stopSignal, usageExitCode } from "../../src/commands/context.ts";
 import { commandLine, readOptions, UsageError } from "./options.ts";
 import { runLoad } from "./run.ts";
 
@@ -14,7 +13,7 @@ async function main(): Promise<number> {
   try {
     const { stdout, stderr, env } = process;
     const args = process.argv.slice(2);
-    refuseNpmOptions(commandLine(), { args, env, script: "load.mjs" });
+    refuseNpmOptions(commandLine(), { args, env, script: "load.ts" });
     const options = readOptions(args);
     const result = await runLoad(options, {
       host: process,

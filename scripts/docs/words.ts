@@ -1,8 +1,7 @@
-// Shared by all generated pages: turns the plain text of the tables into Markdown with links and code.
+// Turns the plain text of the tables into Markdown with links and code.
 
 import { sentence as plainSentence } from "../../src/gateway/http/pages/errors-page.ts";
 
-/** A comment that names the source of a page, so that it is not edited by hand. */
 export function generatedFrom(source: string): string {
   return `<!-- Generated from ${source} by \`npm run docs\`: change it there. -->`;
 }
@@ -32,12 +31,11 @@ export function marked(text: string): string {
   return shown;
 }
 
-/** A clause of a table as a sentence in Markdown. */
 export function sentence(clause: string): string {
   return marked(plainSentence(clause));
 }
 
-/** A number of bytes in the largest unit that it is a whole number of. */
+/** In the largest unit that divides it. */
 export function bytesText(bytes: number): string {
   const units = [
     [2 ** 30, "GiB"],

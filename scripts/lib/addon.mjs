@@ -1,6 +1,5 @@
-// Builds the addons where node-gyp works: make splits paths at spaces despite quoting, so a tree at
-// such a path is built in a copy elsewhere that reaches the packages through a link. A failure is
-// reported and is not fatal.
+// Builds the addons. make splits paths at spaces despite quoting, so a tree at such a path is built
+// in a copy elsewhere, with a link to the packages.
 
 import {
   copyFileSync,
@@ -22,8 +21,8 @@ import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mj
 const logsDir = join(cacheDir, "logs");
 
 /**
- * `without` is the consequence of a missing addon; `packages` are included by its sources; an
- * `unhurried` one is built long before the other.
+ * `without` is the consequence of a missing addon. An `unhurried` one is built long before the
+ * other.
  */
 const rows = [
   {
@@ -48,20 +47,14 @@ const addons = rows
   .map((row) => ({ ...row, dir: join(root, row.folder), log: join(logsDir, `${row.step}.log`) }))
   .filter((addon) => existsSync(join(addon.dir, "binding.gyp")));
 
-/**
- * The addons whose build is missing or older than its sources: each with its `name` and the `log`
- * of its last build.
- */
+/** The addons whose build is missing or older than its sources. */
 export function addonsNotBuilt() {
   return addons.filter((addon) => !isCurrent(addon));
 }
 
-/**
- * The builds of outdated addons, longest first. A failure is not fatal: the commands that need the
- * addon report it. `simdjson` is its object file, if it is compiled already.
- */
-export function addonBuilds(runner, { simdjson } = {}) {
-  return addonsNotBuilt().map((addon) => () => buildAddon({ ...addon, simdjson }, runner));
+/** Longest first. A failure is not fatal: the commands that need the addon report it. */
+export function addonBuilds(runner) {
+  return addonsNotBuilt().map((addon) => () => buildAddon(addon, runner));
 }
 
 function isCurrent(addon) {
@@ -81,7 +74,7 @@ function keyFor({ dir, packages }) {
 async function buildAddon(addon, runner) {
   removeStamp(addon.step);
   announce(`building the ${addon.name}`);
-  // Computed before the build: a source edited during it makes the next set-up build again.
+  // A source that is edited during the build makes the next set-up build again.
   const key = keyFor(addon);
   const { ok, said } = isPlain(root)
     ? await buildIn(root, addon, runner)
@@ -94,7 +87,7 @@ async function buildAddon(addon, runner) {
   announce(`  log: ${addon.log}`);
 }
 
-/** True if make and the shell take the path as it is. */
+/** Whether make and the shell take the path as it is. */
 export function isPlain(path) {
   return !/[\s"'`$#%&;:=|()<>*?\\[\]{}!~]/.test(path);
 }
@@ -121,14 +114,13 @@ function takeOver(copy, dir) {
   const release = join(dir, "build", "Release");
   mkdirSync(release, { recursive: true });
   for (const name of builtIn(copy)) {
-    // Copied next to its place and renamed: the two folders may be on different disks, and a
-    // running gateway may have the old one loaded.
+    // The two folders may be on different disks, and a running gateway may have the old one loaded.
     copyFileSync(join(copy, "build", "Release", name), join(release, `${name}.next`));
     renameSync(join(release, `${name}.next`), join(release, name));
   }
 }
 
-/** Builds in a tree that has the addon's folder and node_modules. */
+/** `tree` has the addon's folder and node_modules. */
 function buildIn(tree, addon, runner) {
   const modules = join(tree, "node_modules");
   const nodedir = pinnedNodeDir(modules);
@@ -136,7 +128,7 @@ function buildIn(tree, addon, runner) {
     Object.entries(process.env).filter(([name]) => name.toLowerCase() !== "npm_config_nodedir"),
   );
   const shipped = existsSync(join(nodedir, "include"));
-  // node-gyp writes its own path into the makefiles: the links keep it free of the link's target.
+  // node-gyp writes its own path into the makefiles.
   const links = tree === root ? [] : ["--preserve-symlinks", "--preserve-symlinks-main"];
   const gyp = join(modules, "node-gyp", "bin", "node-gyp.js");
   const directory = join(tree, addon.folder);
@@ -148,7 +140,6 @@ function buildIn(tree, addon, runner) {
     directory,
     `--jobs=${compilersMax()}`,
     ...(shipped ? [`--nodedir=${nodedir}`] : []),
-    ...(addon.simdjson === undefined ? [] : ["--", `-Dsimdjson_object=${addon.simdjson}`]),
   ];
   return runner.run(runtimeNode(), args, {
     env: { ...env, ...(shipped ? { npm_config_nodedir: nodedir } : {}) },
@@ -156,7 +147,7 @@ function buildIn(tree, addon, runner) {
   });
 }
 
-/** The maximum number of concurrent compilers: one per core, and each may take 400 MB. */
+/** Maximum number of concurrent compilers, each of which may take 400 MB. */
 export function compilersMax() {
   return Math.max(1, Math.min(cpus().length, Math.floor(freemem() / 400e6)));
 }
@@ -169,7 +160,7 @@ function builtIn(folder) {
   }
 }
 
-/** The most useful line of a failed build: the compiler's first error, else node-gyp's. */
+/** The compiler's first error, else node-gyp's. */
 function reasonIn(said) {
   const lines = said.split("\n").map((line) => line.trim());
   const line =

@@ -1,11 +1,11 @@
 // The npm package for programs that read events: the files of dist/ that `penstock/consumer`
-// imports, with their types, and the NATS client as the only dependency. Needs a current dist/.
+// imports. Needs a current dist/.
 
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { cacheDir, hostEnvironment, root, SetupError } from "./project.mjs";
 
-/** Writes penstock-<version>.tgz into the folder, and returns its path. */
+/** Returns the path of penstock-<version>.tgz in the folder. */
 export async function packConsumer(runner, folder) {
   const source = join(cacheDir, `consumer-package-${process.pid}`);
   try {
@@ -39,7 +39,7 @@ function consumerManifest({ name, version, license, exports, dependencies }, pac
   };
 }
 
-/** The files that these import, including themselves, and the packages. */
+/** Returns these files with all files that they import, and the packages. */
 function reachedFrom(entries) {
   const files = new Set();
   const packages = new Set();

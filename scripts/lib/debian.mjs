@@ -1,6 +1,5 @@
-// Downloads packages of the host's distribution, Debian or Ubuntu, without root and without
-// installing them. apt-get does the work, on the mirror that the host uses: it checks the signature
-// of the suite and the checksum of each package.
+// Downloads packages of the host's Debian or Ubuntu without root and without installing them.
+// apt-get checks the signature of the suite and the checksum of each package.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -77,7 +76,7 @@ async function unpack({ name, parts, also = [], suite, work }, runner) {
   const downloaded = updated.ok ? await apt("download", ...names) : updated;
   for (const one of also) await apt("download", one);
   const files = readdirSync(work).filter((file) => file.endsWith(".deb"));
-  // A suite that apt-get update cannot reach is only a warning to it; the download then finds nothing.
+  // For apt-get update, a suite that it cannot reach is only a warning.
   if (!downloaded.ok || files.length === 0) return faultOf(updated.said + downloaded.said);
   for (const file of files) {
     const { ok, said } = await run("dpkg-deb", "-x", file, "root");
@@ -88,7 +87,7 @@ async function unpack({ name, parts, also = [], suite, work }, runner) {
 
 const simulatedInstall = ["-s", "--no-install-recommends", "install"];
 
-/** The host's mirror of the main archive: the first that has the release's own suite. */
+/** The host's mirror of the main archive. */
 async function mirror(run) {
   const format = ["--no-release-info", "--format", "$(SITE) $(RELEASE) $(COMPONENT)"];
   const { ok, said } = await run("apt-get", "indextargets", ...format, "Created-By: Packages");
@@ -140,7 +139,7 @@ function aptConfText(work) {
     'Acquire::Retries "1";',
     'Acquire::http::Timeout "10";',
     'Acquire::https::Timeout "10";',
-    // Root's apt downloads as the user _apt, who may not enter a checkout under root's home.
+    // Root's apt downloads as the user _apt, who may not enter root's home.
     ...(process.getuid?.() === 0 ? ['APT::Sandbox::User "root";'] : []),
     "",
   ].join("\n");
@@ -162,7 +161,6 @@ function osRelease() {
   }
 }
 
-/** The names in a folder; none if there is no such folder. */
 export function listOf(folder) {
   return existsSync(folder) ? readdirSync(folder) : [];
 }

@@ -1,6 +1,5 @@
-// Fetches DuckDB, which writes Parquet files, into a separate folder: it is half as large as
-// everything else, and most users never need it. Its packages for other platforms are not in every
-// registry, so npm could not use a whole lock file for them together with the project's.
+// Fetches DuckDB, the Parquet writer, into a separate folder: few users need it. Some registries
+// lack its packages for other platforms, which a common lock file would need.
 
 import { copyFileSync, existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +20,6 @@ export function isDuckdbCurrent() {
   return stampIs("duckdb", duckdbKey()) && existsSync(join(duckdbDir, "node_modules"));
 }
 
-/** Rejects with a SetupError. */
 export async function bringDuckdb(runner) {
   if (isDuckdbCurrent()) return;
   removeStamp("duckdb");

@@ -1,6 +1,5 @@
-// Builds the fuzz target, with AddressSanitizer and UndefinedBehaviorSanitizer: with clang's
-// libFuzzer if available, else as a program that replays bodies, with the first compiler that has
-// the sanitizers. Skips the build if it is current.
+// Builds the fuzz target with sanitizers: for clang's libFuzzer if available, else as a program
+// that replays bodies.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import {
@@ -52,8 +51,7 @@ const core = [
   ],
   ...["normalise", "stored_lines", "token_index", "text_repair"],
 ];
-// Small windows and a short index, so that short texts cross from one window to the next, and have
-// more tokens than are held.
+// So that short texts cross windows, and have more tokens than are held.
 const coreDefines = [
   "-DPENSTOCK_WINDOW_BYTES=64",
   "-DPENSTOCK_INDEX_WINDOW_BYTES=32",
@@ -71,9 +69,7 @@ const oracles = [
   "lexer",
 ];
 
-/**
- * In order of preference. `watched` makes the compiler record the coverage of an input in the core.
- */
+/** In order of preference. `watched` makes the compiler record the coverage of an input. */
 const engines = [
   {
     name: "libfuzzer",
@@ -99,8 +95,7 @@ const engines = [
 export const engineNames = engines.map(({ name }) => name);
 
 /**
- * Returns the available engine, `wanted` or the best, with its compiler. Throws a SetupError if
- * none is available.
+ * Returns `wanted` or the best engine, with its compiler. Throws a SetupError if none is available.
  */
 export function findEngine(wanted) {
   for (const engine of engines) {
@@ -129,10 +124,7 @@ const coreFlags = (engine) => [...own, ...coreDefines, ...engine.watched];
 const objectOf = (engine, name) => join(folderOf(engine), `${name}.o`);
 const folderOf = (engine) => join(cacheDir, "fuzz", engine.name);
 
-/**
- * Returns the path of the program. Throws a SetupError with the compiler's output if it cannot be
- * built.
- */
+/** Throws a SetupError with the compiler's output if the program cannot be built. */
 export function buildTarget(engine, announce) {
   const program = join(folderOf(engine), "fuzz");
   const version = execFileSync(engine.compiler, ["--version"], { encoding: "utf8" });
@@ -183,8 +175,8 @@ export function buildTarget(engine, announce) {
 }
 
 /**
- * Builds the current target again into the folder, from a core with the bug: `from`, which occurs
- * once in the file, is replaced by `to`. Returns the path of the program.
+ * Builds the target from a core with a bug: `from`, which occurs once in the file, is replaced by
+ * `to`.
  */
 export function buildWithBug(engine, folder, [file, from, to]) {
   const copy = join(folder, "core");
@@ -219,10 +211,7 @@ function compile(compiler, args) {
   if (done.status !== 0) throw new SetupError(`${done.stderr ?? ""}${compiler} failed: see above`);
 }
 
-/**
- * Writes the corpus of the tree, a JSON string per line, into the folder as the files that
- * libFuzzer reads.
- */
+/** Writes each line of the corpus, a JSON string, as a file for libFuzzer. */
 export function unpackCorpus(lines, folder) {
   mkdirSync(folder, { recursive: true });
   for (const name of readdirSync(folder)) rmSync(join(folder, name));

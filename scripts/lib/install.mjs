@@ -1,5 +1,5 @@
-// The steps that bring node_modules and dist/ up to date. Each is skipped if its stamp matches its
-// inputs. An interrupted step leaves the previous state untouched or clearly unfinished.
+// Brings node_modules and dist/ up to date. An interrupted step leaves the previous state untouched
+// or clearly unfinished.
 
 import {
   chmodSync,
@@ -30,7 +30,7 @@ import { filesUnder, keyOf, removeStamp, stampIs, writeStamp } from "./stamps.mj
 
 const distDir = join(root, "dist");
 
-/** The installed part: the gateway's packages and its build's, or those of tests and tools too. */
+/** The packages of the gateway and its build, or also those of tests and tools. */
 const parts = {
   gateway: { stamp: "packages", flags: ["--workspaces=false"] },
   all: { stamp: "packages-tools", flags: [] },
@@ -40,7 +40,7 @@ function packagesKey() {
   return keyOf([join(root, "package-lock.json")], [process.platform, process.arch]);
 }
 
-/** True if npm's own record shows that everything the part needs on this platform is installed. */
+/** Whether npm's own record shows that everything the part needs is installed. */
 function isInstalled(part) {
   try {
     const wanted = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8")).packages;
@@ -55,7 +55,7 @@ function isInstalled(part) {
     }
     return [...places].every((place) => {
       const { version, optional, devOptional } = wanted[place];
-      // Optional packages of other platforms are in the lock file and not in the folder.
+      // Optional packages of other platforms.
       if (found[place] === undefined) return optional === true || devOptional === true;
       return found[place].version === version && existsSync(join(root, place, "package.json"));
     });
@@ -72,11 +72,11 @@ export function arePackagesCurrent({ withTools = false } = {}) {
   return isCurrent(parts.all) || (!withTools && isCurrent(parts.gateway));
 }
 
-/** Also removes npm's files for other platforms. Rejects with a SetupError. */
+/** Rejects with a SetupError. */
 export async function installPackages(runner, { withTools = false } = {}) {
   if (arePackagesCurrent({ withTools })) return;
   const part = withTools ? parts.all : parts.gateway;
-  // A gateway may be running from these packages: those that it needs stay in place.
+  // A gateway may be running from these packages.
   const isAdding = withTools && isCurrent(parts.gateway);
   removeStamp(part.stamp);
   if (!isInstalled(part)) await runNpm(runner, { ...part, isAdding });
@@ -114,8 +114,8 @@ export function npmFailed(command, said) {
 }
 
 /**
- * uWebSockets.js includes a binary for every platform and Node, and Node includes OpenSSL's headers
- * for every processor: together 190 MB, of which 6 are used here.
+ * Removes 184 of 190 MB: binaries of uWebSockets.js for other platforms and Nodes, and OpenSSL's
+ * headers.
  */
 function dropOtherPlatforms() {
   const abi = abiOf(runtimeNode());
@@ -147,7 +147,7 @@ const unreachable = [
   "  without any network: bring a checkout that is set up, or a bundle (npm run bundle), from another machine",
 ].join("\n");
 
-/** Compiler options for dist/ in addition to tsconfig.json; paths are relative to .cache. */
+/** Options of dist/; paths are relative to .cache. */
 const distConfig = JSON.stringify({
   extends: "../tsconfig.json",
   compilerOptions: { noEmit: false, rootDir: "../src", sourceMap: true, declaration: true },
@@ -185,7 +185,6 @@ export async function buildDist(runner) {
   });
   if (!ok) throw new SetupError(`${said}the TypeScript sources do not compile: see above`);
   chmodSync(join(next, "main.js"), 0o755);
-  // The live page is sent to browsers unchanged.
   cpSync(join(root, "src", "live", "page"), join(next, "live", "page"), {
     recursive: true,
   });

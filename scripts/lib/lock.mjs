@@ -1,7 +1,6 @@
-// One set-up at a time in one tree. The lock is a file that contains its owner's pid and, below it,
-// the process groups of the owner's programs. It is taken over when all have ended, because the
-// programs of a killed owner may still write. It is created and changed atomically (linked or
-// renamed from a finished file), so it never reads as empty.
+// One set-up at a time in one tree. The lock file contains its owner's pid and the process groups
+// of the owner's programs. It is taken over when all have ended. It appears by link or rename, so
+// it never reads as empty.
 
 import { linkSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -11,10 +10,7 @@ import { announce, cacheDir, SetupError } from "./project.mjs";
 const lockFile = join(cacheDir, "setup.lock");
 const waitMsMax = 20 * 60_000;
 
-/**
- * Waits for its turn; returns the function that releases the lock. `throwIfInterrupted` may end the
- * wait.
- */
+/** Returns a function that releases the lock. `throwIfInterrupted` may end the wait. */
 export async function takeLock({ throwIfInterrupted }) {
   try {
     // Not recursive, because that reports a read-only file system as ENOENT.
@@ -43,7 +39,7 @@ export async function takeLock({ throwIfInterrupted }) {
   };
 }
 
-/** Writes into the lock which process groups run for this set-up now. */
+/** Records the process groups of this set-up. */
 export function noteGroups(groups) {
   const own = `${lockFile}.${process.pid}`;
   writeFileSync(own, `${[process.pid, ...groups].join("\n")}\n`);
@@ -74,7 +70,7 @@ function readOwner() {
   }
 }
 
-/** What keeps the lock from being taken over, or undefined. */
+/** What still holds the lock, or undefined. */
 function holderOf({ pid, groups }) {
   if (isAlive(pid)) return `the set-up that runs as process ${pid}`;
   const left = groups.find(isGroupAlive);
@@ -82,8 +78,7 @@ function holderOf({ pid, groups }) {
 }
 
 function removeStale(owner) {
-  // Renamed before it is checked again: of two set-ups that find it stale, only one renames it, and
-  // if the lock was fresh after all, that one puts it back.
+  // Of two set-ups that find it stale, only one renames it, and puts it back if it was fresh.
   const aside = `${lockFile}.stale.${process.pid}`;
   try {
     renameSync(lockFile, aside);
@@ -94,8 +89,7 @@ function removeStale(owner) {
     try {
       linkSync(aside, lockFile);
     } catch {
-      // A third set-up took it in between; the owner of the renamed one waits for that in its own
-      // steps' stamps.
+      // A third set-up took it in between. Stamps protect the steps of the owner.
     }
   }
   rmSync(aside, { force: true });

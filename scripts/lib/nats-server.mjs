@@ -1,5 +1,5 @@
-// Finds a nats-server: the configured one, the one on PATH, or one fetched before; else fetches the
-// newest package of the distribution's suites.
+// Finds a nats-server: the configured one, one on PATH, or a fetched one; else fetches the newest
+// package of the distribution.
 
 import { existsSync, renameSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -8,7 +8,7 @@ import { findOnPath } from "./prerequisites.mjs";
 import { announce, cacheDir, isAtLeast, SetupError, versionOf } from "./project.mjs";
 
 const natsDir = join(cacheDir, "nats-server");
-/** The version that introduced `sync_interval: always`. */
+/** The first with `sync_interval: always`. */
 const versionLeast = [2, 10];
 const versionPattern = /v(\d+)\.(\d+)\.(\d+)/;
 
@@ -37,19 +37,18 @@ function isHere() {
   return version !== undefined && isAtLeast(version, versionLeast);
 }
 
-/** The versions that were fetched, as texts. */
 function fetched() {
   return listOf(natsDir).filter(
     (name) => /^\d+\.\d+\.\d+$/.test(name) && existsSync(join(natsDir, name, "nats-server")),
   );
 }
 
-/** The gateway connects to a running NATS; only `up` and the tests start a nats-server. */
+/** Only `up` and the tests start a nats-server. */
 function isElsewhere() {
   return (process.env.PENSTOCK_NATS_URL ?? "") !== "";
 }
 
-/** Runs before anything is built: throws a SetupError if one is needed but not available. */
+/** Throws a SetupError, before anything is built, if one is needed but not available. */
 export function requireNatsServer() {
   if (isHere() || isElsewhere() || canFetch()) return;
   throw new SetupError(`no nats-server of 2.10 or newer was found\n${help}`);
@@ -58,8 +57,7 @@ export function requireNatsServer() {
 export async function bringNatsServer(runner) {
   if (isHere()) return;
   try {
-    // The newest first. A Debian host has the keys of future releases; Ubuntu's mirrors only have
-    // Ubuntu's suites.
+    // The newest first. Ubuntu's mirrors only have Ubuntu's suites.
     await fetchFrom(({ isUbuntu }) => (isUbuntu ? ["devel"] : ["forky", "trixie"]), runner);
   } catch (error) {
     if (!(error instanceof SetupError) || !isElsewhere()) throw error;
@@ -84,7 +82,7 @@ function keep(unpacked) {
   return undefined;
 }
 
-/** One of the oldest supported line, for the tests, or undefined. */
+/** One of the oldest supported line, for tests. */
 export function findOldestNatsServer() {
   const named = process.env.PENSTOCK_TEST_NATS_OLDEST ?? "";
   if (named !== "") return { path: named };

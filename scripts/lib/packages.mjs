@@ -1,10 +1,8 @@
-// The packages of the lock file that a part of the project needs: the gateway alone, the gateway
-// and its build, or all with the tools. Reads npm's files, and installs nothing.
+// The packages of the lock file that a part of the project needs.
 
 /**
- * The paths, such as `node_modules/pino`, of the packages that the project at `folder` of the lock
- * file depends on, directly or indirectly. `kinds` are the dependency lists of the project's own
- * manifest that count. Includes packages for other platforms.
+ * Returns the paths, such as `node_modules/pino`, of all packages that the project at `folder`
+ * needs by its lists `kinds`, including those for other platforms.
  */
 export function placesFor(packages, folder, kinds) {
   const found = new Set();
@@ -28,7 +26,7 @@ function namesIn(row, kinds) {
   return kinds.flatMap((kind) => Object.keys(row[kind] ?? {}));
 }
 
-/** The package that Node would load from there: in the nearest node_modules above. */
+/** The package in the nearest node_modules above. */
 function placeOf(packages, name, from) {
   for (
     let folder = from;

@@ -1,5 +1,4 @@
-// The programs that must be on the host before anything can be installed. All missing ones are
-// named at once, each with the command that installs it.
+// The programs that must be on the host. All missing ones are named at once.
 
 import { execFileSync } from "node:child_process";
 import { accessSync, constants } from "node:fs";
@@ -19,7 +18,6 @@ export function requireNode() {
   }
 }
 
-/** Throws a SetupError that names everything missing. */
 export function requirePrograms() {
   const missing = rows.filter((row) => findOnPath(row.program) === undefined);
   const oldCompiler =
@@ -40,16 +38,14 @@ export function requirePrograms() {
   );
 }
 
-/** The program's path, or undefined. */
+/** Returns the path of a program, or undefined. */
 export function findOnPath(program) {
   for (const folder of (process.env.PATH ?? "").split(":")) {
     const path = join(folder || ".", program);
     try {
       accessSync(path, constants.X_OK);
       return path;
-    } catch {
-      // Not in this folder.
-    }
+    } catch {}
   }
   return undefined;
 }

@@ -1,5 +1,5 @@
-// Whether processes and process groups still run. A process that ended but was not waited for (many
-// containers have no init) does not count as running.
+// Whether processes still run. One that ended but was not waited for does not count: many
+// containers have no init.
 
 import { readdirSync, readFileSync } from "node:fs";
 
@@ -7,7 +7,6 @@ export function isAlive(pid) {
   return answers(pid) && statOf(pid)?.isOver !== true;
 }
 
-/** True while any process of the group runs. */
 export function isGroupAlive(group) {
   if (!answers(-group)) return false;
   if (statOf(process.pid) === undefined) return true;
@@ -17,7 +16,7 @@ export function isGroupAlive(group) {
   });
 }
 
-/** Sends the signal to each process of the group; does nothing if it has ended. */
+/** Does nothing if the group has ended. */
 export function signalGroup(group, signal) {
   try {
     process.kill(-group, signal);
@@ -35,11 +34,11 @@ function answers(target) {
   }
 }
 
-/** Linux's state of a process; undefined if it has ended, and on other systems. */
+/** Linux's state of a process; undefined on other systems. */
 function statOf(pid) {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8");
-    // The program's name is in parentheses and may itself contain parentheses and spaces.
+    // The program's name is in parentheses and may contain parentheses and spaces.
     const [state, , group] = text.slice(text.lastIndexOf(")") + 2).split(" ");
     return { isOver: state === "Z" || state === "X", group: Number(group) };
   } catch {

@@ -1,19 +1,19 @@
-// Runs the programs of set-up, so that none outlives it: each has its own process group, gets the
-// signals that set-up gets, and ends before set-up continues. The lock records their groups, for
-// the set-up after a killed one.
+// Runs the programs of set-up, so that none outlives it: each has its own process group, which gets
+// the signals and ends before set-up continues.
 
 import { spawn } from "node:child_process";
-import { setPriority } from "node:os";
+import { constants, setPriority } from "node:os";
+import { noteGroups } from "./lock.mjs";
 import { isGroupAlive, signalGroup } from "./processes.mjs";
-import { root, SetupError } from "./project.mjs";
+import { root, SetupError, UsageError } from "./project.mjs";
 
-/** How long a program has to end after a signal before it is killed: npm does not end in time. */
+/** Time until a program is killed after a signal: npm does not end in time. */
 const graceMs = 1_000;
 const pollMs = 20;
-/** The `nice` value of a program that nothing else waits for. */
+/** For programs that nothing else waits for. */
 const unhurriedNice = 10;
 
-/** `noteGroups` is called with the running process groups, each time one starts or has ended. */
+/** `noteGroups` is called with the running process groups after each change. */
 export function createRunner({ noteGroups }) {
   const running = new Set();
   let interruptedBy;
@@ -42,8 +42,8 @@ export function createRunner({ noteGroups }) {
   }
 
   /**
-   * Returns whether the program succeeded, and its output. Throws a SetupError once set-up is
-   * interrupted. An `unhurried` one leaves the processor to the others.
+   * Returns whether the program succeeded, and its output. Throws a SetupError if set-up is
+   * interrupted.
    */
   async function run(program, args, options = {}) {
     const { cwd = root, env = process.env, timeoutMs, unhurried = false } = options;
@@ -58,8 +58,7 @@ export function createRunner({ noteGroups }) {
     note();
     if (unhurried) giveWay(child.pid);
     child.once("exit", () => {
-      // Programs of a shell that was started in the background ignore SIGINT, and nothing else
-      // would end them.
+      // Programs of a shell in the background ignore SIGINT.
       if (one.isStopping) signalGroup(one.group, "SIGTERM");
     });
     const timer =
@@ -75,8 +74,8 @@ export function createRunner({ noteGroups }) {
   }
 
   /**
-   * Runs the steps concurrently, up to a maximum number. If one fails, the programs of the others
-   * are stopped; rejects with the first failure when all have ended.
+   * Runs the steps concurrently. If one fails, stops the others, and rejects with the first failure
+   * when all have ended.
    */
   async function together(steps, atOnceMax = steps.length) {
     const open = [...steps];
@@ -121,4 +120,25 @@ function resultOf(child) {
     child.once("error", (error) => done({ ok: false, said: `${error.message}\n` }));
     child.once("close", (code) => done({ ok: code === 0, said: out + errors }));
   });
+}
+
+/**
+ * Sets the exit code. The signals of the process interrupt the runner. `report` gets the text of a
+ * SetupError.
+ */
+export async function runProgram(work, report) {
+  const runner = createRunner({ noteGroups });
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])
+    process.on(signal, () => runner.interrupt(signal));
+  try {
+    await work(runner);
+  } catch (error) {
+    if (!(error instanceof SetupError)) throw error;
+    report(error.message);
+    process.exitCode = error instanceof UsageError ? 2 : 1;
+  }
+  // A signal that arrived during the last step is handled now.
+  await new Promise((done) => setImmediate(done));
+  const signal = runner.interruptedBy();
+  if (signal !== undefined) process.exitCode = 128 + constants.signals[signal];
 }

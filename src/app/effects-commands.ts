@@ -1,6 +1,10 @@
 import { Argument, type Command, InvalidArgumentError } from "commander";
-import type { ConfiguredCommand } from "../commands/configured-command.ts";
-import { type CommandContext, CommandError, usageExitCode } from "../commands/context.ts";
+import {
+  type CommandContext,
+  CommandError,
+  type ConfiguredCommand,
+  usageExitCode,
+} from "../commands/context.ts";
 import type { RebuildCommandOptions } from "../commands/effects/rebuild.ts";
 import type { UsageOptions } from "../commands/effects/usage.ts";
 import { configOf, natsSettings, withSettings } from "../commands/settings.ts";

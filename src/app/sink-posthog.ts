@@ -12,8 +12,7 @@ import { RegistryKeys } from "../readers/sinks/posthog/registry-keys.ts";
 import { asideFile } from "../readers/sinks/posthog/state-folder.ts";
 import { isHere } from "../readers/sinks/posthog/upstream.ts";
 import { orUsageFault } from "./options.ts";
-import type { NamedProjects } from "./sink.ts";
-import { runSink } from "./sink.ts";
+import { type NamedProjects, runSink } from "./sink.ts";
 
 interface PosthogRun {
   readonly url: string;

@@ -1,20 +1,18 @@
-// Returns the command line that starts this program again, with the launcher of a checkout or of a
-// bundle.
+// How this program was started: its launcher, and options that npm has consumed.
 
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import type { Command, Option } from "commander";
 
 interface Start {
-  /** The path of `main.js` of a bundle or checkout. */
+  /** The path of `main.js`. */
   readonly mainFile: string;
   readonly workingFolder: string;
   /** The folder that npm was called in, its INIT_CWD; undefined without npm. */
   readonly npmFolder: string | undefined;
 }
 
-/**
- * Returns the command line, quoted for a shell, so that a command and its flags can be appended.
- */
+/** Returns the command that starts this program again, quoted for a shell. */
 export function calledAs({ mainFile, workingFolder, npmFolder }: Start): string {
   const root = dirname(dirname(mainFile));
   const bundled = join(root, "bin", "penstock");
@@ -27,8 +25,8 @@ export function calledAs({ mainFile, workingFolder, npmFolder }: Start): string 
 /** Returns whether the program, started by `calledAs`, uses this data folder by default. */
 export function isDefaultDataDir(dataDir: string, mainFile: string): boolean {
   const root = dirname(dirname(mainFile));
-  // The launcher of a checkout uses the data folder of the checkout. The launcher of a bundle uses
-  // the data folder in the working folder.
+  // The launcher of a checkout uses the data folder of the checkout, that of a bundle the one in
+  // the working folder.
   return existsSync(join(root, "penstock"))
     ? resolve(dataDir) === join(root, "data")
     : dataDir === "./data";
@@ -36,4 +34,83 @@ export function isDefaultDataDir(dataDir: string, mainFile: string): boolean {
 
 export function shellWord(text: string): string {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+interface NpmRun {
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The file with which the project's npm scripts start the program, such as `run.mjs`. */
+  readonly script: string;
+}
+
+/** Ends the program like commander after wrong usage. */
+export function refuseNpmOptions(program: Command, { args, env, script }: NpmRun): void {
+  const npmScript = env["npm_lifecycle_script"] ?? "";
+  // A script of another project may start this program.
+  if (!npmScript.split(/[\s/]/).includes(script)) return;
+  // An option has arrived, so `--` was typed.
+  if (args.some((arg) => arg.startsWith("-"))) return;
+  const { command, depth } = commandNamed(program, args);
+  const kept = command.options.filter((option) => isKept(option, env));
+  if (kept.length === 0) return;
+  // npm leaves the value of an option among the arguments.
+  const words = args.slice(0, depth + command.registeredArguments.length);
+  const isInScript = words[0] !== undefined && npmScript.endsWith(` ${words[0]}`);
+  const typed = words.slice(isInScript ? 1 : 0).map(shellWord);
+  const shown = [`npm run ${env["npm_lifecycle_event"]} --`, ...typed, ...kept.map(flagsOf)];
+  const names = kept.map(({ long }) => long).join(", ");
+  command.error(
+    `error: npm consumed ${names}: put -- before the options, as in: ${shown.join(" ")}`,
+  );
+}
+
+/** `depth` is the number of arguments that name the command. */
+function commandNamed(program: Command, args: readonly string[]) {
+  let command = program;
+  let depth = 0;
+  for (const arg of args) {
+    const next = command.commands.find(
+      (known) => known.name() === arg || known.aliases().includes(arg),
+    );
+    if (next === undefined) break;
+    command = next;
+    depth++;
+  }
+  return { command, depth };
+}
+
+function isKept({ long }: Option, env: NpmRun["env"]): boolean {
+  const name = long?.slice("--".length) ?? "";
+  // npm sets the variable to an empty value for options that are off.
+  if ((env[variableOf(name)] ?? "") === "") return false;
+  return !isInNpmrc(name, env);
+}
+
+function variableOf(name: string): string {
+  return `npm_config_${name.replaceAll("-", "_")}`;
+}
+
+/** An option in a configuration file of npm was not typed. */
+function isInNpmrc(name: string, env: NpmRun["env"]): boolean {
+  const folder = env["npm_config_local_prefix"];
+  const files = [
+    folder === undefined ? undefined : join(folder, ".npmrc"),
+    env["npm_config_userconfig"],
+    env["npm_config_globalconfig"],
+  ];
+  const line = new RegExp(`^[ \\t]*"?${name}"?[ \\t]*(=|$)`, "m");
+  return files.some((file) => file !== undefined && line.test(textOf(file)));
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+/** Returns the flags without the value, which may be a secret. */
+function flagsOf({ flags }: Option): string {
+  return flags.replace(/^-\w, /, "");
 }

@@ -1,32 +1,31 @@
-// The outside world as arguments: main.ts passes this context to a command, so that commands never
-// use `process` directly.
+// The outside world, which main.ts passes to each command.
 
+import { constants } from "node:os";
 import type { Readable, Writable } from "node:stream";
 import type { SupervisorChannel } from "../gateway/workers/worker.ts";
 import type { ProcessHost } from "../platform/embedded/process-identity.ts";
+import type { Config } from "../platform/settings/config.ts";
+import { forTerminal } from "./terminal.ts";
 
 export interface CommandContext {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly host: ProcessHost;
   /** The file that Node runs to start another process of this program. */
   readonly mainFile: string;
-  /** The channel to the process that forked this one. */
   readonly channel: SupervisorChannel;
   readonly stdin: Readable;
-  /** The output for the results of a command. */
   readonly stdout: Writable;
-  /** The output for status lines and the log. */
   readonly stderr: Writable;
   /**
-   * A signal that aborts at the first SIGINT, SIGTERM or SIGHUP, or when the reader of standard output
-   * closes its end.
+   * Aborts at the first SIGINT, SIGTERM or SIGHUP, or when the reader of standard output closes its
+   * end.
    */
   readonly stop: AbortSignal;
 }
 
 /**
- * The error for an expected failure of a command. Only its message is shown. An empty message means
- * that the command has already printed the failure.
+ * An expected failure: only its message is shown. If the message is empty, the command has already
+ * printed the failure.
  */
 export class CommandError extends Error {
   readonly exitCode: number;
@@ -38,3 +37,39 @@ export class CommandError extends Error {
 }
 
 export const usageExitCode = 2;
+
+export interface ConfiguredCommand {
+  readonly config: Config;
+  readonly context: CommandContext;
+}
+
+type WithContext = Pick<ConfiguredCommand, "context">;
+
+export function say({ context }: WithContext, line: string): void {
+  context.stdout.write(`${forTerminal(line)}\n`);
+}
+
+export function note({ context }: WithContext, line: string): void {
+  context.stderr.write(`${forTerminal(line)}\n`);
+}
+
+/**
+ * Time in which several signals count as one: a terminal, npm and the starting script each forward
+ * one Ctrl-C.
+ */
+const sameKeyPressMs = 300;
+
+/** The first SIGINT, SIGTERM or SIGHUP aborts the controller, a second one ends the process. */
+export function stopSignal(host: Pick<NodeJS.Process, "on" | "exit">): AbortController {
+  const stop = new AbortController();
+  let firstAtMs: number | undefined;
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+    host.on(signal, () => {
+      const monotonicMs = performance.now();
+      firstAtMs ??= monotonicMs;
+      if (!stop.signal.aborted) stop.abort();
+      else if (monotonicMs - firstAtMs > sameKeyPressMs) host.exit(128 + constants.signals[signal]);
+    });
+  }
+  return stop;
+}

@@ -1,5 +1,5 @@
-// `gather` runs at a hub. It configures the hub's streams to copy the streams of the gateways at
-// its leaf nodes, and shows the lag of each leaf.
+// `gather` runs at a hub: it configures the hub's streams to copy those of its leaf nodes, and
+// shows the lag of each leaf.
 
 import { openBucket, raiseReplicas } from "../gateway/projects/registry/bucket.ts";
 import { onceLed } from "../gateway/projects/registry/leader-wait.ts";
@@ -9,15 +9,14 @@ import { type GatheredStream, gatherFrom } from "../gateway/streams/gather.ts";
 import { bucketStream } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
-import { findNats, openNats } from "./nats.ts";
+import { withNats } from "./nats.ts";
 import { forTerminal, table } from "./terminal.ts";
 
 const domain = /^[A-Za-z0-9_-]{1,64}$/;
 
 /**
- * Configures the streams of the hub. `leaves` are the JetStream domains to copy from, in addition
- * to the domains of earlier calls. If `leaves` is empty, only shows the state. Also creates the
- * registry, which leaf nodes mirror.
+ * `leaves` are JetStream domains, in addition to those of earlier calls. Also creates the registry,
+ * which leaf nodes mirror.
  */
 export async function gather(
   config: Config,
@@ -40,8 +39,7 @@ export async function gather(
   const say = (line: string): void => void context.stdout.write(`${forTerminal(line)}\n`);
   const note = (fields: object, message: string): void =>
     void context.stderr.write(forTerminal(`gather: ${message}: ${JSON.stringify(fields)}\n`));
-  const connection = await openNats(findNats(config, context.host));
-  try {
+  await withNats({ config, context }, async (connection) => {
     const place = { prefix: config.subjectPrefix, replicas: config.replicas };
     const registry = await onceLed(() => openBucket(connection, place));
     const { streamInfo } = await registry.status();
@@ -61,9 +59,7 @@ export async function gather(
     if (gathered.length === 0)
       say("no leaf nodes configured yet: pass their JetStream domains as arguments");
     else for (const line of gatheredTable(gathered)) say(line);
-  } finally {
-    await connection.close();
-  }
+  });
 }
 
 function gatheredTable(gathered: readonly GatheredStream[]): string[] {

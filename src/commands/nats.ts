@@ -1,6 +1,4 @@
-// Connects a command to the gateway's NATS: the NATS in the settings, else the embedded server of
-// the data folder. Unlike the gateway, a command fails after a short timeout, because a person
-// waits for its result.
+// Connects a command to NATS. Fails after a short timeout, because a person waits for the result.
 
 import { resolve } from "node:path";
 import { jserrors } from "@nats-io/jetstream/internal";
@@ -15,14 +13,11 @@ import {
   withoutJetStream,
 } from "../platform/nats/sign-in.ts";
 import type { Config } from "../platform/settings/config.ts";
-import { CommandError } from "./context.ts";
+import { CommandError, type ConfiguredCommand } from "./context.ts";
 
 const connectTimeoutMs = 3_000;
 
-/**
- * Returns the access to NATS. Throws a CommandError if the settings name no NATS and no embedded
- * server runs.
- */
+/** Throws a CommandError if the settings name no NATS and no embedded server runs. */
 export function findNats(config: Config, host: ProcessHost): NatsAccess {
   if (config.natsUrl !== undefined) return { ...config, natsUrl: config.natsUrl };
   const note = readConnectionNote(resolve(config.dataDir));
@@ -40,13 +35,14 @@ export function findNats(config: Config, host: ProcessHost): NatsAccess {
 }
 
 /**
- * Runs `work` with a connection, and closes the connection. Rejects like `openNats`, and also with
- * a NatsRefusedError if NATS permanently refuses a request of `work`.
+ * Rejects like `openNats`, and with a NatsRefusedError if NATS permanently refuses a request of
+ * `work`.
  */
 export async function withNats<T>(
-  access: NatsAccess,
+  { config, context }: ConfiguredCommand,
   work: (connection: NatsConnection) => Promise<T>,
 ): Promise<T> {
+  const access = findNats(config, context.host);
   const connection = await openNats(access);
   try {
     return await work(connection);
@@ -57,9 +53,7 @@ export async function withNats<T>(
   }
 }
 
-/**
- * Returns an error if NATS permanently refuses an operation that a command needs; else undefined.
- */
+/** Returns an error if NATS permanently refuses an operation; else undefined. */
 export function refusalOf(
   error: unknown,
   access: NatsAccess,
@@ -74,8 +68,8 @@ export function refusalOf(
 }
 
 /**
- * Opens a connection. Throws a CommandError if NATS does not respond, and a NatsRefusedError if
- * NATS refuses the connection.
+ * Throws a CommandError if NATS does not respond, and a NatsRefusedError if it refuses the
+ * connection.
  */
 export async function openNats(
   access: NatsAccess,

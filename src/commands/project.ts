@@ -1,5 +1,4 @@
-// The `project` commands: arguments in, printed lines out. gateway/projects/registry/commands.ts
-// has the operations.
+// The `project` commands.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -26,15 +25,13 @@ import {
 } from "../gateway/projects/registry/project-arguments.ts";
 import { type ProjectUsage, readUsage } from "../gateway/projects/usage/usage.ts";
 import { firstProject } from "../platform/base/errors.ts";
-import { type ConfiguredCommand, say } from "./configured-command.ts";
-import { CommandError, usageExitCode } from "./context.ts";
-import { findNats, withNats } from "./nats.ts";
+import { CommandError, type ConfiguredCommand, say, usageExitCode } from "./context.ts";
+import { withNats } from "./nats.ts";
 import { table } from "./terminal.ts";
 
 /**
- * Time in milliseconds that a command waits after a change of keys. Gateways read the registry
- * every half second. Without the wait, a client that is started next may get a 401, which SDKs do
- * not retry.
+ * Gateways read the registry every half second. Without this wait, a client that is started next
+ * may get a 401, which SDKs do not retry.
  */
 const gatewaysReadMs = 1_000;
 
@@ -116,10 +113,7 @@ export async function complete(command: ConfiguredCommand): Promise<void> {
   );
 }
 
-/**
- * Throws an error with the commands that people may look for. No command removes a project, so that
- * no typo ends its keys.
- */
+/** No command removes a project, so that no typo ends its keys. */
 export function remove(id: string): never {
   throw new CommandError(
     `no command removes a project: \`project disable ${id}\` rejects its events and keeps its keys, \`nats kv del <prefix>_projects ${id}\` removes it from the registry, and its events stay until they expire`,
@@ -127,7 +121,7 @@ export function remove(id: string): never {
   );
 }
 
-/** Sets the given limits, or removes all. Other limits stay unchanged. */
+/** Other limits stay unchanged. */
 export async function limit(
   command: ConfiguredCommand,
   id: string,
@@ -158,10 +152,7 @@ export async function limit(
   say(command, `project ${id} has ${each}${burstMinText(quota)}`);
 }
 
-/**
- * Returns the minimum size of a burst as text, if it is larger than the burst that the quota
- * allows.
- */
+/** Returns the minimum size of a burst, if the quota allows less. */
 function burstMinText(quota: ProjectQuota | undefined): string {
   const { eventsPerSecond = Infinity, bytesPerSecond = Infinity, burstSeconds = 1 } = quota ?? {};
   const floors = [
@@ -174,7 +165,7 @@ function burstMinText(quota: ProjectQuota | undefined): string {
 const usageLag =
   "gateways write their counts every ten seconds: newer events are not included yet\n";
 
-/** Shows the usage of one project, or of all projects that have sent events. */
+/** Shows one project, or all that have sent events. */
 export async function usage(
   command: ConfiguredCommand,
   projectId: string | undefined,
@@ -197,7 +188,7 @@ export async function usage(
   if (!asJson && usages.length > 0) context.stderr.write(usageLag);
 }
 
-/** Reports an invalid argument as wrong usage, before the search for NATS. */
+/** Reports wrong usage before the search for NATS. */
 function requireArguments(check: () => void): void {
   try {
     check();
@@ -207,13 +198,11 @@ function requireArguments(check: () => void): void {
 }
 
 async function atNats<T>(
-  { config, context }: ConfiguredCommand,
+  command: ConfiguredCommand,
   work: (connection: NatsConnection, place: BucketPlace) => Promise<T>,
 ): Promise<T> {
-  const { subjectPrefix: prefix, replicas, hubDomain } = config;
-  return await withNats(findNats(config, context.host), (connection) =>
-    work(connection, { prefix, replicas, hubDomain }),
-  );
+  const { subjectPrefix: prefix, replicas, hubDomain } = command.config;
+  return await withNats(command, (connection) => work(connection, { prefix, replicas, hubDomain }));
 }
 
 function projectJson({ quota, ...project }: Project): object {
@@ -248,9 +237,7 @@ function usageJson(usage: ProjectUsage): object {
   };
 }
 
-/**
- * Returns the usage as a table. Columns count events unless their names contain REQUESTS or BYTES.
- */
+/** Columns count events unless their names contain REQUESTS or BYTES. */
 function usageTable(usages: readonly ProjectUsage[]): string[] {
   const rate = (perSecond: number): string => perSecond.toFixed(1);
   return table([

@@ -1,5 +1,5 @@
-// Errors for a project id that is invalid or unknown. An unknown id may be misspelt, so the error
-// lists the known projects, the most similar first.
+// Errors for a project id that is invalid or unknown, with the known projects, the most similar
+// first.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { hasEntry, listProjects } from "../gateway/projects/registry/commands.ts";
@@ -21,7 +21,7 @@ interface Required {
   readonly project: string;
 }
 
-/** Throws a CommandError if the text is not a valid project id. `doing` names the command. */
+/** `doing` names the command. */
 export function mustBeProjectId(doing: string, text: string): void {
   if (isProjectId(text)) return;
   const what = `${doing}: the project's id must match [A-Za-z0-9_-]{1,64} (got "${text}")`;
@@ -29,9 +29,9 @@ export function mustBeProjectId(doing: string, text: string): void {
 }
 
 /**
- * Rejects with a CommandError if neither the registry nor a stream has the project. If a project
- * was removed from the registry, or its entry cannot be read, its events remain in the streams.
- * Frames of several projects are not searched, because the search would take long.
+ * Rejects with a CommandError if neither the registry nor a stream has the project. A project that
+ * was removed from the registry still has events. Shared frames are not searched, which would take
+ * long.
  */
 export async function mustBeKnown(
   connection: NatsConnection,
@@ -50,10 +50,7 @@ export async function mustBeKnown(
   throw new CommandError(`${text}; ${hint}`);
 }
 
-/**
- * Returns whether a stream has messages with the project's own subject, or with the subject of
- * several projects.
- */
+/** Returns whether a stream has messages with the subject of the project. */
 async function hasEvents(
   connection: NatsConnection,
   prefix: string,
@@ -68,10 +65,7 @@ async function hasEvents(
   return false;
 }
 
-/**
- * Returns the projects in the registry. Rejects if NATS does not respond, or if this user may not
- * read the registry.
- */
+/** Rejects if NATS does not respond, or if this user may not read the registry. */
 export async function registeredProjects(
   connection: NatsConnection,
   { subjectPrefix: prefix, replicas, hubDomain }: Config,
@@ -92,10 +86,7 @@ export function unknownText(what: string, project: string, known: readonly strin
   return `${what}${hint} the ${known.length === 1 ? "only project is" : "projects are"} ${named}`;
 }
 
-/**
- * Returns the number of different letters. Ignores case: ids are case-sensitive, but typos often
- * differ only in case.
- */
+/** Ignores case, in which typos often differ. */
 function slipsBetween(one: string, other: string): number {
   return lettersApart(one.toLowerCase(), other.toLowerCase());
 }

@@ -1,5 +1,5 @@
-// Creates the flags of a command from the table of settings in config.ts, and its config from flags
-// and environment.
+// Creates the flags of a command from the table of settings, and its config from flags and
+// environment.
 
 import { type Command, Option } from "commander";
 import {
@@ -12,7 +12,7 @@ import {
 import { type ConfigResult, readConfig } from "../platform/settings/read-config.ts";
 import { type CommandContext, CommandError, usageExitCode } from "./context.ts";
 
-/** The settings with which a command finds NATS and the names of its streams and bucket. */
+/** The settings with which a command finds NATS, its streams and bucket. */
 export const natsSettings: readonly SettingName[] = [
   "natsUrl",
   "natsCreds",
@@ -26,7 +26,7 @@ export const natsSettings: readonly SettingName[] = [
   "replicas",
 ];
 
-/** The settings in addition to `natsSettings` for commands that create streams. */
+/** Further settings of commands that create streams. */
 export const streamSettings: readonly SettingName[] = [
   "partitions",
   "streamBytesMax",
@@ -37,19 +37,16 @@ export const streamSettings: readonly SettingName[] = [
 
 export const allSettings = Object.keys(settings) as SettingName[];
 
-/** The defaults of a command. They take precedence over the defaults in the table of settings. */
+/** They take precedence over the defaults in the table of settings. */
 type Defaults = Readonly<Partial<Record<SettingName, string>>>;
 
 /**
- * The defaults of `up`. It is for a first try, and the API key of its project is public, so it
- * listens on the loopback interface only.
+ * `up` is for a first try, and the key of its project is public, so it listens on loopback only.
  */
 export const upDefaults: Defaults = { host: "127.0.0.1" };
 
-/** The heading of the settings in the help of a command, after its own options. */
 export const settingsHeading = "Settings:";
 
-/** Adds a flag for each setting. */
 export function withSettings(
   command: Command,
   names: readonly SettingName[],
@@ -66,7 +63,6 @@ export function withSettings(
   return command;
 }
 
-/** Returns the settings of a command, or all their errors. */
 export function settingsOf(
   command: Command,
   context: CommandContext,
@@ -83,12 +79,11 @@ export function settingsOf(
   return readConfig(context.env, flags);
 }
 
-/** Returns whether a flag or a variable sets the value. */
 export function isGiven(command: Command, { env }: CommandContext, name: SettingName): boolean {
   return command.opts()[name] !== undefined || env[variableOf(name)] !== undefined;
 }
 
-/** Returns the config of a command. Throws a CommandError that lists all errors. */
+/** Throws a CommandError that lists all errors. */
 export function configOf(
   command: Command,
   context: CommandContext,

@@ -1,6 +1,5 @@
-// Reads one stream in order, up to its last message at the start of the command, and reports
-// messages that left it before they were read. An ordered consumer leaves nothing on the server,
-// and recovers after a lost connection.
+// Reads a stream up to its last message at the start of the command. Its ordered consumer leaves
+// nothing on the server, and recovers after a lost connection.
 
 import {
   DeliverPolicy,
@@ -24,28 +23,22 @@ export interface FoundStream {
 export interface ReadOptions {
   readonly prefix: string;
   readonly project: string;
-  /**
-   * Time before which stored messages are not needed, in milliseconds since the epoch; undefined
-   * for no limit.
-   */
+  /** Messages that were stored before are not needed; undefined for no limit. */
   readonly storedFromMs: number | undefined;
   readonly stop: AbortSignal;
-  /**
-   * Called with the sequences of messages that left the stream while it was read, possibly unread.
-   */
+  /** Called with the sequences of messages that left the stream, possibly unread. */
   readonly lost: (from: number, to: number) => void;
 }
 
-/** Number of messages fetched ahead of a slow reader. A message may have half a MiB or more. */
+/** A message may have half a MiB or more. */
 const messagesAhead = 64;
 const heartbeatMs = 5_000;
 const questionMs = 5_000;
-/** Interval in milliseconds of the checks whether messages leave the stream while it is read. */
 const checkEveryMs = 2_000;
 
 /**
- * Yields the messages with events of the project, including messages shared with other projects.
- * Throws a CommandError.
+ * Yields the messages of the project, including messages shared with other projects. Throws a
+ * CommandError.
  */
 export async function* messagesOf(
   connection: NatsConnection,
@@ -64,7 +57,7 @@ export async function* messagesOf(
     stop.addEventListener("abort", end, { once: true });
     let sequence = readTo;
     // A deleted stream sends nothing, like a stream whose last messages were deleted: the check
-    // detects both. The command waits for an unreachable server.
+    // detects both.
     const checking = setInterval(() => {
       check(sequence).then(
         ({ isMore }) => isMore || messages.stop(),
@@ -91,7 +84,6 @@ export async function* messagesOf(
   if (!stop.aborted) await check(state.lastSequence);
 }
 
-/** Returns the subjects under which the project's events are stored. */
 export function subjectsOf(
   { lane, partition }: StreamName,
   { prefix, project }: Pick<ReadOptions, "prefix" | "project">,
@@ -116,9 +108,7 @@ async function consumerOf(js: JetStreamClient, { name, state }: FoundStream, opt
   });
 }
 
-/**
- * Checks the messages of the stream on the server. `sequence` is the last message that was read.
- */
+/** Checks the stream on the server. `sequence` is the last message that was read. */
 type Check = (sequence: number) => Promise<{ readonly isMore: boolean }>;
 
 interface CheckerOptions extends FoundStream {
@@ -127,8 +117,8 @@ interface CheckerOptions extends FoundStream {
 }
 
 /**
- * Returns a check that rejects if the stream was replaced, or if NATS does not respond. If no
- * message was read since the last check, it asks the server whether more messages follow.
+ * Rejects if the stream was replaced, or if NATS does not respond. If no message was read since the
+ * last check, asks the server whether more follow.
  */
 async function checkerOf(
   connection: NatsConnection,

@@ -1,6 +1,5 @@
-// `tail` prints stored records as they enter the streams. Only reads: its ordered consumers leave
-// nothing on the server. If the connection is lost or a stream has changed, it reports the fact and
-// resumes at its last position.
+// `tail` prints stored records as they enter the streams. Only reads. After a lost connection or a
+// changed stream it resumes at its last position.
 
 import { once } from "node:events";
 import { DeliverPolicy, type JetStreamClient, type JsMsg, jetstream } from "@nats-io/jetstream";
@@ -16,18 +15,15 @@ import { mustBeProjectId, registeredProjects, unknownText } from "./registered-p
 import { forTerminal } from "./terminal.ts";
 
 export interface TailOptions {
-  /** The id of the project; undefined for all projects. */
+  /** Undefined for all projects. */
   readonly project: string | undefined;
   readonly lanes: readonly Lane[];
   readonly fromStart: boolean;
-  /** The names of the events to print; empty for all. */
+  /** Names of events to print; empty for all. */
   readonly events?: readonly string[];
-  /** The distinct ids of the events to print; empty for all. */
+  /** Distinct ids of events to print; empty for all. */
   readonly distinctIds?: readonly string[];
-  /**
-   * The format of the output. `json`, the default, prints the records as stored. `text` prints one
-   * short line per event.
-   */
+  /** Default: `json`, the records as stored. `text` prints one short line per event. */
   readonly format?: TailFormat;
 }
 
@@ -49,24 +45,21 @@ interface Source {
 }
 
 interface Position {
-  /**
-   * The creation time of the stream. A stream of the same name with another creation time is shown
-   * from its beginning.
-   */
+  /** A stream of the same name with another creation time is shown from its beginning. */
   readonly created: string;
   sequence: number;
 }
 
-/** Number of frames fetched ahead of a slow reader. A frame may exceed half a MiB. */
+/** A frame may exceed half a MiB. */
 const framesAhead = 16;
 const pollMs = 500;
 const retryMs = 1_000;
-/** Interval in milliseconds of pings and heartbeats. A server that misses two counts as lost. */
+/** Interval of pings and heartbeats. A server that misses two counts as lost. */
 const pingMs = 5_000;
 
 /**
- * Prints records until `context.stop` is aborted. Rejects if NATS is unreachable at the start, or
- * refuses a request before the first stream is followed. Later it retries forever.
+ * Ends when `context.stop` is aborted. Rejects if NATS is unreachable at the start, or refuses a
+ * request before the first stream is followed. Later it retries forever.
  */
 export async function tail(
   config: Config,
@@ -78,7 +71,7 @@ export async function tail(
   if (project !== undefined) mustBeProjectId("tail", project);
   let lastLine = "";
   function say(line: string): void {
-    // Of equal consecutive lines only the first is printed.
+    // Equal consecutive lines are printed once.
     if (line !== lastLine) stderr.write(`tail: ${forTerminal(line)}\n`);
     lastLine = line;
   }
@@ -90,7 +83,7 @@ export async function tail(
   while (!stop.aborted) {
     try {
       if (connection === undefined) {
-        // Finds NATS again, because an embedded server may have restarted on another port.
+        // An embedded server may have restarted on another port.
         access = findNats(config, context.host);
         connection = await open();
       }
@@ -122,9 +115,7 @@ interface Sought {
 }
 
 /**
- * Prints a note if the project does not exist. The project is followed anyway: it may be added
- * later, or may have been removed and have events in the streams. Prints nothing if the registry
- * cannot be read.
+ * A project that does not exist is followed anyway: it may be added later, or have been removed.
  */
 async function warnIfUnknown(
   connection: NatsConnection,
@@ -136,21 +127,17 @@ async function warnIfUnknown(
     const what = `there is no project ${project}`;
     say(`${unknownText(what, project, known)}; waiting for its events`);
   } catch {
-    // The loop that follows the events reports the lost connection.
+    // The loop that follows the events reports a lost connection.
   }
 }
 
-/**
- * Follows all sources. Resolves when `context.stop` is aborted. Rejects if a source cannot be
- * followed.
- */
+/** Rejects if a source cannot be followed. */
 async function followAll(tailing: Tail, prefix: string): Promise<void> {
   const { js, context, options, say } = tailing;
   const subjects = options.lanes.flatMap((lane) => subjectsOf(prefix, lane, options.project));
   const sources = await streamsOf(js, subjects, tailing);
   if (sources.length === 0) return;
-  // Events stored after the line "following …" must be shown, so the start positions are read
-  // before the line is printed.
+  // Events stored after the line "following …" must be shown, so the positions are read before it.
   const starts = await Promise.all(sources.map((source) => positionOf(tailing, source)));
   const streams = [...new Set(sources.map(({ stream }) => stream))].join(", ");
   say(`following ${streams}; Ctrl-C ends it`);
@@ -158,18 +145,14 @@ async function followAll(tailing: Tail, prefix: string): Promise<void> {
   if (!context.stop.aborted) throw new Error("the streams stopped responding");
 }
 
-/**
- * Returns the subjects of the project's own messages, and of messages that may have events of other
- * projects too. Each subject has its own consumer: one consumer with two subjects needs nats-server
- * 2.10.
- */
+/** Each subject has its own consumer: one consumer with two subjects needs nats-server 2.10. */
 function subjectsOf(prefix: string, lane: Lane, project: string | undefined): string[] {
   const tokens =
     project === undefined ? ["*"] : [project, ...(lane === "live" ? [manyProjects] : [])];
   return tokens.map((token) => `${prefix}.${lane}.*.${token}`);
 }
 
-/** Waits until the gateway has created the streams, and returns them; empty if stopped before. */
+/** Waits until a gateway has created the streams; empty if stopped before. */
 async function streamsOf(
   js: JetStreamClient,
   subjects: readonly string[],
@@ -188,7 +171,7 @@ async function streamsOf(
   return [];
 }
 
-/** Prints the records of a source. Ends when stopped, and when the server stops responding. */
+/** Ends when stopped, and when the server stops responding. */
 async function follow(tailing: Tail, source: Source, position: Position): Promise<void> {
   const { js, context, options, say } = tailing;
   const { stdout, stop } = context;
@@ -208,7 +191,7 @@ async function follow(tailing: Tail, source: Source, position: Position): Promis
     for await (const message of messages) {
       if (stop.aborted) break;
       position.sequence = message.seq;
-      // If an erasure stored a frame again, the frame was shown when it was first stored.
+      // A frame that an erasure stored again was shown before.
       if (!options.fromStart && originalOf(message.headers) !== undefined) continue;
       const lines = linesOf(message, options, say);
       if (lines !== "" && !stdout.write(forTerminal(lines)))
@@ -220,9 +203,8 @@ async function follow(tailing: Tail, source: Source, position: Position): Promis
 }
 
 /**
- * Returns the position to resume at: after the last shown event, or the beginning of a stream that
- * was created again. The first position is the end of the stream, or its beginning with
- * `fromStart`.
+ * Returns the last shown position, or the beginning of a stream that was created again. The first
+ * position is the end of the stream, unless `fromStart` is set.
  */
 async function positionOf(
   { js, options, positions, say }: Tail,
@@ -244,10 +226,7 @@ async function positionOf(
   return position;
 }
 
-/**
- * Returns the selected records of the message in the selected format, each with a line feed. Skips
- * and reports lines that are not records, which only another program can have stored.
- */
+/** Skips and reports lines that are not records, which only another program can have stored. */
 function linesOf(message: JsMsg, options: TailOptions, say: Tail["say"]): string {
   const { project, events = [], distinctIds = [], format = "json" } = options;
   const text = message.string();
@@ -275,7 +254,6 @@ function linesOf(message: JsMsg, options: TailOptions, say: Tail["say"]): string
   return shown.join("");
 }
 
-/** Returns the record in a line; undefined if the line is not a record. */
 function recordIn(line: string): StoredRecord | undefined {
   let value: unknown;
   try {
@@ -296,14 +274,10 @@ type StoredRecord = Readonly<Record<(typeof recordTexts)[number], string>> & {
   readonly properties?: unknown;
 };
 
-/** Maximum length of a name or id, and of the properties, in a line of text. */
 const nameCharactersMax = 60;
 const propertiesCharactersMax = 200;
 
-/**
- * Returns a record as one line: time (UTC), project, event, distinct id and the beginning of the
- * properties.
- */
+/** Returns time (UTC), project, event, distinct id and the beginning of the properties. */
 function textOf(record: StoredRecord): string {
   const time = record.timestamp.replace("T", " ");
   const names = [record.project_id, record.event, record.distinct_id].map((name) =>
@@ -315,7 +289,7 @@ function textOf(record: StoredRecord): string {
 
 function cut(text: string, charactersMax: number): string {
   if (text.length <= charactersMax) return text;
-  // A cut inside a surrogate pair would print a broken character.
+  // A cut inside a surrogate pair prints a broken character.
   const end = /[\uD800-\uDBFF]/.test(text[charactersMax - 1]!) ? charactersMax - 1 : charactersMax;
   return `${text.slice(0, end)}… (${text.length} characters)`;
 }

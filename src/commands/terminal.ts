@@ -1,12 +1,11 @@
-// Makes text safe for a terminal. Control characters that move the cursor or change colours, and
-// characters that change the text direction, are written as JSON escapes. So JSON stays equal, and
-// text from a client cannot affect the operator's terminal.
+// Text from a client must not affect the operator's terminal, so acting characters are written as
+// JSON escapes. JSON stays equal.
 
 import { greatestOf } from "../platform/base/extremes.ts";
 
 /**
- * Matches the characters with an effect on a terminal: C0 except tab and line feed, DEL, C1, line
- * and paragraph separators, and all characters that embed, override or isolate a text direction.
+ * C0 except tab and line feed, DEL, C1, line and paragraph separators, and all characters that
+ * embed, override or isolate a text direction.
  */
 const acting =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
@@ -19,7 +18,7 @@ export function forTerminal(text: string): string {
   );
 }
 
-/** Formats rows as aligned columns. Every row must have as many cells as the first. */
+/** Every row must have as many cells as the first. */
 export function table(rows: readonly (readonly string[])[]): string[] {
   const widths = rows[0]!.map((_, column) => greatestOf(rows.map((row) => row[column]!.length)));
   return rows.map((row) =>
@@ -30,7 +29,7 @@ export function table(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** Returns a count with its noun. `one` is the singular noun. */
+/** `one` is the singular noun. */
 export function counted(count: number, one: string): string {
   return `${count} ${one}${count === 1 ? "" : "s"}`;
 }

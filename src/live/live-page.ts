@@ -6,8 +6,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { isProjectId } from "../platform/base/forms.ts";
 import { isOwnHost, isSameHost } from "../platform/base/own-host.ts";
 import { effectsPerson } from "./effects-port.ts";
-import type { LiveFilter } from "./feed.ts";
-import { BrowserViewer } from "./feed.ts";
+import { BrowserViewer, type LiveFilter } from "./feed.ts";
 import { Watch, type WatchOptions } from "./watch.ts";
 
 interface LivePageOptions extends WatchOptions {

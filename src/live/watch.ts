@@ -2,8 +2,7 @@
 // tail for each filter in use. Without viewers only the counts of the last minute are sampled.
 
 import type { NatsConnection } from "@nats-io/nats-core";
-import type { Viewer } from "./feed.ts";
-import { Feed, type LiveFilter } from "./feed.ts";
+import { Feed, type LiveFilter, type Viewer } from "./feed.ts";
 import { countsOf, type LiveSource, Snapshots } from "./snapshot.ts";
 import { StoreSession } from "./store-session.ts";
 import { type TailSource, tail } from "./tail.ts";

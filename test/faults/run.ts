@@ -7,8 +7,8 @@ import { randomInt } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { Command, InvalidArgumentError, Option } from "commander";
+import { refuseNpmOptions } from "../../src/commands/called-as.ts";
 import { usageExitCode } from "../../src/commands/context.ts";
-import { refuseNpmOptions } from "../../src/commands/npm-options.ts";
 import { findNatsServer, oldestNatsServer } from "../kit/nats-server.ts";
 import { type NetworkKind, networkKinds } from "./cluster-network.ts";
 import { runEffectsScenario } from "./effects/run-effects-scenario.ts";
@@ -144,7 +144,7 @@ function delayOf(text: string): number {
 async function main(): Promise<number> {
   const program = commandLine();
   const { argv, env } = process;
-  refuseNpmOptions(program, { args: argv.slice(2), env, script: "faults.mjs" });
+  refuseNpmOptions(program, { args: argv.slice(2), env, script: "run.ts" });
   program.parse();
   const options = program.opts<Options>();
   const chosenNow =

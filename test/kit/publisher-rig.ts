@@ -21,10 +21,12 @@ import type { ErrorCode } from "../../src/platform/base/errors.ts";
 import type { Lane } from "../../src/platform/base/lane.ts";
 import { managerOf } from "../../src/platform/nats/api.ts";
 import { connectNats, type NatsLink } from "../../src/platform/nats/link.ts";
-import type { FrameScope } from "../../src/platform/nats/names.ts";
-import { streamName } from "../../src/platform/nats/names.ts";
-import type { RegressionCause, StreamMetrics } from "../../src/platform/nats/readiness.ts";
-import { StreamStates } from "../../src/platform/nats/readiness.ts";
+import { type FrameScope, streamName } from "../../src/platform/nats/names.ts";
+import {
+  type RegressionCause,
+  type StreamMetrics,
+  StreamStates,
+} from "../../src/platform/nats/readiness.ts";
 import type { FrameSink } from "../../src/records/frame-sink.ts";
 import type { TestNatsServer } from "./nats-server.ts";
 

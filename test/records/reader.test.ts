@@ -4,8 +4,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Part, type RecordField, recordFields } from "../../src/records/fields.ts";
-import type { RecordView } from "../../src/records/lines.ts";
-import { Line, LineFlag } from "../../src/records/lines.ts";
+import { Line, LineFlag, type RecordView } from "../../src/records/lines.ts";
 import { createNativeScanner } from "../../src/records/native.ts";
 import { linesToPause, RecordReader } from "../../src/records/reader.ts";
 import { TokenType } from "../../src/records/table.ts";

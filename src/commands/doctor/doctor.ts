@@ -1,6 +1,5 @@
-// `doctor`: checks everything that a gateway with these settings needs, in the order of a start,
-// and prints the problems with their fixes. Changes nothing. Continues if NATS is down. Ends within
-// about ten seconds, even if no server responds.
+// `doctor` checks everything that a gateway with these settings needs, and prints the problems with
+// their fixes. Changes nothing. Ends within about ten seconds, even if no server responds.
 
 import { resolve } from "node:path";
 import { loadConnectionId } from "../../gateway/http/client/connection-id.ts";
@@ -15,35 +14,31 @@ import { type CommandContext, CommandError, usageExitCode } from "../context.ts"
 import { findNats } from "../nats.ts";
 import { forTerminal } from "../terminal.ts";
 import { checkEffects } from "./effects.ts";
-import { checkEffectsPort } from "./effects-port.ts";
 import {
   checkAuthorities,
   checkChain,
   checkCredentials,
   checkParts,
+  checkScripts,
   type NamedFile,
 } from "./files.ts";
-import { checkOf, type Finding } from "./finding.ts";
+import { checkOf, countOf, type Finding, jsonOf, linesOf } from "./finding.ts";
 import { checkDisk, checkFiles, checkMemory } from "./machine.ts";
 import { checkNats, type NatsFindings } from "./nats.ts";
-import { checkAdminPort, checkPublicPort } from "./ports.ts";
-import { countOf, jsonOf, linesOf } from "./report.ts";
-import { checkScripts } from "./scripts.ts";
-import { checkUpstream } from "./upstream.ts";
+import { checkAdminPort, checkEffectsPort, checkPublicPort, checkUpstream } from "./ports.ts";
 
 export interface DoctorOptions {
   /** Monitoring URLs of nats-server, separated by commas. */
   readonly monitor?: string;
   readonly json: boolean;
-  /** Whether warnings also make the command fail. */
   readonly strict: boolean;
 }
 
 const portTimeoutMs = 1_500;
 
 /**
- * Prints the findings. Throws a CommandError with an empty message afterwards if a check fails
- * (exit code 1) or if settings are invalid (exit code 2).
+ * Throws a CommandError with an empty message if a check fails (exit code 1) or if settings are
+ * invalid (exit code 2).
  */
 export async function doctor(
   settings: ConfigResult,
@@ -114,9 +109,7 @@ async function checkPorts(
   return [open, admin.finding, await effects];
 }
 
-/**
- * Returns the address of the embedded nats-server of the data folder; undefined if it does not run.
- */
+/** Undefined if the embedded nats-server does not run. */
 function embeddedUrl(config: Config, host: CommandContext["host"]): string | undefined {
   try {
     return findNats(config, host).natsUrl;
@@ -125,10 +118,7 @@ function embeddedUrl(config: Config, host: CommandContext["host"]): string | und
   }
 }
 
-/**
- * Returns the monitoring URLs. They may contain a password, so the error does not show an invalid
- * URL.
- */
+/** The URLs may contain a password, so the error does not show an invalid one. */
 function monitorUrls(text: string | undefined): string[] {
   const urls = text?.split(",").map((url) => url.trim()) ?? [];
   if (urls.every((url) => URL.canParse(url) && /^https?:\/\/[^/]/.test(url))) return urls;

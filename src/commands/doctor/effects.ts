@@ -1,10 +1,9 @@
-// Checks the effects: whether their database is readable and writable, its lag, and the events that
-// could not be applied. The effects are optional, so a missing database is no problem. Changes
-// nothing.
+// Checks the database of the effects, which are optional, so a missing one is no problem.
 
 import { accessSync, constants } from "node:fs";
 import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import type { NatsConnection } from "@nats-io/nats-core";
 import { StoreError } from "../../platform/base/store-error.ts";
 import { managerOf, streamInfoOf } from "../../platform/nats/api.ts";
 import type { Config } from "../../platform/settings/config.ts";
@@ -20,24 +19,24 @@ import type { Totals } from "../../readers/effects/store/port.ts";
 import { isAbsent } from "../../readers/effects/store/sqlite/file-access.ts";
 import { lagOf, type StreamStatus, streamStatuses } from "../../readers/effects/streams/lag.ts";
 import type { Position } from "../../readers/effects/types.ts";
-import type { CommandContext } from "../context.ts";
-import { findNats, openNats } from "../nats.ts";
+import type { CommandContext, ConfiguredCommand } from "../context.ts";
+import { withNats } from "../nats.ts";
 import { counted } from "../terminal.ts";
-import { lagSecondsMax } from "./effects-port.ts";
 import { checkOf, type Finding } from "./finding.ts";
+import { lagSecondsMax } from "./ports.ts";
 
 const databaseTimeoutMs = 5_000;
+const check = checkOf("effects");
 
-/** Checks the effects. Never rejects. */
+/** Never rejects. */
 export async function checkEffects(config: Config, context: CommandContext): Promise<Finding[]> {
-  const check = checkOf("effects");
   const place = storePlace(config);
   if (place.kind === "sqlite" && isAbsent(place.file))
     return [check.ok(`no database yet: \`penstock effects\` creates ${place.file}`)];
   try {
     const reader = await readerAt(place);
     try {
-      return await checkDatabase(reader, { place, config, context });
+      return await checkDatabase(reader, place, { config, context });
     } finally {
       await reader.close();
     }
@@ -47,54 +46,52 @@ export async function checkEffects(config: Config, context: CommandContext): Pro
   }
 }
 
-interface Checked {
-  readonly place: StorePlace;
-  readonly config: Config;
-  readonly context: CommandContext;
-}
-
 async function checkDatabase(
   reader: OpenReader,
-  { place, config, context }: Checked,
+  place: StorePlace,
+  command: ConfiguredCommand,
 ): Promise<Finding[]> {
-  const check = checkOf("effects");
-  const installation = { prefix: config.subjectPrefix, shown: shownPlace(place) };
+  const { subjectPrefix: prefix } = command.config;
+  const shown = shownPlace(place);
   const asked = Promise.all([
     reader.totals(),
     reader.positions(),
-    requireInstallation(reader, installation),
+    requireInstallation(reader, { prefix, shown }),
   ]);
   const late = delay(databaseTimeoutMs, undefined, { ref: false });
   const answer = await Promise.race([asked, late]);
   if (answer === undefined) {
-    const found = `${shownPlace(place)} does not respond within ${databaseTimeoutMs / 1_000} s`;
+    const found = `${shown} does not respond within ${databaseTimeoutMs / 1_000} s`;
     return [check.fail(found, "check the database, or set PENSTOCK_EFFECTS_URL to another one")];
   }
   const [totals, applied] = answer;
-  const fault = place.kind === "sqlite" ? unwritable(place.file) : undefined;
-  const { persons, groups } = totals;
-  const foreign = await foreignStreams(applied, config, context);
+  // The checks of NATS report a server that does not respond.
+  const { foreign, statuses } = await withNats(command, (connection) =>
+    streamsOf(connection, applied, prefix),
+  ).catch(() => ({ foreign: [], statuses: undefined }));
   if (foreign.length > 0)
     return [
       check.warn(
-        `${shownPlace(place)} was built from streams of another NATS, or they were created again since: ${foreign.join(", ")}`,
+        `${shown} was built from streams of another NATS, or they were created again since: ${foreign.join(", ")}`,
         "set PENSTOCK_EFFECTS_URL (or PENSTOCK_DATA_DIR) to the database of this NATS",
       ),
       ...checkTrouble(totals),
     ];
+  const fault = place.kind === "sqlite" ? unwritable(place.file) : undefined;
+  const { persons, groups } = totals;
   return [
     fault === undefined
-      ? check.ok(`${shownPlace(place)}: ${counted(persons, "person")}, ${counted(groups, "group")}`)
+      ? check.ok(`${shown}: ${counted(persons, "person")}, ${counted(groups, "group")}`)
       : check.fail(
           `${fault} cannot be written by this user`,
           "run doctor as the user who runs `penstock effects`",
         ),
-    ...(await checkLag(applied, config, context)),
+    ...(statuses === undefined ? [] : [checkLag(statuses)]),
     ...checkTrouble(totals),
   ];
 }
 
-/** Returns the reason why the database is not writable. SQLite also creates files in the folder. */
+/** SQLite also creates files in the folder. */
 function unwritable(file: string): string | undefined {
   return [file, path.dirname(file)].find((one) => {
     try {
@@ -106,82 +103,58 @@ function unwritable(file: string): string | undefined {
   });
 }
 
-/**
- * Returns the streams of the database that no longer exist in this NATS, or were created again.
- * Returns an empty list if NATS does not respond, because the checks of NATS report that problem.
- */
-async function foreignStreams(
-  applied: readonly Position[],
-  config: Config,
-  context: CommandContext,
-): Promise<string[]> {
-  try {
-    const connection = await openNats(findNats(config, context.host));
-    try {
-      const manager = await managerOf(connection, { timeoutMs: databaseTimeoutMs });
-      const found = await Promise.all(
-        applied.map(async ({ stream, created, sequence }) => {
-          const info = sequence === 0 ? undefined : await streamInfoOf(manager, stream);
-          return sequence === 0 || Date.parse(info?.created ?? "") === Date.parse(created)
-            ? []
-            : [stream];
-        }),
-      );
-      return found.flat();
-    } finally {
-      await connection.close();
-    }
-  } catch {
-    return [];
-  }
+interface Streams {
+  /** The streams of the database that do not exist in this NATS, or were created again. */
+  readonly foreign: readonly string[];
+  readonly statuses: readonly StreamStatus[];
 }
 
-async function checkLag(
+async function streamsOf(
+  connection: NatsConnection,
   applied: readonly Position[],
-  config: Config,
-  context: CommandContext,
-): Promise<Finding[]> {
-  const check = checkOf("effects lag");
-  let streams: readonly StreamStatus[];
-  try {
-    const connection = await openNats(findNats(config, context.host));
-    try {
-      const which = { prefix: config.subjectPrefix, applied, nowMs: Date.now() };
-      streams = await streamStatuses(connection, which);
-    } finally {
-      await connection.close();
-    }
-  } catch {
-    // The checks of NATS report its problems.
-    return [];
+  prefix: string,
+): Promise<Streams> {
+  const manager = await managerOf(connection, { timeoutMs: databaseTimeoutMs });
+  const foreign: string[] = [];
+  for (const { stream, created, sequence } of applied) {
+    if (sequence === 0) continue;
+    const info = await streamInfoOf(manager, stream);
+    if (Date.parse(info?.created ?? "") !== Date.parse(created)) foreign.push(stream);
   }
+  const statuses =
+    foreign.length > 0
+      ? []
+      : await streamStatuses(connection, { prefix, applied, nowMs: Date.now() });
+  return { foreign, statuses };
+}
+
+function checkLag(streams: readonly StreamStatus[]): Finding {
+  const lag = checkOf("effects lag");
   const { messages, seconds } = lagOf(streams);
   const worst = streams.find(({ lagSeconds }) => lagSeconds === seconds);
-  if (worst === undefined || seconds < lagSecondsMax)
-    return [
-      check.ok(
-        messages === 0
-          ? "everything is applied"
-          : `lag ${counted(messages, "message")}, catching up`,
-      ),
-    ];
-  const found = `not applied: ${counted(messages, "message")}; the oldest of ${worst.stream} is ${Math.round(seconds)} s old`;
-  return [check.warn(found, "start `penstock effects`, or see its log and /status")];
+  if (worst !== undefined && seconds >= lagSecondsMax)
+    return lag.warn(
+      `not applied: ${counted(messages, "message")}; the oldest of ${worst.stream} is ${Math.round(seconds)} s old`,
+      "start `penstock effects`, or see its log and /status",
+    );
+  return lag.ok(
+    messages === 0 ? "everything is applied" : `lag ${counted(messages, "message")}, catching up`,
+  );
 }
 
 function checkTrouble({ incidents, rejected }: Totals): Finding[] {
   const seeThem = "`penstock effects status` lists the latest";
-  return [
-    ...(incidents === 0
-      ? []
-      : [checkOf("effects loss").warn(`${counted(incidents, "incident")} with streams`, seeThem)]),
-    ...(rejected === 0
-      ? []
-      : [
-          checkOf("rejected").warn(
-            `${counted(rejected, "part")} of events could not be applied`,
-            seeThem,
-          ),
-        ]),
-  ];
+  const found: Finding[] = [];
+  if (incidents > 0)
+    found.push(
+      checkOf("effects loss").warn(`${counted(incidents, "incident")} with streams`, seeThem),
+    );
+  if (rejected > 0)
+    found.push(
+      checkOf("rejected").warn(
+        `${counted(rejected, "part")} of events could not be applied`,
+        seeThem,
+      ),
+    );
+  return found;
 }

@@ -1,5 +1,5 @@
-// Checks the files of the settings and of the build: when certificates and credentials expire, and
-// whether the addons load.
+// Checks when certificates and credentials expire, whether the addons load, and the scripts of
+// posthog-js.
 
 import { X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -7,16 +7,17 @@ import { dayMs } from "../../platform/base/day.ts";
 import { checkOf, type Finding } from "./finding.ts";
 
 const soonMs = 14 * dayMs;
+const certificates = checkOf("certificates");
 
 export interface NamedFile {
-  /** The variable that names the file, such as `PENSTOCK_TLS_CERT`. */
+  /** The variable that names the file. */
   readonly setting: string;
   readonly file: string;
 }
 
 /**
- * Checks a chain, which is valid only if all its certificates are valid. Reading the settings has
- * already checked that the file is a chain and that the key matches.
+ * A chain is valid only if all its certificates are valid. Reading the settings has already checked
+ * that the file is a chain and that the key matches.
  */
 export function checkChain(named: NamedFile, nowMs: number): Finding {
   const { setting, file } = named;
@@ -27,10 +28,7 @@ export function checkChain(named: NamedFile, nowMs: number): Finding {
   return expiry(setting, { file, endsMs: Math.min(...times.map((time) => time.endsMs)), nowMs });
 }
 
-/**
- * Checks independent authorities. If one of several has expired, only the certificates that it
- * signed are rejected.
- */
+/** If one of several authorities has expired, only the certificates that it signed are rejected. */
 export function checkAuthorities(named: NamedFile, nowMs: number): Finding {
   const { setting, file } = named;
   const times = readTimes(named);
@@ -48,7 +46,7 @@ export function checkAuthorities(named: NamedFile, nowMs: number): Finding {
   });
   if (all.level !== "ok" || ended === 0) return all;
   const found = `${ended} of the ${times.length} authorities in ${setting} have expired: servers whose certificates they signed are rejected; the last authority ${all.found.slice(setting.length + 1)}`;
-  return checkOf("certificates").warn(
+  return certificates.warn(
     found,
     `remove the expired ones from ${file}: the file is reloaded without a restart`,
   );
@@ -59,10 +57,7 @@ interface Times {
   readonly endsMs: number;
 }
 
-/**
- * Returns the begin and end of each certificate in the file, at least one. Returns a finding if the
- * file is invalid.
- */
+/** Returns a finding if the file is invalid. */
 function readTimes({ setting, file }: NamedFile): Times[] | Finding {
   try {
     const pems = readFileSync(file, "utf8").matchAll(
@@ -76,31 +71,28 @@ function readTimes({ setting, file }: NamedFile): Times[] | Finding {
     return times;
   } catch (error) {
     const fix = `write a PEM certificate to ${file}`;
-    return checkOf("certificates").fail(
-      `${setting} cannot be read: ${(error as Error).message}`,
-      fix,
-    );
+    return certificates.fail(`${setting} cannot be read: ${(error as Error).message}`, fix);
   }
 }
 
 function notYet(setting: string, fromMs: number): Finding {
   const found = `${setting} is not valid before ${shownDay(fromMs)}`;
-  return checkOf("certificates").fail(found, "check the clock, wait, or get another certificate");
+  return certificates.fail(found, "check the clock, wait, or get another certificate");
 }
 
-/** Checks NATS credentials. Without an expiry (`exp` missing or 0) they do not expire. */
+/** Credentials without an `exp`, or with 0, do not expire. */
 export function checkCredentials({ setting, file }: NamedFile, nowMs: number): Finding {
-  const check = checkOf("certificates");
   try {
     const jwt =
       /-----BEGIN NATS USER JWT-----\s*(\S+)\s*-----?/.exec(readFileSync(file, "utf8"))?.[1] ?? "";
     const claims = JSON.parse(
       Buffer.from(jwt.split(".")[1] ?? "", "base64url").toString("utf8"),
     ) as { exp?: number };
-    if (claims.exp === undefined || claims.exp === 0) return check.ok(`${setting} does not expire`);
+    if (claims.exp === undefined || claims.exp === 0)
+      return certificates.ok(`${setting} does not expire`);
     return expiry(setting, { file, endsMs: claims.exp * 1_000, nowMs });
   } catch {
-    return check.fail(
+    return certificates.fail(
       `${setting}: ${file} contains no NATS credentials`,
       "create it with `nsc generate creds`",
     );
@@ -111,12 +103,11 @@ function expiry(
   setting: string,
   { file, endsMs, nowMs }: { file: string; endsMs: number; nowMs: number },
 ): Finding {
-  const check = checkOf("certificates");
   const fix = `renew ${file}: a new one is loaded without a restart`;
-  if (endsMs <= nowMs) return check.fail(`${setting} expired ${shownDay(endsMs)}`, fix);
+  if (endsMs <= nowMs) return certificates.fail(`${setting} expired ${shownDay(endsMs)}`, fix);
   const found = `${setting} expires ${shownDay(endsMs)}`;
-  if (endsMs - nowMs > soonMs) return check.ok(found);
-  return check.warn(`${found}, in ${((endsMs - nowMs) / dayMs).toFixed(1)} days`, fix);
+  if (endsMs - nowMs > soonMs) return certificates.ok(found);
+  return certificates.warn(`${found}, in ${((endsMs - nowMs) / dayMs).toFixed(1)} days`, fix);
 }
 
 function shownDay(ms: number): string {
@@ -125,11 +116,11 @@ function shownDay(ms: number): string {
 
 interface Part {
   readonly name: string;
-  /** Loads the part, or throws. */
+  /** Throws if the part is missing. */
   readonly load: () => unknown;
-  /** The behaviour of a gateway without this part. */
+  /** What a gateway does without this part. */
   readonly without: string;
-  /** Whether the gateway fails to start without this part. */
+  /** Whether the gateway does not start without this part. */
   readonly isNeeded: boolean;
 }
 
@@ -147,4 +138,35 @@ export function checkParts(parts: readonly Part[]): Finding[] {
   return findings.length > 0
     ? findings
     : [check.ok(`${parts.map(({ name }) => name).join(", ")} load`)];
+}
+
+interface Scripts {
+  readonly version: string;
+  readonly folder: string;
+  readonly names: readonly string[];
+}
+
+/**
+ * `read` returns the files that a gateway would serve, or throws. `setting` is `off` if none should
+ * be served.
+ */
+export function checkScripts(
+  read: () => Scripts | undefined,
+  setting: string | undefined,
+): Finding {
+  const check = checkOf("scripts");
+  const fix =
+    "PENSTOCK_POSTHOG_JS=<folder of the npm package posthog-js>, or off if no page loads it from here";
+  try {
+    const scripts = read();
+    if (scripts !== undefined)
+      return check.ok(`posthog-js ${scripts.version} from ${scripts.folder}`);
+    if (setting === "off") return check.ok("none: PENSTOCK_POSTHOG_JS is off");
+    return check.warn(
+      "no posthog-js: pages with the HTML snippet get a 404 for /static/array.js and send no events",
+      fix,
+    );
+  } catch (error) {
+    return check.fail(`posthog-js cannot be read: ${(error as Error).message}`, fix);
+  }
 }

@@ -1,11 +1,10 @@
-// A finding is the result of a check of `penstock doctor`: one line, and the fix for the problem.
-// No check prints or throws. No text contains a secret: URLs are shown without users, and keys and
-// tokens are never shown.
+// The result of a check. No check prints or throws, and no text contains a secret: URLs are shown
+// without users, and keys and tokens are never shown.
 
 export type Level = "ok" | "warn" | "fail";
 
 export interface Finding {
-  /** The subject of the check, in a word or two; constant. */
+  /** The subject in a word or two; constant. */
   readonly check: string;
   readonly level: Level;
   readonly found: string;
@@ -13,7 +12,6 @@ export interface Finding {
   readonly fix?: string;
 }
 
-/** A check by name, with its three possible results. */
 interface Check {
   ok(found: string): Finding;
   warn(found: string, fix: string): Finding;
@@ -30,7 +28,6 @@ export function checkOf(check: string): Check {
 
 const units = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
 
-/** Returns a size such as `4.0 GiB`. A size below one KiB is in bytes. */
 export function shownBytes(bytes: number): string {
   let unit = 0;
   let size = bytes;
@@ -41,8 +38,50 @@ export function shownBytes(bytes: number): string {
   return `${unit === 0 ? size : size.toFixed(1)} ${units[unit]}`;
 }
 
-/** Returns the first `max` items, and the number of further ones. */
 export function shownList(items: readonly string[], max = 5): string {
   const more = items.length - max;
   return more > 0 ? `${items.slice(0, max).join(", ")} and ${more} more` : items.join(", ");
+}
+
+import { setTimeout as delay } from "node:timers/promises";
+import { table } from "../terminal.ts";
+
+export type Counts = Readonly<Record<Level, number>>;
+
+export function countOf(findings: readonly Finding[]): Counts {
+  const of = (level: Level): number => findings.filter((finding) => finding.level === level).length;
+  return { ok: of("ok"), warn: of("warn"), fail: of("fail") };
+}
+
+export function jsonOf(findings: readonly Finding[], counts: Counts): string {
+  return `${JSON.stringify({ ...counts, checks: findings }, undefined, 2)}\n`;
+}
+
+export function linesOf(findings: readonly Finding[], { ok, warn, fail }: Counts): string {
+  const rows = findings.map(({ check, level, found, fix }) => {
+    const text = oneLine(found);
+    return [level, check, fix === undefined ? text : `${text}. Fix: ${oneLine(fix)}`];
+  });
+  const lines = table(rows);
+  return [...lines, `${findings.length} checked: ${ok} ok, ${warn} warn, ${fail} fail`, ""].join(
+    "\n",
+  );
+}
+
+/** The text may quote a server, so control characters are removed and the length is limited. */
+function oneLine(text: string): string {
+  const line = text.replace(/\p{Cc}+/gu, " ");
+  return line.length > 1_000 ? `${line.slice(0, 1_000)}…` : line;
+}
+
+/** Rejects with `late` after the timeout. The work then continues. */
+export async function inTime<T>(
+  work: Promise<T>,
+  timeoutMs: number,
+  late = "no response in time",
+): Promise<T> {
+  const timeout = delay(timeoutMs, undefined, { ref: false }).then(() => {
+    throw new Error(late);
+  });
+  return await Promise.race([work, timeout]);
 }

@@ -1,7 +1,6 @@
-// Checks the machine: open files, memory, disk space. Reads /proc and the control group, and
-// reports if they are missing.
+// Checks the open files, memory and disk of the machine.
 
-import { existsSync, readFileSync, statfsSync } from "node:fs";
+import { existsSync, statfsSync } from "node:fs";
 import { totalmem } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { connectionsRoom, openFilesMax } from "../../platform/base/open-files.ts";
@@ -10,16 +9,15 @@ import { checkOf, type Finding, shownBytes } from "./finding.ts";
 const filesLeast = 256;
 const filesWanted = 8_192;
 /**
- * The memory of an idle gateway process in bytes. `processBytes` adds its buffers and scan tables,
- * which the in-flight budget does not include. docs/guides/sizing.md uses the same numbers under
- * "Memory".
+ * The memory of an idle gateway process. `processBytes` adds its buffers and scan tables.
+ * docs/guides/sizing.md has the same numbers.
  */
 const restBytes = 120 * 1_048_576;
 const processBytes = restBytes + 160 * 1_048_576;
 
 /**
- * Checks the limit of open files: each connection needs one. Node raises its soft limit to the hard
- * limit, so the gateway and this command have the same limit.
+ * Node raises its soft limit to the hard limit, so the gateway and this command have the same
+ * limit.
  */
 export function checkFiles(): Finding {
   const check = checkOf("open files");
@@ -35,8 +33,8 @@ export function checkFiles(): Finding {
 }
 
 /**
- * Checks the memory. Each process needs its own memory and its in-flight budget. Small requests may
- * exceed the budget by an eighth.
+ * Each process needs its own memory and its in-flight budget, which small requests may exceed by an
+ * eighth.
  */
 export function checkMemory({
   inflightBytesMax,
@@ -60,47 +58,24 @@ export function checkMemory({
     : check.warn(`${found}: it may be killed under load`, fix);
 }
 
-/**
- * Returns the smallest memory limit of the control group and its parents (version 2, then 1). If
- * the memory of the machine is smaller, returns that memory.
- */
+/** Returns the limit of the control group if it is smaller than the memory of the machine. */
 function memoryLimit(): { bytes: number; isGroup: boolean } {
   const machine = totalmem();
-  const groups = readIfThere("/proc/self/cgroup") ?? "";
-  const unified = /^0::(.*)$/m.exec(groups)?.[1];
-  const former = /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:(.*)$/m.exec(groups)?.[1];
-  const limits = [
-    ...limitsUpFrom("/sys/fs/cgroup", unified, "memory.max"),
-    ...limitsUpFrom("/sys/fs/cgroup/memory", former, "memory.limit_in_bytes"),
-  ];
-  const bytes = Math.min(machine, ...limits);
-  return { bytes, isGroup: bytes < machine };
-}
-
-/**
- * Returns the limits of a control group and its parents. In a container the path of the group may
- * exist only on the host. Then only the root has the file, and the root is the container's own
- * group.
- */
-function limitsUpFrom(root: string, group: string | undefined, file: string): number[] {
-  if (group === undefined) return [];
-  const limits: number[] = [];
-  for (let path = resolve("/", group); ; path = dirname(path)) {
-    const text = readIfThere(join(root, path, file))?.trim();
-    if (text !== undefined && /^\d+$/.test(text)) limits.push(Number(text));
-    if (path === "/") return limits;
-  }
+  // 0 if there is no limit, and more than any memory in version 1 of control groups.
+  const group = process.constrainedMemory();
+  const isGroup = group > 0 && group < machine;
+  return { bytes: isGroup ? group : machine, isGroup };
 }
 
 interface DiskQuestion {
   readonly dataDir: string;
-  /** Maximum size of all streams together in bytes. */
+  /** Maximum size of all streams together. */
   readonly streamBytesTotal: number;
-  /** Present size of all streams in bytes; undefined if NATS could not be queried. */
+  /** Present size of all streams; undefined if NATS could not be queried. */
   readonly storedBytes: number | undefined;
 }
 
-/** Checks whether the disk of the embedded nats-server has enough space for the streams to grow. */
+/** Checks the disk of the embedded nats-server. */
 export function checkDisk({ dataDir, streamBytesTotal, storedBytes }: DiskQuestion): Finding {
   const check = checkOf("disk");
   const folder = resolve(dataDir);
@@ -127,12 +102,4 @@ export function checkDisk({ dataDir, streamBytesTotal, storedBytes }: DiskQuesti
 
 function nearest(folder: string): string {
   return existsSync(folder) || dirname(folder) === folder ? folder : nearest(dirname(folder));
-}
-
-function readIfThere(file: string): string | undefined {
-  try {
-    return readFileSync(file, "utf8");
-  } catch {
-    return undefined;
-  }
 }

@@ -1,30 +1,26 @@
-// Reads the monitoring endpoints of nats-server (`http: 8222` in its configuration), which report
-// more than the client API. Only reads /varz. The fields used are the same in nats-server 2.9 to
-// 2.15.
+// Reads the monitoring endpoints of nats-server (`http: 8222` in its configuration). The used
+// fields are the same in 2.9 to 2.15.
 
 import { nanosPerMs } from "../../platform/nats/api.ts";
 import { checkOf, type Finding } from "./finding.ts";
 
 export interface MonitorFacts {
-  /** The URL of the endpoint, without user and password. */
+  /** Without user and password. */
   readonly url: string;
   readonly serverName: string;
-  /** The facts about JetStream; undefined if the server runs without JetStream. */
+  /** Undefined if the server runs without JetStream. */
   readonly jetStream: MonitoredJetStream | undefined;
 }
 
 interface MonitoredJetStream {
   /** Whether the server calls fsync before each acknowledgement. */
   readonly isDurable: boolean;
-  /** The interval of fsync in milliseconds; undefined for nats-server before 2.10. */
+  /** Undefined for nats-server before 2.10. */
   readonly syncIntervalMs: number | undefined;
-  /**
-   * The storage that the server may reserve for streams, in bytes. It includes `reservedBytes`,
-   * which is already reserved.
-   */
+  /** The storage for streams, including `reservedBytes`. */
   readonly storeBytesMax: number;
   readonly reservedBytes: number;
-  /** Number of servers in the cluster; 1 outside a cluster. */
+  /** 1 outside a cluster. */
   readonly clusterSize: number;
 }
 
@@ -39,9 +35,7 @@ interface Varz {
 
 const answerBytesMax = 4_194_304;
 
-/**
- * Returns the facts from an endpoint. Rejects with an Error whose message completes "http://…: …".
- */
+/** Rejects with an Error whose message completes "http://…: …". */
 export async function readMonitor(url: string, timeoutMs: number): Promise<MonitorFacts> {
   const { href, headers } = requestOf(url);
   const response = await fetch(href, { headers, signal: AbortSignal.timeout(timeoutMs) }).catch(
@@ -78,13 +72,10 @@ async function varzOf(response: Response): Promise<Varz> {
   try {
     const value: unknown = await response.json();
     if (typeof value === "object" && value !== null && "server_id" in value) return value as Varz;
-  } catch {
-    // A response that is not JSON gets the same error as other foreign responses, below.
-  }
+  } catch {}
   throw new Error("the response is not that of nats-server's monitoring port");
 }
 
-/** Returns the URL without user and password, for display. */
 export function shownMonitor(url: string): string {
   const shown = new URL(url);
   shown.username = "";
@@ -92,10 +83,7 @@ export function shownMonitor(url: string): string {
   return shown.href.replace(/\/$/, "");
 }
 
-/**
- * Returns the request for a URL. fetch rejects a URL with a user, so an Authorization header
- * contains the user.
- */
+/** fetch rejects a URL with a user, so an Authorization header contains the user. */
 function requestOf(url: string): { href: string; headers: Record<string, string> } {
   const target = new URL("varz", url.endsWith("/") ? url : `${url}/`);
   const { username, password } = target;
@@ -107,10 +95,7 @@ function requestOf(url: string): { href: string; headers: Record<string, string>
   return { href: target.href, headers: username === "" ? {} : { Authorization: `Basic ${user}` } };
 }
 
-/**
- * Checks `sync_interval` of the embedded server or, without one, of each server whose monitoring
- * endpoint is given. Without both, warns that the interval is unknown.
- */
+/** Checks `sync_interval` of the embedded server, or of each server with a given endpoint. */
 export function checkSync(known: {
   embedded?: boolean | undefined;
   monitors: readonly MonitorFacts[];

@@ -1,5 +1,4 @@
-// Runs doctor's checks of NATS: the embedded server, the connection, the streams, their storage and
-// the projects. All checks share one time budget.
+// The checks of NATS, which share one time budget.
 
 import { resolve } from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -14,13 +13,19 @@ import { NatsRefusedError } from "../../platform/nats/sign-in.ts";
 import type { Config } from "../../platform/settings/config.ts";
 import type { CommandContext } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
-import { checkOf, type Finding } from "./finding.ts";
-import { checkHub } from "./hub.ts";
+import { checkOf, type Finding, inTime } from "./finding.ts";
 import { checkJetStreamFault, checkRoom, type ServerRoom } from "./jetstream-checks.ts";
 import { checkSync, type MonitorFacts, readMonitor, shownMonitor } from "./monitor.ts";
-import { checkClock, checkConnection, checkMessageBytes, checkVersion } from "./nats-checks.ts";
-import { askNats, type JetStreamFacts, type NatsFacts } from "./nats-facts.ts";
-import { checkRegistry } from "./registry.ts";
+import {
+  askNats,
+  checkClock,
+  checkConnection,
+  checkMessageBytes,
+  checkVersion,
+  type JetStreamFacts,
+  type NatsFacts,
+} from "./nats-checks.ts";
+import { checkHub, checkRegistry } from "./registry.ts";
 import { checkFill, checkReplicas, checkStreams } from "./stream-checks.ts";
 
 const budgetMs = 8_000;
@@ -31,10 +36,7 @@ export interface NatsFindings {
   readonly findings: readonly Finding[];
   /** Number of bytes in all streams; undefined if NATS could not be queried. */
   readonly storedBytes: number | undefined;
-  /**
-   * The creation time of the first live stream; null if it does not exist, or if NATS could not be
-   * queried.
-   */
+  /** The creation time of the first live stream; null if it is unknown. */
   readonly streamCreated: string | null;
 }
 
@@ -156,15 +158,10 @@ async function open(
     return { finding: check.warn(`no embedded nats-server runs on ${config.dataDir}`, fix) };
   }
   const sinceMs = performance.now();
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => late.reject(new Error("connect to NATS: no response in time")),
-    connectBudgetMs,
-  );
   const opening = openNats(access);
   try {
     return {
-      connection: await Promise.race([opening, late.promise]),
+      connection: await inTime(opening, connectBudgetMs, "connect to NATS: no response in time"),
       connectMs: performance.now() - sinceMs,
     };
   } catch (error) {
@@ -177,8 +174,6 @@ async function open(
         ? `check its log, ${config.dataDir}/nats/nats-server.log; it may be frozen or short of CPU`
         : "start nats-server, or correct PENSTOCK_NATS_URL, the route to it (firewall, TLS) or the credentials";
     return { finding: check.fail((error as Error).message, fix) };
-  } finally {
-    clearTimeout(timer);
   }
 }
 
@@ -209,9 +204,8 @@ function split(results: readonly (MonitorFacts | Finding)[]): {
 }
 
 /**
- * Returns whether the embedded server syncs each write; undefined if the settings name another
- * NATS. If the server does not run, the result is true, because Penstock configures each start this
- * way.
+ * Undefined if the settings name another NATS. Penstock configures each start of its own server to
+ * sync each write.
  */
 function embeddedSync({ natsUrl, dataDir }: Config, runs: boolean): boolean | undefined {
   if (natsUrl !== undefined) return undefined;
@@ -243,7 +237,7 @@ function serverRoom(
   if (monitored !== undefined) return monitored;
   const written = natsUrl === undefined ? readNatsConfig(resolve(dataDir)) : undefined;
   if (written === undefined || Number.isNaN(written.storeBytesMax)) return undefined;
-  // The embedded server has one account, so the reservations of the account are all reservations.
+  // The embedded server has one account.
   return {
     storeBytesMax: written.storeBytesMax,
     reservedBytes: account.reserved_storage ?? 0,

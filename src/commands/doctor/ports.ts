@@ -1,6 +1,5 @@
-// Checks whether each port is free, taken by a Penstock, or taken by another program. Connects like
-// a client and checks which program responds. Binds a port only if a connection does not show
-// whether a gateway could bind it.
+// Checks whether each port is free, taken by a Penstock, or taken by another program. Binds a port
+// only if a connection does not show whether a gateway could bind it.
 
 import { request as httpRequest, type RequestOptions } from "node:http";
 import { request as httpsRequest } from "node:https";
@@ -11,6 +10,8 @@ import {
   isSameInstance,
   shownInstance,
 } from "../../platform/nats/instance.ts";
+import { totalLag } from "../../readers/effects/streams/lag.ts";
+import { counted } from "../terminal.ts";
 import { checkOf, type Finding, shownList } from "./finding.ts";
 
 export interface PortQuestion {
@@ -19,8 +20,7 @@ export interface PortQuestion {
   readonly timeoutMs: number;
 }
 
-/** The name of a check, and the settings of its port. */
-export interface PortCheck {
+interface PortCheck {
   readonly name: string;
   readonly portSetting: string;
   readonly hostSetting: string;
@@ -43,8 +43,7 @@ const anyAddress = new Set(["0.0.0.0", "::", "127.0.0.1", "::1", "localhost"]);
 const unprivilegedLeast = 1_024;
 
 /**
- * Checks the public port. `admin` is the response of the admin port, because the public port does
- * not identify its installation.
+ * `admin` is the response of the admin port: the public port does not identify its installation.
  */
 export async function checkPublicPort(
   question: PortQuestion & { isTls: boolean },
@@ -54,7 +53,7 @@ export async function checkPublicPort(
   const unused = await unusedPort(question, publicPort);
   if (unused !== undefined) return unused;
   const { port } = question;
-  // Requests the front page, because a gateway counts an unknown path as a client error.
+  // A gateway counts an unknown path as a client error.
   const answer = await get({ ...question, path: "/" });
   if (answer?.status !== 200 || !answer.body.includes("<title>Penstock</title>"))
     return taken(publicPort, port, answer);
@@ -68,9 +67,8 @@ export async function checkPublicPort(
 }
 
 /** Returns the installation of these settings. Resolves when NATS has responded or timed out. */
-export type Mine = () => Promise<Instance>;
+type Mine = () => Promise<Instance>;
 
-/** The response of the admin port. */
 interface AdminPort {
   readonly publicPort: number | undefined;
   /** The installation of the port, if it differs from this one. */
@@ -83,27 +81,28 @@ export async function checkAdminPort(question: PortQuestion, mine: Mine): Promis
   const unused = await unusedPort(question, adminPort);
   if (unused !== undefined) return { ...noResponse, finding: unused };
   const { port } = question;
-  const live = await get({ ...question, path: "/livez", isTls: false });
+  const live = await get({ ...question, path: "/livez" });
   if (fieldOf(live?.body, "status") !== "alive")
     return { ...noResponse, finding: taken(adminPort, port, live) };
   const publicPort = Number(fieldOf(live?.body, "public_port"));
   const other = await otherThan(mine, live?.body);
-  const finding =
-    other === undefined ? await readiness(question) : otherOne(adminPort, port, other);
-  return { publicPort, other, finding };
+  if (other !== undefined) return { publicPort, other, finding: otherOne(adminPort, port, other) };
+  const fault = await unready(question, adminPort, `a Penstock responds on ${port}`);
+  const ready = checkOf(adminPort.name).ok(`a Penstock already responds on ${port}, and is ready`);
+  return { publicPort, other, finding: fault ?? ready };
 }
 
 /** The name of an installation that does not report its own, as a process of 0.1.0. */
 const unnamed = "unnamed";
 
-/** Returns the installation that /livez reports; undefined if it is this installation. */
-export async function otherThan(mine: Mine, body: string | undefined): Promise<string | undefined> {
+/** Returns the installation that /livez reports; undefined if it is this one. */
+async function otherThan(mine: Mine, body: string | undefined): Promise<string | undefined> {
   const found = instanceIn(fieldOf(body, "instance"));
   if (found === undefined) return unnamed;
   return isSameInstance(await mine(), found) ? undefined : shownInstance(found);
 }
 
-export function otherOne({ name, portSetting }: PortCheck, port: number, other: string): Finding {
+function otherOne({ name, portSetting }: PortCheck, port: number, other: string): Finding {
   if (other === unnamed) {
     return checkOf(name).warn(
       `${port} is taken by an older Penstock, which does not name its installation`,
@@ -116,25 +115,24 @@ export function otherOne({ name, portSetting }: PortCheck, port: number, other: 
   );
 }
 
-async function readiness(question: PortQuestion): Promise<Finding> {
-  const check = checkOf(adminPort.name);
-  const { port } = question;
-  const ready = await get({ ...question, path: "/readyz", isTls: false });
-  if (ready?.status === 200)
-    return check.ok(`a Penstock already responds on ${port}, and is ready`);
+/** Returns a finding if the process is not ready. `who` is the beginning of the finding. */
+async function unready(
+  question: PortQuestion,
+  { name }: PortCheck,
+  who: string,
+): Promise<Finding | undefined> {
+  const ready = await get({ ...question, path: "/readyz" });
+  if (ready?.status === 200) return undefined;
   const reasons = fieldOf(ready?.body, "reasons");
   const why = Array.isArray(reasons) ? shownList(reasons.map(String)) : "it gives no reason";
-  return check.fail(
-    `a Penstock responds on ${port} and is not ready: ${why}`,
+  return checkOf(name).fail(
+    `${who} and is not ready: ${why}`,
     "see the other findings, and its log",
   );
 }
 
-/**
- * Returns undefined if a program accepts connections on the port; else a finding: the port is free,
- * or a gateway could not bind it.
- */
-export async function unusedPort(
+/** Returns undefined if a program accepts connections on the port. */
+async function unusedPort(
   { host, port, timeoutMs }: PortQuestion,
   { name, hostSetting, usualHost }: PortCheck,
 ): Promise<Finding | undefined> {
@@ -155,7 +153,7 @@ export async function unusedPort(
     : undefined;
 }
 
-export function taken(
+function taken(
   { name, portSetting }: PortCheck,
   port: number,
   answer: Answer | undefined,
@@ -191,7 +189,7 @@ function reach(host: string, port: number, timeoutMs: number): Promise<Reach> {
   });
 }
 
-export interface Answer {
+interface Answer {
   readonly status: number;
   readonly body: string;
 }
@@ -199,16 +197,16 @@ export interface Answer {
 const bodyCharsMax = 65_536;
 
 /**
- * Returns the response of an HTTP server; undefined if none responds in time. Does not check the
- * certificate, because its owner is irrelevant here.
+ * Returns undefined if no server responds in time. Does not check the certificate, whose owner is
+ * irrelevant here.
  */
-export function get({
+function get({
   host,
   port,
   path,
-  isTls,
+  isTls = false,
   timeoutMs,
-}: PortQuestion & { path: string; isTls: boolean }): Promise<Answer | undefined> {
+}: PortQuestion & { path: string; isTls?: boolean }): Promise<Answer | undefined> {
   return new Promise((resolve) => {
     const options: RequestOptions = {
       ...{ host: reachable(host), port, path, agent: false },
@@ -236,11 +234,108 @@ function reachable(host: string): string {
   return host === "::" ? "::1" : host;
 }
 
-export function fieldOf(body: string | undefined, name: string): unknown {
+function fieldOf(body: string | undefined, name: string): unknown {
   try {
     const value: unknown = JSON.parse(body ?? "");
     return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
   } catch {
     return undefined;
+  }
+}
+
+const effectsPort: PortCheck = {
+  ...{ name: "effects port", portSetting: "PENSTOCK_EFFECTS_PORT" },
+  ...{ hostSetting: "PENSTOCK_EFFECTS_HOST", usualHost: "127.0.0.1" },
+};
+/** A running process lags by seconds. With a longer lag it is down, or too slow. */
+export const lagSecondsMax = 60;
+
+export async function checkEffectsPort(question: PortQuestion, mine: Mine): Promise<Finding> {
+  const check = checkOf(effectsPort.name);
+  const unused = await unusedPort(question, effectsPort);
+  if (unused !== undefined) return unused;
+  const { port } = question;
+  const ask = (path: string) => get({ ...question, path });
+  const live = await ask("/livez");
+  if (fieldOf(live?.body, "status") !== "alive") return taken(effectsPort, port, live);
+  const other = await otherThan(mine, live?.body);
+  if (other !== undefined) return otherOne(effectsPort, port, other);
+  const who = `a \`penstock effects\` responds on ${port}`;
+  const fault = await unready(question, effectsPort, who);
+  if (fault !== undefined) return fault;
+  const status = await ask("/status");
+  if (status?.status !== 200)
+    return check.fail(`${who} but does not report what it has applied`, "see its log");
+  const { state, messages, seconds, incidents, rejected } = appliedOf(status.body);
+  const trouble = `${counted(incidents, "incident")}, ${rejected} rejected`;
+  if (messages === undefined)
+    return check.warn(`${who}, and its lag is unknown; ${trouble}`, "see its log");
+  const found = `${who}: ${state}, lag ${counted(messages, "message")}, ${trouble}`;
+  if (seconds < lagSecondsMax) return check.ok(found);
+  return check.warn(
+    `${found}; the oldest is ${Math.round(seconds)} s old`,
+    "wait if it was down; otherwise see `penstock effects status` and its log",
+  );
+}
+
+interface Applied {
+  readonly state: string;
+  /** Undefined if the lag of any stream is unknown. */
+  readonly messages: number | undefined;
+  readonly seconds: number;
+  readonly incidents: number;
+  readonly rejected: number;
+}
+
+/** Missing fields count as 0. */
+function appliedOf(body: string): Applied {
+  const streams = (fieldOf(body, "streams") ?? []) as readonly {
+    readonly lag_messages?: number | null;
+    readonly lag_seconds?: number | null;
+  }[];
+  const totals = (fieldOf(body, "totals") ?? {}) as { incidents?: number; rejected?: number };
+  const lag = totalLag(
+    streams.map((one) => ({
+      messages: one.lag_messages ?? undefined,
+      seconds: one.lag_seconds ?? undefined,
+    })),
+  );
+  return {
+    state: String(fieldOf(body, "state")),
+    messages: lag.isKnown ? lag.messages : undefined,
+    seconds: lag.seconds,
+    incidents: Number(totals.incidents ?? 0),
+    rejected: Number(totals.rejected ?? 0),
+  };
+}
+
+interface UpstreamOptions {
+  readonly url: string | undefined;
+  readonly timeoutMs: number;
+}
+
+/**
+ * Requests a script from the upstream, which needs no key. Returns no finding if no upstream is
+ * set.
+ */
+export async function checkUpstream({ url, timeoutMs }: UpstreamOptions): Promise<Finding[]> {
+  if (url === undefined) return [];
+  const check = checkOf("upstream");
+  const fix = "set PENSTOCK_UPSTREAM_URL to the URL of PostHog, or unset it";
+  const away =
+    "flags and configuration are served from the cache, or rejected with 503; events are stored";
+  try {
+    const response = await fetch(`${url}/static/array.js`, {
+      ...{ method: "HEAD", redirect: "manual" },
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    const { status } = response;
+    if (status >= 500) return [check.warn(`${url} responds with ${status}: ${away}`, fix)];
+    const script = status === 200 ? "" : ` (${status} for /static/array.js)`;
+    return [check.ok(`${url} responds${script}`)];
+  } catch (error) {
+    const { message, cause } = error as Error;
+    const reason = cause instanceof Error ? cause.message || message : message;
+    return [check.warn(`${url} does not respond (${reason}): ${away}`, fix)];
   }
 }

@@ -1,85 +1,79 @@
-// Reads the project registry like a gateway: whether it is readable, the number of projects, and
-// keys that clash. Opens the bucket only if it exists, because opening would create it. At a leaf,
-// opens the bucket only if it mirrors the hub's. Shows projects, but never keys.
+// Reads the project registry like a gateway. Opens the bucket only if it exists, because opening
+// would create it; at a leaf only if it mirrors the hub's. Shows no keys.
 
-import { jetstream } from "@nats-io/jetstream";
+import { jetstream, type StreamInfo } from "@nats-io/jetstream";
 import { type KvEntry, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project } from "../../gateway/projects/project.ts";
 import { bucketName, parseProject } from "../../gateway/projects/registry/bucket.ts";
+import { isFilled, isMirrorOf } from "../../gateway/projects/registry/hub-mirror.ts";
 import { isMarked, lossMark } from "../../gateway/projects/registry/loss-mark.ts";
 import { haveEventsBeenStored } from "../../gateway/projects/registry/stored-events.ts";
 import { firstProject } from "../../platform/base/errors.ts";
+import { managerOf, streamInfoOf } from "../../platform/nats/api.ts";
 import { bucketStream } from "../../platform/nats/names.ts";
-import { checkOf, type Finding, shownList } from "./finding.ts";
-import { type Mirror, mirrorFault } from "./hub.ts";
+import { counted } from "../terminal.ts";
+import { checkOf, type Finding, inTime, shownList } from "./finding.ts";
 
 interface RegistryQuestion {
   readonly prefix: string;
   readonly isThere: boolean;
   readonly timeoutMs: number;
-  /** The mirror at a leaf node; undefined elsewhere. */
+  /** The mirror at a leaf node. */
   readonly mirror?: Mirror | undefined;
 }
 
-/** Checks the registry. Never rejects: a registry that does not respond in time is a finding. */
+const check = checkOf("registry");
+const hubCheck = checkOf("hub");
+
+/** Never rejects. */
 export async function checkRegistry(
   connection: NatsConnection,
   question: RegistryQuestion,
 ): Promise<Finding[]> {
-  const check = checkOf("registry");
-  const { isThere, mirror } = question;
+  const { prefix, isThere, mirror, timeoutMs } = question;
   const fault = mirror === undefined ? undefined : mirrorFault(mirror);
   if (fault !== undefined) return [fault];
-  if (!isThere && mirror !== undefined) {
+  if (!isThere && mirror !== undefined)
     return [
       check.ok(
         "does not exist yet: the gateway creates it, and listens once it has copied everything from the hub",
       ),
     ];
-  }
-  const silence = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => silence.reject(new Error("no response in time")),
-    question.timeoutMs,
-  );
   try {
-    if (!isThere)
-      return [await Promise.race([emptyFinding(connection, question, "gone"), silence.promise])];
-    const { projects, damaged, entries, isIncomplete } = await Promise.race([
-      readProjects(connection, question),
-      silence.promise,
-    ]);
-    const findings = [
-      ...(isIncomplete ? [incomplete] : []),
-      ...clashes(projects),
-      ...damagedFindings(damaged),
-    ];
-    if (findings.length > 0) return findings;
-    if (entries === 0 && mirror === undefined) {
-      return [await Promise.race([emptyFinding(connection, question, "empty"), silence.promise])];
-    }
-    if (projects.length === 0)
-      return [
-        check.warn(
-          "it has no projects: every key gets a 401",
-          mirror === undefined ? add : addAtHub,
-        ),
-      ];
-    const disabled = projects.filter(({ enabled }) => !enabled).length;
-    const count = projects.length === 1 ? "1 project" : `${projects.length} projects`;
-    return [check.ok(`${count}${disabled === 0 ? "" : `, ${disabled} disabled`}`)];
+    return await inTime(findingsOf(connection, question), timeoutMs);
   } catch (error) {
+    const found = `${bucketName(prefix)} cannot be read: ${(error as Error).message}`;
     const fix = "check the permissions of the user: it needs $JS.API.> and $KV.> of this account";
-    return [
-      check.fail(`${bucketName(question.prefix)} cannot be read: ${(error as Error).message}`, fix),
-    ];
-  } finally {
-    clearTimeout(timer);
+    return [check.fail(found, fix)];
   }
 }
 
-const incomplete = checkOf("registry").fail(
+async function findingsOf(
+  connection: NatsConnection,
+  question: RegistryQuestion,
+): Promise<Finding[]> {
+  const { isThere, mirror } = question;
+  if (!isThere) return [await emptyFinding(connection, question, "gone")];
+  const { projects, damaged, entries, isIncomplete } = await readProjects(connection, question);
+  const findings = [
+    ...(isIncomplete ? [incomplete] : []),
+    ...clashes(projects),
+    ...damagedFindings(damaged),
+  ];
+  if (findings.length > 0) return findings;
+  if (entries === 0 && mirror === undefined)
+    return [await emptyFinding(connection, question, "empty")];
+  if (projects.length === 0)
+    return [
+      check.warn("it has no projects: every key gets a 401", mirror === undefined ? add : addAtHub),
+    ];
+  const disabled = projects.filter(({ enabled }) => !enabled).length;
+  const count = counted(projects.length, "project");
+  return [check.ok(`${count}${disabled === 0 ? "" : `, ${disabled} disabled`}`)];
+}
+
+const incomplete = check.fail(
   "it has lost projects, and no operator has confirmed that all are back: a gateway that did not know them rejects other keys with 503",
   "add each project again with the key of its clients, then run `penstock project complete`",
 );
@@ -88,15 +82,14 @@ const addAtHub = "add projects at the hub: the leaf copies them";
 const add = `add one with ${firstProject}`;
 
 /**
- * Returns a finding if the bucket does not exist, or has no entry, not even a marker of a deleted
- * project. The installation is new, or has lost its registry.
+ * The bucket has no entry, not even a marker of a deleted project: the installation is new, or has
+ * lost its registry.
  */
 async function emptyFinding(
   connection: NatsConnection,
   { prefix }: RegistryQuestion,
   state: "gone" | "empty",
 ): Promise<Finding> {
-  const check = checkOf("registry");
   if (!(await haveEventsBeenStored(connection, prefix))) {
     return check.warn("there are no projects yet: every key gets a 401", add);
   }
@@ -111,16 +104,15 @@ async function emptyFinding(
 interface DamagedEntry {
   readonly id: string;
   readonly fault: string;
-  /** Whether the id is not a valid project id, so that no project owns the keys in the entry. */
+  /** Whether the id is not a project id, so that no project owns the keys in the entry. */
   readonly isNobodys: boolean;
 }
 
 interface Registry {
   readonly isIncomplete: boolean;
-  /** Number of entries, including markers of deleted projects and damaged entries. */
+  /** Number of entries, including markers of deleted projects. */
   readonly entries: number;
   readonly projects: readonly Project[];
-  /** The entries that are not valid projects. */
   readonly damaged: readonly DamagedEntry[];
 }
 
@@ -145,7 +137,6 @@ async function readProjects(
 }
 
 function clashes(projects: readonly Project[]): Finding[] {
-  const check = checkOf("registry");
   const holders = new Map<string, string[]>();
   for (const { id, keys } of projects) {
     for (const key of new Set(keys)) holders.set(key, [...(holders.get(key) ?? []), id]);
@@ -159,16 +150,12 @@ function clashes(projects: readonly Project[]): Finding[] {
   );
 }
 
-/**
- * Returns the response of a gateway to the keys in damaged entries, by the rules of the registry.
- */
+/** Damaged entries affect requests by the rules of the registry. */
 function damagedFindings(damaged: Registry["damaged"]): Finding[] {
   const fix = "correct the entry with `nats kv put`, or remove it with `nats kv del`";
   const findingOf = (found: string, entries: readonly DamagedEntry[]): Finding[] => {
     const shown = entries.map(({ id, fault }) => `${id} (${fault})`);
-    return entries.length === 0
-      ? []
-      : [checkOf("registry").warn(`${found}: ${shownList(shown)}`, fix)];
+    return entries.length === 0 ? [] : [check.warn(`${found}: ${shownList(shown)}`, fix)];
   };
   return [
     ...findingOf(
@@ -180,4 +167,61 @@ function damagedFindings(damaged: Registry["damaged"]): Finding[] {
       damaged.filter(({ isNobodys }) => isNobodys),
     ),
   ];
+}
+
+export interface Mirror {
+  readonly hubDomain: string;
+  /** The name of the stream, the same at the hub and at the leaf. */
+  readonly name: string;
+  /** The leaf's stream; undefined if it does not exist. */
+  readonly info: StreamInfo | undefined;
+}
+
+/** Returns the reason why a gateway does not accept an existing mirror, or not yet. */
+export function mirrorFault({ hubDomain, name, info }: Mirror): Finding | undefined {
+  if (info === undefined) return undefined;
+  if (!isMirrorOf(info.config, hubDomain)) {
+    const found = `${name} is not a mirror of the one in domain ${hubDomain}: the gateway waits for the mirror forever`;
+    const fix = `check its content (\`penstock project list\`, without PENSTOCK_HUB_DOMAIN), then \`nats stream rm ${name}\` here: the gateway creates the mirror`;
+    return check.fail(found, fix);
+  }
+  if (isFilled(info.config)) return undefined;
+  const found = `${name} has not copied everything from the hub yet: the gateway does not listen until then`;
+  return check.warn(
+    found,
+    "start the gateway, and check that the hub responds; the log states what the gateway waits for",
+  );
+}
+
+/** Never rejects. */
+export async function checkHub(
+  connection: NatsConnection,
+  mirror: Mirror,
+  timeoutMs: number,
+): Promise<Finding> {
+  const { hubDomain, name, info } = mirror;
+  try {
+    const manager = await managerOf(connection, { domain: hubDomain, timeoutMs });
+    const there = await streamInfoOf(manager, name);
+    if (there === undefined) {
+      const found = `domain ${hubDomain} responds, but has no registry that leaf nodes can mirror`;
+      return hubCheck.warn(found, "run `penstock gather` at the hub: it creates the registry");
+    }
+    const [here, atHub] = [info?.state.last_seq ?? 0, there.state.last_seq];
+    if (info !== undefined && isMirrorOf(info.config, hubDomain) && here > atHub) {
+      const found = `${name} is at ${here} here and at ${atHub} in domain ${hubDomain}, where it was created again: the mirror copies nothing`;
+      return hubCheck.warn(
+        found,
+        `\`nats stream rm ${name}\` here, and start the gateway again: it creates the mirror`,
+      );
+    }
+    return hubCheck.ok(`domain ${hubDomain} responds`);
+  } catch (error) {
+    const waits =
+      info !== undefined && isFilled(info.config) ? "" : ", and a gateway here waits for it";
+    const found = `domain ${hubDomain} does not respond${waits}: ${(error as Error).message}`;
+    const fix =
+      "start the hub's nats-server, or correct `leafnodes` in leaf.conf or PENSTOCK_HUB_DOMAIN (`domain` in hub.conf)";
+    return hubCheck.warn(found, fix);
+  }
 }

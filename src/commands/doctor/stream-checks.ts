@@ -1,6 +1,5 @@
-// Compares the streams with the settings by the rules of gateway/streams/ensure.ts: the differences
-// that the gateway would reject, raise or ignore, the number of copies, and the fill. Changes
-// nothing.
+// Compares the streams with the settings by the rules of gateway/streams/ensure.ts, and checks
+// their copies and fill.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import {
@@ -17,11 +16,10 @@ const nanosPerSecond = 1e9;
 interface StreamQuestion {
   readonly wanted: readonly WantedConfig[];
   readonly streams: ReadonlyMap<string, StreamInfo>;
-  /** The largest message that a stream must accept, in bytes. */
+  /** The largest message that a stream must accept. */
   readonly messageBytes: number;
   readonly sinkFileSeconds: number;
   readonly atomicBatches: boolean;
-  /** The version of the connected nats-server. */
   readonly version: string;
 }
 
@@ -95,9 +93,7 @@ export function checkStreams(question: StreamQuestion): Finding[] {
   return findings.length > 0 ? findings : [check.ok(`${pairs.length}, as configured`)];
 }
 
-/**
- * Returns a finding for streams that could accept atomic batches but are not configured for them.
- */
+/** The streams could accept atomic batches but are not configured for them. */
 function withoutBatches(pairs: readonly Pair[], settings: StreamQuestion): Finding[] {
   const names = pairs.flatMap(({ wanted, info }) => {
     const lacking = atomicSetting(settings, info.config, settings.version);
@@ -125,17 +121,11 @@ function fixOf(wanted: WantedConfig, { config }: StreamInfo): string {
 
 interface ReplicaQuestion extends StreamQuestion {
   readonly replicas: number;
-  /** The name of the cluster; undefined outside a cluster. */
+  /** Undefined outside a cluster. */
   readonly cluster: string | undefined;
-  /**
-   * Number of nodes in the cluster, from a monitoring endpoint; undefined if no endpoint reports
-   * it.
-   */
+  /** Number of nodes according to a monitoring endpoint. */
   readonly sizeMonitored: number | undefined;
-  /**
-   * Number of running servers in the cluster, as reported by the cluster; 0 if it reports no
-   * servers.
-   */
+  /** Number of running servers according to the cluster; 0 if it reports none. */
   readonly sizeReported: number;
 }
 
@@ -143,8 +133,8 @@ export function checkReplicas(question: ReplicaQuestion): Finding[] {
   const check = checkOf("replicas");
   const { replicas, cluster, sizeMonitored, sizeReported } = question;
   const findings: Finding[] = [];
-  // The cluster does not report nodes that are down. But it has had at least as many nodes as a
-  // stream has replicas.
+  // The cluster does not report nodes that are down. It has had at least as many nodes as a stream
+  // has replicas.
   const size =
     sizeMonitored ??
     Math.max(sizeReported, ...pairsOf(question).map(({ info }) => info.config.num_replicas));

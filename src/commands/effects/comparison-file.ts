@@ -1,6 +1,5 @@
-// Chooses the file of the database that `penstock effects verify` builds for the comparison: next
-// to the compared database, or else in the data folder. A folder for temporary files may be too
-// small, in memory, or missing. A killed run leaves its file, which the next run removes.
+// The file of the database that `penstock effects verify` builds: next to the compared database, or
+// else in the data folder. A folder for temporary files may be too small.
 
 import { accessSync, constants } from "node:fs";
 import path from "node:path";
@@ -12,8 +11,8 @@ import { isWriterLocked, takeWriterLock } from "../../readers/effects/store/sqli
 import { CommandError } from "../context.ts";
 
 /**
- * Returns the name of a file that does not exist. The caller must remove the file afterwards.
- * Throws a CommandError if no folder is writable, or if another comparison is running.
+ * Removes the file of a killed run. The caller must remove the new file. Throws a CommandError if
+ * no folder is writable, or if another comparison is running.
  */
 export function comparisonFile(place: StorePlace, dataDir: string): string {
   const folder = folderFor(place, path.resolve(dataDir));
@@ -31,10 +30,7 @@ export function comparisonFile(place: StorePlace, dataDir: string): string {
   return file;
 }
 
-/**
- * Throws a CommandError if this user cannot open an existing file: a killed run of root may have
- * left a file that only root can open.
- */
+/** A killed run of root may have left a file that only root can open. */
 function mustBeOurs(file: string): void {
   for (const end of ["", "-wal", "-shm", ".writer-lock"]) {
     const name = `${file}${end}`;
@@ -59,7 +55,6 @@ function folderFor(place: StorePlace, dataDir: string): string {
   );
 }
 
-/** Returns the reason why the folder cannot be written to. */
 function faultOf(folder: string, make = (): void => {}): string | undefined {
   try {
     make();

@@ -1,23 +1,23 @@
-// Opens the effects database for the commands. They read the database directly, so they work even
-// if `penstock effects` does not run.
+// Opens the effects database, also if `penstock effects` does not run.
 
+import { greatestOf } from "../../platform/base/extremes.ts";
 import { StoreError } from "../../platform/base/store-error.ts";
-import { asOfJson } from "../../readers/effects/http/shapes.ts";
+import { asOfJson, iso } from "../../readers/effects/http/shapes.ts";
 import {
   type OpenReader,
   readerAt,
   shownPlace,
   storePlace,
 } from "../../readers/effects/store/open.ts";
-import type { ConfiguredCommand } from "../configured-command.ts";
-import { CommandError } from "../context.ts";
-import { mustBeProjectId } from "../registered-project.ts";
-import { noteAge } from "./freshness.ts";
+import type { AppliedStream } from "../../readers/effects/store/port.ts";
+import { lagOf, type StreamStatus, streamStatuses } from "../../readers/effects/streams/lag.ts";
+import type { Position } from "../../readers/effects/types.ts";
+import { CommandError, type ConfiguredCommand, note } from "../context.ts";
+import { withNats } from "../nats.ts";
+import { mustBeProjectId, registeredProjects, unknownText } from "../registered-project.ts";
+import { counted } from "../terminal.ts";
 
-/**
- * Runs the work with a reader of the database. Throws a CommandError if the database cannot be read
- * or does not exist.
- */
+/** Throws a CommandError if the database cannot be read or does not exist. */
 export async function withReader<T>(
   { config }: Pick<ConfiguredCommand, "config">,
   work: (reader: OpenReader) => Promise<T>,
@@ -36,17 +36,14 @@ export async function withReader<T>(
 }
 
 /**
- * Returns the `as_of` member of a JSON result. Must be read before the results, so that the results
- * are at least as new as `as_of`. A commit in between may make the results newer.
+ * Returns the `as_of` member of a JSON result. Must be read before the results, which may then be
+ * newer, but not older.
  */
 async function asOfMember(reader: OpenReader): Promise<string> {
   return `"as_of":${asOfJson(await reader.applied())}`;
 }
 
-/**
- * Reads data of a project. If the database lags, prints a note with the time of the data first.
- * JSON output has `as_of` instead.
- */
+/** If the database lags, first prints the age of the data. JSON output has `as_of` instead. */
 export async function readProject(
   command: ConfiguredCommand,
   { project, json }: { readonly project: string; readonly json: boolean },
@@ -57,4 +54,80 @@ export async function readProject(
     if (!json) await noteAge(command, reader);
     await work(reader, await asOfMember(reader));
   });
+}
+
+/** Maximum usual lag of a running process. */
+const lagSecondsMax = 5;
+
+/** Prints nothing if a process applies events without a lag. */
+export async function noteAge(command: ConfiguredCommand, reader: OpenReader): Promise<void> {
+  const [applied, hasWriter] = await Promise.all([reader.applied(), reader.hasWriter()]);
+  const streams = await askedStreams(command, await reader.positions()).catch(() => undefined);
+  const text = ageText({ applied, hasWriter, streams });
+  if (text !== undefined) note(command, text);
+}
+
+/** Rejects if NATS does not respond. */
+export async function askedStreams(
+  command: ConfiguredCommand,
+  applied: readonly Position[],
+): Promise<StreamStatus[]> {
+  const which = { prefix: command.config.subjectPrefix, applied, nowMs: Date.now() };
+  return await withNats(command, (connection) => streamStatuses(connection, which));
+}
+
+interface Age {
+  readonly applied: readonly AppliedStream[];
+  readonly hasWriter: boolean;
+  /** Undefined if NATS did not respond. */
+  readonly streams: readonly StreamStatus[] | undefined;
+}
+
+function ageText({ applied, hasWriter, streams }: Age): string | undefined {
+  const lag = lagOf(streams ?? []);
+  if (hasWriter && lag.seconds < lagSecondsMax) return undefined;
+  const asOf = asOfText(applied);
+  const behind =
+    streams === undefined ? "the lag is unknown, because NATS did not respond" : behindText(lag);
+  return hasWriter
+    ? `${asOf}; ${behind}`
+    : `${asOf}; no \`penstock effects\` runs on this database, so nothing is being applied; ${behind}`;
+}
+
+function asOfText(applied: readonly AppliedStream[]): string {
+  if (applied.length === 0) return "no event has been applied yet";
+  const atMs = greatestOf(applied.map(({ watermarkMs }) => watermarkMs));
+  const places = applied.map(({ stream, sequence }) => `${stream}:${sequence}`).join(", ");
+  const at = atMs > 0 ? `${shownTime(atMs)}, ` : "";
+  return `data as of ${at}${places}`;
+}
+
+function behindText({ messages, seconds }: ReturnType<typeof lagOf>): string {
+  if (messages === 0) return "no newer events are stored";
+  const since = `the oldest is ${Math.round(seconds)} s old`;
+  return `not applied yet: ${counted(messages, "message")}, ${since}`;
+}
+
+/** Throws a CommandError if neither the database nor the registry has the project. */
+export async function requireKnown(
+  command: ConfiguredCommand,
+  reader: OpenReader,
+  project: string,
+): Promise<void> {
+  const applied = await reader.projects();
+  if (applied.includes(project)) return;
+  const { config } = command;
+  const registered = await withNats(command, (connection) =>
+    registeredProjects(connection, config),
+  ).catch((): string[] => []);
+  if (registered.includes(project)) return;
+  const what = `there is no project ${project}, and no event of it has been applied`;
+  throw new CommandError(unknownText(what, project, [...new Set([...applied, ...registered])]));
+}
+
+/** Returns a time in UTC, to the second. */
+export function shownTime(ms: number): string {
+  return iso(ms)
+    .replace("T", " ")
+    .replace(/\.\d+Z$/, " UTC");
 }

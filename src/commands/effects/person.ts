@@ -1,16 +1,15 @@
-// `penstock person` and `penstock group`: show a person, the links between its ids, and a group.
+// `penstock person` and `penstock group`.
 
+import { Buffer } from "node:buffer";
+import { Ascii, stringEnd } from "../../platform/base/ascii.ts";
 import { isUuid } from "../../platform/base/forms.ts";
 import { groupJson, linkJson, personJson } from "../../readers/effects/http/shapes.ts";
 import type { OpenReader } from "../../readers/effects/store/open.ts";
 import type { Link, Person } from "../../readers/effects/store/port.ts";
 import { storedIdText } from "../../records/distinct-id.ts";
-import { type ConfiguredCommand, say } from "../configured-command.ts";
-import { CommandError } from "../context.ts";
+import { CommandError, type ConfiguredCommand, say } from "../context.ts";
 import { table } from "../terminal.ts";
-import { readProject } from "./database.ts";
-import { requireKnown } from "./known-project.ts";
-import { card, propertyLines, shownTime } from "./shown.ts";
+import { readProject, requireKnown, shownTime } from "./database.ts";
 
 interface PersonQuestion {
   readonly project: string;
@@ -39,7 +38,7 @@ export async function person(
   });
 }
 
-/** Shows every link of the person's ids, including rejected links. */
+/** Shows all links of the person's ids, including rejected links. */
 export async function links(
   command: ConfiguredCommand,
   { project, id, json }: PersonQuestion,
@@ -82,10 +81,7 @@ export async function group(
   });
 }
 
-/**
- * Returns the person with this distinct id or uuid. Tries the distinct id first, because ids may
- * look like uuids, for example ids of browsers.
- */
+/** Tries the distinct id first: ids of browsers look like uuids. */
 async function findPerson(
   command: ConfiguredCommand,
   reader: OpenReader,
@@ -102,7 +98,7 @@ async function findPerson(
 function personLines(found: Person): string[] {
   const { distinctIds, distinctIdsTotal, mergedFrom } = found;
   const more = distinctIdsTotal - distinctIds.length;
-  // The uuid of the first id is shown above. The response may omit some of the other uuids.
+  // The uuid of the first id is shown above. The response may omit some of the others.
   const others = distinctIdsTotal - 1 - mergedFromShown;
   const rows: [string, string][] = [
     ["main id", found.mainDistinctId],
@@ -133,4 +129,44 @@ function linkTable(found: readonly Link[]): string[] {
       ...[shownTime(atMs), kind, outcome, a, b, eventUuid],
     ]),
   ]);
+}
+
+function card(title: string, rows: readonly (readonly [string, string])[]): string[] {
+  return [title, ...table(rows.map((row) => ["", ...row]))];
+}
+
+function propertyLines(json: string): string[] {
+  const members = membersOf(json);
+  if (members.length === 0) return ["  no properties"];
+  return ["  properties", ...members.map((member) => `    ${member}`)];
+}
+
+/** Returns the `"name":value` texts of a JSON object without white space between its tokens. */
+function membersOf(text: string): string[] {
+  const json = Buffer.from(text);
+  const members: string[] = [];
+  let depth = 0;
+  let start = 1;
+  for (let at = 0; at < json.length; at++) {
+    switch (json[at]) {
+      case Ascii.Quote:
+        at = stringEnd(json, at + 1);
+        break;
+      case Ascii.OpenBrace:
+      case Ascii.OpenBracket:
+        depth += 1;
+        break;
+      case Ascii.CloseBrace:
+      case Ascii.CloseBracket:
+        depth -= 1;
+        break;
+      case Ascii.Comma:
+        if (depth !== 1) break;
+        members.push(json.toString("utf8", start, at));
+        start = at + 1;
+        break;
+    }
+  }
+  const last = json.toString("utf8", start, json.length - 1);
+  return last === "" ? members : [...members, last];
 }

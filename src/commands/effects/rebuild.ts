@@ -1,7 +1,7 @@
-// `penstock effects rebuild` and `verify`: build a database from the streams. `rebuild` replaces
-// the current database with it; `verify` only compares them. Both need NATS. `rebuild` also
-// requires that no `penstock effects` runs.
+// `penstock effects rebuild` and `verify` build a database from the streams. `rebuild` replaces the
+// current database with it, while no `penstock effects` runs; `verify` compares them.
 
+import { lstatSync, realpathSync, type Stats } from "node:fs";
 import path from "node:path";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { FileLock } from "../../platform/base/files.ts";
@@ -29,11 +29,9 @@ import {
   rebuild,
 } from "../../readers/effects/writer/rebuild.ts";
 import { type Verified, verify } from "../../readers/effects/writer/verify.ts";
-import { type ConfiguredCommand, note, say } from "../configured-command.ts";
-import { CommandError, usageExitCode } from "../context.ts";
+import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
 import { findNats, openNats } from "../nats.ts";
 import { counted } from "../terminal.ts";
-import { actAsOwner } from "./as-owner.ts";
 
 export interface RebuildCommandOptions {
   /** URL of a new database to build, instead of replacing the current one. */
@@ -42,9 +40,7 @@ export interface RebuildCommandOptions {
 }
 
 const progressEveryMs = 5_000;
-/**
- * Maximum time in milliseconds that an interrupted command waits for databases and NATS to close.
- */
+/** Maximum time in which an interrupted command waits for databases and NATS to close. */
 const closeMsMax = 500;
 const questionMs = 5_000;
 
@@ -114,10 +110,7 @@ function tellVerified(command: ConfiguredCommand, found: Verified, json: boolean
   if (!isSame) throw new CommandError("");
 }
 
-/**
- * Builds the new database next to the file and replaces the file at the end. Renames the old
- * database instead of removing it.
- */
+/** Builds the new database next to the file, and renames the old one at the end. */
 async function inPlaceOfFile(
   command: ConfiguredCommand,
   file: string,
@@ -133,9 +126,9 @@ async function inPlaceOfFile(
   let lock: FileLock | undefined;
   let kept: string | undefined;
   try {
-    // Fails if the file does not exist. Without this check the lock would create it.
+    // Fails if the file does not exist. The lock would create it.
     await reader.applied();
-    // Held until the new database has the name: a standby process would write to the old one.
+    // Held until the new database has the name: a standby would write to the old one.
     lock = takeWriterLock(file);
     createReplacement({ file, rebuilt });
     const into = await storeAt({ kind: "sqlite", file: rebuilt });
@@ -150,7 +143,7 @@ async function inPlaceOfFile(
   say(command, `Rebuilt ${file}. The previous database is ${kept}`);
 }
 
-/** Builds the new database in a schema next to the old one and renames the schema at the end. */
+/** Builds the new database in a schema next to the old one, and renames the schemas at the end. */
 async function inPlaceOfSchema(
   command: ConfiguredCommand,
   place: StorePlace & { readonly kind: "postgres" },
@@ -194,13 +187,12 @@ async function intoAnother(
 
 interface Filled {
   readonly from: StorePlace;
-  /** The new database, not yet open. `fill` opens and closes it. */
+  /** The new database, not yet open. `fill` closes it. */
   readonly into: EffectsStore;
   readonly shown: string;
   readonly acceptMissing: boolean;
-  /** Whether the new database may belong to another installation. */
   readonly isOther?: boolean;
-  /** Steps before the new database is closed: `done` if it is complete, `undone` if it is not. */
+  /** Called before the new database is closed: `done` if it is complete, `undone` if it is not. */
   readonly done?: () => Promise<void>;
   readonly undone?: () => Promise<void>;
 }
@@ -255,7 +247,7 @@ async function erasedProjectsOf(
   return await erasedProjects(manager, streamName(config.subjectPrefix, "live", 0));
 }
 
-/** Waits until everything is closed. If the command was interrupted, waits only briefly. */
+/** If the command was interrupted, waits only briefly. */
 async function closedSoon(
   { context: { stop } }: ConfiguredCommand,
   work: readonly (Promise<unknown> | undefined)[],
@@ -277,7 +269,7 @@ function checkedUrl(text: string): string {
   }
 }
 
-/** Runs the work. Reports errors that an operator can fix without a stack trace. */
+/** Reports errors that an operator can fix without a stack trace. */
 async function withoutStack(name: "rebuild" | "verify", work: () => Promise<void>): Promise<void> {
   try {
     await work();
@@ -307,4 +299,48 @@ function progress(command: ConfiguredCommand): (messages: number) => void {
     saidMonotonicMs = performance.now();
     note(command, `${messages} messages so far`);
   };
+}
+
+/** Does nothing if this user is not root, or if root owns the file and all folders above it. */
+export function actAsOwner(command: ConfiguredCommand, file: string): void {
+  const { host } = command.context;
+  if (host.getuid?.() !== 0) return;
+  const owner = ownerOf(file);
+  if (owner === undefined) return;
+  const { uid, gid } = owner;
+  try {
+    host.initgroups?.(uid, gid);
+  } catch {
+    // The user id has no name, as in some containers.
+    host.setgroups?.([gid]);
+  }
+  host.setgid?.(gid);
+  host.setuid?.(uid);
+  note(command, `running as user ${uid}, the owner of ${file}`);
+}
+
+/**
+ * Returns the first file or folder that root does not own. Its owner can replace everything below
+ * it.
+ */
+function ownerOf(file: string): Stats | undefined {
+  for (const name of [...wayTo(file), ...wayTo(realOf(file))]) {
+    const found = lstatSync(name, { throwIfNoEntry: false });
+    if (found !== undefined && found.uid !== 0) return found;
+  }
+  return undefined;
+}
+
+function wayTo(name: string): string[] {
+  const above = path.dirname(name);
+  return above === name ? [name] : [...wayTo(above), name];
+}
+
+function realOf(file: string): string {
+  try {
+    return path.join(realpathSync(path.dirname(file)), path.basename(file));
+  } catch {
+    // Opening the file reports the error.
+    return file;
+  }
 }

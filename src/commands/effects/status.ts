@@ -1,15 +1,13 @@
-// `penstock effects status`: the applied position of each stream from the database, and its lag
-// from NATS. Works while the process is down. Without NATS it shows everything except the lag.
+// `penstock effects status`: the applied position of each stream, with its lag if NATS responds.
 
 import { iso } from "../../readers/effects/http/shapes.ts";
 import { statusRows, statusValue } from "../../readers/effects/http/status.ts";
 import { shownPlace, storePlace } from "../../readers/effects/store/open.ts";
 import { lagMessages, type StreamStatus, withoutLag } from "../../readers/effects/streams/lag.ts";
 import type { Position } from "../../readers/effects/types.ts";
-import { type ConfiguredCommand, note, say } from "../configured-command.ts";
+import { type ConfiguredCommand, note, say } from "../context.ts";
 import { counted, table } from "../terminal.ts";
-import { withReader } from "./database.ts";
-import { askedStreams } from "./freshness.ts";
+import { askedStreams, withReader } from "./database.ts";
 
 export async function status(command: ConfiguredCommand, asJson: boolean): Promise<void> {
   const place = storePlace(command.config);
@@ -40,7 +38,6 @@ export async function status(command: ConfiguredCommand, asJson: boolean): Promi
   });
 }
 
-/** Returns the streams of the database, with their lag if NATS responds. */
 async function withLag(
   command: ConfiguredCommand,
   applied: readonly Position[],

@@ -1,5 +1,5 @@
-// `penstock usage` and `penstock spikes`: the billable events of a project per day, and its unusual
-// peaks. This usage is exact and for billing. The counts of the gateways are for monitoring.
+// `penstock usage` and `penstock spikes`. This usage is exact and for billing; the counts of the
+// gateways are for monitoring.
 
 import { dayMs, dayOf } from "../../platform/base/day.ts";
 import { usageClasses } from "../../readers/effects/closed-sets.ts";
@@ -10,33 +10,25 @@ import { type UsageDay, usageRowsMax } from "../../readers/effects/store/port.ts
 import { lagOf } from "../../readers/effects/streams/lag.ts";
 import type { SpikeRow } from "../../readers/effects/types.ts";
 import { usageExport } from "../../readers/effects/usage/usage-export.ts";
-import { type ConfiguredCommand, note, say } from "../configured-command.ts";
-import { CommandError, usageExitCode } from "../context.ts";
+import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
 import { table } from "../terminal.ts";
-import { readProject } from "./database.ts";
-import { askedStreams } from "./freshness.ts";
-import { requireKnown } from "./known-project.ts";
-import { shownTime } from "./shown.ts";
+import { askedStreams, readProject, requireKnown, shownTime } from "./database.ts";
 
 export interface UsageOptions {
   /** First day, such as 2026-11-22. Both days are included. */
   readonly from?: string;
   readonly to?: string;
   readonly json: boolean;
-  /** Whether to print the closed days as lines of CloudEvents. */
+  /** Prints the closed days as CloudEvents. */
   readonly export: boolean;
   readonly source: string;
   readonly revision: number;
-  /**
-   * Whether to export the days that are over by the clock, without checking in NATS whether all
-   * their events are applied.
-   */
+  /** Exports the days that are over by the clock, even if events may not be applied yet. */
   readonly unchecked: boolean;
 }
 
 /**
- * Maximum time in milliseconds from receiving an event to applying it. Events count on the day of
- * their receive time.
+ * Maximum time from receiving an event to applying it. Events count on the day of their receipt.
  */
 const closingMs = 600_000;
 const daysShown = 30;
@@ -56,8 +48,7 @@ export async function usage(
   const from = options.from ?? dayOf(Date.parse(to) - (daysShown - 1) * dayMs);
   if (from > to) throw new CommandError("--from must not be after --to", usageExitCode);
   await readProject(command, { project, json: options.json }, async (reader, asOf) => {
-    // Read before the days. Otherwise a day that closes in between would be exported without its
-    // last events.
+    // Read before the days: a day that closes in between would be exported without its last events.
     const appliedMs = options.export ? await appliedUntilMs(command, reader, options) : 0;
     const days = await reader.usage(project, { from, to });
     if (days.length === 0) await requireKnown(command, reader, project);
@@ -76,7 +67,7 @@ interface Exported extends Pick<UsageOptions, "source" | "revision"> {
   readonly closedBefore: string;
 }
 
-/** Prints the days. Reports skipped days, because a billing system imports each day once. */
+/** Skipped days are reported, because a billing system imports each day once. */
 function exportDays(
   command: ConfiguredCommand,
   days: readonly UsageDay[],
@@ -91,9 +82,8 @@ function exportDays(
 }
 
 /**
- * Returns the time up to which all stored events are applied: the time of the oldest unapplied
- * message or, if all messages are applied, now. Throws if NATS does not respond, because a day that
- * is exported too early stays wrong.
+ * Returns the time up to which all stored events are applied. Throws if NATS does not respond,
+ * because a day that is exported too early stays wrong.
  */
 async function appliedUntilMs(
   command: ConfiguredCommand,

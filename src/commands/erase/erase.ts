@@ -1,5 +1,5 @@
 // `penstock erase` removes a person's events from the streams, and then the person from the effects
-// database. In this order, events that are applied again afterwards do not contain the person.
+// database, so that events that are applied again do not contain the person.
 
 import { readdirSync } from "node:fs";
 import path from "node:path";
@@ -29,12 +29,10 @@ import {
   storedStream,
 } from "../../readers/stream/stored-stream.ts";
 import { storedIdText } from "../../records/distinct-id.ts";
-import { type ConfiguredCommand, note, say } from "../configured-command.ts";
-import { CommandError, usageExitCode } from "../context.ts";
-import { findNats, openNats } from "../nats.ts";
+import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
+import { withNats } from "../nats.ts";
 import { mustBeKnown, mustBeProjectId } from "../registered-project.ts";
 import { counted } from "../terminal.ts";
-import { copiesOf } from "./copies.ts";
 import { ErasureLog, LostLockError } from "./erasure-log.ts";
 import { FrameCutter } from "./frame-cutter.ts";
 import {
@@ -45,7 +43,7 @@ import {
   userOf,
   writeReceipt,
 } from "./receipt.ts";
-import { checkStream } from "./stream-checks.ts";
+import { checkStream, copiesOf } from "./stream-checks.ts";
 import { type EraseStep, type StreamCounts, StreamEraser } from "./stream-eraser.ts";
 import { findUnapplied, type Unapplied, type UnappliedStream } from "./unapplied.ts";
 
@@ -54,9 +52,9 @@ export interface EraseOptions {
   readonly distinctId: readonly string[];
   readonly dryRun: boolean;
   readonly yes: boolean;
-  /** Whether to also erase from the effects database. If false, no effects database exists. */
+  /** False if there is no effects database. */
   readonly effects: boolean;
-  /** Whether to erase even if the effects database has not applied all events of the project. */
+  /** Erases even if the effects database has not applied all events of the project. */
   readonly allowBehind: boolean;
   readonly receipt?: string | undefined;
   readonly version: string;
@@ -68,39 +66,30 @@ const questionMs = 5_000;
 const progressMs = 5_000;
 const namedMax = 20;
 /**
- * Maximum number of attempts if the lock is lost. `againMsMax` is the maximum time in milliseconds
- * that a further attempt waits for the lock.
+ * Maximum number of attempts if the lock is lost, and maximum time in which a further attempt waits
+ * for the lock.
  */
 const triesMax = 3;
 const againMsMax = 60_000;
 const lockAgainMs = 1_000;
-/**
- * Maximum time in milliseconds that a running effects process may take to apply the messages in the
- * streams.
- */
+/** Maximum time in which a running effects process may apply the messages in the streams. */
 const catchUpMsMax = 10_000;
 const catchUpPollMs = 250;
 
-/**
- * Erases the person. Throws a CommandError if the erasure is incomplete. Its changes until then
- * stay.
- */
+/** Throws a CommandError if the erasure is incomplete. Its changes until then stay. */
 export async function erase(command: ConfiguredCommand, options: EraseOptions): Promise<void> {
-  const { config, context } = command;
+  const { config } = command;
   const { project } = options;
   const given = idsOf(options);
   if (config.hubDomain !== undefined)
     throw new CommandError(
       "erase: the hub has copied the events of this leaf node: run the command at the hub. The events on the leaf expire by age",
     );
-  const connection = await openNats(findNats(config, context.host));
-  try {
+  await withNats(command, async (connection) => {
     await mustBeKnown(connection, config, { command: "erase", project });
     const people = options.effects ? await withoutStack(() => peopleOf(command)) : undefined;
     await new Erasing({ command, options, connection, people, given }).run();
-  } finally {
-    await connection.close();
-  }
+  });
 }
 
 function idsOf({ project, distinctId }: EraseOptions): string[] {
@@ -111,10 +100,7 @@ function idsOf({ project, distinctId }: EraseOptions): string[] {
   return [...new Set(distinctId.map(storedIdText))];
 }
 
-/**
- * Opens the database. Rejects with a StoreError if the database does not exist or belongs to
- * another installation.
- */
+/** Rejects with a StoreError if the database does not exist or belongs to another installation. */
 async function peopleOf({ config }: ConfiguredCommand): Promise<PeopleErasure> {
   const place = storePlace(config);
   const reader = await readerAt(place);
@@ -138,7 +124,7 @@ function unappliedText(streams: readonly UnappliedStream[]): string {
   return `the effects are ${counted(messages, "message")} behind the streams (${each.join(", ")})`;
 }
 
-/** Runs the work. Reports errors that an operator can fix without a stack trace. */
+/** Reports errors that an operator can fix without a stack trace. */
 async function withoutStack<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -218,14 +204,14 @@ class Erasing {
   }
 
   /**
-   * Looks up all ids of the person. Every link in the streams up to `#ends` must already be
-   * applied, because the erasure removes the links from the streams.
+   * Every link in the streams up to `#ends` must already be applied, because the erasure removes
+   * the links from the streams.
    */
   async #findIds(names: readonly StreamName[]): Promise<void> {
     const { options, people } = this.#of;
     this.#ends = await this.#endsOf(names);
     if (people === undefined) return;
-    // If the operator has accepted a lag, the command neither waits for it nor reports it again.
+    // An accepted lag is neither waited for nor reported again.
     const isAccepted = this.#unapplied.length > 0;
     const { streams, hasWriter } = await this.#caughtUp(isAccepted ? 0 : catchUpMsMax);
     this.#unapplied = streams;
@@ -245,7 +231,6 @@ class Erasing {
     return ends;
   }
 
-  /** Waits for a running effects process to apply the streams up to `#ends`. */
   async #caughtUp(waitMsMax: number): Promise<Unapplied> {
     const { command, connection, options } = this.#of;
     const { config, context } = command;
@@ -297,7 +282,7 @@ class Erasing {
       say(command, `${ids.length - given.length} of them are linked to the given ids`);
   }
 
-  /** Takes the lock. If `isAgain` is set, waits for the current holder. */
+  /** If `isAgain` is set, waits for the current holder. */
   async #lock(log: ErasureLog, isAgain: boolean): Promise<void> {
     const { command } = this.#of;
     const untilMonotonicMs = performance.now() + (isAgain ? againMsMax : 0);
@@ -317,7 +302,7 @@ class Erasing {
   async #erase(names: readonly StreamName[], log: ErasureLog): Promise<void> {
     const { connection, command, options, given } = this.#of;
     const { project, version, stepped } = options;
-    // Looked up again under the lock: events and other erasures may have changed the streams since.
+    // Events and other erasures may have changed the streams since.
     const previousIds = this.#ids;
     await this.#findIds(names);
     const ids = this.#ids;
@@ -397,10 +382,7 @@ class Erasing {
     return all;
   }
 
-  /**
-   * Removes the person from the database. Returns true if the person has got further ids, whose
-   * events must be erased too.
-   */
+  /** Returns true if the person has got further ids, whose events must be erased too. */
   async #erasePeople(receipt: Receipt): Promise<boolean> {
     const { command, options, people } = this.#of;
     if (people === undefined) {
@@ -421,7 +403,7 @@ class Erasing {
     );
     const late = theirs.filter((id) => !this.#ids.includes(id));
     if (late.length === 0) return false;
-    // The database no longer has the link, so these ids are printed first.
+    // Printed first, because the database no longer has the link.
     note(
       command,
       `ids linked to the person in the meantime, whose events are erased too: ${late.join(", ")}`,
@@ -447,10 +429,7 @@ class Erasing {
     if (answer.trim() !== options.project) throw new CommandError("erase: nothing was changed");
   }
 
-  /**
-   * Reports that no event matched. A second run and a typo in the id look the same: both succeed,
-   * and both are reported.
-   */
+  /** A second run and a typo in the id look the same: both succeed, and both are reported. */
   #reportNoMatch(all: readonly StreamCounts[]): void {
     const { command, options, people, given } = this.#of;
     if (this.#isKnown || all.some(({ events }) => events > 0)) return;
@@ -476,7 +455,6 @@ class Erasing {
   }
 }
 
-/** Returns the databases that earlier rebuilds have replaced. */
 function replacedDatabases(place: StorePlace): string[] {
   if (place.kind !== "sqlite") return [];
   const { dir, base } = path.parse(place.file);

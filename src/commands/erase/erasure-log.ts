@@ -1,6 +1,5 @@
-// The bucket of erasures next to the streams: the replacement of each message, the receipt of each
-// erasure, and the lock that allows one erasure at a time. Must not contain a person's id or a
-// line.
+// The bucket of erasures: the replacement of each message, the receipts, and the lock that allows
+// one erasure at a time. Must not contain a person's id or a line.
 
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
@@ -23,12 +22,10 @@ interface ErasureLogOptions {
   readonly bucket: string;
   readonly replicas: number;
   readonly host: ProcessHost;
-  /** The times of the lock, for tests. */
   readonly times?: Partial<LockTimes>;
 }
 
 interface LockTimes {
-  /** Timeout in milliseconds of a request to NATS. */
   readonly answerMsMax: number;
   readonly beatMs: number;
 }
@@ -40,26 +37,22 @@ interface Opened extends Pick<ErasureLogOptions, "bucket" | "host"> {
   readonly times: LockTimes;
 }
 
-/** The holder of the lock. */
 interface Holder extends ProcessIdentity {
   readonly id: string;
   readonly hostname: string;
-  /** The namespace in which the pid is valid. */
+  /** The namespace of the pid. */
   readonly place: string;
-  /** A counter that increases while the holder is alive. */
+  /** Increases while the holder is alive. */
   readonly beats: number;
 }
 
 const lockTimes: LockTimes = { answerMsMax: 5_000, beatMs: 3_000 };
-/** Time in milliseconds after which an unchanged lock of another machine has no owner. */
+/** Time after which an unchanged lock of another machine has no owner. */
 const silenceMs = 15_000;
 const pollMs = 1_000;
 const lockKey = "lock";
 
-/**
- * The error if another erasure has or may have the lock, so that a further change could contradict
- * it.
- */
+/** Another erasure has or may have the lock, so a further change could contradict it. */
 export class LostLockError extends CommandError {}
 
 export class ErasureLog {
@@ -74,9 +67,8 @@ export class ErasureLog {
   #revision = 0;
   #entries = 0;
   #beating: NodeJS.Timeout | undefined;
-  /** The beat in progress. */
   #beat: Promise<void> | undefined;
-  /** Time when the last beat was sent that is known to be stored. */
+  /** When the last stored beat was sent. */
   #heldMonotonicMs = 0;
   #lost: Error | undefined;
 
@@ -91,7 +83,6 @@ export class ErasureLog {
     this.#holder = { id: randomUUID(), hostname: hostname(), place: placeOfPids(), ...own };
   }
 
-  /** Opens the bucket. Creates it if it does not exist. */
   static async open(
     connection: NatsConnection,
     { bucket, replicas, host, times }: ErasureLogOptions,
@@ -103,14 +94,13 @@ export class ErasureLog {
     return new ErasureLog({ js, manager, bucket, kv, host, times: all });
   }
 
-  /** The id of this erasure. */
   get id(): string {
     return this.#holder.id;
   }
 
   /**
-   * Takes the lock. Rejects with a CommandError while another erasure runs. Releases the lock of an
-   * erasure that died.
+   * Rejects with a CommandError while another erasure runs. Takes over the lock of an erasure that
+   * died.
    */
   async lock(say: (line: string) => void): Promise<void> {
     this.#revision = (await this.#create()) ?? (await this.#takeOver(say));
@@ -139,10 +129,8 @@ export class ErasureLog {
   }
 
   /**
-   * Records erased messages. Resolves when the entry is stored: from then on, the missing messages
-   * are known to be erased. The server stores the entry only while the lock belongs to this
-   * erasure. A suspended process may have lost the lock to another erasure, and its entries would
-   * contradict the other ones.
+   * Records erased messages. The server stores the entry only while the lock belongs to this
+   * erasure: after a suspension, another erasure may hold it.
    */
   async note(stream: string, entry: ErasedEntry): Promise<void> {
     const subject = `${erasedSubjects(stream)}${this.id}.${++this.#entries}`;
@@ -154,7 +142,7 @@ export class ErasureLog {
         await this.#js.publish(subject, JSON.stringify(entry), { timeout, expect });
         return;
       } catch (error) {
-        // Another entry was stored in between, usually a beat of the lock.
+        // Another entry was stored in between, usually a beat.
         if (!isApiError(error, apiCodes.streamWrongLastSequence)) throw error;
       }
     }
@@ -162,13 +150,13 @@ export class ErasureLog {
 
   /**
    * Returns the last sequence of the bucket up to which the lock belongs to this erasure. Throws if
-   * the lock does not belong to it.
+   * it does not.
    */
   async #lastSequenceHeld(): Promise<number> {
     const { streams } = this.#manager;
     const stream = bucketStream(this.#bucket);
     const { state } = await streams.info(stream);
-    // Unlike a read of the KV client, this read comes from the leader of the stream.
+    // A read of the KV client may come from a follower, but this one comes from the leader.
     const last = { last_by_subj: `${bucketSubjects(this.#bucket)}${lockKey}` };
     const holder = await streams.getMessage(stream, last);
     const isOwn = holder !== null && holder.data.length > 0 && holder.json<Holder>().id === this.id;
@@ -185,7 +173,6 @@ export class ErasureLog {
     return JSON.stringify({ ...this.#holder, beats: ++this.#beats } satisfies Holder);
   }
 
-  /** Creates the lock. Returns its revision; undefined if the lock is taken. */
   async #create(): Promise<number | undefined> {
     try {
       return await this.#kv.create(lockKey, this.#value());
@@ -212,17 +199,13 @@ export class ErasureLog {
     return await this.#kv.update(lockKey, this.#value(), now?.revision ?? 0);
   }
 
-  /**
-   * Returns whether the holder of the lock may live. Only a process of this machine can be checked.
-   */
+  /** Only a process of this machine can be checked. */
   #mayLive(entry: KvEntry): boolean {
     const { place, pid, startedAt } = entry.json<Holder>();
     return place !== this.#holder.place || isRunning({ pid, startedAt }, this.#host);
   }
 
-  /**
-   * Sends a beat. Never rejects. A beat without a response may be stored anyway: the key shows it.
-   */
+  /** Never rejects. A beat without a response may be stored anyway: the key shows it. */
   async #beatOnce(): Promise<void> {
     if (this.#lost !== undefined) return;
     const sentMonotonicMs = performance.now();
@@ -231,7 +214,6 @@ export class ErasureLog {
       this.#heldMonotonicMs = sentMonotonicMs;
     } catch (error) {
       const entry = await this.#kv.get(lockKey).catch(() => undefined);
-      // The owner of the lock is unknown until the next beat.
       if (entry === undefined) return;
       const isOwn = entry?.operation === "PUT" && entry.json<Holder>().id === this.id;
       if (isOwn) this.#revision = entry.revision;

@@ -1,5 +1,4 @@
-// Finds the lines of a frame that belong to a person, and builds the frame without the person.
-// Lines that do not contain the person stay byte for byte the same. Independent of NATS.
+// Builds a frame without the lines of a person. Other lines stay byte for byte the same.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -7,17 +6,18 @@ import type { Lane } from "../../platform/base/lane.ts";
 import { FrameLines } from "../../readers/effects/lines/frame-lines.ts";
 import type { LineVisitor, StoredLine } from "../../readers/effects/lines/line.ts";
 import type { StoredFrame } from "../../readers/stream/frame.ts";
-import { groupAlone, mayNameIds, namedIds, withoutNamedIds } from "./edited-line.ts";
+import { distinctIdText } from "../../records/distinct-id.ts";
+import { JsonMembers } from "../../records/json-members.ts";
+import { TokenType } from "../../records/table.ts";
 
 export interface CutFrame {
   /** Number of lines that belonged to the person or named the person. */
   readonly erased: number;
-  /** Number of lines in `data`: unchanged lines and rewritten lines. */
+  /** Number of lines in `data`. */
   readonly kept: number;
   readonly data: Buffer;
   /**
-   * Number of lines that are not events and contain one of the ids. Their owner cannot be
-   * determined.
+   * Number of lines that contain one of the ids and are not events, so that their owner is unknown.
    */
   readonly doubtful: number;
 }
@@ -27,10 +27,7 @@ interface WholeFrame {
   readonly lane: Lane;
   readonly partition: number;
   readonly sequence: number;
-  /**
-   * The project in the subject of the frame; undefined if the frame may hold lines of several
-   * projects.
-   */
+  /** The project in the subject; undefined for a frame of several projects. */
   readonly projectId: string | undefined;
   readonly data: Uint8Array;
 }
@@ -42,7 +39,6 @@ export class FrameCutter {
   readonly #idTexts: readonly Buffer[];
   readonly #lines = new FrameLines();
 
-  /** `ids` are the ids as stored. */
   constructor(projectId: string, ids: ReadonlySet<string>) {
     this.#projectId = projectId;
     this.#ids = ids;
@@ -78,7 +74,6 @@ export class FrameCutter {
     return { erased: found.size, kept: kept.length, data: Buffer.concat(kept), doubtful };
   }
 
-  /** Records a line that contains the person, with its replacement. */
   #look(line: StoredLine, { spans, mayName, found }: Looking): void {
     const { line: at, distinctId } = line;
     if (this.#ids.has(distinctId)) {
@@ -95,7 +90,6 @@ export class FrameCutter {
 
 interface Looking {
   readonly spans: LineSpans;
-  /** Whether the frame may have events that name a second id. */
   readonly mayName: boolean;
   readonly found: Map<number, Buffer | undefined>;
 }
@@ -108,7 +102,6 @@ function hasOneOf(text: Buffer, some: readonly Buffer[]): boolean {
   return some.some((one) => text.includes(one));
 }
 
-/** Returns the lines, each with its line feed. */
 function linesOf(body: Buffer): Buffer[] {
   const lines: Buffer[] = [];
   for (let start = 0; start < body.length; ) {
@@ -124,7 +117,7 @@ function isBlank(line: Buffer): boolean {
   return line.toString("latin1").trim() === "";
 }
 
-/** Finds lines by index. Indexes must be requested in ascending order. */
+/** Finds lines by index, which must not decrease. */
 class LineSpans {
   readonly #body: Buffer;
   #line = 0;
@@ -140,4 +133,123 @@ class LineSpans {
     const end = this.#body.indexOf(Ascii.LineFeed, this.#start);
     return this.#body.subarray(this.#start, end < 0 ? this.#body.length : end);
   }
+}
+
+/** Properties that name a second id, by event. */
+const namingProperties: ReadonlyMap<string, string> = new Map([
+  ["$identify", "$anon_distinct_id"],
+  ["$create_alias", "alias"],
+  ["$merge_dangerously", "alias"],
+]);
+/** A line without these texts names no second id. An escape sequence may hide a name. */
+const marks = [...[...namingProperties.keys()].map((name) => JSON.stringify(name)), "\\u00"];
+
+/** The distinct id of a group event of the erased person. */
+const erasedId = "$erased";
+const groupProperties: ReadonlySet<string> = new Set([
+  "$group_type",
+  "$group_key",
+  "$group_set",
+  "$group_unset",
+]);
+/** Members that contain nothing about the person. */
+const groupMembers: ReadonlySet<string> = new Set([
+  ...["uuid", "project_id", "event", "kind", "historical"],
+  ...["timestamp", "timestamp_sent", "sent_at", "received_at"],
+]);
+
+export function mayNameIds(text: Buffer): boolean {
+  return marks.some((mark) => text.includes(mark));
+}
+
+/** Returns the second ids of a line. `line` must be one object. */
+export function namedIds(line: Buffer): NamedId[] {
+  const top = membersOf(line, ...objectIn(line));
+  const event = top.find(({ name }) => name === "event");
+  const property =
+    event === undefined ? undefined : namingProperties.get(textOf(line, event.start, event.end));
+  if (property === undefined) return [];
+  return top
+    .filter(({ name, type }) => name === "properties" && type === TokenType.Object)
+    .flatMap(({ start, end }) => membersOf(line, start, end))
+    .filter(({ name, type }) => name === property && !nothing.includes(type))
+    .map(({ start, end, type }) => ({
+      id: distinctIdText(line, start, end, type).text,
+      start,
+      end,
+    }));
+}
+
+/**
+ * Replaces the erased ids by the person's own id, which links nothing. So an `$identify` still
+ * marks its person as identified.
+ */
+export function withoutNamedIds(line: Buffer, ids: ReadonlySet<string>, ownId: string): Buffer {
+  const own = Buffer.from(JSON.stringify(ownId));
+  const parts: Buffer[] = [];
+  let at = 0;
+  for (const { id, start, end } of namedIds(line)) {
+    if (!ids.has(id)) continue;
+    parts.push(line.subarray(at, start), own);
+    at = end;
+  }
+  parts.push(line.subarray(at));
+  return Buffer.concat(parts);
+}
+
+/** Reduces an event of the erased person to the group properties that it sets. */
+export function groupAlone(line: Buffer): Buffer {
+  const top = membersOf(line, ...objectIn(line));
+  const properties = top
+    .filter(({ name, type }) => name === "properties" && type === TokenType.Object)
+    .flatMap(({ start, end }) => membersOf(line, start, end))
+    .filter(({ name }) => groupProperties.has(name));
+  const texts = (members: readonly Member[]) => members.map(({ text }) => text);
+  const inside = [...texts(properties), '"$process_person_profile":false'].join(",");
+  const members = [
+    ...texts(top.filter(({ name }) => groupMembers.has(name))),
+    `"distinct_id":${JSON.stringify(erasedId)}`,
+    '"person_profile":false',
+    `"properties":{${inside}}`,
+  ];
+  return Buffer.from(`{${members.join(",")}}\n`);
+}
+
+interface NamedId {
+  readonly id: string;
+  readonly start: number;
+  readonly end: number;
+}
+
+const nothing: readonly TokenType[] = [TokenType.Null, TokenType.EmptyString];
+
+interface Member {
+  readonly name: string;
+  readonly type: TokenType;
+  /** The position of the value, including quotes or brackets. */
+  readonly start: number;
+  readonly end: number;
+  readonly text: string;
+}
+
+function objectIn(line: Buffer): [start: number, end: number] {
+  return [line.indexOf(Ascii.OpenBrace), line.lastIndexOf(Ascii.CloseBrace) + 1];
+}
+
+function membersOf(line: Buffer, start: number, end: number): Member[] {
+  const members = new JsonMembers(line);
+  members.begin(line, start, end);
+  const all: Member[] = [];
+  while (members.next()) {
+    const { nameStart, nameEnd, valueType: type, valueStart, valueEnd } = members;
+    const name = textOf(line, nameStart - 1, nameEnd + 1);
+    const text = line.toString("utf8", nameStart - 1, valueEnd);
+    all.push({ name, type, start: valueStart, end: valueEnd, text });
+  }
+  return all;
+}
+
+function textOf(line: Buffer, start: number, end: number): string {
+  const value: unknown = JSON.parse(line.toString("utf8", start, end));
+  return typeof value === "string" ? value : "";
 }

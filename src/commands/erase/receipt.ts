@@ -1,6 +1,5 @@
-// The receipt of an erasure: the scanned and erased data, and the data that cannot be erased. It
-// contains salted hashes instead of ids. If a user knows an id, the user can check that the erasure
-// included it.
+// The receipt of an erasure: what was scanned and erased, and what cannot be. Anyone who knows an
+// id can check it against the salted hashes.
 
 import { createHash, randomBytes } from "node:crypto";
 import { writeFileSync } from "node:fs";
@@ -20,7 +19,7 @@ export interface Receipt {
   readonly by: string;
   readonly host: string;
   readonly startedAt: string;
-  /** The end of the erasure; undefined while it runs, and if it was killed. */
+  /** Undefined while the erasure runs, and if it was killed. */
   endedAt?: string;
   readonly ids: {
     /** The sha256 over salt, project, line feed and id, in hexadecimal. */
@@ -28,13 +27,12 @@ export interface Receipt {
     readonly given: readonly string[];
     readonly alsoTheirs: string[];
   };
-  /** The streams that the effects database had not completely applied (`--allow-behind`). */
+  /** Streams that the effects had not completely applied (`--allow-behind`). */
   readonly unapplied: readonly UnappliedStream[];
   readonly streams: StreamCounts[];
   /**
-   * The results of earlier attempts that lost the lock. Each was an erasure with its own id. If an
-   * attempt found data without removing them, a later attempt finds them again, and they are also
-   * in `streams`.
+   * The results of earlier attempts that lost the lock. Data that they found and did not remove are
+   * found again.
    */
   readonly before: readonly Try[];
   effects?: Database | "none was named";
@@ -51,11 +49,10 @@ interface Started {
   readonly given: readonly string[];
   readonly alsoTheirs: readonly string[];
   readonly unapplied: readonly UnappliedStream[];
-  /** The receipt of the previous attempt. */
   readonly last: Receipt | undefined;
 }
 
-/** Data that no erasure can reach, in any installation. */
+/** Data that no erasure can reach. */
 const outOfReach = [
   "events that are stored later: they are accepted and create a new person",
   "properties of other events, and of groups, that name the person",
@@ -83,12 +80,10 @@ export function startedReceipt({ given, alsoTheirs, last, ...rest }: Started): R
   };
 }
 
-/** Adds ids of the person that were found while the erasure ran. */
 export function addIds({ ids, project }: Receipt, late: readonly string[]): void {
   ids.alsoTheirs.push(...late.map((id) => hashedId(id, ids.salt, project)));
 }
 
-/** Adds the counts of a further erasure in the database. */
 export function addErased(receipt: Receipt, erased: Database): void {
   const { effects: before } = receipt;
   if (before === undefined || before === "none was named") {
@@ -110,7 +105,7 @@ function hashedId(id: string, salt: string, project: string): string {
   return createHash("sha256").update(`${salt}${project}\n${id}`).digest("hex");
 }
 
-/** Returns the name of the user, or the id: in a container the user id may have no name. */
+/** In a container the user may have no name. */
 export function userOf(
   { getuid }: Pick<ProcessHost, "getuid">,
   nameOf: () => string = () => userInfo().username,
@@ -126,10 +121,7 @@ function triedIn({ erasure, streams }: Receipt): Try {
   return { erasure, streams };
 }
 
-/**
- * Writes the receipt. Throws a CommandError if the receipt cannot be written. With `isNew`, the
- * file must not exist yet.
- */
+/** Throws a CommandError. With `isNew`, the file must not exist yet. */
 export function writeReceipt(file: string, receipt: Receipt, isNew: boolean): void {
   try {
     const text = `${JSON.stringify(receipt, undefined, 2)}\n`;

@@ -1,20 +1,17 @@
-// Checks whether a person can be erased from a stream. Runs for all streams before the first
-// change. The checks change nothing: they delete a message that cannot exist, and publish a message
-// that no stream of that name accepts.
+// Checks before the first change whether messages can be erased from the streams. Changes nothing:
+// deletes a message that cannot exist, and publishes one that no stream accepts.
 
 import { DiscardPolicy, jetstream, type StreamConfig, type StreamInfo } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/nats-core";
 import { apiCodes, isApiError, ledStreamInfo, managerOf } from "../../platform/nats/api.ts";
+import type { StreamName } from "../../readers/stream/stored-stream.ts";
 import { CommandError } from "../context.ts";
 
 const questionMs = 5_000;
-/** A sequence that no stream reaches. It is exact in JavaScript and valid for the server. */
+/** A sequence that no stream reaches, exact in JavaScript. */
 const noSequence = 2 ** 52;
 
-/**
- * Returns the reason why no message can be erased from a stream of this configuration; undefined if
- * messages can be erased.
- */
+/** Returns the reason why no message can be erased; undefined if messages can be. */
 function hindranceOf(config: StreamConfig): string | undefined {
   if (config.mirror !== undefined) return "it is a mirror: erase from the stream that it copies";
   if (config.sealed) return "it is sealed, and nats-server cannot unseal a stream";
@@ -27,7 +24,7 @@ function hindranceOf(config: StreamConfig): string | undefined {
   return undefined;
 }
 
-/** Throws a CommandError with the reason if no message can be erased from the stream. */
+/** Throws a CommandError with the reason if no message can be erased. */
 export async function checkStream(
   connection: NatsConnection,
   stream: string,
@@ -59,7 +56,7 @@ export async function checkStream(
   return info;
 }
 
-/** Returns whether the error is the server's response to the deletion of a missing message. */
+/** Returns whether the deleted message did not exist. */
 export function isNoMessage(error: unknown): boolean {
   return (
     isApiError(error, apiCodes.noMessageFound) ||
@@ -70,4 +67,25 @@ export function isNoMessage(error: unknown): boolean {
 function reasonOf(error: unknown): string {
   const { message, cause } = error as Error;
   return cause instanceof Error ? `${message}: ${cause.message}` : message;
+}
+
+export async function copiesOf(
+  connection: NatsConnection,
+  names: readonly StreamName[],
+): Promise<string[]> {
+  const erased = new Set(names.map(({ stream }) => stream));
+  const found: string[] = [];
+  try {
+    const manager = await managerOf(connection, { timeoutMs: questionMs });
+    for await (const { config } of manager.streams.list()) {
+      const copied = [config.mirror, ...(config.sources ?? [])]
+        .map((source) => source?.name ?? "")
+        .filter((name) => erased.has(name));
+      if (copied.length > 0 && !erased.has(config.name))
+        found.push(`the stream ${config.name}, which copies ${copied.join(", ")}`);
+    }
+  } catch (error) {
+    found.push(`streams that copy these, which could not be listed: ${(error as Error).message}`);
+  }
+  return found;
 }

@@ -1,6 +1,6 @@
-// Erases a person from one stream. If a frame has lines of others, three steps follow: their lines
-// are stored as a new frame, the replacement is recorded, and then the old message is overwritten
-// and removed. If a run is killed at any point, it has lost no line, and a second run continues.
+// Erases a person from one stream. If a frame has lines of others, they are stored as a new frame,
+// the replacement is recorded, and then the old message is overwritten. A killed run loses no line,
+// and a second run continues.
 
 import { Buffer } from "node:buffer";
 import { createHash, randomUUID } from "node:crypto";
@@ -26,21 +26,17 @@ import type { ErasureLog } from "./erasure-log.ts";
 import type { CutFrame, FrameCutter } from "./frame-cutter.ts";
 import { isNoMessage } from "./stream-checks.ts";
 
-/** The findings in a stream. They are also erased, unless they are only counted. */
 export interface StreamCounts {
   readonly stream: string;
-  /** The first sequence of the scanned range. `to` is the last one. */
+  /** The scanned range. */
   readonly from: number;
   readonly to: number;
-  /** Number of scanned messages: messages of the project, and messages of several projects. */
+  /** Number of scanned messages, including those of several projects. */
   scanned: number;
   bytes: number;
   /** Number of events of the person. */
   events: number;
-  /**
-   * Number of removed messages: those with lines of the person only, and those that were stored
-   * again.
-   */
+  /** Number of messages without other lines. `rewritten` counts those that were stored again. */
   deleted: number;
   rewritten: number;
   /** Number of lines that are not events and contain one of the ids. */
@@ -54,7 +50,6 @@ interface StreamEraserOptions {
   readonly prefix: string;
   readonly project: string;
   readonly cutter: FrameCutter;
-  /** The log of the erasure; undefined to only count. */
   readonly log: ErasureLog | undefined;
   readonly stop: AbortSignal;
   /** Called with the sequences of messages that left the stream while it was read. */
@@ -65,35 +60,30 @@ interface StreamEraserOptions {
 
 export type EraseStep = "stored" | "noted" | "deleted";
 
-/** A message to delete. */
 interface Doomed {
   readonly message: JsMsg;
   /**
-   * The sequence under which readers know the message: its own, or the sequence of the message that
-   * it replaces.
+   * The sequence under which readers know the message: its own, or that of the message that it
+   * replaces.
    */
   readonly root: number;
   /**
-   * The sequence of the message that first contained the lines. It equals `root`, except for a
-   * frame that was never announced to readers, which is its own root. A batch has at most one frame
-   * of a family.
+   * The sequence of the message that first contained the lines: `root`, except for a frame that was
+   * never announced to readers. A batch has at most one frame of a family.
    */
   readonly family: number;
   readonly cut: CutFrame;
-  /** The sequence of the replacement; 0 for no replacement, undefined while it is not stored. */
+  /** The sequence of the replacement; 0 for none, undefined while it is not stored. */
   place: number | undefined;
 }
 
 const timeoutMs = 10_000;
 const batchMessagesMax = 200;
 const batchBytesMax = 4 * 1_048_576;
-/**
- * Number of concurrent deletions. The server needs some 20 ms to overwrite a message, and stores no
- * other message during this time.
- */
+/** The server needs some 20 ms to overwrite a message, and stores no other message meanwhile. */
 const deletionsAtOnce = 4;
 const nothing: CutFrame = { erased: 0, kept: 0, data: Buffer.alloc(0), doubtful: 0 };
-/** Matches headers that would be wrong on the replacement of a message. */
+/** Headers that would be wrong on a replacement. */
 const ownHeaders = /^(?:nats-|penstock-(?:events|rewrites|first-stored|read-by)$)/i;
 
 export class StreamEraser {
@@ -113,10 +103,7 @@ export class StreamEraser {
     };
   }
 
-  /**
-   * Erases the person. Rejects with a CommandError if it cannot continue. Its changes until then
-   * stay.
-   */
+  /** Rejects with a CommandError if it cannot continue. Its changes until then stay. */
   async run(): Promise<void> {
     const { connection, name, state, prefix, project, stop } = this.#options;
     let reached = 0;
@@ -149,8 +136,8 @@ export class StreamEraser {
   }
 
   /**
-   * Returns whether the frame is an additional copy. The recorded replacement of the original must
-   * exist: otherwise the frame may be the only copy.
+   * Returns whether the frame is an additional copy. Without the recorded replacement of the
+   * original, the frame may be the only copy.
    */
   async #isStray(erased: ErasedMessages, { seq }: JsMsg, original: number): Promise<boolean> {
     if (!(await erased.isStray(seq, original))) return false;
@@ -223,7 +210,6 @@ export class StreamEraser {
     stepped?.("deleted");
   }
 
-  /** Returns the replacement that a killed run has stored and recorded. */
   async #placeBefore(
     { message, root }: Doomed,
     erased: ErasedMessages,
@@ -249,7 +235,7 @@ export class StreamEraser {
     if (readBy !== "") head.set(readByHeader, readBy);
     const digest = createHash("sha256").update(cut.data).digest("hex").slice(0, 32);
     const js = jetstream(connection, { timeout: timeoutMs });
-    // The deduplication by message id finds a replacement that a killed run stored shortly before.
+    // The deduplication by message id finds a replacement that a killed run has just stored.
     for (const suffix of ["", `/${randomUUID()}`]) {
       head.set(messageIdHeader, `${rewrittenIdBegin}${this.#created}/${root}/${digest}${suffix}`);
       const ack = await js
@@ -288,7 +274,7 @@ export class StreamEraser {
     try {
       await manager.streams.deleteMessage(stream, sequence, true);
     } catch (error) {
-      // The message has expired in the meantime.
+      // The message has expired.
       if (isNoMessage(error)) return;
       throw new CommandError(
         `erase: message ${sequence} of ${stream} could not be deleted: ${(error as Error).message}. Nothing is lost: run the command again`,
@@ -296,10 +282,7 @@ export class StreamEraser {
     }
   }
 
-  /**
-   * Returns the position up to which each durable consumer of the stream has acknowledged all
-   * messages.
-   */
+  /** Returns up to where each durable consumer has acknowledged all messages. */
   async #readers(manager: JetStreamManager): Promise<Reader[]> {
     const found: Reader[] = [];
     for await (const { config, created, ack_floor: floor } of manager.consumers.list(

@@ -1,5 +1,5 @@
-// Checks whether the effects database has applied all messages of a project in the streams. An
-// erasure removes links from the streams, so the database must have applied the links before.
+// An erasure removes links from the streams, so the effects must have applied all links of the
+// project before.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../platform/nats/api.ts";
@@ -9,7 +9,7 @@ import { streamStatuses } from "../../readers/effects/streams/lag.ts";
 import type { StreamName, StreamState } from "../../readers/stream/stored-stream.ts";
 import { subjectsOf } from "../stream-messages.ts";
 
-/** A stream with messages of the project that the database has not applied. */
+/** A stream with messages of the project that are not applied. */
 export interface UnappliedStream {
   readonly stream: string;
   readonly appliedTo: number;
@@ -18,7 +18,6 @@ export interface UnappliedStream {
 
 export interface Unapplied {
   readonly streams: readonly UnappliedStream[];
-  /** Whether an effects process is running on the database. */
   readonly hasWriter: boolean;
 }
 
@@ -26,16 +25,12 @@ interface UnappliedOptions {
   readonly place: StorePlace;
   readonly prefix: string;
   readonly project: string;
-  /** The ends of the streams. Later messages are ignored. */
   readonly ends: ReadonlyMap<string, StreamState>;
 }
 
 const questionMs = 5_000;
 
-/**
- * Returns the streams with unapplied messages. Rejects with a StoreError if the database cannot be
- * read.
- */
+/** Rejects with a StoreError if the database cannot be read. */
 export async function findUnapplied(
   connection: NatsConnection,
   { place, prefix, project, ends }: UnappliedOptions,
@@ -64,10 +59,7 @@ interface Range {
   readonly project: string;
 }
 
-/**
- * Returns whether the stream has an unapplied message. If an erasure stored a frame again, the
- * frame counts as applied if its original was applied.
- */
+/** A frame that an erasure stored again counts as applied if its original was applied. */
 async function hasUnapplied(
   connection: NatsConnection,
   name: StreamName,

@@ -1,6 +1,7 @@
-// `penstock export` writes the stored events of one project, one JSON object per line, and ends at
-// the last message that existed at its start. Only reads.
+// `penstock export` writes the stored events of one project, up to the last message at its start.
+// Only reads.
 
+import { Buffer } from "node:buffer";
 import { randomUUID } from "node:crypto";
 import { createWriteStream } from "node:fs";
 import { rm } from "node:fs/promises";
@@ -11,15 +12,17 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import { instantMsOf } from "../../platform/base/day.ts";
 import type { Lane } from "../../platform/base/lane.ts";
 import { managerOf } from "../../platform/nats/api.ts";
+import { isOfManyProjects } from "../../platform/nats/names.ts";
 import type { Config } from "../../platform/settings/config.ts";
 import { findStreams, type StreamName, storedStream } from "../../readers/stream/stored-stream.ts";
+import { Line } from "../../records/lines.ts";
+import { RecordReader } from "../../records/reader.ts";
 import { storedMsMax } from "../../records/timestamp.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
-import { findNats, withNats } from "../nats.ts";
+import { withNats } from "../nats.ts";
 import { mustBeKnown, mustBeProjectId } from "../registered-project.ts";
 import type { FoundStream } from "../stream-messages.ts";
 import { counted } from "../terminal.ts";
-import { type Choice, type Chosen, ChosenLines } from "./chosen-lines.ts";
 import { giveName, mustBeFree, othersParts } from "./out-file.ts";
 import type { ParquetExport } from "./parquet-export.ts";
 import { type WholeMessage, wholeMessages } from "./whole-messages.ts";
@@ -29,24 +32,18 @@ export const formats = ["ndjson", "parquet"] as const;
 
 export interface ExportOptions {
   readonly lanes: readonly Lane[];
-  /**
-   * First receive time: a day, a time, or `now`, the begin of the export. `to` is the end,
-   * exclusive.
-   */
+  /** First receive time: a day, a time, or `now`. `to` is the end, exclusive. */
   readonly from?: string;
   readonly to?: string;
-  /** The output file; undefined for standard output. */
+  /** Undefined for standard output. */
   readonly out?: string;
-  /** Whether to replace an existing file. */
   readonly force?: boolean;
   readonly compress?: (typeof compressions)[number];
-  /** The format of the output. Default: ndjson. */
   readonly format?: (typeof formats)[number];
 }
 
 interface Counts {
   events: number;
-  /** Number of bytes before compression. */
   bytes: number;
   messages: number;
   unreadable: number;
@@ -65,16 +62,15 @@ interface Export {
 const questionMs = 5_000;
 const progressMs = 10_000;
 /**
- * Tolerated difference between the clocks of gateway and NATS in milliseconds: an event is stored
- * after it was received. The time in between has no limit: after an outage, a hub stores the events
- * that its leaf nodes have held.
+ * Tolerated difference between the clocks of gateway and NATS. An event is stored after it was
+ * received, at any later time: a leaf may hold it during an outage.
  */
 const clocksApartMsMax = 600_000;
 const yearOneMs = Date.parse("0001-01-01T00:00:00Z");
-/** Approximate size in bytes of the pieces in which lines are written. */
+/** Approximate size of the written pieces. */
 const pieceBytes = 65_536;
 
-/** Writes the export. Throws a CommandError if the export is incomplete. */
+/** Throws a CommandError if the export is incomplete. */
 export async function exportEvents(
   config: Config,
   { project, ...options }: ExportOptions & { readonly project: string },
@@ -98,7 +94,7 @@ export async function exportEvents(
   const sinceMonotonicMs = performance.now();
   const progress = setInterval(() => say(progressOf(counts, sinceMonotonicMs)), progressMs);
   try {
-    await withNats(findNats(config, context.host), async (connection) => {
+    await withNats({ config, context }, async (connection) => {
       await mustBeKnown(connection, config, { command: "export", project });
       const { subjectPrefix: prefix } = config;
       const streams = await streamsOf(connection, { prefix, lanes: options.lanes });
@@ -114,7 +110,6 @@ export async function exportEvents(
   say(`done: ${progressOf(counts, sinceMonotonicMs)}`);
 }
 
-/** Returns the Parquet export. Loads DuckDB only if it is needed. */
 async function parquetExport(
   choice: Choice,
   { out, compress }: ExportOptions,
@@ -216,10 +211,7 @@ interface Written extends Pick<ExportOptions, "out" | "force" | "compress"> {
   readonly parquet: ParquetExport | undefined;
 }
 
-/**
- * Writes the file, which appears only when it is complete. Until then it has a temporary name that
- * no other export uses.
- */
+/** The file appears when it is complete. Until then it has a name that no other export uses. */
 async function write(
   lines: Readable,
   { out, force: isForced = false, compress, parquet }: Written,
@@ -251,4 +243,53 @@ function progressOf({ events, bytes, messages }: Counts, sinceMonotonicMs: numbe
   const seconds = (performance.now() - sinceMonotonicMs) / 1_000;
   const perSecond = Math.round(events / Math.max(seconds, 0.001));
   return `${counted(events, "event")}, ${counted(bytes, "byte")} of ${counted(messages, "message")}, in ${seconds.toFixed(1)} s: ${perSecond} events/s`;
+}
+
+export interface Choice {
+  readonly project: string;
+  /** The first receive time; undefined for no lower limit. */
+  readonly from: string | undefined;
+  /** Receive times must be earlier; undefined for no upper limit. */
+  readonly to: string | undefined;
+}
+
+export interface Chosen {
+  /** The selected lines, with a line feed after each. */
+  readonly bytes: Buffer;
+  readonly events: number;
+  readonly unreadable: number;
+}
+
+const lineFeed = Buffer.from("\n");
+
+export class ChosenLines {
+  readonly #choice: Choice;
+  readonly #fromMs: number | undefined;
+  readonly #toMs: number | undefined;
+  readonly #records = new RecordReader();
+
+  constructor(choice: Choice) {
+    this.#choice = choice;
+    this.#fromMs = choice.from === undefined ? undefined : Date.parse(choice.from);
+    this.#toMs = choice.to === undefined ? undefined : Date.parse(choice.to);
+  }
+
+  of({ subject, data }: { readonly subject: string; readonly data: Uint8Array }): Chosen {
+    const isShared = isOfManyProjects(subject);
+    const chosen: Uint8Array[] = [];
+    let unreadable = 0;
+    const reading = this.#records.read(data, {
+      record: (record) => {
+        const receivedAtMs = record.ms(Line.ReceivedAt);
+        if (isShared && record.projectId !== this.#choice.project) return;
+        // Without a receive time, it is unknown whether the record is in the range.
+        if (this.#fromMs !== undefined && !(receivedAtMs >= this.#fromMs)) return;
+        if (this.#toMs !== undefined && receivedAtMs >= this.#toMs) return;
+        chosen.push(data.subarray(record.start, record.end), lineFeed);
+      },
+      unreadable: () => void unreadable++,
+    });
+    for (const _ of reading);
+    return { bytes: Buffer.concat(chosen), events: chosen.length / 2, unreadable };
+  }
 }

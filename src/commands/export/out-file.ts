@@ -1,5 +1,4 @@
-// The output file of an export. It replaces an existing file only on request. Leftover files of
-// killed exports are reported.
+// The output file of an export. Replaces an existing file only on request.
 
 import { lstatSync, readdirSync } from "node:fs";
 import { link, rename, rm } from "node:fs/promises";
@@ -19,10 +18,7 @@ export function mustBeFree(out: string, isForced: boolean): void {
   throw new CommandError(`export: ${out} ${what}`, usageExitCode);
 }
 
-/**
- * Renames a complete file to its final name. Rejects with a CommandError if a file of this name was
- * created in the meantime and must not be replaced.
- */
+/** Rejects with a CommandError if the file was created in the meantime and must not be replaced. */
 export async function giveName(whole: string, out: string, isForced: boolean): Promise<void> {
   if (!isForced) {
     try {
@@ -38,9 +34,7 @@ export async function giveName(whole: string, out: string, isForced: boolean): P
   await rename(whole, out);
 }
 
-/**
- * Returns the temporary files of other exports to the same file, which are running or were killed.
- */
+/** Returns the temporary files of other exports to the file, which run or were killed. */
 export function othersParts(out: string): string[] {
   const { dir, base } = path.parse(out);
   return namesIn(dir === "" ? "." : dir)
@@ -48,10 +42,7 @@ export function othersParts(out: string): string[] {
     .map((name) => path.join(dir, name));
 }
 
-/**
- * Returns the names in a folder; empty if the folder cannot be read, because a write to it reports
- * the reason.
- */
+/** Returns nothing if the folder cannot be read: the write reports the reason. */
 function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder);

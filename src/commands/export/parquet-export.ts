@@ -1,15 +1,14 @@
-// Exports the events of a project as one Parquet file, with the columns of `penstock sink parquet`.
-// A temporary folder next to the file collects the rows.
+// Exports events as one Parquet file, with the columns of `penstock sink parquet`. A folder next to
+// the file collects the rows.
 
 import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises";
 import path from "node:path";
 import { isOfManyProjects } from "../../platform/nats/names.ts";
 import { withParquetMaker } from "../../readers/sinks/parquet/parquet-maker.ts";
 import { rowsFileBytes, rowsOf } from "../../readers/sinks/parquet/rows.ts";
-import type { SinkRecord } from "../../readers/sinks/sink-records.ts";
-import { SinkRecords } from "../../readers/sinks/sink-records.ts";
+import { type SinkRecord, SinkRecords } from "../../readers/sinks/sink-records.ts";
 import type { StreamName } from "../../readers/stream/stored-stream.ts";
-import type { Choice, Chosen } from "./chosen-lines.ts";
+import type { Choice, Chosen } from "./export.ts";
 import { giveName } from "./out-file.ts";
 import type { WholeMessage } from "./whole-messages.ts";
 
@@ -27,7 +26,6 @@ export class ParquetExport {
     this.#toMs = to === undefined ? Number.POSITIVE_INFINITY : Date.parse(to);
   }
 
-  /** Returns the rows of the selected events. */
   rows({ subject, ...message }: WholeMessage, { stream }: StreamName): Chosen {
     const { project } = this.#choice;
     const events: SinkRecord[] = [];
@@ -48,10 +46,7 @@ export class ParquetExport {
     return { bytes, events: events.length, unreadable };
   }
 
-  /**
-   * Writes the file, which appears only when it is complete, even if several exports write it. Each
-   * of `pieces` contains whole rows.
-   */
+  /** The file appears when it is complete. Each of `pieces` contains whole rows. */
   async write(pieces: AsyncIterable<Buffer>, file: string, isForced: boolean): Promise<void> {
     const folder = await mkdtemp(`${file}.making-`);
     const next = path.join(folder, "next.parquet");
@@ -70,10 +65,7 @@ export class ParquetExport {
   }
 }
 
-/**
- * Returns the files with the rows. There is at least one, and no file is much larger than the
- * limit.
- */
+/** Returns at least one file. No file is much larger than the limit. */
 async function rowsFiles(pieces: AsyncIterable<Buffer>, folder: string): Promise<string[]> {
   const files: string[] = [];
   let [handle, bytes] = [undefined as FileHandle | undefined, 0];

@@ -1,6 +1,5 @@
-// Yields the messages of one stream for an export, each once, even while an erasure runs. If an
-// erasure stored a replacement, it may be after the end of the range. So the replacement is fetched
-// at the position of the missing original, and skipped at its own position.
+// Yields each message of a stream once, even while an erasure runs. The replacement of an erased
+// message may be after the end of the range, so it is fetched at the position of its original.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../platform/nats/api.ts";
@@ -21,11 +20,11 @@ interface WholeOptions extends ReadOptions {
   readonly missed: (messages: number) => void;
 }
 
-/** Number of messages after which the missing ones in between are checked for erasures. */
+/** Number of messages after which missing ones are checked for erasures. */
 const messagesAtOnce = 1_000;
 const questionMs = 5_000;
 
-/** Yields the messages. Replacements come after some later messages. Throws a CommandError. */
+/** Replacements come after some later messages. Throws a CommandError. */
 export async function* wholeMessages(
   connection: NatsConnection,
   one: FoundStream,
@@ -57,8 +56,8 @@ export async function* wholeMessages(
 }
 
 /**
- * Returns whether the replacement is read at the position of its original, or the original is read.
- * A killed erasure may have recorded neither, and its records may have been lost.
+ * Returns whether the original or its replacement is read elsewhere. The records of a killed
+ * erasure may be lost.
  */
 async function isReadElsewhere(original: number, erased: ErasedMessages): Promise<boolean> {
   if ((await erased.placeOf(original)) !== undefined || (await erased.isThere(original)))
@@ -70,14 +69,10 @@ async function isReadElsewhere(original: number, erased: ErasedMessages): Promis
 interface Range extends FoundStream {
   readonly from: number;
   readonly to: number;
-  /** The sequences of the messages that were read. */
   readonly read: ReadonlySet<number>;
 }
 
-/**
- * Yields the replacements of missing messages. Returns the number of replacements that are missing
- * for a reason other than age.
- */
+/** Returns the number of replacements that are missing for a reason other than age. */
 async function* replaced(
   erased: ErasedMessages,
   { name, state, from, to, read }: Range,

@@ -3,6 +3,8 @@
 import type { ItemNote } from "../../gateway/http/port.ts";
 import { itemErrorCodes } from "../../platform/base/errors.ts";
 import { objectIn, type RawAnswer, retryAfterMs } from "../../platform/base/post-json.ts";
+import { dropTable } from "../../platform/base/warnings.ts";
+import type { LineNote } from "./batch.ts";
 
 export type Answer =
   | {
@@ -19,23 +21,17 @@ export type Answer =
   | {
       readonly kind: "refused";
       readonly why: string;
-      /**
-       * Whether no event is stored. If false, the server that responded may have stored the events.
-       */
+      /** False if the server that responded may have stored the events. */
       readonly isNothingStored: boolean;
     };
 
-/**
- * Maximum Retry-After in milliseconds. It exceeds the values of a gateway, but a proxy may send any
- * value.
- */
+/** Maximum Retry-After in milliseconds: a proxy may send any value. */
 const retryAfterMsMax = 600_000;
 const whyCharactersMax = 400;
 
 /**
- * Interprets a response to a request with this number of events. A 4xx of a gateway means that no
- * event is stored; a 503 means that a retry is safe. A 5xx, 408 or 425 of a proxy is also retried,
- * because the gateway recognizes a body that it has stored.
+ * A 4xx of a gateway means that no event is stored. A 5xx, 408 or 425, also of a proxy, is retried:
+ * the gateway recognizes a body that it has stored.
  */
 export function readAnswer({ status, retryAfter, text }: RawAnswer, events: number): Answer {
   const fields = objectIn(text) ?? {};
@@ -76,8 +72,8 @@ export function refusedText({
 }
 
 /**
- * Returns the outcome of a request whose events are all invalid and not stored. If the request has
- * one event, the response has the error code of this event.
+ * All events of the request are invalid. For a single event, the response has the code of the
+ * event.
  */
 function allInError(fields: JsonFields, code: string, events: number): Answer {
   const named = notesOf(fields["errors"]);
@@ -87,10 +83,7 @@ function allInError(fields: JsonFields, code: string, events: number): Answer {
   return { kind: "done", accepted: 0, dropped: events, errors, warnings: [], namesSome };
 }
 
-/**
- * Returns the notes in a response. Skips other values, such as those of a proxy: their events are
- * counted anyway.
- */
+/** Skips notes in another form, such as those of a proxy: their events are counted anyway. */
 function notesOf(value: unknown): ItemNote[] {
   return Array.isArray(value) ? value.filter(isNote) : [];
 }
@@ -108,4 +101,25 @@ function countOf(value: unknown): number {
 function whyOf(status: number, code: string, fields: JsonFields, text: string): string {
   const detail = typeof fields["detail"] === "string" ? fields["detail"] : text.trim();
   return `${status} ${code === "" ? "" : `${code}: `}${detail.slice(0, whyCharactersMax)}`.trim();
+}
+
+export type DoneAnswer = Extract<Answer, { readonly kind: "done" }>;
+
+export function namedNotes({ errors, warnings }: DoneAnswer, lines: readonly number[]): LineNote[] {
+  const noteOf = ({ index, code, detail }: ItemNote, isStored: boolean): LineNote => ({
+    ...{ line: lines[index] ?? 0, code, detail, isStored },
+  });
+  return [
+    ...errors.map((note) => noteOf(note, false)),
+    ...warnings.map((note) => noteOf(note, !(note.code in dropTable))),
+  ];
+}
+
+/** Merges the notes of the local check with the notes that only the gateway can give. */
+export function completed(
+  all: readonly LineNote[],
+  named: readonly LineNote[],
+): readonly LineNote[] {
+  const known = new Set(all.map(({ line, code }) => `${line} ${code}`));
+  return [...all, ...named.filter(({ line, code }) => !known.has(`${line} ${code}`))];
 }

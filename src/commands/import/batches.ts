@@ -1,81 +1,71 @@
-// Reads one file from beginning to end as batches: detects its format, skips the lines that an
-// earlier run has imported, and collects the other lines.
+// Reads a file as batches. Detects its format, and skips the lines that an earlier run has imported.
 
 import type { Scanner } from "../../records/table.ts";
 import { CommandError } from "../context.ts";
-import { type Batch, bodyHead, cutOffCode, type LineNote } from "./batch.ts";
+import { type Batch, cutOffCode, type LineNote } from "./batch.ts";
 import { BatchMaker } from "./batch-maker.ts";
+import { LineHash } from "./event-uuid.ts";
 import { detectFormat, linesLookedAt } from "./formats/detect.ts";
 import type { Format, FormatOptions } from "./formats/format.ts";
-import { type BlockLimits, blockBytes, LineBlock } from "./line-block.ts";
-import { LineHash } from "./line-hash.ts";
-import { LineCutter } from "./lines.ts";
+import { type Line, LineCutter } from "./lines.ts";
+
+export interface BatchLimits {
+  /** Maximum number of bytes of the lines in a batch. Only a single line may exceed it. */
+  readonly bytesMax: number;
+  readonly linesMax: number;
+}
 
 export interface BatchesOptions {
   /** The name of the file in messages. */
   readonly name: string;
-  readonly key: string;
   /** The format of the file; undefined to detect it from the first lines. */
   readonly format: Format | undefined;
   readonly formatOptions: FormatOptions;
-  readonly limits: BlockLimits;
+  readonly limits: BatchLimits;
   readonly lineBytesMax: number;
   readonly createScanner: (rows?: number) => Scanner;
   /** The lines that an earlier run has imported, with the fingerprint that identifies them. */
   readonly done: DoneLines | undefined;
-  /** Called when the format is known. */
   readonly begun: (format: Format) => void;
 }
 
 interface DoneLines {
   readonly lines: number;
   readonly fingerprint: string;
-  /** The last line of the batch in the earlier run. A batch ends after the same line. */
+  /** The last line of the last request of the earlier run. A batch ends after the same line. */
   readonly sending?: number;
-}
-
-interface TakenLine {
-  /** The content of the line; empty for a line that is too long. */
-  readonly bytes: Buffer;
-  readonly number: number;
-  readonly isTooLong: boolean;
 }
 
 export class Batches {
   readonly #options: BatchesOptions;
-  readonly #head: Buffer;
   readonly #hash = new LineHash();
   readonly #cutter: LineCutter;
-  readonly #blockBytes: number;
-  readonly #freeBuffers: Buffer[] = [];
-  #block: LineBlock;
+  #lines: Line[] = [];
+  /** Number of bytes of `#lines`, with separators. */
+  #bytes = 0;
   #notes: LineNote[] = [];
   #maker: BatchMaker | undefined = undefined;
   #lastLine = 0;
 
   constructor(options: BatchesOptions) {
     this.#options = options;
-    this.#head = bodyHead(options.key);
     this.#cutter = new LineCutter(options.lineBytesMax);
-    this.#blockBytes = blockBytes(this.#head, options.limits, options.lineBytesMax);
-    this.#block = this.#newBlock();
   }
 
   /**
-   * Yields the batches of the file in order. The caller must release each batch. Throws a
-   * CommandError if the format cannot be detected, or if another file was imported by the earlier
-   * run.
+   * Yields the batches in order. Throws a CommandError if the format cannot be detected, or if the
+   * earlier run has imported another file.
    */
   async *of(chunks: AsyncIterable<Buffer>): AsyncGenerator<Batch, void, void> {
-    const early: TakenLine[] = [];
-    for await (const chunk of chunks) {
-      this.#cutter.push(chunk);
-      while (this.#cutter.next()) yield* this.#takeLine(early);
-    }
-    if (this.#cutter.last() && !this.#isCutOff(early)) yield* this.#takeLine(early);
+    /** The first lines, until the format is known. */
+    const early: Line[] = [];
+    for await (const chunk of chunks)
+      for (const line of this.#cutter.cut(chunk)) yield* this.#take(line, early);
+    const last = this.#cutter.last();
+    if (last !== undefined && !this.#isCutOff(last, early)) yield* this.#take(last, early);
     if (this.#maker === undefined) yield* this.#begin(early);
     if (this.#isSkipping) throw this.#otherFile("it has fewer lines");
-    yield { ...this.#finishBlock(), isLast: true };
+    yield { ...this.#finish(), isLast: true };
   }
 
   get #isSkipping(): boolean {
@@ -83,110 +73,71 @@ export class Batches {
   }
 
   /**
-   * Returns whether the last line has no line feed and is not JSON. Another program may still be
-   * writing it. So the line is reported but not counted as done, and the next run reads it again.
+   * Returns whether the last line has no line feed and is not JSON. Another program may still write
+   * it, so the next run reads it again.
    */
-  #isCutOff(early: readonly TakenLine[]): boolean {
-    const { bytes, start, end, number, isTooLong } = this.#cutter;
+  #isCutOff({ bytes, number, isTooLong }: Line, early: readonly Line[]): boolean {
     // If the file has a single line, its format is unknown.
     const isFirst = this.#maker === undefined && early.length === 0;
-    if (isTooLong || start === end || isFirst || this.#isSkipping) return false;
-    if (isJson(bytes.toString("utf8", start, end))) return false;
+    if (isTooLong || bytes.length === 0 || isFirst || this.#isSkipping) return false;
+    if (isJson(bytes.toString("utf8"))) return false;
     const detail = "the file ends in the middle of this line: the next run reads it again";
     this.#notes.push({ line: number, code: cutOffCode, detail, isStored: false });
     return true;
   }
 
-  /**
-   * Processes the line that the cutter has found. The first lines wait until the format is known.
-   */
-  *#takeLine(early: TakenLine[]): Generator<Batch, void, void> {
-    const { bytes, start, end, number, isTooLong } = this.#cutter;
+  *#take(line: Line, early: Line[]): Generator<Batch, void, void> {
     if (this.#maker !== undefined) {
-      if (isTooLong || start === end) this.#passOver(number, isTooLong);
-      else yield* this.#add(bytes, [start, end], number);
+      yield* this.#add(line);
       return;
     }
-    early.push({ bytes: Buffer.from(bytes.subarray(start, end)), number, isTooLong });
-    if (early.length === linesLookedAt) yield* this.#begin(early);
+    early.push(line);
+    if (early.length === linesLookedAt) yield* this.#begin(early.splice(0));
   }
 
-  *#begin(waiting: TakenLine[]): Generator<Batch, void, void> {
-    const early = waiting.splice(0);
+  *#begin(early: readonly Line[]): Generator<Batch, void, void> {
     const { name, format: wanted, formatOptions, createScanner, begun } = this.#options;
     const texts = early
       .filter(({ bytes }) => bytes.length > 0)
       .map(({ bytes }) => bytes.toString("utf8"));
     const format = wanted ?? (texts.length === 0 ? undefined : detectFormat(texts));
     if (typeof format === "string") throw new CommandError(`import ${name}: ${format}`);
-    if (format === undefined) {
-      for (const { number, isTooLong } of early) this.#passOver(number, isTooLong);
+    if (format !== undefined) {
+      if (formatOptions.timeZone !== undefined && !format.hasLocalTimes)
+        throw new CommandError(
+          `import ${name}: --time-zone does not apply: ${format.title} has no local times`,
+        );
+      begun(format);
+      this.#maker = new BatchMaker({ format, formatOptions, hash: this.#hash, createScanner });
+    }
+    for (const line of early) yield* this.#add(line);
+  }
+
+  *#add(line: Line): Generator<Batch, void, void> {
+    const { done, limits, lineBytesMax } = this.#options;
+    const { bytes, number, isTooLong } = line;
+    if (this.#isSkipping) {
+      if (bytes.length > 0) this.#hash.add(bytes);
+      this.#lastLine = number;
+      if (!this.#isSkipping && this.#hash.fingerprint() !== done?.fingerprint)
+        throw this.#otherFile("its lines differ");
       return;
     }
-    if (formatOptions.timeZone !== undefined && !format.hasLocalTimes)
-      throw new CommandError(
-        `import ${name}: --time-zone does not apply: ${format.title} has no local times`,
-      );
-    begun(format);
-    this.#maker = new BatchMaker({
-      ...{ head: this.#head, format, formatOptions, hash: this.#hash, createScanner },
-      takeBuffer: () => this.#takeBuffer(),
-      giveBuffer: (buffer) => void this.#freeBuffers.push(buffer),
-    });
-    for (const { bytes, number, isTooLong } of early) {
-      if (bytes.length === 0) this.#passOver(number, isTooLong);
-      else yield* this.#add(bytes, [0, bytes.length], number);
+    if (bytes.length > 0) {
+      const last = this.#lines.at(-1)?.number ?? number;
+      const isFull =
+        this.#lines.length >= limits.linesMax || this.#bytes + bytes.length >= limits.bytesMax;
+      // The batch that an earlier run was sending ends after the same line. Skipped lines may follow.
+      const sending = done?.sending ?? 0;
+      if ((last <= sending && number > sending) || (isFull && this.#lines.length > 0))
+        yield this.#finish();
+      this.#lines.push(line);
+      this.#bytes += bytes.length + 1;
+    } else if (isTooLong) {
+      const detail = `the line has more than ${lineBytesMax} bytes`;
+      this.#notes.push({ line: number, code: "line_too_long", detail, isStored: false });
     }
-  }
-
-  #passOver(number: number, isTooLong: boolean): void {
-    const wasSkipping = this.#isSkipping;
     this.#lastLine = number;
-    if (wasSkipping) {
-      this.#endSkipping();
-      return;
-    }
-    if (!isTooLong) return;
-    const detail = `the line has more than ${this.#options.lineBytesMax} bytes`;
-    this.#notes.push({ line: number, code: "line_too_long", detail, isStored: false });
-  }
-
-  *#add(
-    bytes: Buffer,
-    [start, end]: readonly [number, number],
-    number: number,
-  ): Generator<Batch, void, void> {
-    const cut = this.#options.done?.sending ?? 0;
-    const last = this.#block.numbers.at(-1);
-    // Compared by block, because skipped lines may be between the last line of the block and this
-    // line.
-    if (last !== undefined && last <= cut && number > cut) yield this.#finishBlock();
-    if (!this.#block.add(bytes, start, end, number)) {
-      if (this.#isSkipping) this.#skipBlock();
-      else yield this.#finishBlock();
-      this.#block.add(bytes, start, end, number);
-    }
-    const wasSkipping = this.#isSkipping;
-    this.#lastLine = number;
-    if (wasSkipping) this.#endSkipping();
-  }
-
-  /** Hashes the lines of a block of an earlier run, and drops them. */
-  #skipBlock(): void {
-    const block = this.#block;
-    block.close();
-    for (let index = 0; index < block.count; index++)
-      this.#hash.add(block.buffer, block.starts[index]!, block.ends[index]!);
-    this.#freeBuffers.push(block.buffer);
-    this.#block = this.#newBlock();
-  }
-
-  /** Checks after the last line of the earlier run whether the file is the same. */
-  #endSkipping(): void {
-    if (this.#isSkipping) return;
-    this.#skipBlock();
-    if (this.#hash.fingerprint() !== this.#options.done?.fingerprint)
-      throw this.#otherFile("its lines differ");
   }
 
   #otherFile(why: string): CommandError {
@@ -196,23 +147,13 @@ export class Batches {
     );
   }
 
-  #finishBlock(): Batch {
-    const [block, notes] = [this.#block, this.#notes];
-    this.#block = this.#newBlock();
-    this.#notes = [];
-    const maker = this.#maker;
-    if (maker !== undefined) return maker.make(block, notes, this.#lastLine);
+  #finish(): Batch {
+    const [lines, notes] = [this.#lines, this.#notes];
+    [this.#lines, this.#notes, this.#bytes] = [[], [], 0];
+    const lastLine = this.#lastLine;
+    if (this.#maker !== undefined) return this.#maker.make(lines, notes, lastLine);
     const fingerprint = this.#hash.fingerprint();
-    const nothing = { body: Buffer.alloc(0), starts: [], ends: [], lines: [], links: 0 };
-    return { ...nothing, release: () => {}, notes, lastLine: this.#lastLine, fingerprint };
-  }
-
-  #newBlock(): LineBlock {
-    return new LineBlock(this.#takeBuffer(), this.#head, this.#options.limits);
-  }
-
-  #takeBuffer(): Buffer {
-    return this.#freeBuffers.pop() ?? Buffer.allocUnsafeSlow(this.#blockBytes);
+    return { items: [], lines: [], links: 0, notes, lastLine, fingerprint };
   }
 }
 

@@ -1,11 +1,8 @@
-// Counts the outcomes of the lines of a file, and formats the counts.
-
 import { cutOffCode, type LineNote } from "./batch.ts";
 
 /** The counts in the state file. */
 export interface CountsText {
   readonly stored: number;
-  /** Number of lines that are not stored, by reason. */
   readonly notStored: Readonly<Record<string, number>>;
   readonly warnings: Readonly<Record<string, number>>;
   /** Number of lines with at least one warning. Absent in older state files. */
@@ -17,16 +14,13 @@ export interface CountsText {
 /** Events that are skipped on purpose, as in PostHog's own import and capture. */
 const skippedOnPurpose: ReadonlySet<string> = new Set(["session_start", "performance_event"]);
 
-/** Warnings about a value that has no meaning, or that the record stores as sent. */
+/** Warnings about a value that has no meaning, or that is stored as sent. */
 const costsNothing: ReadonlySet<string> = new Set([
   ...["invalid_uuid", "reused_uuid", "zero_timestamp", "timestamp_in_future", "invalid_sent_at"],
   ...["id_shortened", "invalid_person_profile", "non_finite_number"],
 ]);
 
-/**
- * Returns whether a line with this note has data that is not stored. A missing value and a new uuid
- * lose nothing of the line.
- */
+/** Returns whether something of the line is not stored. */
 export function isLoss({ code, isStored }: Pick<LineNote, "code" | "isStored">): boolean {
   if (!isStored) return !skippedOnPurpose.has(code);
   return !code.startsWith("missing_") && !costsNothing.has(code);
@@ -34,9 +28,9 @@ export function isLoss({ code, isStored }: Pick<LineNote, "code" | "isStored">):
 
 export class Counts {
   stored = 0;
-  /** Number of lines that are stored with at least one warning. */
+  /** Number of lines that are stored with a warning. */
   warned = 0;
-  /** Number of stored events that contain a link from the line of another event. */
+  /** Number of stored events that link two ids from the line of another event. */
   links = 0;
   readonly #notStored: Map<string, number>;
   readonly #warnings: Map<string, number>;
@@ -53,7 +47,6 @@ export class Counts {
     return [...this.#notStored.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  /** Number of lines, or parts of lines, that are not stored. */
   get losses(): number {
     const of = (counts: ReadonlyMap<string, number>, isStored: boolean): number =>
       [...counts].reduce((sum, [code, count]) => sum + (isLoss({ code, isStored }) ? count : 0), 0);
@@ -65,10 +58,7 @@ export class Counts {
     counts.set(code, (counts.get(code) ?? 0) + count);
   }
 
-  /**
-   * Returns the counts without a last line that is incomplete, because the next run reads this line
-   * again.
-   */
+  /** Excludes an incomplete last line, which the next run reads again. */
   text(): CountsText {
     const notStored = [...this.#notStored].filter(([code]) => code !== cutOffCode);
     return {
@@ -80,7 +70,6 @@ export class Counts {
     };
   }
 
-  /** Returns sentences for people. `verb` is "stored", or "would be stored" in a dry run. */
   summary(verb: string): string[] {
     const events = `${grouped(this.stored)} ${this.stored === 1 ? "event" : "events"}`;
     return [
@@ -89,10 +78,7 @@ export class Counts {
     ];
   }
 
-  /**
-   * Returns sentences for people if an earlier run has imported everything and this run has sent
-   * nothing.
-   */
+  /** The summary of a run that sent nothing, because an earlier run has imported everything. */
   earlierSummary(): string[] {
     const were = `${grouped(this.stored)} ${this.stored === 1 ? "was" : "were"} stored`;
     const fate = `${were} by an earlier run${this.#warnedText()}, ${grouped(this.notStored)} not`;
@@ -122,7 +108,7 @@ function descending(counts: ReadonlyMap<string, number>): [string, number][] {
   return [...counts].sort(([, one], [, other]) => other - one);
 }
 
-/** Returns a number with separators, such as 1,234,567. */
+/** Formats a number as 1,234,567. */
 export function grouped(count: number): string {
   return count.toLocaleString("en-US");
 }

@@ -1,5 +1,5 @@
-// Checks a body by the gateway's own rules and code without storing anything: for a dry run, and if
-// a response names fewer events than it counts.
+// Checks a body by the gateway's own code: for a dry run, and if a response names fewer events than
+// it counts.
 
 import { randomFillSync } from "node:crypto";
 import { type Explanation, Typos, textOf } from "../../gateway/intake/hints.ts";
@@ -13,11 +13,10 @@ import { JsonRecordWriter } from "../../records/record.ts";
 import { type BackgroundScanner, Header, ScanStatus } from "../../records/table.ts";
 import { UuidSource } from "../../records/uuid.ts";
 import type { Verdict } from "../../records/verdict.ts";
-import type { Batch, LineNote } from "./batch.ts";
+import { bodyOf, type Events, type LineNote, lineHead } from "./batch.ts";
 
 interface EventCheckOptions {
   readonly createScanner: (rows?: number) => BackgroundScanner;
-  /** Maximum size in bytes of a record in the store. */
   readonly recordBytesMax: number;
 }
 
@@ -49,8 +48,9 @@ export class EventCheck {
   }
 
   /** Returns the notes that a gateway would report for each event of the batch. */
-  check({ body, lines }: Pick<Batch, "body" | "lines">): Checked {
-    if (lines.length === 0) return { accepted: 0, notes: [] };
+  check({ items, lines }: Events): Checked {
+    if (items.length === 0) return { accepted: 0, notes: [] };
+    const body = bodyOf(lineHead, items);
     const scanner = this.#scanner;
     const status = scanner.scan(body);
     if (status !== ScanStatus.Ok) throw new Error(`scan a batch of the import: status ${status}`);
@@ -86,7 +86,6 @@ export class EventCheck {
   }
 }
 
-/** Discards the lines. */
 class NoSink implements FrameSink {
   buffer = Buffer.allocUnsafe(65_536);
   readonly length = 0;
@@ -101,7 +100,6 @@ class NoSink implements FrameSink {
   rollback(): void {}
 }
 
-/** Collects the notes of all events, without a maximum. */
 class AllNotes extends Tally {
   readonly #lines: readonly number[];
   readonly #notes: LineNote[];

@@ -1,22 +1,20 @@
-// Deterministic uuids: the same source always gets the same uuid. Version 8 of RFC 9562, section
-// 5.8, for custom ids.
+// Deterministic uuids, version 8 of RFC 9562, from the ids of a source or from the lines of a file.
 
-import { hash } from "node:crypto";
+import { createHash, type Hash, hash } from "node:crypto";
 import { isBlankUuidText, isUuid } from "../../platform/base/forms.ts";
 
-/** Digits whose first two bits are the variant of RFC 9562. */
+/** The digits that start with the variant of RFC 9562. */
 const variants = "89ab";
 
 /**
- * Builds a uuid from the first 32 hexadecimal digits of a hash. Six bits are the version and the
- * variant. This takes a quarter of the time of a conversion through a Buffer.
+ * Builds a uuid from the first 32 hexadecimal digits of a hash. Six of its bits are replaced by
+ * version and variant.
  */
-export function uuidOfHash(hex: string): string {
+function uuidOfHash(hex: string): string {
   const variant = variants[Number.parseInt(hex[17]!, 16) & 0x03]!;
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }
 
-/** Returns the uuid of the event that these parts identify. */
 export function uuidOfSource(parts: readonly unknown[]): string {
   return uuidOfHash(hash("sha256", `penstock import ${JSON.stringify(parts)}`, "hex"));
 }
@@ -26,9 +24,53 @@ export function isUuidText(value: unknown): value is string {
   return typeof value === "string" && isUuid(value) && !isBlankUuidText(value);
 }
 
-/**
- * Returns whether the value is the nil or the max UUID, which some clients send instead of an id.
- */
+/** Returns whether the value is the nil or the max UUID, which some clients send instead of an id. */
 export function isBlankId(value: unknown): boolean {
   return typeof value === "string" && isUuid(value) && isBlankUuidText(value);
+}
+
+/**
+ * Maximum number of bytes that are hashed together. A call takes as long as hashing some hundred
+ * bytes.
+ */
+const stagedBytes = 262_144;
+const separator = 0x0a;
+
+/**
+ * The running hash over the lines of a file. It identifies the file when an import resumes, and
+ * gives uuids to lines without one. The uuid of a line depends on all lines before it.
+ */
+export class LineHash {
+  readonly #hash: Hash = createHash("sha256");
+  readonly #staged = Buffer.allocUnsafe(stagedBytes);
+  #length = 0;
+
+  add(line: Buffer): void {
+    if (this.#length + line.length + 1 > stagedBytes) this.#flush();
+    if (line.length + 1 > stagedBytes) {
+      this.#hash.update(line).update("\n");
+      return;
+    }
+    this.#length += line.copy(this.#staged, this.#length);
+    this.#staged[this.#length++] = separator;
+  }
+
+  /** Returns the uuid of the last added line. */
+  uuid(): string {
+    return uuidOfHash(this.#digest("hex"));
+  }
+
+  fingerprint(): string {
+    return this.#digest("base64url");
+  }
+
+  #digest(encoding: "hex" | "base64url"): string {
+    this.#flush();
+    return this.#hash.copy().digest(encoding);
+  }
+
+  #flush(): void {
+    if (this.#length > 0) this.#hash.update(this.#staged.subarray(0, this.#length));
+    this.#length = 0;
+  }
 }

@@ -1,27 +1,18 @@
-// Imports one file: sends its batches in order, and records the position after each response.
+// Imports one file. Saves the position after each response.
 
 import { stat } from "node:fs/promises";
 import type { Readable } from "node:stream";
 import type { BackgroundScanner } from "../../records/table.ts";
 import { CommandError } from "../context.ts";
-import { refusedText } from "./answer.ts";
-import { completed, type DoneAnswer, namedNotes } from "./answer-notes.ts";
-import {
-  type Batch,
-  type BatchPart,
-  bodyHead,
-  bodyOfPart,
-  type LineNote,
-  paddingOf,
-} from "./batch.ts";
-import { Batches } from "./batches.ts";
+import { completed, type DoneAnswer, namedNotes, refusedText } from "./answer.ts";
+import { type Batch, bodyHead, bodyOf, type Events, type LineNote, paddingOf } from "./batch.ts";
+import { Batches, type BatchLimits } from "./batches.ts";
 import { Counts, grouped, isLoss } from "./counts.ts";
-import { EventCheck, removed } from "./event-check.ts";
+import { type Checked, EventCheck, removed } from "./event-check.ts";
 import { formatNamed } from "./formats/detect.ts";
 import type { Format, FormatOptions } from "./formats/format.ts";
 import { type ImportState, type StateFile, targetDifference, targetOf } from "./import-state.ts";
 import { inputChunks } from "./input.ts";
-import type { BlockLimits } from "./line-block.ts";
 import type { Progress } from "./progress.ts";
 import { type Sender, Stopped } from "./sender.ts";
 
@@ -32,13 +23,12 @@ interface FileImportOptions {
   readonly key: string;
   readonly format: Format | undefined;
   readonly formatOptions: FormatOptions;
-  readonly limits: BlockLimits;
+  readonly limits: BatchLimits;
   readonly lineBytesMax: number;
   readonly restart: boolean;
   /** Whether to resume even if the address or the key has changed. */
   readonly sameProject: boolean;
   readonly stateFile: StateFile | undefined;
-  /** The sender of the requests; undefined in a dry run. */
   readonly sender: Sender | undefined;
   readonly createScanner: (rows?: number) => BackgroundScanner;
   readonly progress: Progress;
@@ -46,14 +36,6 @@ interface FileImportOptions {
   readonly stop: AbortSignal;
 }
 
-/** The first request of a batch, with all its events. */
-interface Whole {
-  readonly body: Buffer;
-  readonly handedOver: () => void;
-}
-
-const noBytes: Buffer = Buffer.alloc(0);
-/** Maximum number of lines listed per code. Further lines are only counted. */
 const listedPerCode = 10;
 
 export class FileImport {
@@ -67,9 +49,7 @@ export class FileImport {
   #done: Pick<ImportState, "lines" | "fingerprint"> = { lines: 0, fingerprint: "" };
   #sending: Promise<void> | undefined = undefined;
   #saved: Promise<void> = Promise.resolve();
-  /**
-   * Whether small bodies are padded. The body limit of a gateway may be smaller than a padded body.
-   */
+  /** Whether small bodies are padded. A gateway may reject a padded body as too large. */
   #isPadded = true;
   #hasReportedSplit = false;
   #hasBegun = false;
@@ -87,14 +67,13 @@ export class FileImport {
     this.#name = options.file === "-" ? "standard input" : options.file;
   }
 
-  /** Whether the input was opened and its format is known. */
   get hasEvents(): boolean {
     return this.#formatName !== "";
   }
 
   /**
-   * Imports the file. Rejects with a CommandError if the import cannot continue. The state file
-   * then has the position.
+   * Rejects with a CommandError if the import cannot continue. The state file then has the
+   * position.
    */
   async run(): Promise<void> {
     const { stateFile } = this.#options;
@@ -136,10 +115,7 @@ export class FileImport {
     this.isDoneBefore = before?.finished === true && this.#last?.lastLine === before.lines;
   }
 
-  /**
-   * Starts sending the batch. Resolves when the kernel has the whole body, so that the next batch
-   * can be built.
-   */
+  /** Resolves when the kernel has the whole body, so that the next batch can be built. */
   async #begin(batch: Batch): Promise<void> {
     const { promise: handedOver, resolve } = Promise.withResolvers<void>();
     this.#sending = this.#take(batch, resolve);
@@ -153,8 +129,8 @@ export class FileImport {
     this.#sending = undefined;
     if (sending === undefined) return;
     await sending;
-    // A batch waits for the save of the previous batch, not for its own. If saving fails, the
-    // import ends: a later run would send all further lines again, and they would be stored twice.
+    // If saving fails, the import ends: a later run would store all further lines twice. A batch
+    // waits only for the save of the batch before it.
     await this.#saved;
     const { lastLine: lines, fingerprint } = this.#last!;
     this.#done = { lines, fingerprint };
@@ -197,10 +173,10 @@ export class FileImport {
   }
 
   #batches(before: ImportState | undefined): AsyncGenerator<Batch, void, void> {
-    const { file, stdin, key, format, formatOptions, limits, lineBytesMax } = this.#options;
+    const { file, stdin, format, formatOptions, limits, lineBytesMax } = this.#options;
     const { createScanner, progress } = this.#options;
     const batches = new Batches({
-      ...{ name: this.#name, key, formatOptions, limits, lineBytesMax, createScanner },
+      ...{ name: this.#name, formatOptions, limits, lineBytesMax, createScanner },
       ...{ done: before, format: format ?? formatNamed(before?.format) },
       begun: ({ name, title }) => {
         this.#formatName = name;
@@ -211,101 +187,90 @@ export class FileImport {
     return batches.of(inputChunks(file, { stdin, progress: this.#input }));
   }
 
-  /** Sends one batch. In a dry run only checks it. */
   async #take(batch: Batch, handedOver: () => void): Promise<void> {
-    // The rate covers the sent lines only, without the lines of an earlier run.
+    const { sender, progress } = this.#options;
+    // Also shows whether the state can be written, before anything is sent. The rate does not
+    // include the lines of an earlier run.
     if (!this.#hasBegun) {
-      await this.#options.stateFile?.mustBeWritable();
-      this.#options.progress.begin(this.#position());
+      await this.#save({ finished: false });
+      progress.begin(this.#position());
     }
     this.#hasBegun = true;
-    const isSent = this.#options.sender !== undefined && batch.lines.length > 0;
-    if (isSent && batch.isLast === true)
+    const hasEvents = batch.items.length > 0;
+    if (hasEvents && batch.isLast === true)
       await this.#save({ finished: false, sending: batch.lastLine });
     this.#warnedLines.clear();
     for (const note of batch.notes) this.#note(note);
-    const { sender } = this.#options;
     if (sender === undefined) {
       const { accepted, notes } = this.#checked(batch);
       this.counts.stored += accepted;
       for (const note of notes) this.#note(note);
-    } else if (batch.lines.length > 0) {
-      const whole = { body: batch.body, handedOver };
-      await this.#send(sender, batch, { from: 0, to: batch.lines.length }, whole);
-    }
-    batch.release();
+    } else if (hasEvents) await this.#send(sender, batch, handedOver);
     this.counts.links += batch.links;
     this.counts.warned += this.#warnedLines.size;
-    this.#options.progress.update(this.#position());
+    progress.update(this.#position());
   }
 
-  /** Sends a part of the batch. If the part is too large for one request, sends it in halves. */
-  async #send(sender: Sender, batch: Batch, part: BatchPart, whole?: Whole): Promise<void> {
+  /** Sends the events. If they are too large for one request, sends them in halves. */
+  async #send(sender: Sender, events: Events, handedOver: () => void): Promise<void> {
+    const { items, lines } = events;
     const head = bodyHead(this.#options.key);
-    const isPadded = this.#isPadded;
-    const body = whole?.body ?? bodyOfPart(batch, part, { head, isPadded });
-    const { from, to } = part;
-    const answer = await sender.send(body, to - from, whole?.handedOver);
-    const lines = batch.lines.slice(from, to);
+    const padding = this.#isPadded ? paddingOf(head, items) : 0;
+    const answer = await sender.send(bodyOf(head, items, padding), items.length, handedOver);
     switch (answer.kind) {
       case "done":
-        this.#count(answer, { body, lines });
-        return;
-      case "tooLarge":
-        await this.#sendLess(sender, batch, part, answer.why);
+        this.#count(answer, events);
         return;
       case "refused":
         throw new CommandError(
           `import ${this.#name}: lines ${lines[0]} to ${lines.at(-1)} ${refusedText(answer)}`,
         );
+      case "tooLarge":
+        break;
       default:
         answer satisfies never;
     }
-  }
-
-  async #sendLess(
-    sender: Sender,
-    batch: Batch,
-    { from, to }: BatchPart,
-    why: string,
-  ): Promise<void> {
-    const bare = bodyOfPart(batch, { from, to }, { head: noBytes, isPadded: false });
-    if (this.#isPadded && paddingOf(bare.length, to - from) > 0) {
+    const { why } = answer;
+    if (padding > 0) {
       this.#isPadded = false;
-      await this.#send(sender, batch, { from, to });
+      await this.#send(sender, events, handedOver);
       return;
     }
-    if (to - from === 1) {
-      this.#note({ line: batch.lines[from]!, code: "too_large", detail: why, isStored: false });
+    if (items.length === 1) {
+      this.#note({ line: lines[0]!, code: "too_large", detail: why, isStored: false });
       return;
     }
     if (!this.#hasReportedSplit) {
       this.#hasReportedSplit = true;
       this.#options.progress.say(`splitting requests (see --batch-bytes): ${why}`);
     }
-    const middle = (from + to) >>> 1;
-    await this.#send(sender, batch, { from, to: middle });
-    await this.#send(sender, batch, { from: middle, to });
+    const middle = items.length >>> 1;
+    for (const [from, to] of [[0, middle], [middle]])
+      await this.#send(
+        sender,
+        { items: items.slice(from, to), lines: lines.slice(from, to) },
+        handedOver,
+      );
   }
 
-  #count(answer: DoneAnswer, { body, lines }: Pick<Batch, "body" | "lines">): void {
+  #count(answer: DoneAnswer, events: Events): void {
     const { accepted, dropped, namesSome } = answer;
     this.counts.stored += accepted;
-    const named = namedNotes(answer, lines);
-    const notes = namesSome ? completed(this.#checked({ body, lines }).notes, named) : named;
+    const named = namedNotes(answer, events.lines);
+    const notes = namesSome ? completed(this.#checked(events).notes, named) : named;
     for (const note of notes) this.#note(note);
     const noted = notes.filter(({ isStored, code }) => !isStored && code !== removed.code).length;
     if (dropped > noted) this.counts.note({ code: "not_named", isStored: false }, dropped - noted);
-    const gone = lines.length - accepted - dropped;
+    const gone = events.lines.length - accepted - dropped;
     const removedNoted = notes.filter(({ code }) => code === removed.code).length;
     if (gone > removedNoted)
       this.counts.note({ code: removed.code, isStored: false }, gone - removedNoted);
   }
 
-  #checked(batch: Pick<Batch, "body" | "lines">): { accepted: number; notes: readonly LineNote[] } {
+  #checked(events: Events): Checked {
     const { createScanner, lineBytesMax } = this.#options;
     this.#check ??= new EventCheck({ createScanner, recordBytesMax: lineBytesMax });
-    return this.#check.check(batch);
+    return this.#check.check(events);
   }
 
   #note(note: LineNote): void {
@@ -342,10 +307,7 @@ export class FileImport {
   }
 }
 
-/**
- * Returns the size of the file. Returns undefined for a pipe, and for a missing file, which the
- * read reports.
- */
+/** Returns undefined for a pipe, and for a missing file, which the read reports. */
 async function bytesOf(file: string): Promise<number | undefined> {
   try {
     const { size } = await stat(file);

@@ -1,32 +1,28 @@
-// The position of an import, in a state file next to the input. A line counts as done when it is
-// acknowledged and saved in the state file. If an import is killed, the next run resumes after the
-// last line that is done.
+// The position of an import, in a state file next to the input. If an import is killed, the next
+// run resumes after the last line that was acknowledged and saved.
 
 import { createHash } from "node:crypto";
 import { readFile, rm } from "node:fs/promises";
-import { type FileLock, openAnew, takeFileLock, writeWhole } from "../../platform/base/files.ts";
+import { type FileLock, takeFileLock, writeWhole } from "../../platform/base/files.ts";
 import { CommandError } from "../context.ts";
 import type { CountsText } from "./counts.ts";
 
 export interface ImportState {
   readonly version: 1;
-  /** The gateway and key, so that the import does not resume with another project. */
   readonly target: string;
   readonly format: string;
-  /** Number of lines of the file that are done. */
   readonly lines: number;
-  /** The fingerprint of the lines that are done. */
   readonly fingerprint: string;
   /**
-   * The last line of the request that ends the file, saved before the request is sent. If the file
-   * has grown when the request is repeated, the request still ends at this line and is recognized.
+   * The last line of the last request, saved before the request is sent. If the file has grown
+   * since, the repeated request still ends there and is recognized.
    */
   readonly sending?: number;
   readonly finished: boolean;
   readonly counts: CountsText;
 }
 
-/** Returns a text that identifies gateway and project. It contains no key, user or password. */
+/** Identifies gateway and project. Contains no key, user or password. */
 export function targetOf(url: URL, key: string): string {
   const address = new URL(url);
   [address.username, address.password] = ["", ""];
@@ -36,10 +32,7 @@ export function targetOf(url: URL, key: string): string {
 
 const loopbackNames: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
-/**
- * Describes the difference between two results of `targetOf`, as the rest of a sentence; undefined
- * if they are equal. All names of this host count as equal.
- */
+/** Describes the difference as the rest of a sentence. All names of this host count as equal. */
 export function targetDifference(before: string, now: string): string | undefined {
   const [was, is] = [partsOf(before), partsOf(now)];
   const isElsewhere = comparable(was.address) !== comparable(is.address);
@@ -75,10 +68,7 @@ export class StateFile {
     return this.#file;
   }
 
-  /**
-   * Locks the state file. Must be called first. Throws a CommandError if another import uses the
-   * file.
-   */
+  /** Throws a CommandError if another import uses the file. */
   take(): void {
     for (;;) {
       const lock = this.#taken();
@@ -94,7 +84,7 @@ export class StateFile {
     }
   }
 
-  /** Releases the state file. Must be called at the end, also after an error. */
+  /** Must be called also after an error. */
   async release(): Promise<void> {
     const lock = this.#lock;
     this.#lock = undefined;
@@ -106,10 +96,7 @@ export class StateFile {
     return `${this.#file}.lock`;
   }
 
-  /**
-   * Locks the file. Returns undefined if the file cannot be written: `mustBeWritable` reports this
-   * before anything is sent.
-   */
+  /** Returns undefined if the file cannot be written, which the first save reports. */
   #taken(): FileLock | "busy" | undefined {
     try {
       return takeFileLock(this.#lockName);
@@ -119,8 +106,7 @@ export class StateFile {
   }
 
   /**
-   * Returns the saved state; undefined if the file does not exist. Throws a CommandError if it is
-   * not a state file.
+   * Returns undefined if the file does not exist. Throws a CommandError if it is not a state file.
    */
   async read(): Promise<ImportState | undefined> {
     let text: string;
@@ -143,20 +129,6 @@ export class StateFile {
     await rm(this.#file, { force: true });
   }
 
-  /**
-   * Rejects with a CommandError if the file cannot be written. Must be called before anything is
-   * sent.
-   */
-  async mustBeWritable(): Promise<void> {
-    const probe = `${this.#file}.new`;
-    try {
-      await (await openAnew(probe)).close();
-      await rm(probe);
-    } catch (error) {
-      throw this.#unwritable(error);
-    }
-  }
-
   #unwritable(error: unknown): CommandError {
     return new CommandError(
       `write ${this.#file}: ${(error as Error).message}: this file stores the progress of the import; name another one with --state`,
@@ -164,8 +136,8 @@ export class StateFile {
   }
 
   /**
-   * Saves the state. Resolves when this state or a newer one is safe from a power failure. Rejects
-   * with a CommandError if the file cannot be written.
+   * Resolves when this state or a newer one is safe from a power failure. Rejects with a
+   * CommandError if the file cannot be written.
    */
   async save(state: ImportState): Promise<void> {
     this.#next = state;

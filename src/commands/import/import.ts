@@ -1,6 +1,4 @@
-// Sends files of events to a gateway as history. The formats are Penstock's, PostHog's, Segment's,
-// Mixpanel's and Amplitude's. Only uses HTTP, so it runs anywhere. docs/guides/importing.md
-// describes the command.
+// Sends files of events to a gateway as history, over HTTP. See docs/guides/importing.md.
 
 import { createNativeScanner } from "../../records/native.ts";
 import { type CommandContext, CommandError, usageExitCode } from "../context.ts";
@@ -11,7 +9,7 @@ import { formatNamed } from "./formats/detect.ts";
 import { StateFile } from "./import-state.ts";
 import { durationText, Progress } from "./progress.ts";
 import { Sender } from "./sender.ts";
-import { TimeZone } from "./time-zone.ts";
+import { TimeZone } from "./times.ts";
 
 export interface ImportOptions {
   readonly url?: string;
@@ -21,27 +19,23 @@ export interface ImportOptions {
   readonly dryRun: boolean;
   readonly strict: boolean;
   readonly allowLoss: boolean;
-  /** The name or offset of a time zone, such as `Asia/Kolkata` or `+05:30`. */
   readonly timeZone?: string;
   readonly restart: boolean;
   readonly sameProject: boolean;
   readonly state?: string;
-  /** Number of seconds without a successful response after which the import ends. */
   readonly giveUpAfter?: number;
   readonly gzip: boolean;
   readonly batchBytes: number;
   readonly lineBytesMax: number;
 }
 
-/** The suffix of the state file. */
 const stateEnding = ".penstock-import";
-/** Maximum number of lines per request: the number of rows in a table of the scanner. */
+/** Maximum number of lines per request: the rows of a scanner's table. */
 const linesMax = 32_768;
 
 /**
- * Imports the files one after another. Rejects with a CommandError if the import of a file cannot
- * continue, or if a line or a part of a line is not stored, unless `allowLoss` is set. With
- * `strict`, also rejects if an event is stored with a warning.
+ * Rejects with a CommandError if an import cannot continue, or if it ends with losses or warnings
+ * that the options do not accept.
  */
 export async function importFiles(
   files: readonly string[],
@@ -64,7 +58,7 @@ export async function importFiles(
         formatOptions: { groupType: options.groupType, timeZone },
         limits: { bytesMax: options.batchBytes, linesMax },
         stateFile: stateFileOf(file, options),
-        // Opened only if it is read, because an open standard input keeps the process alive.
+        // Opened only if it is read: an open standard input keeps the process alive.
         stdin: () => context.stdin,
       });
       await runOne(file, one, { options, context, progress });
@@ -113,7 +107,7 @@ async function runOne(
   const say = (): void => {
     progress.end();
     const seconds = (performance.now() - sinceMonotonicMs) / 1_000;
-    // The word "stored" alone would be wrong if the stream has been removed since.
+    // The stream may have been removed since.
     const [first = "", ...more] = one.isDoneBefore
       ? one.counts.earlierSummary()
       : one.counts.summary(dryRun ? "would be stored" : "stored");
@@ -132,10 +126,7 @@ async function runOne(
     stderr.write(`import: ${name} was imported before; use --restart to import it again\n`);
 }
 
-/**
- * Returns a message that the import has not reached the end, so that users do not remove the file
- * too early.
- */
+/** Users must not remove the file too early. */
 function stoppedText(file: string, { dryRun }: ImportOptions): string {
   if (dryRun) return "stopped before the end";
   return file === "-"
@@ -205,7 +196,7 @@ function senderOf(
     giveUpAfterMs: giveUpAfter === undefined ? Number.POSITIVE_INFINITY : giveUpAfter * 1_000,
     trouble: (why) => {
       if (why === undefined && lastMessage !== "") progress.say("the gateway responds again");
-      // Of equal consecutive messages only the first is printed.
+      // Equal consecutive messages are printed once.
       else if (why !== undefined && why !== lastMessage) progress.say(`${why}: retrying`);
       lastMessage = why ?? "";
     },

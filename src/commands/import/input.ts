@@ -1,16 +1,13 @@
-// Opens the input of an import, a file or standard input, and yields its decompressed bytes. The
-// first bytes show the compression. Holds one chunk at a time.
+// Reads a file or standard input, and decompresses it. Holds one chunk at a time.
 
 import { createReadStream } from "node:fs";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGunzip, createZstdDecompress } from "node:zlib";
 import { CommandError } from "../context.ts";
-import { type FramePiece, ZstdFrames } from "./zstd-frames.ts";
 
 const chunkBytes = 1_048_576;
 
-/** Number of bytes read from the file, before decompression, for the progress. */
 interface InputProgress {
   bytesRead: number;
 }
@@ -19,7 +16,6 @@ type Chunks = AsyncGenerator<Buffer, void, void>;
 
 interface Codec {
   readonly magic: readonly number[];
-  /** The description of an unsupported format, with the alternative. */
   readonly instead?: string;
   readonly unpack?: (rest: Chunks) => Chunks;
 }
@@ -45,8 +41,8 @@ const magicBytesMax = 4;
 const noBytes: Buffer = Buffer.alloc(0);
 
 /**
- * Yields the decompressed bytes, chunk by chunk. Throws a CommandError if the file does not exist,
- * is not text, or ends in the middle of its compressed data.
+ * Throws a CommandError if the file does not exist, is not text, or ends in the middle of its
+ * compressed data.
  */
 export async function* inputChunks(
   name: string,
@@ -68,7 +64,7 @@ export async function* inputChunks(
   }
 }
 
-/** Texts that replace Node's own messages. Node's messages repeat the code and the path. */
+/** Node's own messages repeat the code and the path. */
 const readFailures: Readonly<Record<string, string>> = {
   ENOENT: "no such file",
   ENOTDIR: "no such file",
@@ -104,8 +100,8 @@ async function* continued(first: Buffer, raw: Chunks): Chunks {
 }
 
 /**
- * Decompresses gzip. Node's gunzip continues with a member that follows directly. But it ends at
- * zero bytes, which tapes and fixed-size blocks add, so a new decompressor starts after them.
+ * Node's gunzip ends at zero bytes, which tapes and fixed-size blocks add, so a new one starts
+ * after them.
  */
 async function* unpackedGzip(rest: Chunks): Chunks {
   for (let more: Buffer | undefined = noBytes; more !== undefined; ) {
@@ -126,7 +122,6 @@ async function* unpackedGzip(rest: Chunks): Chunks {
   }
 }
 
-/** Yields the chunks of `chunks`. Ending this generator does not end `chunks`. */
 async function* handedOn(chunks: Chunks, handed: (chunk: Buffer) => void): Chunks {
   for (;;) {
     const { done, value } = await chunks.next();
@@ -136,7 +131,7 @@ async function* handedOn(chunks: Chunks, handed: (chunk: Buffer) => void): Chunk
   }
 }
 
-/** Returns the first bytes after zero bytes; undefined if only zero bytes follow. */
+/** Returns the bytes from the first byte that is not zero; undefined if only zeros follow. */
 async function behindZeros(first: Buffer, rest: Chunks): Promise<Buffer | undefined> {
   for (let chunk = first; ; ) {
     const at = chunk.findIndex((byte) => byte !== 0);
@@ -147,7 +142,6 @@ async function behindZeros(first: Buffer, rest: Chunks): Promise<Buffer | undefi
   }
 }
 
-/** Decompresses Zstandard data, frame by frame. */
 async function* unpackedZstd(rest: Chunks): Chunks {
   const frames = new ZstdFrames();
   const pieces = piecesOf(rest, frames);
@@ -181,4 +175,108 @@ async function* unpacked(rest: Chunks, unpack: NodeJS.ReadWriteStream): Chunks {
   const flowing = pipeline(Readable.from(rest, { objectMode: false }), unpack).catch(() => {});
   for await (const chunk of unpack) yield chunk as Buffer;
   await flowing;
+}
+
+const frameMagic = 0xfd2fb528;
+/** The first of the 16 magic numbers of skippable frames. */
+const skippableMagic = 0x184d2a50;
+const blockHeaderBytes = 3;
+const checksumBytes = 4;
+const rleBlock = 1;
+const contentSizeBytes = [0, 2, 4, 8] as const;
+const dictionaryIdBytes = [0, 1, 2, 4] as const;
+
+interface FramePiece {
+  readonly bytes: Buffer;
+  readonly isEnd: boolean;
+}
+
+/**
+ * Finds the end of each frame (RFC 8878). Node 22 decompresses only the first frame, and silently
+ * accepts a truncated frame, so each frame gets its own decompressor.
+ */
+export class ZstdFrames {
+  /** The bytes read so far of the header of a frame or of a block. */
+  #header: number[] = [];
+  #isInBlocks = false;
+  #hasChecksum = false;
+  #left = 0;
+  #isLastBlock = false;
+  #isSkippable = false;
+
+  get isBetween(): boolean {
+    return !this.#isInBlocks && this.#left === 0 && this.#header.length === 0;
+  }
+
+  /** Throws if the bytes are not a frame. */
+  *pieces(chunk: Buffer): Generator<FramePiece, void, void> {
+    let from = 0;
+    for (let at = 0; at < chunk.length; ) {
+      if (this.#left > 0) {
+        const passed = Math.min(this.#left, chunk.length - at);
+        this.#left -= passed;
+        at += passed;
+      } else {
+        this.#header.push(chunk[at]!);
+        at++;
+        if (this.#isInBlocks) this.#readBlockHeader();
+        else {
+          // Held until it is known whether the frame must be skipped.
+          from = at;
+          const header = this.#readFrameHeader();
+          if (header !== undefined) yield { bytes: header, isEnd: false };
+        }
+      }
+      if (!this.#isLastBlock || this.#left > 0) continue;
+      const bytes = chunk.subarray(from, at);
+      from = at;
+      if (!this.#isSkippable) yield { bytes, isEnd: true };
+      this.#isInBlocks = false;
+      this.#isLastBlock = false;
+      this.#isSkippable = false;
+    }
+    if (from < chunk.length && !this.#isSkippable)
+      yield { bytes: chunk.subarray(from), isEnd: false };
+  }
+
+  #readFrameHeader(): Buffer | undefined {
+    const header = this.#header;
+    if (header.length < 5) return undefined;
+    const magic = littleEndian(header, 0);
+    if (magic >= skippableMagic && magic < skippableMagic + 16) {
+      if (header.length < 8) return undefined;
+      this.#isSkippable = true;
+      this.#isLastBlock = true;
+      this.#left = littleEndian(header, 4);
+      this.#header = [];
+      return undefined;
+    }
+    if (magic !== frameMagic) throw new Error("incorrect header check");
+    const descriptor = header[4]!;
+    const isSingleSegment = (descriptor & 0x20) !== 0;
+    const sizeFlag = (descriptor >> 6) as 0 | 1 | 2 | 3;
+    const sizeBytes = sizeFlag === 0 && isSingleSegment ? 1 : contentSizeBytes[sizeFlag];
+    const idBytes = dictionaryIdBytes[(descriptor & 0x03) as 0 | 1 | 2 | 3];
+    if (header.length < 5 + (isSingleSegment ? 0 : 1) + idBytes + sizeBytes) return undefined;
+    this.#hasChecksum = (descriptor & 0x04) !== 0;
+    this.#isInBlocks = true;
+    this.#header = [];
+    return Buffer.from(header);
+  }
+
+  #readBlockHeader(): void {
+    if (this.#header.length < blockHeaderBytes) return;
+    const [low, middle, high] = this.#header as [number, number, number];
+    const header = low | (middle << 8) | (high << 16);
+    this.#header = [];
+    this.#isLastBlock = (header & 1) === 1;
+    this.#left = ((header >> 1) & 0x03) === rleBlock ? 1 : header >> 3;
+    if (this.#isLastBlock && this.#hasChecksum) this.#left += checksumBytes;
+  }
+}
+
+function littleEndian(bytes: readonly number[], at: number): number {
+  return (
+    (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0
+  );
 }

@@ -1,12 +1,8 @@
-// Reads and writes the JSON of lines that are converted. Numbers keep their digits, even if a
-// double cannot represent them.
+// JSON in which numbers keep their digits, even if a double cannot represent them.
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/**
- * JSON with the methods of the JSON.parse source text access proposal. V8 has them since 11.4, but
- * the types do not have them yet.
- */
+/** Methods of the JSON.parse source text access proposal, which the types do not have yet. */
 interface JsonWithSource {
   rawJSON(text: string): RawNumber;
   isRawJSON(value: unknown): value is RawNumber;
@@ -24,22 +20,17 @@ interface RawNumber {
 const json = JSON as unknown as JsonWithSource;
 
 /**
- * Matches a number that a double may not represent exactly: 16 characters of digits and a point.
- * The characters are repeated instead of counted, which makes the regular expression seven times as
- * fast.
+ * Matches 16 characters of digits and a point. The characters are repeated instead of counted,
+ * which makes the regular expression seven times as fast.
  */
 const manyDigits = new RegExp(`\\d${"[\\d.]".repeat(15)}`);
-/**
- * Matches other numbers that a double does not preserve: an exponent of three digits, a negative
- * zero.
- */
+/** Matches other numbers that a double changes: an exponent of three digits, a negative zero. */
 const farOrSigned = /\d[eE][+-]?\d{3}|-0(?:\.0*)?(?:[eE][+-]?\d+)?(?=[\s,}\]]|$)/;
 
 function mayBeLong(text: string): boolean {
   return manyDigits.test(text) || farOrSigned.test(text);
 }
 
-/** Returns the value of a JSON text. Throws a SyntaxError if the text is not JSON. */
 export function parseJson(text: string): unknown {
   if (!mayBeLong(text)) return JSON.parse(text);
   return json.parse(text, (_, value, { source }) =>
@@ -50,13 +41,12 @@ export function parseJson(text: string): unknown {
 }
 
 interface LineValues {
-  /** The value of the line, or each of several values, or each object of an array. */
   readonly values: readonly unknown[];
   /** The error for the part of the line that is not JSON. */
   readonly fault: SyntaxError | undefined;
 }
 
-/** Returns the values of a line: usually one, but also several, separated by commas or blanks. */
+/** A line has one value, or several ones that are separated by commas or blanks. */
 export function valuesOf(text: string): LineValues {
   let fault: SyntaxError;
   try {
@@ -84,10 +74,7 @@ function itemsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) && value.some(isObject) ? value : [value];
 }
 
-/**
- * Returns the end of the object or array that begins at `from`. If it is not closed, returns the
- * end of the text.
- */
+/** Returns the end of the object or array that begins at `from`, or else the end of the text. */
 function endOfContainer(text: string, from: number): number {
   let depth = 0;
   let isInString = false;
@@ -103,16 +90,13 @@ function endOfContainer(text: string, from: number): number {
   return text.length;
 }
 
-/** Returns whether the value is an object. A number that is stored as text is not an object. */
 export function isObject(value: unknown): value is JsonObject {
   return (
     typeof value === "object" && value !== null && !Array.isArray(value) && !json.isRawJSON(value)
   );
 }
 
-/**
- * Returns the number as a double, for any number of digits; undefined if the value is not a number.
- */
+/** Returns undefined if the value is not a number. */
 export function numberOf(value: unknown): number | undefined {
   if (typeof value === "number") return value;
   return json.isRawJSON(value) ? Number(value.rawJSON) : undefined;

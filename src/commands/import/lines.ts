@@ -1,109 +1,87 @@
-// Splits chunks into lines. Skips lines that are too long. In addition to the chunk, holds the
-// beginning of one line.
+// Splits chunks into lines, without those that are too long. Holds the beginning of one line.
 
+import { Buffer } from "node:buffer";
 import { Ascii, isJsonSpace } from "../../platform/base/ascii.ts";
 
-const noBytes: Buffer = Buffer.alloc(0);
 /**
- * U+FEFF, which some editors write at the beginning of a text. Concatenated files also contain it
- * in the middle.
+ * Some editors write U+FEFF at the beginning of a text. Concatenated files also contain it in the
+ * middle.
  */
 const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf]);
 
+export interface Line {
+  /** The text without surrounding white space; empty if it is too long. */
+  readonly bytes: Buffer;
+  /** The number of the line, from 1. */
+  readonly number: number;
+  readonly isTooLong: boolean;
+}
+
 export class LineCutter {
   readonly #lineBytesMax: number;
-  #chunk = noBytes;
-  #at = 0;
-  /** The pieces of a line that continues in the next chunk. */
+  #number = 0;
   #carried: Buffer[] = [];
   #carriedBytes = 0;
-  #isPassingOver = false;
-
-  // The line that `next` has found: bytes[start, end), without surrounding white space. Valid until
-  // the next call.
-  bytes: Buffer = noBytes;
-  start = 0;
-  end = 0;
-  /** The number of the line, from 1. */
-  number = 0;
-  /** Whether the line exceeds the limit. If so, its bytes are not available. */
-  isTooLong = false;
 
   constructor(lineBytesMax: number) {
     this.#lineBytesMax = lineBytesMax;
   }
 
-  /** Adds a chunk. Must be called only after `next` has returned false. */
-  push(chunk: Buffer): void {
-    this.#chunk = chunk;
-    this.#at = 0;
-  }
-
-  /** Finds the next line, which may be empty. Returns false if it needs the next chunk. */
-  next(): boolean {
-    const feed = this.#chunk.indexOf(Ascii.LineFeed, this.#at);
-    if (feed < 0) {
-      this.#carry(this.#chunk.length);
-      return false;
+  /** Yields the lines that end in the chunk. The chunk must not change afterwards. */
+  *cut(chunk: Buffer): Generator<Line, void, void> {
+    let start = 0;
+    for (;;) {
+      const feed = chunk.indexOf(Ascii.LineFeed, start);
+      if (feed < 0) break;
+      this.#carry(chunk.subarray(start, feed));
+      yield this.#line();
+      start = feed + 1;
     }
-    const from = this.#at;
-    this.#at = feed + 1;
-    if (this.#carriedBytes === 0 && !this.#isPassingOver && feed - from <= this.#lineBytesMax) {
-      this.#found(this.#chunk, from, feed);
-    } else {
-      this.#at = from;
-      this.#carry(feed);
-      this.#at = feed + 1;
-      this.#foundCarried();
-    }
-    return true;
+    this.#carry(chunk.subarray(start));
   }
 
-  /**
-   * Finds the last line of a text that ends without a line feed. Returns whether this line exists.
-   */
-  last(): boolean {
-    if (this.#carriedBytes === 0 && !this.#isPassingOver) return false;
-    this.#foundCarried();
-    return true;
+  /** Returns the last line if it ends without a line feed. */
+  last(): Line | undefined {
+    return this.#carriedBytes === 0 ? undefined : this.#line();
   }
 
-  #carry(until: number): void {
-    const bytes = until - this.#at;
-    if (this.#isPassingOver || this.#carriedBytes + bytes > this.#lineBytesMax) {
-      this.#isPassingOver = true;
-      this.#carried = [];
-      this.#carriedBytes = 0;
-    } else if (bytes > 0) {
-      // Copied, because the reader of the next chunk may reuse the memory.
-      this.#carried.push(Buffer.from(this.#chunk.subarray(this.#at, until)));
-      this.#carriedBytes += bytes;
-    }
-    this.#at = until;
+  #carry(bytes: Buffer): void {
+    this.#carriedBytes += bytes.length;
+    if (this.#carriedBytes > this.#lineBytesMax) this.#carried = [];
+    else this.#carried.push(bytes);
   }
 
-  #foundCarried(): void {
-    const isTooLong = this.#isPassingOver;
-    const line = isTooLong ? noBytes : Buffer.concat(this.#carried, this.#carriedBytes);
+  #line(): Line {
+    const [first] = this.#carried;
+    const whole = this.#carried.length === 1 ? first! : Buffer.concat(this.#carried);
+    const isTooLong = this.#carriedBytes > this.#lineBytesMax;
     this.#carried = [];
     this.#carriedBytes = 0;
-    this.#isPassingOver = false;
-    this.#found(line, 0, line.length);
-    this.isTooLong = isTooLong;
+    return { bytes: contentOf(whole), number: ++this.#number, isTooLong };
   }
+}
 
-  #found(bytes: Buffer, start: number, end: number): void {
-    this.number++;
-    const { length } = byteOrderMark;
-    const hasMark =
-      bytes[start] === byteOrderMark[0] &&
-      bytes.compare(byteOrderMark, 0, length, start, Math.min(start + length, end)) === 0;
-    let [from, until] = [hasMark ? start + length : start, end];
-    while (from < until && isJsonSpace(bytes[from])) from++;
-    while (until > from && isJsonSpace(bytes[until - 1])) until--;
-    this.bytes = bytes;
-    this.start = from;
-    this.end = until;
-    this.isTooLong = false;
+function contentOf(line: Buffer): Buffer {
+  const hasMark = line.subarray(0, byteOrderMark.length).equals(byteOrderMark);
+  let [start, end] = [hasMark ? byteOrderMark.length : 0, line.length];
+  while (start < end && isJsonSpace(line[start])) start++;
+  while (end > start && isJsonSpace(line[end - 1])) end--;
+  const content = line.subarray(start, end);
+  return content.includes(Ascii.CarriageReturn) ? withoutReturns(content) : content;
+}
+
+/**
+ * Replaces carriage returns between tokens by blanks, like the scanner, so that the hash of a line
+ * is the same with and without a scan. Those within strings stay; they are invalid JSON.
+ */
+function withoutReturns(content: Buffer): Buffer {
+  const line = Buffer.from(content);
+  let isInString = false;
+  for (let at = 0; at < line.length; at++) {
+    const byte = line[at];
+    if (byte === Ascii.Quote) isInString = !isInString;
+    else if (byte === Ascii.Backslash && isInString) at++;
+    else if (byte === Ascii.CarriageReturn && !isInString) line[at] = Ascii.Space;
   }
+  return line;
 }

@@ -1,5 +1,4 @@
-// Prints the progress of an import. On a terminal, rewrites one line. Otherwise, prints a line
-// every few seconds.
+// Prints the progress of an import. On a terminal, rewrites one line.
 
 import type { Writable } from "node:stream";
 import { forTerminal } from "../terminal.ts";
@@ -10,7 +9,6 @@ interface ProgressOptions {
   readonly monotonicMs: () => number;
 }
 
-/** The current position. `bytesTotal` is undefined if it is unknown. */
 interface Position {
   readonly name: string;
   readonly events: number;
@@ -27,7 +25,6 @@ interface Sample {
 const clearLine = "\r\u001b[2K";
 const terminalEveryMs = 250;
 const linesEveryMs = 5_000;
-/** The time over which the rate is measured, in milliseconds. */
 const rateMs = 15_000;
 
 export class Progress {
@@ -43,12 +40,11 @@ export class Progress {
     this.#toldMs = options.monotonicMs();
   }
 
-  /** Begins a file. Lines and bytes that are already done do not count for the rate. */
+  /** Lines and bytes that are already done do not count for the rate. */
   begin(position: Position): void {
     this.#samples = [this.#sample(position)];
   }
 
-  /** Prints the progress if the interval has passed. Must be called after each batch. */
   update(position: Position): void {
     const sample = this.#sample(position);
     this.#samples.push(sample);
@@ -64,14 +60,12 @@ export class Progress {
     this.#hasLine = this.#isTerminal;
   }
 
-  /** Prints a separate line above the progress line. */
   say(line: string): void {
     const clear = this.#hasLine ? clearLine : "";
     this.#hasLine = false;
     this.#options.stderr.write(`${clear}import: ${forTerminal(line)}\n`);
   }
 
-  /** Removes the progress line. */
   end(): void {
     if (this.#hasLine) this.#options.stderr.write(clearLine);
     this.#hasLine = false;
@@ -96,7 +90,7 @@ export class Progress {
   }
 }
 
-/** Returns a duration as text, such as 42s, 3m 5s or 2h 10m. */
+/** Formats a duration as 42s, 3m 5s or 2h 10m. */
 export function durationText(seconds: number): string {
   const whole = Math.round(seconds);
   if (whole < 60) return `${whole}s`;

@@ -1,5 +1,4 @@
-// Sends the requests of an import one after another. Each request waits for the response to the
-// previous one, which preserves the order of the file, even if a request is retried.
+// Sends the requests of an import one after another, which preserves the order of the file.
 
 import { Agent as HttpAgent } from "node:http";
 import { Agent as HttpsAgent } from "node:https";
@@ -11,38 +10,28 @@ import { CommandError } from "../context.ts";
 import { type Answer, readAnswer } from "./answer.ts";
 
 interface SenderOptions {
-  /** The URL of the gateway. Events are sent to `batch/` below it. */
+  /** Events are sent to `batch/` below it. */
   readonly url: URL;
   readonly gzip: boolean;
-  /**
-   * Time in milliseconds without a successful response after which the import ends; Infinity for no
-   * limit.
-   */
+  /** Time without a successful response after which the import ends. */
   readonly giveUpAfterMs: number;
-  /** Timeout in milliseconds of one request, to the end of its response. Default: 600,000. */
+  /** Timeout of one request, to the end of its response. */
   readonly answerMsMax?: number;
   readonly stop: AbortSignal;
-  /**
-   * Called with the reason when a request is retried, and with undefined after the next success.
-   */
+  /** Called with the reason of a retry, and with undefined after the next success. */
   readonly trouble: (why: string | undefined) => void;
 }
 
 const pauseMsMin = 200;
 const pauseMsMax = 10_000;
 /**
- * Maximum time in milliseconds without a byte. A gateway responds within
- * PENSTOCK_REQUEST_TIMEOUT_MS after it has the body. The timeout is well below the two minutes for
- * which the gateway recognizes a stored request if its response was lost.
+ * Maximum time without a byte, well below the two minutes for which a gateway recognizes a stored
+ * request if its response was lost.
  */
 const silentMsMax = 60_000;
-/**
- * Default timeout in milliseconds of one request. It also limits servers that send interim
- * responses, or respond byte by byte.
- */
+/** Also limits servers that respond byte by byte. */
 const answerMsMaxDefault = 600_000;
 
-/** The error for an import that was stopped before the request got a response. */
 export class Stopped extends Error {}
 
 type FinalAnswer = Exclude<Answer, { readonly kind: "retry" }>;
@@ -65,9 +54,9 @@ export class Sender {
   }
 
   /**
-   * Sends the body until the response is final. Rejects with Stopped if the import is stopped
-   * during a pause, and with a CommandError when the retries exceed their time. Calls `handedOver`
-   * each time the kernel has the whole body: until then, sending needs this event loop.
+   * Sends the body until the response is final. Rejects with Stopped in a pause, and with a
+   * CommandError after `giveUpAfterMs`. Calls `handedOver` when the kernel has the whole body:
+   * until then, sending needs this event loop.
    */
   async send(
     body: Buffer,
@@ -113,10 +102,7 @@ export class Sender {
 
 const gzipAsync = promisify(gzip);
 
-/**
- * Returns the compressed body. Uses the fastest level, because the gateway must decompress the
- * body.
- */
+/** Uses the fastest level, because the gateway must decompress the body. */
 async function packed(body: Buffer): Promise<Buffer> {
   return await gzipAsync(body, { level: constants.Z_BEST_SPEED });
 }

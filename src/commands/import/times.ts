@@ -1,6 +1,6 @@
-// Reads the times of lines: text by the gateway's rules, and numbers. The size of a number shows
-// its unit since 1970: seconds, milliseconds, microseconds or nanoseconds.
+// Reads the times of lines. The size of a number shows its unit.
 
+import { dayMs } from "../../platform/base/day.ts";
 import { aheadMsMax } from "../../records/event-time.ts";
 import {
   isZeroTime,
@@ -9,7 +9,6 @@ import {
   type TimeText,
 } from "../../records/other-date-forms.ts";
 import { numberOf } from "./json-text.ts";
-import type { TimeZone } from "./time-zone.ts";
 
 interface Unit {
   /** The smallest number in this unit: a time in 1973. */
@@ -18,7 +17,7 @@ interface Unit {
   readonly ms: number;
 }
 
-/** The units of numbers. A number between two units could be in either, so it is rejected. */
+/** A number between two units could be in either, so it is rejected. */
 const units: readonly Unit[] = [
   { from: 1e8, to: 1e10, ms: 1_000 },
   { from: 1e11, to: 1e13, ms: 1 },
@@ -26,7 +25,6 @@ const units: readonly Unit[] = [
   { from: 1e17, to: 1e19, ms: 1e-6 },
 ];
 
-/** Reads a time. `ms` is NaN if the value is not a time. */
 export function readTime(value: unknown): TimeText {
   if (typeof value === "string") return readTimeText(value);
   const number = numberOf(value) ?? Number.NaN;
@@ -35,16 +33,15 @@ export function readTime(value: unknown): TimeText {
   return { ms, form: TimeForm.Epoch };
 }
 
-/** Returns whether the value means that there is no time. */
 function isMissing(value: unknown): boolean {
   if (typeof value === "string") return /^\s*0*\s*$/.test(value);
   return value === undefined || value === null || numberOf(value) === 0;
 }
 
 /**
- * Returns the time of a line for the gateway: the first value that is a time. Without a time,
- * returns the first unreadable value, which the gateway reports, else a zero time, else undefined.
- * A number becomes ISO 8601. `timeZone` is the zone of numbers and of text without a zone.
+ * Returns the first value that is a time, with numbers as ISO 8601. Otherwise returns the first
+ * unreadable value, which the gateway reports, else a zero time. `timeZone` is the zone of numbers
+ * and of text without a zone.
  */
 export function timeOf(values: readonly unknown[], timeZone?: TimeZone): unknown {
   let unreadable: unknown;
@@ -59,4 +56,70 @@ export function timeOf(values: readonly unknown[], timeZone?: TimeZone): unknown
     else return form === TimeForm.Epoch ? new Date(ms).toISOString() : value;
   }
   return unreadable ?? zero;
+}
+
+/**
+ * The time that one cached offset covers. No zone changes its offset twice in a quarter of an hour.
+ */
+const quarterMs = 900_000;
+const cachedMax = 10_000;
+
+export class TimeZone {
+  readonly #format: Intl.DateTimeFormat;
+  /** The cached offsets, by the beginning of a quarter of an hour. */
+  readonly #offsetsMs = new Map<number, number>();
+
+  /**
+   * `text` is a name or an offset, such as `Asia/Kolkata` or `+05:30`. Throws a RangeError if the
+   * zone does not exist.
+   */
+  constructor(text: string) {
+    this.#format = new Intl.DateTimeFormat("en-US", {
+      ...{ timeZone: text, calendar: "iso8601", numberingSystem: "latn", hourCycle: "h23" },
+      ...{ year: "numeric", month: "numeric", day: "numeric" },
+      ...{ hour: "numeric", minute: "numeric", second: "numeric" },
+    });
+  }
+
+  /**
+   * Converts a local time, given as if it were UTC. Of a time that occurs twice, the first counts.
+   * A skipped time is moved forward.
+   */
+  utcMs(wallMs: number): number {
+    const before = this.#offsetMs(wallMs - dayMs);
+    for (const offset of [before, this.#offsetMs(wallMs + dayMs)])
+      if (this.#offsetMs(wallMs - offset) === offset) return wallMs - offset;
+    return wallMs - before;
+  }
+
+  /**
+   * Returns the offset of the zone. Most changes of an offset are at a full hour, but some are a
+   * minute later, as in St. John's or Gaza.
+   */
+  #offsetMs(ms: number): number {
+    const quarter = Math.floor(ms / quarterMs);
+    const offset = this.#cachedMs(quarter);
+    if (offset === this.#cachedMs(quarter + 1)) return offset;
+    const second = Math.floor(ms / 1_000) * 1_000;
+    return this.#shownMs(second) - second;
+  }
+
+  #cachedMs(quarter: number): number {
+    const known = this.#offsetsMs.get(quarter);
+    if (known !== undefined) return known;
+    const offset = this.#shownMs(quarter * quarterMs) - quarter * quarterMs;
+    if (this.#offsetsMs.size >= cachedMax) this.#offsetsMs.clear();
+    this.#offsetsMs.set(quarter, offset);
+    return offset;
+  }
+
+  #shownMs(ms: number): number {
+    const shown = new Map<string, number>();
+    for (const { type, value } of this.#format.formatToParts(ms)) shown.set(type, Number(value));
+    const part = (name: string): number => shown.get(name) ?? 0;
+    return Date.UTC(
+      ...([part("year"), part("month") - 1, part("day")] as const),
+      ...([part("hour"), part("minute"), part("second")] as const),
+    );
+  }
 }

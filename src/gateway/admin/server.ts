@@ -3,8 +3,7 @@
 // page, it shows no client data.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { PortName } from "../../platform/base/http-port.ts";
-import { HttpPort } from "../../platform/base/http-port.ts";
+import { HttpPort, type PortName } from "../../platform/base/http-port.ts";
 import type { Log } from "../../platform/base/log.ts";
 
 /** Milliseconds for which the result of a readiness check is reused. */

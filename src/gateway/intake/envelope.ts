@@ -2,8 +2,7 @@
 // the request as a whole. Does not read items.
 
 import type { Buffer } from "node:buffer";
-import type { Problem } from "../../platform/base/errors.ts";
-import { firstProject } from "../../platform/base/errors.ts";
+import { firstProject, type Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
 import { Header, keyTokenBytesMax, ScanStatus, TokenType } from "../../records/table.ts";
 import type { MeteredProject, ProjectLookup } from "../projects/project.ts";

@@ -2,8 +2,7 @@
 // compressed bytes can contain millions of events, because equal events compress a thousandfold.
 // Each event is stored as a line of some 300 bytes.
 
-import type { Problem } from "../../platform/base/errors.ts";
-import { expansionText } from "../../platform/base/errors.ts";
+import { expansionText, type Problem } from "../../platform/base/errors.ts";
 import { itemFlags, typeAt } from "../../records/item-view.ts";
 import { recordsBytesLikely } from "../../records/record.ts";
 import {

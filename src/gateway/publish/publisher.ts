@@ -9,8 +9,7 @@ import type { Lane } from "../../platform/base/lane.ts";
 import type { Log } from "../../platform/base/log.ts";
 import type { SentWith, SentWithRuns } from "../../platform/base/sent-with.ts";
 import type { NatsLink } from "../../platform/nats/link.ts";
-import type { FrameScope } from "../../platform/nats/names.ts";
-import { headerBytesMax, messageIdLengthMax } from "../../platform/nats/names.ts";
+import { type FrameScope, headerBytesMax, messageIdLengthMax } from "../../platform/nats/names.ts";
 import {
   awayMs,
   noteAway,

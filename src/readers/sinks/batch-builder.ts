@@ -9,8 +9,7 @@ import type { StreamPosition } from "../stream/resume.ts";
 import type { StreamName } from "../stream/stored-stream.ts";
 import type { PositionItem, StreamItem } from "../stream/stream-reader.ts";
 import { type TrailEntry, trailLength, trailWith } from "../stream/trail.ts";
-import type { RejectedLine, SinkRecord } from "./sink-records.ts";
-import { SinkRecords } from "./sink-records.ts";
+import { type RejectedLine, type SinkRecord, SinkRecords } from "./sink-records.ts";
 import type { Before, SinkBatch, SinkFilter, SinkIncident, SinkPosition } from "./sink-target.ts";
 
 /** A batch with its counts and the release of its memory. */

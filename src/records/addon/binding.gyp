@@ -3,8 +3,6 @@
 {
   "variables": {
     "simdjson_dir": "../../../node_modules/@nozbe/simdjson/src",
-    # Its object file, where it is compiled already.
-    "simdjson_object%": "",
   },
   "target_defaults": {
     # Hidden, or the loader would bind the addon's simdjson to the other version of it that node itself exports.
@@ -24,23 +22,17 @@
       },
     },
   },
-  "conditions": [
-    ["simdjson_object==''", {
-      "targets": [
-        {
-          "target_name": "simdjson",
-          "type": "static_library",
-          "sources": ["<(simdjson_dir)/simdjson.cpp"],
-          "include_dirs": ["<(simdjson_dir)"],
-          "cflags": ["-w"],
-          "xcode_settings": {
-            "WARNING_CFLAGS": ["-w"],
-          },
-        },
-      ],
-    }],
-  ],
   "targets": [
+    {
+      "target_name": "simdjson",
+      "type": "static_library",
+      "sources": ["<(simdjson_dir)/simdjson.cpp"],
+      "include_dirs": ["<(simdjson_dir)"],
+      "cflags": ["-w"],
+      "xcode_settings": {
+        "WARNING_CFLAGS": ["-w"],
+      },
+    },
     {
       "target_name": "event_scan",
       "sources": [
@@ -65,13 +57,7 @@
         "token_index.cc",
         "text_repair.cc",
       ],
-      "conditions": [
-        ["simdjson_object==''", {
-          "dependencies": ["simdjson"],
-        }, {
-          "libraries": ["<(simdjson_object)"],
-        }],
-      ],
+      "dependencies": ["simdjson"],
       "include_dirs": ["<(simdjson_dir)"],
       # Warnings are asked for, as errors, by `npm run check:cpp`; a build is not to fail of them.
       "defines": ["NAPI_VERSION=8"],

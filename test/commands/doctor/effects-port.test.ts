@@ -5,8 +5,8 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { checkEffectsPort } from "../../../src/commands/doctor/effects-port.ts";
 import type { Finding } from "../../../src/commands/doctor/finding.ts";
+import { checkEffectsPort } from "../../../src/commands/doctor/ports.ts";
 import type { ProcessStatus } from "../../../src/readers/effects/http/status.ts";
 import { applied, effectsHttp, readerOf } from "../../readers/effects/http/reader-kit.ts";
 

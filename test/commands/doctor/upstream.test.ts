@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import { checkUpstream } from "../../../src/commands/doctor/upstream.ts";
+import { checkUpstream } from "../../../src/commands/doctor/ports.ts";
 
 async function upstreamThatSays(status: number): Promise<string> {
   const server = createServer((_, response) => response.writeHead(status).end());

@@ -99,6 +99,12 @@ describe("the uuid of a line without one", () => {
 });
 
 describe("a line that cannot be sent is reported, and the others are sent", () => {
+  interface Numbered {
+    readonly uuid: string;
+    readonly properties: { readonly n: number };
+  }
+  const numbered = (n: number): string => line({ properties: { n } });
+
   test.each([
     ["no JSON", '{"event":"x",,}\n', "not_json"],
     ["half a line", '{"event":"x"\n', "not_json"],
@@ -106,22 +112,14 @@ describe("a line that cannot be sent is reported, and the others are sent", () =
     ["what ends the batch", `],"batch":[${line()}`, "not_json"],
     ["too long", line({ x: "x".repeat(2_000) }), "line_too_long"],
   ])("%s", async (_, bad, code) => {
-    const { bodies, lines, notes } = await bodiesOf(
-      [`\n${line({ n: 1 })}${bad}${line({ n: 2 })}`],
-      {
-        lineBytesMax: 1_000,
-      },
-    );
+    const { bodies, lines, notes } = await bodiesOf([`\n${numbered(1)}${bad}${numbered(2)}`], {
+      lineBytesMax: 1_000,
+    });
     expect(notes).toMatchObject([{ line: 3, code, isStored: false }]);
     expect(lines).toEqual([[2, 4]]);
-    expect(JSON.parse(bodies[0]!).batch.map((event: { n: number }) => event.n)).toEqual([1, 2]);
+    const sent = JSON.parse(bodies[0]!).batch as Numbered[];
+    expect(sent.map(({ properties: { n } }) => n)).toEqual([1, 2]);
   });
-
-  interface Numbered {
-    readonly uuid: string;
-    readonly properties: { readonly n: number };
-  }
-  const numbered = (n: number): string => line({ properties: { n } });
 
   test.each([
     ["with a comma", ","],
@@ -184,12 +182,12 @@ describe("a line that cannot be sent is reported, and the others are sent", () =
 
   test("replaces bytes that are not UTF-8, as the gateway does", async () => {
     const text = Buffer.concat([
-      Buffer.from(line({ n: "?" }).replace("?", "\u00e9"), "latin1"),
+      Buffer.from(line({ properties: { n: "?" } }).replace("?", "\u00e9"), "latin1"),
       Buffer.from(line()),
     ]);
     const { bodies, notes } = await bodiesOf([text]);
     expect(notes).toMatchObject([{ line: 1, code: "invalid_utf8", isStored: true }]);
-    expect(JSON.parse(bodies[0]!).batch[0].n).toBe("\ufffd");
+    expect(JSON.parse(bodies[0]!).batch[0].properties.n).toBe("\ufffd");
   });
 
   test.each(["posthog", "mixpanel", "segment", "amplitude"])(

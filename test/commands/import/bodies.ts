@@ -1,8 +1,10 @@
 // The requests that an import would send for a text: the whole bodies, and its reports on lines.
 
-import type { LineNote } from "../../../src/commands/import/batch.ts";
+import { bodyHead, bodyOf, type LineNote, paddingOf } from "../../../src/commands/import/batch.ts";
 import { Batches, type BatchesOptions } from "../../../src/commands/import/batches.ts";
 import { createNativeScanner } from "../../../src/records/native.ts";
+
+const head = bodyHead("phc_test");
 
 interface Bodies {
   readonly bodies: string[];
@@ -18,7 +20,7 @@ export async function bodiesOf(
   options: Partial<BatchesOptions> = {},
 ): Promise<Bodies> {
   const batches = new Batches({
-    ...{ name: "events.ndjson", key: "phc_test", format: undefined, done: undefined },
+    ...{ name: "events.ndjson", format: undefined, done: undefined },
     formatOptions: { groupType: "company" },
     limits: { bytesMax: 100_000, linesMax: 1_000 },
     lineBytesMax: 100_000,
@@ -29,12 +31,11 @@ export async function bodiesOf(
   const found: Bodies = { bodies: [], lines: [], notes: [], done: [] };
   for await (const batch of batches.of(buffers(chunks))) {
     if (batch.lines.length > 0) {
-      found.bodies.push(batch.body.toString("utf8"));
+      found.bodies.push(bodyOf(head, batch.items, paddingOf(head, batch.items)).toString("utf8"));
       found.lines.push(batch.lines);
     }
     found.notes.push(...batch.notes);
     found.done.push({ lines: batch.lastLine, fingerprint: batch.fingerprint });
-    batch.release();
   }
   return found;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { TimeZone } from "../../../src/commands/import/time-zone.ts";
+import { TimeZone } from "../../../src/commands/import/times.ts";
 
 test.each([
   ["Asia/Kolkata", "2024-07-06T12:00:00", "2024-07-06T06:30:00.000Z"],

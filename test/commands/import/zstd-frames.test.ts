@@ -2,7 +2,7 @@
 
 import { constants, zstdCompressSync, zstdDecompressSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
-import { ZstdFrames } from "../../../src/commands/import/zstd-frames.ts";
+import { ZstdFrames } from "../../../src/commands/import/input.ts";
 
 const checked = { params: { [constants.ZSTD_c_checksumFlag]: 1 } };
 const parts = ["", "a", "b".repeat(300_000), Array.from({ length: 9_000 }, Math.sin).join()];

@@ -3,7 +3,7 @@
 
 import { connect } from "@nats-io/transport-node";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { ConfiguredCommand } from "../../../src/commands/configured-command.ts";
+import type { ConfiguredCommand } from "../../../src/commands/context.ts";
 import { limit, list, usage } from "../../../src/commands/project.ts";
 import { Meter } from "../../../src/gateway/projects/quota/meter.ts";
 import { readUsage } from "../../../src/gateway/projects/usage/usage.ts";

@@ -10,8 +10,11 @@ import { createIntake } from "../../../src/gateway/intake/intake.ts";
 import type { MeteredProject } from "../../../src/gateway/projects/project.ts";
 import { Meter } from "../../../src/gateway/projects/quota/meter.ts";
 import type { FrameOutcome, FrameWaiter, Publisher } from "../../../src/gateway/publish/port.ts";
-import type { ErrorCode, Problem } from "../../../src/platform/base/errors.ts";
-import { expansionBytesAMinute } from "../../../src/platform/base/errors.ts";
+import {
+  type ErrorCode,
+  expansionBytesAMinute,
+  type Problem,
+} from "../../../src/platform/base/errors.ts";
 import type { FrameSink } from "../../../src/records/frame-sink.ts";
 import { createNativeScanner } from "../../../src/records/native.ts";
 import { JsonRecordWriter } from "../../../src/records/record.ts";

@@ -8,7 +8,6 @@ import path from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { natsServerForFile } from "../../kit/for-file.ts";
 import { saidBy } from "../../kit/processes.ts";
-
 import { framesOf, freshStreams, stored } from "./consumer-kit.ts";
 
 const root = path.resolve(import.meta.dirname, "../../..");

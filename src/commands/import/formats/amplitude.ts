@@ -1,6 +1,5 @@
-// Amplitude's export (https://amplitude.com/docs/apis/analytics/export): one object per line. The
-// fields are converted like in PostHog's own import (posthog,
-// rust/batch-import-worker/src/parse/content/amplitude.rs), unless a comment states otherwise.
+// Amplitude's export (https://amplitude.com/docs/apis/analytics/export), converted like in
+// PostHog's own import (posthog, rust/batch-import-worker/src/parse/content/amplitude.rs).
 
 import type { JsonObject } from "../json-text.ts";
 import { readTime, timeOf } from "../times.ts";
@@ -49,7 +48,7 @@ export const amplitude: Format = {
 
 /**
  * Returns the parts by which Amplitude deduplicates: `$insert_id` and the device. Without an
- * `$insert_id`, uses the number that an SDK assigns to each event of a device.
+ * `$insert_id`, uses the event number of the device's SDK.
  */
 function sourceOf(line: JsonObject): readonly unknown[] | undefined {
   const device = line["device_id"];
@@ -62,12 +61,11 @@ function sourceOf(line: JsonObject): readonly unknown[] | undefined {
   return ["amplitude", sender, session, number, name, exportedTime(time)];
 }
 
-/** Returns the number in a text. Returns any other value unchanged. */
 function numberIfText(value: unknown): unknown {
   return typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value;
 }
 
-/** Returns a time in Amplitude's export format, such as `2024-07-06 12:00:00.123000`. */
+/** Converts a time to the format of the export, such as `2024-07-06 12:00:00.123000`. */
 function exportedTime(time: unknown): unknown {
   if (typeof time === "string" && /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}$/.test(time)) return time;
   const { ms } = readTime(time);
@@ -81,13 +79,12 @@ const eventNames: ReadonlyMap<unknown, string> = new Map([
   ["[Amplitude] Element Changed", "$autocapture"],
 ]);
 
-/** The fields with the time of an event, most accurate first. */
 const timeNames = [
   ...["event_time", "client_event_time", "server_received_time", "client_upload_time"],
   ...["server_upload_time", "processed_time"],
 ];
 
-/** Returns the time of an event. A time such as "2024-07-06 12:00:00.123000" is UTC. */
+/** A time such as "2024-07-06 12:00:00.123000" is UTC. */
 function timestampOf(line: JsonObject): unknown {
   const time = timeOf(timeNames.map((name) => line[name]));
   return typeof time === "string" && /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?$/.test(time)
@@ -102,7 +99,6 @@ const deviceTypes: ReadonlyMap<unknown, string> = new Map([
   ["Android", "Mobile"],
 ]);
 
-/** Returns the properties that belong to both the event and its person. */
 function sharedOf(line: JsonObject, own: JsonObject): JsonObject {
   return present({
     $os: line["device_type"],
@@ -135,10 +131,7 @@ function propertiesOf(line: JsonObject, own: JsonObject, conversion: Conversion)
   });
 }
 
-/**
- * Returns the groups of an event. Amplitude allows a list of groups per type, but an event here has
- * only one. PostHog's import drops groups.
- */
+/** Amplitude allows a list of groups per type. An event here has one. */
 function groupsOf(groups: JsonObject, { lost }: Conversion): JsonObject {
   const ofType = ([type, of]: [string, unknown]): [string, unknown] => {
     const list = decoded(of);
@@ -160,11 +153,7 @@ const firstTouch: ReadonlySet<string> = new Set([
   ...["initial_utm_medium", "initial_utm_campaign", "initial_utm_content"],
 ]);
 
-/**
- * Returns the properties of the person at the time of the event, and the properties that the event
- * sets. PostHog's import drops the former, which loses them. If no property has to be dropped, the
- * object is copied as a whole, which is faster.
- */
+/** PostHog's import drops the properties that the person had before the event. */
 function setOf(known: JsonObject, shared: JsonObject): JsonObject {
   for (const name in known) {
     if (isKept(name, known[name])) continue;
@@ -178,10 +167,7 @@ function isKept(name: string, value: unknown): boolean {
   return value !== noValue && !firstTouch.has(name);
 }
 
-/**
- * Returns the properties to set once. The names are literals, because building them for each line
- * takes 1.3 µs.
- */
+/** The names are literals, because building them for each line takes 1.3 µs. */
 function setOnceOf(known: JsonObject): JsonObject {
   const initial = (name: string): unknown => (known[name] === noValue ? undefined : known[name]);
   return present({

@@ -1,5 +1,3 @@
-// Detects the format of a file from its first lines.
-
 import { isObject, type JsonObject, valuesOf } from "../json-text.ts";
 import { amplitude } from "./amplitude.ts";
 import type { Format } from "./format.ts";
@@ -7,10 +5,7 @@ import { mixpanel } from "./mixpanel.ts";
 import { penstock, posthog, posthogBatchExport } from "./posthog.ts";
 import { segment } from "./segment.ts";
 
-/**
- * The formats in the order of the checks. The first format that recognises a line is chosen, so
- * stricter formats come first.
- */
+/** The first format that recognises a line is chosen, so stricter formats come first. */
 const formats: readonly Format[] = [
   penstock,
   amplitude,
@@ -22,25 +17,19 @@ const formats: readonly Format[] = [
 
 export const formatNames = ["auto", ...formats.map(({ name }) => name)];
 
-/** Returns the format of that name; undefined for `auto`. */
 export function formatNamed(name: string | undefined): Format | undefined {
   return formats.find((format) => format.name === name);
 }
 
 /**
- * Matches the beginning of a file that does not have one object per line: an array of objects, or
- * an object over several lines. Without this check, an import would only contain the few later
- * lines that happen to be whole objects.
+ * Matches the beginning of an array or object over several lines. Only the few later lines that are
+ * whole objects would be imported.
  */
 const opensMore = /^\s*(?:\[\s*(?:\{|$)|\{\s*$)/;
 
-/** Number of lines used for detection. */
 export const linesLookedAt = 20;
 
-/**
- * Returns the format, or a message why it cannot be detected. Ignores lines that are not JSON
- * objects, because an invalid line does not affect others.
- */
+/** Returns the format, or the reason why it cannot be detected. Invalid lines do not matter. */
 export function detectFormat(lines: readonly string[]): Format | string {
   const begin = lines.find((line) => line.trim() !== "");
   if (begin !== undefined && opensMore.test(begin) && objectsIn(begin).length === 0)
@@ -62,7 +51,6 @@ export function detectFormat(lines: readonly string[]): Format | string {
   return `its first lines are in no known format (they have ${first || "no members"}): choose one with --format`;
 }
 
-/** Returns the objects in a line; empty if the line cannot be read. */
 function objectsIn(line: string): JsonObject[] {
   try {
     return valuesOf(line).values.filter(isObject);

@@ -1,38 +1,32 @@
-// The interface of an import format: how it recognises a line, and how it converts the line to an
-// event. Contains types, and parsers of values for several formats.
+// The interface of an import format, and parsers of values for several formats.
 
 import { isBlankId } from "../event-uuid.ts";
 import { isObject, type JsonObject, parseJson } from "../json-text.ts";
-import type { TimeZone } from "../time-zone.ts";
+import type { TimeZone } from "../times.ts";
 
 /** An event in the form that the gateway accepts, without its uuid. */
 interface SentEvent {
   readonly event: unknown;
   readonly distinct_id: unknown;
-  /** The time in ISO 8601, or the unparsed time of the line; absent if the line has no time. */
+  /** The time in ISO 8601, or the unparsed time of the line. */
   readonly timestamp?: unknown;
   readonly properties: JsonObject;
   readonly $set?: JsonObject | undefined;
   readonly $set_once?: JsonObject | undefined;
 }
 
-/** The result of the conversion of a line. */
 export type Converted =
   | {
       readonly event: SentEvent;
-      /** The id of the event in its source, if the id is a UUID. */
+      /** The id of the event in its source. Used if it is a UUID. */
       readonly uuid?: unknown;
-      /**
-       * Further parts that identify the event in its source. Lines with equal parts are the same
-       * event, even in two files.
-       */
+      /** Further parts that identify the event in its source, also in another file. */
       readonly source?: readonly unknown[] | undefined;
-      /** The links between ids in the line. They are sent as separate events after the event. */
+      /** Links between ids in the line, sent as separate events after the event. */
       readonly links?: readonly Link[];
-      /** A further event in the line. It is sent after the event. */
+      /** A further event in the line, sent after the event. */
       readonly also?: SentEvent | undefined;
     }
-  /** A line without an event to store. */
   | { readonly skipped: string; readonly detail: string };
 
 export interface Link {
@@ -40,48 +34,64 @@ export interface Link {
   readonly source: readonly unknown[];
 }
 
-/** Reasons why a part of a line is not in its event. The event is stored anyway. */
+/** Parts of a line that are not stored with its event. */
 export type LossCode = "unreadable_field" | "more_groups" | "group_properties";
 
-/** A bounded set of facts by kind. It drops the oldest facts. */
-export interface Shown {
-  /** Adds a fact. Returns true if it is new. */
-  add(kind: string, fact: string): boolean;
-  has(kind: string, fact: string): boolean;
+/**
+ * Maximum number of facts of a kind. A link that was dropped is sent again with the same uuid, so
+ * readers recognize it.
+ */
+const factsMax = 100_000;
+
+/** Facts from earlier lines of the file, by kind. */
+export class ShownFacts {
+  readonly #kinds = new Map<string, Set<string>>();
+
+  /** Returns true if the fact is new. */
+  add(kind: string, fact: string): boolean {
+    const facts = this.#kinds.get(kind) ?? new Set();
+    this.#kinds.set(kind, facts);
+    if (facts.has(fact)) return false;
+    if (facts.size >= factsMax) {
+      const [oldest] = facts;
+      facts.delete(oldest!);
+    }
+    facts.add(fact);
+    return true;
+  }
+
+  has(kind: string, fact: string): boolean {
+    return this.#kinds.get(kind)?.has(fact) === true;
+  }
 }
 
 export interface FormatOptions {
-  /** The group type of a Segment `group` call without a type. */
   readonly groupType: string;
   /** The time zone of Mixpanel's times; undefined for UTC. */
   readonly timeZone?: TimeZone | undefined;
 }
 
-/** The options and callbacks of a conversion. */
 export interface Conversion extends FormatOptions {
-  /** Records a part of the line that is not in its event. */
   readonly lost: (code: LossCode, detail: string) => void;
-  /** The facts from earlier lines of the file. */
-  readonly shown: Shown;
+  readonly shown: ShownFacts;
 }
 
 export interface Format {
   readonly name: string;
   /** The field with the name of the event. Default: `event`. */
   readonly nameField?: string;
-  /** Whether times may be local times of a zone that the line does not name. */
+  /** Whether a line may have local times without their zone. */
   readonly hasLocalTimes?: boolean;
-  /** The name of the format in messages, such as "PostHog's batch export". */
+  /** The name in messages, such as "PostHog's batch export". */
   readonly title: string;
-  /** Returns whether a line of the file, as an object, has this format. */
   recognises(line: JsonObject): boolean;
   /**
-   * Returns whether the line must be converted. If not, its bytes are already an event. Absent if
-   * all lines must be converted.
+   * Returns whether the line must be converted, because its bytes are not an event. Absent if all
+   * lines must be.
    */
-  needsConversion?(text: Buffer, start: number, end: number): boolean;
+  needsConversion?(line: Buffer): boolean;
   /** Returns whether a line without a `uuid` may have its id under another name. */
-  mayHaveOtherId?(text: Buffer, start: number, end: number): boolean;
+  mayHaveOtherId?(line: Buffer): boolean;
   convert(line: JsonObject, conversion: Conversion): Converted;
 }
 
@@ -92,7 +102,6 @@ export function objectOf(value: unknown): JsonObject {
 /** Maximum number of times that JSON may be encoded as text. */
 const encodedMax = 3;
 
-/** Returns the JSON object or array in a text. Returns any other value unchanged. */
 export function decoded(value: unknown): unknown {
   let found = value;
   for (let nth = 0; nth < encodedMax && typeof found === "string"; nth++) {
@@ -108,8 +117,8 @@ export function decoded(value: unknown): unknown {
 }
 
 /**
- * Returns the object of a field, also if it is JSON in text. Returns an empty object for null, and
- * for an empty array, which PHP writes for an empty object. Records any other value as lost.
+ * Returns the object of a field, also if it is JSON in text. PHP writes an empty array for an empty
+ * object.
  */
 export function objectIn(name: string, value: unknown, { lost }: Conversion): JsonObject {
   if (isObject(value)) return value;
@@ -121,37 +130,29 @@ export function objectIn(name: string, value: unknown, { lost }: Conversion): Js
   return {};
 }
 
-/** Returns a non-empty text; undefined for anything else. */
 export function textOf(value: unknown): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
 }
 
-/** Returns an id, which some sources write as a number; undefined if the value is not an id. */
+/** Returns an id, which some sources write as a number. */
 export function idOf(value: unknown): unknown {
   if (typeof value === "string") return value.trim() === "" ? undefined : value;
   return value ?? undefined;
 }
 
-/**
- * Returns an id in the form from which uuids are derived, because some exports write it as a number
- * and others as text. Returns undefined if the value is not an id.
- */
+/** Returns an id as text: some exports write the same id as a number. */
 export function idTextOf(value: unknown): string | undefined {
   const id = idOf(value);
   if (typeof id === "string" || id === undefined) return id;
   return JSON.stringify(id);
 }
 
-/** Returns the id of an event in its source; undefined if it is missing, or the nil or max UUID. */
+/** The nil and the max UUID do not count as an id. */
 export function eventIdOf(value: unknown): unknown {
   return isBlankId(value) ? undefined : idOf(value);
 }
 
-/**
- * Returns the members that are present. JSON omits undefined members; null counts as absent. The
- * loop takes a quarter of the time of Object.entries, because most lines have few of many possible
- * members.
- */
+/** Drops undefined and null members. The loop takes a quarter of the time of Object.entries. */
 export function present(members: JsonObject): JsonObject {
   const kept: Record<string, unknown> = {};
   for (const name in members) {

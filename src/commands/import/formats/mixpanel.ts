@@ -1,5 +1,5 @@
-// Mixpanel's raw export (https://docs.mixpanel.com/reference/raw-event-export): one object per
-// line, {"event","properties"}. The renamed properties are those of PostHog's own import (posthog,
+// Mixpanel's raw export (https://docs.mixpanel.com/reference/raw-event-export). The renamed
+// properties are those of PostHog's own import (posthog,
 // rust/batch-import-worker/src/parse/content/mixpanel.rs).
 
 import { type JsonObject, numberOf } from "../json-text.ts";
@@ -71,10 +71,7 @@ function propertiesOf(sent: JsonObject): JsonObject {
 /** Matches a number that is more likely a year or a day than a time from 1970 to 1973. */
 const yearOrDay = /^(?:19|20)\d\d(?:[01]\d[0-3]\d)?$/;
 
-/**
- * Returns the time of an event. Mixpanel has no unit smaller than milliseconds. If a number is too
- * small to show its unit, the number is in seconds.
- */
+/** A number too small to show its unit is in seconds. */
 function timeIn(sent: JsonObject): unknown {
   const time = sent["time"];
   const number = numberOf(time) ?? 0;
@@ -83,23 +80,16 @@ function timeIn(sent: JsonObject): unknown {
   return new Date(number * 1_000).toISOString().slice(0, -1);
 }
 
-/**
- * Returns the time of an event in seconds. An export may contain text, seconds or milliseconds. All
- * three give the same result.
- */
+/** Exports contain text, seconds or milliseconds. All three give the same second. */
 function secondOf(time: unknown): unknown {
   const { ms } = readTime(time);
   return Number.isNaN(ms) ? time : Math.floor(ms / 1_000);
 }
 
 const devicePrefix = "$device:";
-/**
- * Matches a UUID, and the longer device ids of Mixpanel's older browser SDK, which also have five
- * groups.
- */
+/** Matches a UUID, and the longer device ids of Mixpanel's older browser SDK. */
 const deviceForm = /^(?=.{32})[0-9a-f]+(?:-[0-9a-f]+){4}$/i;
 
-/** Records the ids in the line that belong to a device or to a user. */
 function noteIds(sent: JsonObject, { shown }: Conversion): void {
   for (const name of ["$device_id", "$anon_id", "$anon_distinct_id"]) {
     const device = idTextOf(sent[name]);
@@ -114,10 +104,7 @@ function noteIds(sent: JsonObject, { shown }: Conversion): void {
 
 type UserTest = (id: unknown) => boolean;
 
-/**
- * Returns a function that distinguishes the id of a user from the id of a device: by facts from the
- * file, else by its form.
- */
+/** Distinguishes a user's id from a device's, by earlier lines of the file or else by its form. */
 function userTest({ shown }: Conversion): UserTest {
   return (id) => {
     const text = String(idTextOf(id));
@@ -127,11 +114,9 @@ function userTest({ shown }: Conversion): UserTest {
 }
 
 /**
- * Returns the id with which the event was sent, even if Mixpanel has replaced it by its own id.
- * PostHog's import uses the same id, with one exception: an event that a device sent before its
- * user was known keeps the id of the device. It is then the same event in exports from before and
- * after the login. Events that have both ids link the device to the user. If the event has no id,
- * the result is an id of Simplified ID Merge.
+ * Returns the id with which the event was sent, even if Mixpanel has replaced it. An event from
+ * before a login keeps the id of its device, so that it is the same in exports from before and
+ * after the login. PostHog's import uses the user's id there.
  */
 function distinctIdOf(sent: JsonObject, isUser: UserTest): unknown {
   const distinctId = idOf(sent["distinct_id"]);
@@ -141,10 +126,7 @@ function distinctIdOf(sent: JsonObject, isUser: UserTest): unknown {
   return isSame(before, visitorOf(sent)) || !isUser(distinctId) ? before : distinctId;
 }
 
-/**
- * Returns the distinct id of events that a device sent before its user was known, in Simplified ID
- * Merge.
- */
+/** Returns the distinct id of a device before its user is known, in Simplified ID Merge. */
 function visitorOf(sent: JsonObject): string | undefined {
   const text = idTextOf(sent["$device_id"]);
   if (text === undefined) return undefined;
@@ -154,8 +136,8 @@ function visitorOf(sent: JsonObject): string | undefined {
 }
 
 /**
- * Returns the sender of the event, which is the same in all exports. `distinct_id` is not: when the
- * user is known, it becomes the id of the user.
+ * Returns the sender, which is the same in all exports. `distinct_id` changes when the user is
+ * known.
  */
 function senderOf(sent: JsonObject): string | undefined {
   const id =
@@ -166,9 +148,8 @@ function senderOf(sent: JsonObject): string | undefined {
 }
 
 /**
- * Returns the user of a `$identify`, and the visitor that it names. The names of the ids are those
- * of Original ID Merge (https://docs.mixpanel.com/reference/create-identity) or of the SDKs.
- * Without a named visitor, the device is the visitor.
+ * Returns the user and the visitor of a `$identify`. The names of the ids are those of Original ID
+ * Merge (https://docs.mixpanel.com/reference/create-identity) or of the SDKs.
  */
 function identified(
   sent: JsonObject,
@@ -190,10 +171,9 @@ interface Pair {
 }
 
 /**
- * Returns the pairs of ids of one person in the event. Simplified ID Merge links a device to the
- * user of any event that has both ids
- * (https://docs.mixpanel.com/docs/tracking-methods/id-management/identifying-users-simplified). If
- * Mixpanel has replaced the id of an event, the former id belongs to the same person.
+ * Returns the pairs of ids of one person. Simplified ID Merge links a device to the user of an
+ * event with both
+ * (https://docs.mixpanel.com/docs/tracking-methods/id-management/identifying-users-simplified).
  */
 function pairsOf(sent: JsonObject, isUser: UserTest): Pair[] {
   const canonical = idOf(sent["distinct_id"]);
@@ -211,7 +191,6 @@ function linkSource({ visitor, user }: Pair): readonly unknown[] {
   return ["mixpanel link", idTextOf(visitor), idTextOf(user)];
 }
 
-/** Returns whether the link is new in this file, and records the link. */
 function isNewLink(pair: Pair, { shown }: Conversion): boolean {
   return shown.add("link", JSON.stringify(linkSource(pair)));
 }
@@ -232,9 +211,8 @@ interface Merge {
 }
 
 /**
- * Converts a `$merge`, which joins two persons
- * (https://docs.mixpanel.com/reference/identity-merge). If one of the ids is a device, the main id
- * is the id of the user.
+ * Converts a `$merge` of two persons (https://docs.mixpanel.com/reference/identity-merge). Between
+ * a device and a user, the user's id becomes the main id.
  */
 function merged({ sent, timestamp, source }: Merge, conversion: Conversion): Converted {
   const named = decoded(sent["$distinct_ids"]);

@@ -1,6 +1,5 @@
-// Formats whose lines are events already, with small changes: the gateway's own record, the events
-// of PostHog's capture, and PostHog's exports. The fields that the gateway reads are the same in
-// all of them. It ignores other fields.
+// Formats whose lines are events already: the gateway's own record, and the events of PostHog's
+// capture, API and exports.
 
 import { Ascii, isJsonSpace } from "../../../platform/base/ascii.ts";
 import { isObject } from "../json-text.ts";
@@ -16,10 +15,7 @@ import {
   present,
 } from "./format.ts";
 
-/**
- * The record that the gateway stores, as printed by `penstock tail` and described in
- * docs/guides/reading.md. The import replaces `ip`, `received_at` and `sent_at` by its own values.
- */
+/** The record that the gateway stores. The import sets `ip`, `received_at` and `sent_at` itself. */
 export const penstock: Format = {
   name: "penstock",
   title: "Penstock's record",
@@ -32,10 +28,9 @@ export const penstock: Format = {
 };
 
 /**
- * A row of the events model as JSONLines
- * (https://posthog.com/docs/cdp/batch-exports/s3#events-model). `$set` and `$set_once` are in its
- * `properties`. In Parquet `properties` is text, and stays text if Parquet is converted to JSON.
- * `person_id` and `person_properties` are ignored, because they are derived from all events.
+ * A row of the events model (https://posthog.com/docs/cdp/batch-exports/s3#events-model). Parquet
+ * converted to JSON has `properties` as text. `person_id` and `person_properties` are derived from
+ * all events.
  */
 export const posthogBatchExport: Format = {
   name: "posthog-batch-export",
@@ -53,9 +48,8 @@ export const posthogBatchExport: Format = {
 };
 
 /**
- * An event in the form that PostHog's capture accepts (https://posthog.com/docs/api/capture) and
- * that its events API returns (https://posthog.com/docs/api/events). The events API calls the uuid
- * `id`.
+ * An event in the form of PostHog's capture (https://posthog.com/docs/api/capture) or events API
+ * (https://posthog.com/docs/api/events), which calls the uuid `id`.
  */
 export const posthog: Format = {
   name: "posthog",
@@ -66,7 +60,7 @@ export const posthog: Format = {
       ["uuid", "timestamp"].some((name) => name in line)) &&
     !("time" in objectOf(line["properties"]) && !("distinct_id" in line)),
   needsConversion: hasElements,
-  mayHaveOtherId: (text, start, end) => text.subarray(start, end).includes(idName),
+  mayHaveOtherId: (line) => line.includes(idName),
   convert: (line, conversion) =>
     withElements({ ...eventOf(line, conversion), uuid: line["uuid"] ?? line["id"] }, line),
 };
@@ -75,9 +69,7 @@ const idName = Buffer.from('"id"');
 const chainName = Buffer.from('"elements_chain"');
 const elementsName = Buffer.from('"elements"');
 
-/** Returns whether the line may contain clicked elements. */
-function hasElements(text: Buffer, start: number, end: number): boolean {
-  const line = text.subarray(start, end);
+function hasElements(line: Buffer): boolean {
   return (
     mayHave(line, chainName, (at) => line[at] === Ascii.Quote && line[at + 1] !== Ascii.Quote) ||
     mayHave(
@@ -91,8 +83,8 @@ function hasElements(text: Buffer, start: number, end: number): boolean {
 }
 
 /**
- * Returns whether a member of the given name, at any depth, may have a value for which `isSuch`
- * returns true. `at` is the offset of the value.
+ * Returns whether a member of this name, at any depth, may have a value for which `isSuch` is true.
+ * `at` is the offset of the value.
  */
 function mayHave(line: Buffer, name: Buffer, isSuch: (at: number) => boolean): boolean {
   for (let found = line.indexOf(name); found >= 0; ) {
@@ -106,7 +98,6 @@ function mayHave(line: Buffer, name: Buffer, isSuch: (at: number) => boolean): b
 
 type ConvertedEvent = Extract<Converted, { readonly event: unknown }>;
 
-/** Returns all fields that the gateway reads, under the gateway's names. */
 function eventOf(line: Readonly<Record<string, unknown>>, conversion: Conversion): ConvertedEvent {
   const { event, timestamp, offset, $unset, uuid } = line;
   const distinctId = idOf(line["distinct_id"]) ?? line["$distinct_id"];
@@ -117,16 +108,15 @@ function eventOf(line: Readonly<Record<string, unknown>>, conversion: Conversion
     $set_once: fieldOf("$set_once", line["$set_once"], conversion),
     $unset,
   };
-  // A field of a wrong type is sent unchanged: the gateway reports it by its own rules.
+  // The gateway reports a field of a wrong type.
   return { event: sent as ConvertedEvent["event"], uuid };
 }
 
-/** Returns the object in a text. Returns any other value unchanged. */
 function fieldOf(name: string, value: unknown, conversion: Conversion): unknown {
   return typeof value === "string" ? objectIn(name, value, conversion) : value;
 }
 
-/** Properties that the gateway reads as objects. Here they may be text. */
+/** Properties that the gateway reads as objects. */
 const objectNames = ["$set", "$set_once", "$group_set", "$groups"] as const;
 
 function propertiesOf(value: unknown, conversion: Conversion): unknown {
@@ -142,8 +132,8 @@ function propertiesOf(value: unknown, conversion: Conversion): unknown {
 }
 
 /**
- * Moves the clicked elements into the properties, the place in which PostHog's own clients send
- * them (`$elements_chain` since posthog-js 1.91, `$elements` before).
+ * Moves the clicked elements into the properties, where PostHog's clients send them
+ * (`$elements_chain` since posthog-js 1.91, `$elements` before).
  */
 function withElements(
   converted: ConvertedEvent,

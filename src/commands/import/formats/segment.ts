@@ -1,6 +1,5 @@
-// The calls of Segment and RudderStack (https://segment.com/docs/connections/spec/). Each call is
-// converted like in RudderStack's PostHog destination (rudder-transformer,
-// src/v0/destinations/posthog), unless a comment states otherwise.
+// The calls of Segment and RudderStack (https://segment.com/docs/connections/spec/), converted like
+// in RudderStack's PostHog destination (rudder-transformer, src/v0/destinations/posthog).
 
 import type { JsonObject } from "../json-text.ts";
 import { timeOf } from "../times.ts";
@@ -32,7 +31,7 @@ export const segment: Format = {
       const type = JSON.stringify(line["type"]) ?? "none";
       return { skipped: "unknown_call", detail: `unknown type of call: ${type}` };
     }
-    // Segment deduplicates by messageId, so two lines with the same messageId are one event.
+    // Segment deduplicates by messageId.
     const messageId = eventIdOf(line["messageId"]);
     const timestamp = timeOf(timeNames.map((name) => line[name]));
     const { $set, ...event } = converted;
@@ -50,9 +49,8 @@ export const segment: Format = {
 };
 
 /**
- * The fields with the time of a call, most accurate first. Segment's `timestamp` is
- * `originalTimestamp`, corrected by the error of the client's clock. RudderStack also writes the
- * names in snake case.
+ * Segment's `timestamp` is `originalTimestamp`, corrected by the error of the client's clock.
+ * RudderStack writes the names in snake case.
  */
 const timeNames = [
   ...["timestamp", "originalTimestamp", "original_timestamp", "sentAt", "sent_at"],
@@ -114,9 +112,8 @@ interface Aliased {
 }
 
 /**
- * Converts an alias call. The main id of the person stays the user id or, if the call has no user
- * id, the anonymous id. In the `$create_alias` this id is the alias, and the event belongs to the
- * previous id. A call without a previous id links nothing.
+ * Converts an alias call. The main id of the person is the alias in `$create_alias`, and the event
+ * belongs to the previous id.
  */
 function aliased({ userId, anonymousId, previousId, base }: Aliased): SegmentEvent {
   const main = userId ?? anonymousId ?? previousId;
@@ -130,10 +127,6 @@ function aliased({ userId, anonymousId, previousId, base }: Aliased): SegmentEve
   };
 }
 
-/**
- * Returns the groups of an event: the user's group from the context, and the groups from the
- * properties.
- */
 function groupsOf(
   properties: JsonObject,
   context: JsonObject,
@@ -163,9 +156,8 @@ interface Identified {
 }
 
 /**
- * Converts an identify call. A call without a user id describes a visitor and links nothing, so it
- * becomes `$set`, which identifies no person. If the call has both ids, the visitor becomes the
- * user, as in posthog-js.
+ * A call without a user id describes a visitor and links nothing. If the call has both ids, the
+ * visitor becomes the user, as in posthog-js.
  */
 function identified({ userId, anonymousId, base, traits }: Identified): SegmentEvent {
   if (userId === undefined) {
@@ -197,7 +189,6 @@ function grouped({ distinct_id, base, groupType, key, traits }: Grouped): Segmen
   return { event: "$groupidentify", distinct_id, properties };
 }
 
-/** Returns the context of a call under PostHog's property names. */
 function contextProperties(
   line: JsonObject,
   context: JsonObject,

@@ -1,8 +1,7 @@
 // Implements the line that is filled again for each record. The effect of a line becomes a separate
 // object only on request.
 
-import type { RecordView } from "../../../records/lines.ts";
-import { Line, LineFlag } from "../../../records/lines.ts";
+import { Line, LineFlag, type RecordView } from "../../../records/lines.ts";
 import type { StoredFrame } from "../../stream/frame.ts";
 import { EffectRules, isPlainEvent, makesPerson } from "../rules/effect-of.ts";
 import type { EventFacts } from "../rules/event-facts.ts";

@@ -19,8 +19,13 @@ import type { PeopleOptions } from "../people/people-options.ts";
 import type { EffectsReader, EffectsStore } from "../store/port.ts";
 import { effectsWords } from "../streams/reader-words.ts";
 import type { IncidentRow, OutboxRow, Position } from "../types.ts";
-import type { Applier } from "./applier.ts";
-import { batchEventsDefault, newApplier, stepBytesMax, stepEventsMax } from "./applier.ts";
+import {
+  type Applier,
+  batchEventsDefault,
+  newApplier,
+  stepBytesMax,
+  stepEventsMax,
+} from "./applier.ts";
 import { CommitChain } from "./transaction.ts";
 
 /**

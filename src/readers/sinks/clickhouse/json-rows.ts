@@ -3,8 +3,13 @@
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
-import type { RejectedLine, SinkRecord } from "../sink-records.ts";
-import { type EventColumn, eventColumns, personColumn } from "../sink-records.ts";
+import {
+  type EventColumn,
+  eventColumns,
+  personColumn,
+  type RejectedLine,
+  type SinkRecord,
+} from "../sink-records.ts";
 import type { ServerForm } from "./tables.ts";
 
 const chunkCharacters = 524_288;

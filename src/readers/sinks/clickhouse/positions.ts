@@ -2,8 +2,7 @@
 // counts, so that a late write of an older sink moves no position back.
 
 import { lanes } from "../../../platform/nats/names.ts";
-import type { SinkBatch, SinkPosition } from "../sink-target.ts";
-import { mustBeNext } from "../sink-target.ts";
+import { mustBeNext, type SinkBatch, type SinkPosition } from "../sink-target.ts";
 import type { ClickHouseClient } from "./client.ts";
 
 const newest = "ORDER BY stream, version DESC, written_at DESC LIMIT 1 BY stream";

@@ -4,8 +4,13 @@
 // next batch waits. If the process is killed, at most one segment is read again.
 
 import type { Log } from "../../../platform/base/log.ts";
-import type { SinkBatch, SinkPosition, SinkTarget, WriteOutcome } from "../sink-target.ts";
-import { mustBeNext } from "../sink-target.ts";
+import {
+  mustBeNext,
+  type SinkBatch,
+  type SinkPosition,
+  type SinkTarget,
+  type WriteOutcome,
+} from "../sink-target.ts";
 import { commitSegment, type Manifest, recover, scratchOf } from "./commit.ts";
 import { ParquetFolder } from "./parquet-folder.ts";
 import { duckdb } from "./parquet-maker.ts";

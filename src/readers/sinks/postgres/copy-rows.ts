@@ -2,8 +2,7 @@
 // copied from the frame unchanged.
 
 import { Buffer } from "node:buffer";
-import type { SinkRecord } from "../sink-records.ts";
-import { type EventColumn, eventColumns, personColumn } from "../sink-records.ts";
+import { type EventColumn, eventColumns, personColumn, type SinkRecord } from "../sink-records.ts";
 
 const signature = Buffer.from("PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", "latin1");
 /** Milliseconds from 1970 to 2000, PostgreSQL's epoch. */

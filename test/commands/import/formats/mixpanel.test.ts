@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { JsonObject } from "../../../../src/commands/import/json-text.ts";
-import { TimeZone } from "../../../../src/commands/import/time-zone.ts";
+import { TimeZone } from "../../../../src/commands/import/times.ts";
 import { bodiesOf } from "../bodies.ts";
 import { fileWith, runImport } from "../import-kit.ts";
 
