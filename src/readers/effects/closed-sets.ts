@@ -1,7 +1,6 @@
-// The closed sets of words that the effects write into tables, metrics and answers. types.ts
-// derives a type from each set.
+// The closed sets of words in the tables, metrics and answers of the effects.
 
-/** The classes in which events are counted, in the order in which commands display them. */
+/** In the order in which commands display them. */
 export const usageClasses = [
   "identified",
   "anonymous",
@@ -11,10 +10,9 @@ export const usageClasses = [
   "survey",
 ] as const;
 
-/** The kinds of events that link two ids. */
 export const linkKinds = ["identify", "alias", "merge"] as const;
 
-/** The outcomes of a link between two ids. The guide on people and groups lists them too. */
+/** The guide on people and groups lists them too. */
 export const linkOutcomes = [
   "merged",
   "already_one",
@@ -24,10 +22,7 @@ export const linkOutcomes = [
   "refused_cap",
 ] as const;
 
-/**
- * The reasons for which an event, or a part of an event, could not be applied. The docs list them
- * too.
- */
+/** The docs list them too. */
 export const rejectedReasons = [
   "not_json",
   "not_a_record",

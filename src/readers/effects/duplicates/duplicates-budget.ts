@@ -1,17 +1,15 @@
-// Manages the memory budget of duplicate detection across all streams. The share of a stream
-// depends only on its lane and the number of streams, not on the memory that other streams use, so
-// the duplicates of a stream do not depend on how the streams were interleaved. A stream without
-// room drops its oldest hashes.
+// The memory budget of duplicate detection. A stream's share depends only on its lane and the
+// number of streams, so its duplicates do not depend on how the streams were interleaved.
 
 import type { Lane } from "../../../platform/base/lane.ts";
 
 interface DuplicatesBudgetOptions {
   readonly bytesMax: number;
-  /** The streams that will be read. Each has its share from the start. */
+  /** Each of these streams has its share from the start. */
   readonly streams?: readonly { readonly lane: Lane }[];
 }
 
-/** Shares of the lanes in the budget. An import repeats events less often than clients do. */
+/** The shares of the lanes. An import repeats events less often than clients do. */
 const partOfLane: Readonly<Record<Lane, number>> = { live: 3 / 4, historical: 1 / 4 };
 
 export class DuplicatesBudget {
@@ -38,7 +36,7 @@ export class DuplicatesBudget {
     this.#streams[lane]--;
   }
 
-  /** Adds allocated bytes to the total. Released bytes are negative. */
+  /** Released bytes are negative. */
   count(bytes: number): void {
     this.#bytes += bytes;
   }

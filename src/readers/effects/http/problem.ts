@@ -1,6 +1,4 @@
-// Defines the closed table of errors of the effects' HTTP port, as problem details (RFC 9457). The
-// gateway has a separate table of errors about sent events. No other file of this folder defines a
-// code.
+// The closed table of errors of the effects' HTTP port, as problem details (RFC 9457).
 
 interface ProblemRow {
   readonly status: 400 | 403 | 404 | 405 | 503 | 504;
@@ -19,7 +17,7 @@ export const problemTable = {
 
 export type ProblemCode = keyof typeof problemTable;
 
-/** An expected failure of a request. `detail` is sent to the client. */
+/** An expected failure. `detail` is sent to the client. */
 export interface ReadProblem {
   readonly code: ProblemCode;
   readonly detail: string;

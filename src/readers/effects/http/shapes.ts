@@ -1,5 +1,5 @@
-// Creates the JSON of the HTTP port and the commands. Properties are copied as stored text and
-// never parsed, because JSON.parse would change the digits of numbers.
+// The JSON of the HTTP port and the commands. Properties are copied as text, because JSON.parse
+// would change the digits of numbers.
 
 import type { AppliedStream, Group, Link, Person, UsageDay } from "../store/port.ts";
 import type { SpikeRow } from "../types.ts";
@@ -48,7 +48,6 @@ export function spikeJson(spike: SpikeRow): string {
   });
 }
 
-/** Returns the members of an answer about usage, without braces. */
 export function usageMembers(days: readonly UsageDay[]): string {
   return inner({
     days: days.map(({ day, lane, class: usageClass, events, duplicates }) => ({
@@ -59,7 +58,6 @@ export function usageMembers(days: readonly UsageDay[]): string {
   });
 }
 
-/** Returns the position of each stream, as the value of `as_of`. */
 export function asOfJson(applied: readonly AppliedStream[]): string {
   const sorted = applied.toSorted((one, other) => (one.stream < other.stream ? -1 : 1));
   return JSON.stringify(
@@ -67,7 +65,6 @@ export function asOfJson(applied: readonly AppliedStream[]): string {
   );
 }
 
-/** Returns a time in ISO 8601, UTC, with milliseconds. */
 export function iso(ms: number): string {
   return new Date(ms).toISOString();
 }
@@ -76,7 +73,6 @@ function sumOf(days: readonly UsageDay[], lane: UsageDay["lane"]): number {
   return days.reduce((sum, day) => (day.lane === lane ? sum + day.events : sum), 0);
 }
 
-/** Returns the JSON text of an object without its braces. */
 function inner(value: object): string {
   return JSON.stringify(value).slice(1, -1);
 }

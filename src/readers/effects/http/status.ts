@@ -1,6 +1,3 @@
-// Creates the status of the effects process: its lag in each stream, and the events that it could
-// not apply. Used by /status and `penstock effects status`.
-
 import { setTimeout as delay } from "node:timers/promises";
 import type { EffectsReader, Totals } from "../store/port.ts";
 import { lagMessages, type StreamStatus } from "../streams/lag.ts";
@@ -8,7 +5,7 @@ import type { IncidentRow, RejectedRow } from "../types.ts";
 import { iso } from "./shapes.ts";
 
 export interface ProcessStatus {
-  /** The current activity, such as `applying`, or the condition that the process waits for. */
+  /** Such as `applying`, or what the process waits for. */
   readonly state: string;
   /** The reasons why no events are applied. Empty if there is no problem. */
   readonly reasons: readonly string[];
@@ -23,14 +20,12 @@ interface StatusRows {
 
 const shownMax = 20;
 
-/**
- * Maximum milliseconds to wait for NATS. Clients that display the answer wait a second at most.
- */
+/** Clients that display the answer wait a second at most. */
 const askMsMax = 500;
 
 /**
- * Returns the status with the lag that `ask` returns, as `penstock effects status` displays it. If
- * NATS does not respond in time, the streams retain the estimates of the process.
+ * Returns the status with the lag that `ask` returns. If NATS does not respond in time, the
+ * process's own estimates remain.
  */
 export async function withAskedLag(
   status: ProcessStatus,
@@ -41,7 +36,6 @@ export async function withAskedLag(
   return streams === undefined ? status : { ...status, streams };
 }
 
-/** Returns the members of /status, without braces. */
 export async function statusMembers(
   { state, reasons, streams }: ProcessStatus,
   reader: EffectsReader,
@@ -50,7 +44,6 @@ export async function statusMembers(
   return JSON.stringify({ state, reasons, ...value }).slice(1, -1);
 }
 
-/** Returns the rows of the database in a status, without the streams. */
 export async function statusRows(reader: EffectsReader): Promise<StatusRows> {
   const [totals, incidents, rejected] = await Promise.all([
     reader.totals(),

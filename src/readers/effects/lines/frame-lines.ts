@@ -1,5 +1,4 @@
-// Reads the lines of a stored frame in order, and calls the visitor for each readable or unreadable
-// line. Retains no line.
+// Reads the lines of a stored frame in order, and calls the visitor for each.
 
 import { Buffer } from "node:buffer";
 import { createNativeScanner } from "../../../records/native.ts";
@@ -25,17 +24,14 @@ const noFrame: StoredFrame = {
   data: Buffer.alloc(0),
 };
 
-/**
- * Reads frames. Each reader has its own hash key, so hashes of events are comparable only within
- * one reader.
- */
+/** Hashes of events are comparable only within one reader. */
 export class FrameLines {
   readonly #records: RecordReader;
   readonly #facts = new EventFacts();
   readonly #lineFacts = new LineFacts();
   readonly #line: ReusedLine;
 
-  /** Creates a reader, which must be the only user of `scanner`. */
+  /** The reader must be the only user of `scanner`. */
   constructor(scanner: Scanner = createNativeScanner(frameRows)) {
     this.#records = new RecordReader(scanner);
     this.#line = new ReusedLine({
@@ -48,10 +44,8 @@ export class FrameLines {
   }
 
   /**
-   * Calls the visitor for every line that is not blank, in order. Blank lines count in line
-   * numbers. Yields as RecordReader does.
-   *
-   * @throws Error if the scanner has not enough memory.
+   * Calls the visitor for every line that is not blank. Yields as RecordReader does. Throws an
+   * Error if the scanner has not enough memory.
    */
   *read(frame: StoredFrame, visitor: LineVisitor): Generator<void, void> {
     this.#line.beginFrame(frame);

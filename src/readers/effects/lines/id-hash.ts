@@ -1,16 +1,14 @@
-// Computes a 64-bit hash of a distinct id, for look-ups and for estimates of the number of ids. The
-// hash is the same in every process, and the addon computes the same hash for an ASCII id
-// (text_hash.h). Databases store values derived from the hash, so it must never change. Clients can
-// choose ids whose hashes collide.
+// The 64-bit hash of a distinct id. Databases store values derived from it, so it must never
+// change. The addon computes the same hash for ASCII ids (text_hash.h). Clients can choose ids that
+// collide.
 
 export class IdHash {
-  /** The high half of the hash, as a signed 32-bit word. */
+  /** The high half, as a signed word. */
   high = 0;
   low = 0;
 
   set(id: string): void {
-    // Two multiplications per character, followed by a finaliser, so that similar ids ("user 1",
-    // "user 2") have unrelated hashes.
+    // Two multiplications per character and a finaliser, so that similar ids have unrelated hashes.
     let high = 0x9e3779b9;
     let low = 0x41c6ce57;
     for (let at = 0; at < id.length; at++) {
@@ -23,7 +21,7 @@ export class IdHash {
   }
 }
 
-/** Applies the finaliser of MurmurHash3. */
+/** The finaliser of MurmurHash3. */
 function mixed(word: number): number {
   let hash = word;
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);

@@ -1,5 +1,4 @@
-// Extracts the facts that the rules need from a record. Fields that only a few lines need are
-// filled on request.
+// Extracts the facts that the rules need from a record.
 
 import { Buffer } from "node:buffer";
 import { kindOfName } from "../../../records/event-name.ts";
@@ -17,10 +16,7 @@ import { cookielessId } from "../rules/illegal-ids.ts";
 import { isText } from "../rules/recent-texts.ts";
 import type { Rejection, UsageClass } from "../types.ts";
 
-/**
- * Milliseconds after the storage of the frame from which `received_at` is wrong, because no
- * gateway's clock is a day ahead.
- */
+/** A `received_at` this far after the storage of the frame is wrong: no clock is a day ahead. */
 const aheadMsMax = 86_400_000;
 
 const needed = [
@@ -35,10 +31,7 @@ export class LineFacts {
   readonly #uuid = Buffer.alloc(uuidBytes);
   readonly #uuidView = new DataView(this.#uuid.buffer, this.#uuid.byteOffset, uuidBytes);
 
-  /**
-   * Fills the fields that every line needs: all except those of `fillRest`. If the record is
-   * invalid, returns the reason; the fields are then meaningless.
-   */
+  /** Fills all fields except those of `fillRest`. If the record is invalid, returns the reason. */
   fill(facts: EventFacts, record: RecordView, storedAtMs: number): Rejection | undefined {
     const fault = record.isWritten ? undefined : faultOf(record);
     if (fault !== undefined) return fault;
@@ -49,7 +42,6 @@ export class LineFacts {
     facts.personProfile = record.has(LineFlag.PersonProfile);
     facts.distinctId = record.has(LineFlag.PlainId) ? this.#ids.textOf(record) : idOf(record);
     if (facts.distinctId === "") return reject("invalid_field", "its distinct_id is blank");
-    // If `received_at` is not credible, the storage time of the frame replaces it.
     const saidMs = record.ms(Line.ReceivedAt);
     const receivedAtMs = saidMs <= storedAtMs + aheadMsMax ? saidMs : storedAtMs;
     const timestampMs = record.ms(Line.Timestamp);
@@ -58,7 +50,7 @@ export class LineFacts {
     return undefined;
   }
 
-  /** Fills the other fields of a valid record. */
+  /** Fills the fields that only few lines need. The record must be valid. */
   fillRest(facts: EventFacts, record: RecordView): void {
     facts.body = record.body;
     if (record.type(Part.Uuid) === TokenType.EscapedString) {
@@ -86,10 +78,7 @@ export class LineFacts {
   }
 }
 
-/**
- * Returns the reason why a record is invalid; undefined if it is valid. Called only for records
- * that are not exactly as the gateway writes them.
- */
+/** Called only for records that are not exactly as the gateway writes them. */
 function faultOf(record: RecordView): Rejection | undefined {
   const missing = needed.find(([, part]) => isNothing(record.type(part)));
   if (missing !== undefined) return reject("not_a_record", `it has no ${missing[0]}`);
@@ -141,7 +130,6 @@ function reject(reason: Rejection["reason"], detail: string): Rejection {
   return { reason, detail };
 }
 
-/** Returns the first usage class that matches the event. */
 export function usageClassOf({ kind, personProfile, distinctId }: EventFacts): UsageClass {
   if (kind === Kind.GroupIdentify) return "group_identify";
   if (!personProfile || distinctId === cookielessId) return "anonymous";
@@ -150,20 +138,18 @@ export function usageClassOf({ kind, personProfile, distinctId }: EventFacts): U
   return kind === Kind.Survey ? "survey" : "identified";
 }
 
-/** Number of sets of two recent ids each, which together take some megabytes. */
+/** Number of sets of two ids each. */
 const recentIdSets = 32_768;
-/** Maximum bytes of a cached id. */
 const recentIdBytesMax = 64;
 
 /**
- * Converts distinct ids to strings. A recent id is returned as the same string object, which needs
- * no memory and is not hashed again in a Map. Ids are looked up by the addon's hash and compared by
- * bytes, because clients can choose ids whose hashes collide.
+ * Returns recent distinct ids as the same string objects, which need no memory and are not hashed
+ * again in a Map. Compares bytes, because clients can choose ids whose hashes collide.
  */
 class RecentIds {
   readonly #texts = new Array<string>(2 * recentIdSets).fill("");
 
-  /** Returns the distinct id of the record, which must be plain. */
+  /** The record's distinct id must be plain. */
   textOf(record: RecordView): string {
     const { body } = record;
     const start = record.startOf(Part.DistinctId) + 1;

@@ -1,5 +1,4 @@
-// Implements the line that is filled again for each record. The effect of a line becomes a separate
-// object only on request.
+// The line that is filled again for each record.
 
 import { Line, LineFlag } from "../../../records/lines.ts";
 import type { RecordView } from "../../../records/record-view.ts";
@@ -33,7 +32,7 @@ export class ReusedLine implements StoredLine {
   readonly #hash: EventHash;
   readonly #idHash = new IdHash();
   readonly #lineFacts: LineFacts;
-  /** The record whose other facts are not filled yet; undefined if all are filled. */
+  /** The record whose remaining facts are not filled yet. */
   #unfilled: RecordView | undefined = undefined;
   #frameRank: string | undefined = undefined;
 
@@ -43,7 +42,6 @@ export class ReusedLine implements StoredLine {
     readonly facts: EventFacts;
     readonly lineFacts: LineFacts;
     readonly texts: PlainTexts;
-    /** The hash key of the record reader. */
     readonly uuidKey: Uint32Array;
   }) {
     this.frame = options.frame;
@@ -58,7 +56,7 @@ export class ReusedLine implements StoredLine {
     this.#frameRank = undefined;
   }
 
-  /** Switches to the record, whose common facts `lineFacts` has filled. */
+  /** `lineFacts.fill` was called for the record. */
   set(record: RecordView): void {
     const hasWrites = record.has(LineFlag.HasWrites);
     const { isWritten } = record;

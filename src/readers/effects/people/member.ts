@@ -1,6 +1,3 @@
-// Represents distinct ids and persons while effects are applied: rows that change in place,
-// converted from and to stored rows.
-
 import type { MemberRow, PersonState, Stamp } from "../types.ts";
 import { personUuid } from "./person-uuid.ts";
 import { PropertyBag } from "./property-bag.ts";
@@ -8,7 +5,7 @@ import type { CachedRow } from "./row-cache.ts";
 
 export const hourMs = 3_600_000;
 
-// Approximate bytes of the objects of a row and a person in V8, without their texts.
+// Approximate bytes of the objects in V8, without their texts.
 const memberBytes = 300;
 const personBytes = 250;
 
@@ -16,7 +13,7 @@ export class Person {
   firstId: string;
   firstStamp: Stamp;
   firstUuid: string;
-  /** The main id of the newest link, with the link's stamp. Undefined if there was no link. */
+  /** The main id of the newest link. Undefined if there was no link. */
   main: { readonly id: string; readonly stamp: Stamp } | undefined = undefined;
   known = false;
   lastSeenAtMs: number;
@@ -68,9 +65,8 @@ export class Member implements CachedRow {
   person: Person | undefined = undefined;
   isChanged = false;
   /**
-   * The range of event times that are known to change nothing: from `quietFromS` (inclusive) to
-   * `quietToS` (exclusive). In whole seconds, because V8 stores small integers inside the object.
-   * Later joins can only extend the range, also for a merged row, so it never needs an update.
+   * Events from `quietFromS` (inclusive) to `quietToS` (exclusive) change nothing. In whole
+   * seconds, because V8 stores small integers inside the object. Joins only extend the range.
    */
   quietFromS = 0;
   quietToS = 0;
@@ -86,13 +82,12 @@ export class Member implements CachedRow {
     return memberBytes + 2 * this.id.length + (this.person?.bytes ?? 0);
   }
 
-  /** Records the current quiet range. `person` is the person of the id. */
   noteQuiet(person: Person): void {
     this.quietFromS = Math.floor(this.first.timeMs / 1000) + 1;
     this.quietToS = (person.lastSeenAtMs + hourMs) / 1000;
   }
 
-  /** Returns a copy of the current row. Counts as a write. */
+  /** Returns a copy. Counts as a write. */
   row(): MemberRow {
     if (this.person !== undefined) this.person.version++;
     return {
@@ -106,7 +101,6 @@ export class Member implements CachedRow {
   }
 }
 
-/** Returns the row of a new id, which is a separate person. */
 export function newMember(projectId: string, id: string, first: Stamp): Member {
   const uuid = personUuid(projectId, id);
   const member = new Member({ projectId, id, uuid }, first);
@@ -130,7 +124,6 @@ export function memberFrom(row: MemberRow): Member {
   return member;
 }
 
-/** Returns the start of the hour of a time. */
 export function hourOf(timeMs: number): number {
   return Math.floor(timeMs / hourMs) * hourMs;
 }

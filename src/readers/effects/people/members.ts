@@ -1,6 +1,5 @@
-// Maps distinct ids to persons. The mapping is a union-find over rows: a merged person's row points
-// to the surviving person, so the duration of a link does not depend on the number of ids. Works
-// only on rows in memory; People loads them.
+// Maps distinct ids to persons with a union-find over rows in memory: a merged person's row points
+// to the surviving person, so a link takes the same time for any number of ids.
 
 import type { StoredLine } from "../lines/line.ts";
 import { isIllegalId } from "../rules/illegal-ids.ts";
@@ -19,22 +18,20 @@ import type { Seen } from "./plain-ids.ts";
 import type { PropertiesDropped, PropertyRoom, Refused } from "./property-bag.ts";
 import { RowCache } from "./row-cache.ts";
 
-/** Number of entries in the cache of members by the hash of their ids; a power of two. */
+/** A power of two. */
 const recentMembers = 65_536;
 
 interface MembersOptions {
   readonly cacheBytesMax: number;
-  /** Maximum number of distinct ids per person. */
   readonly idsMax: number;
   readonly propertyBytesMax: number;
   readonly propertiesMax: number;
   readonly large: LargeProperties;
   readonly dropped: PropertiesDropped;
-  /** Maximum number of pointers from an id to its person. A longer chain means a cycle. */
+  /** A longer chain of pointers from an id to its person is a cycle. */
   readonly depthMax: number;
 }
 
-/** The fields of a StoredLine that `seen` needs. */
 export type SeenLine = Pick<StoredLine, "projectId" | "distinctId" | "idHashHigh" | "timeMs">;
 
 const newSide: LinkSide = { known: false, idsTotal: 1 };
@@ -42,14 +39,10 @@ const newSide: LinkSide = { known: false, idsTotal: 1 };
 export class Members {
   readonly rows: RowCache<Member>;
   readonly #options: MembersOptions;
-  /**
-   * Recently seen members by the hash of their ids. A look-up takes a third of the time of two
-   * Maps.
-   */
+  /** Recently seen members by the hash of their ids: a third of the time of a look-up in Maps. */
   readonly #recent: (Member | undefined)[];
   #recentGeneration = 0;
-  // The last id that was looked up and not found. The caller of `seen` requests its row next, and a
-  // failed look-up in large maps is slow.
+  // The last id that was not found. A failed look-up is slow, and the row is requested next.
   #absentProjectId = "";
   #absentId: string | undefined = undefined;
 
@@ -60,7 +53,7 @@ export class Members {
   }
 
   /**
-   * Returns whether the id and its person are in memory, and an event at this time changes neither.
+   * Returns whether the id and its person are in memory and an event at this time changes neither.
    */
   seen({ projectId, distinctId: id, idHashHigh, timeMs }: SeenLine): boolean {
     const member = this.#recentOf(projectId, id, idHashHigh);
@@ -92,8 +85,8 @@ export class Members {
   }
 
   /**
-   * Returns the id of the row that must be loaded so that the id and its person are in memory;
-   * undefined if they are.
+   * Returns the id of the next row to load for the id and its person; undefined if both are in
+   * memory.
    */
   missing(projectId: string, id: string): string | undefined {
     if (id === this.#absentId && projectId === this.#absentProjectId) return id;
@@ -107,10 +100,7 @@ export class Members {
     throw new Error(lost(projectId, id));
   }
 
-  /**
-   * Adds a stored row to the cache. If the row is already cached, the cached one is newer and is
-   * retained.
-   */
+  /** Adds a stored row, unless a newer one is cached. */
   adopt(row: MemberRow): void {
     if (this.rows.get(row.projectId, row.distinctId) !== undefined) return;
     this.#put(memberFrom(row));
@@ -125,8 +115,8 @@ export class Members {
   }
 
   /**
-   * Records that the id was seen: first at `stamp`, last at `lastMs`. Creates the person if it does
-   * not exist.
+   * Records that the id was seen first at `stamp` and last at `lastMs`. Creates its person if
+   * needed.
    */
   touch(projectId: string, id: string, seen: Seen): Member {
     const { stamp, lastMs } = seen;
@@ -152,7 +142,6 @@ export class Members {
     return member;
   }
 
-  /** Writes properties of the id's person. The id must have been touched before. */
   write(member: Member, writes: PropertyWrites, by: { stamp: Stamp; refused: Refused }): void {
     const root = this.#personRow(member);
     const { properties } = root.person;
@@ -165,7 +154,7 @@ export class Members {
 
   /**
    * Merges the persons of two ids unless a rule forbids it. A refused link does not change the
-   * other id. Adds the names of properties without room to `refused`.
+   * other id. `refused` receives the properties without room.
    */
   link(effect: EventEffect, link: NonNullable<EventEffect["link"]>, refused: Refused): LinkOutcome {
     const { projectId, stamp } = effect;
@@ -218,8 +207,8 @@ export class Members {
   }
 
   /**
-   * Merges two persons and returns the surviving row. The person with more ids survives, so that
-   * chains of pointers stay short. With equal numbers, `to` survives.
+   * Returns the surviving row: that of the person with more ids, so that chains stay short; else
+   * `to`.
    */
   #merge(from: PersonRow, to: PersonRow, refused: Refused): PersonRow {
     const survives = to.person.idsTotal >= from.person.idsTotal;
@@ -253,10 +242,7 @@ export class Members {
     return { projectId, large, bytesMax, countMax, refused };
   }
 
-  /**
-   * Returns the row with the person of the id. Changes the rows between them to point to it
-   * directly.
-   */
+  /** Returns the row with the person of the id. Points the rows between them directly to it. */
   #personRow(member: Member): PersonRow {
     if (isPersonRow(member)) return member;
     const root = this.#root(member);
@@ -288,7 +274,7 @@ export class Members {
   }
 }
 
-/** Returns the error text for a cycle, which only another program can have created. */
+/** Only another program can have created a cycle. */
 function lost(projectId: string, id: string): string {
   return `find the person of the distinct id ${JSON.stringify(id)} of project ${projectId}: its row in members points in a cycle, so another program has changed it: rebuild the database with \`penstock effects rebuild\``;
 }
@@ -323,16 +309,15 @@ function joinProperties(theirs: Person, ours: Person, room: PropertyRoom): void 
   ours.properties = large;
 }
 
-/** One of two persons to merge. An id without a row counts as a person with one id. */
+/** An id without a row counts as a person with one id. */
 interface LinkSide {
   readonly known: boolean;
   readonly idsTotal: number;
 }
 
 /**
- * Returns the outcome of a link between two persons with legal ids. The target of an identify
- * already counts as known. The order of the checks is part of the contract: the first matching
- * reason is returned.
+ * Returns the first matching outcome; the order of the checks is a contract. The target of an
+ * identify counts as known.
  */
 function outcomeOfTwo(
   kind: LinkKind,

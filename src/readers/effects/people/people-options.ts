@@ -1,18 +1,12 @@
-// Defines the limits of people and groups, and their defaults.
-
 export interface PeopleOptions {
-  /** Approximate maximum bytes of cached rows, in addition to the rows of the current batches. */
+  /** Approximate bytes of cached rows, in addition to the rows of the current batches. */
   readonly cacheBytesMax?: number;
-  /** Maximum number of distinct ids per person. A link that would exceed it is refused. */
+  /** Maximum number of distinct ids per person. */
   readonly idsMax?: number;
   /** Maximum bytes of the names and values of a person or group. */
   readonly propertyBytesMax?: number;
-  /** Maximum number of properties of a person or group. */
   readonly propertiesMax?: number;
-  /**
-   * Maximum total bytes per project of the properties of people and groups with more than 64 KiB
-   * each.
-   */
+  /** Maximum bytes per project of the properties of people and groups above 64 KiB each. */
   readonly largeBytesMax?: number;
   readonly groupTypesMax?: number;
   readonly depthMax?: number;

@@ -1,6 +1,3 @@
-// Collects the distinct ids of plain lines that wait for their rows, each with its first and last
-// time. All plain lines of an id become one touch.
-
 import type { Stamp } from "../types.ts";
 
 /** The first stamp and the last time at which an id was seen. */
@@ -12,14 +9,13 @@ export interface Seen {
 export class PlainIds {
   readonly #projects = new Map<string, Map<string, Seen>>();
 
-  /** Number of ids that wait for their rows. */
   size = 0;
 
   get(projectId: string, id: string): Seen | undefined {
     return this.#projects.get(projectId)?.get(id);
   }
 
-  /** Adds an id that is not in the collection yet. */
+  /** The id must not be in the collection. */
   add(projectId: string, id: string, seen: Seen): void {
     let ids = this.#projects.get(projectId);
     if (ids === undefined) {
@@ -40,7 +36,7 @@ export class PlainIds {
   }
 }
 
-/** Number of entries per part, small enough that a part needs at most 32 rows. */
+/** A part of this length needs at most 32 rows. */
 const partLength = 16;
 
 export function partsOf<T>(all: readonly T[]): T[][] {

@@ -1,7 +1,6 @@
-// Holds the properties of a person or group while effects are applied. Writes are joined key by
-// key, so their order does not matter as long as all of them fit. The properties are held as the
-// text of the columns, which takes a fraction of the memory of objects, and parsed at the first
-// write.
+// The properties of a person or group while effects are applied. Writes are joined key by key, so
+// their order does not matter while all of them fit. Held as the text of the columns, which takes a
+// fraction of the memory of objects, and parsed at the first write.
 
 import { nameBytes } from "../property-name.ts";
 import { compareStamps } from "../stamp.ts";
@@ -15,17 +14,14 @@ import type {
 import type { LargeProperties } from "./large-properties.ts";
 import { fromColumns, noColumns, toColumns } from "./property-columns.ts";
 
-/**
- * Size in bytes that a property counts in addition to its name and value: about the size of its
- * stamps, so that a million one-letter names also count.
- */
+/** Size that a property counts in addition to its name and value: about that of its stamps. */
 const stampBytes = 160;
 /** Approximate additional bytes of a parsed property in V8. */
 const objectBytes = 200;
-/** Number of characters up to which a text is not checked for characters beyond Latin 1. */
+/** Shorter texts are not checked for characters beyond Latin 1. */
 const longText = 16_384;
 
-/** The properties that were refused for lack of room: their number, and the name of the first. */
+/** The properties without room. */
 export class Refused {
   count = 0;
   first = "";
@@ -36,21 +32,18 @@ export class Refused {
   }
 }
 
-/** Returns the text of the rejection of refused properties. */
 export function noRoom({ count, first }: Refused, where: string): string {
   const others = count === 1 ? "" : ` and ${count - 1} more`;
   return `no room in the ${where} for ${first}${others}`;
 }
 
-/**
- * A callback that receives the table and key of a row whose stored properties were inconsistent.
- */
+/** Receives the table and key of a row whose stored properties were inconsistent. */
 export type PropertiesDropped = (
   table: "members" | "groups",
   row: Readonly<Record<string, string>>,
 ) => void;
 
-/** The rejection reason of a full bag, and the bag's owner in the rejection's text. */
+/** The rejection reason of a full bag, and the owner in the rejection's text. */
 export type BagName = readonly [full: RejectedReason, where: string];
 
 /** The limits of one bag and of all large bags of its project. */
@@ -58,28 +51,25 @@ export interface PropertyRoom {
   readonly projectId: string;
   readonly large: LargeProperties;
   readonly bytesMax: number;
-  /** Maximum number of properties, including unset ones. */
+  /** Including unset properties. */
   readonly countMax: number;
   readonly refused: Refused;
 }
 
 export class PropertyBag {
-  /** The stored form; undefined if it is out of date. */
+  /** Undefined if out of date. */
   #columns: PropertyColumns | undefined;
-  /** The parsed form; undefined if the columns are not parsed. */
+  /** Undefined if not parsed. */
   #properties: Map<string, PropertyState> | undefined = undefined;
   #bytes: number;
 
-  /**
-   * Creates a bag from stored columns. `bytes` is the size that an earlier bag of the same
-   * properties returned.
-   */
+  /** `bytes` is the size that an earlier bag of the same properties returned. */
   constructor(columns: PropertyColumns = noColumns, bytes = 0) {
     this.#columns = columns;
     this.#bytes = bytes;
   }
 
-  /** Stored bytes of all names and values, plus the fixed size of each property. */
+  /** Stored bytes of all names and values, plus `stampBytes` for each property. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -89,8 +79,8 @@ export class PropertyBag {
   }
 
   /**
-   * Returns whether the stored columns are consistent. If not, empties the bag and reduces the
-   * project's size of large bags. Must be called before any other method.
+   * Returns whether the stored columns are consistent; if not, empties the bag. Must be called
+   * before any other method.
    */
   isWhole({ projectId, large }: Pick<PropertyRoom, "projectId" | "large">): boolean {
     this.#properties ??= fromColumns(this.#columns ?? noColumns);
@@ -102,7 +92,6 @@ export class PropertyBag {
     return false;
   }
 
-  /** Approximate bytes in memory. */
   get weight(): number {
     const columns = this.#columns;
     const text = columns === undefined ? 0 : weightOf(columns.json) + columns.state.length;
@@ -117,10 +106,7 @@ export class PropertyBag {
     return this.#columns;
   }
 
-  /**
-   * Applies the writes of one event. Returns whether anything changed. Refuses properties without
-   * room.
-   */
+  /** Applies the writes of one event and returns whether anything changed. */
   write(writes: PropertyWrites, stamp: Stamp, room: PropertyRoom): boolean {
     const properties = this.#read();
     let isChanged = false;
@@ -140,8 +126,8 @@ export class PropertyBag {
   }
 
   /**
-   * Joins the properties of `other` into this bag. `other` should be the smaller bag and must not
-   * be used afterwards.
+   * Joins the properties of `other`, which should be the smaller bag and must not be used
+   * afterwards.
    */
   join(other: PropertyBag, room: PropertyRoom): void {
     const properties = this.#read();
@@ -162,9 +148,7 @@ export class PropertyBag {
     }
   }
 
-  /**
-   * Returns whether both bags fit together. If not, the result depends on the order of the names.
-   */
+  /** If not, the result depends on the order of the names. */
   #fits(other: PropertyBag, { projectId, large, bytesMax, countMax }: PropertyRoom): boolean {
     const bytes = this.#bytes + other.#bytes;
     const isFew = this.size + other.size <= countMax && bytes <= bytesMax;
@@ -207,18 +191,12 @@ export class PropertyBag {
   }
 }
 
-/**
- * Returns the properties in the order of the columns, because a bag that was stored in between has
- * no other order.
- */
+/** In the order of the columns: a bag that was stored in between has no other order. */
 function sorted(properties: Map<string, PropertyState>): [string, PropertyState][] {
   return [...properties].sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/**
- * Returns the approximate bytes of a text in memory. V8 takes two bytes per character if the text
- * has a character beyond Latin 1.
- */
+/** V8 takes two bytes per character if a text has a character beyond Latin 1. */
 function weightOf(text: string): number {
   const isLong = text.length > longText;
   return isLong && Buffer.byteLength(text) > text.length ? 2 * text.length : text.length;
@@ -231,10 +209,7 @@ function valueBytes({ write, once }: PropertyState): number {
   return bytes;
 }
 
-/**
- * Returns whether a write replaces an older one. Within one event, an `$unset` replaces a `$set` in
- * either order.
- */
+/** Within one event, an `$unset` replaces a `$set` in either order. */
 function replaces(
   write: NonNullable<PropertyState["write"]>,
   old: NonNullable<PropertyState["write"]>,

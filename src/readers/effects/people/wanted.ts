@@ -1,13 +1,11 @@
-// Collects the rows that a batch needs from the store before it can be applied: each row, each
-// group, and the group types of each project once.
+// Collects the rows that a batch needs before it can be applied.
 
 import type { GroupName } from "../store/port.ts";
 
-/** The rows to load, each once. */
 export interface Missing {
   readonly members: ReadonlyMap<string, readonly string[]>;
   readonly groups: readonly GroupName[];
-  /** Ids of the projects whose group types are all loaded. */
+  /** The projects whose group types are all loaded. */
   readonly groupTypes: readonly string[];
 }
 
@@ -17,12 +15,10 @@ export class Wanted {
   readonly #groups = new Map<string, GroupName>();
   #memberRows = 0;
 
-  /** Number of wanted rows of distinct ids. */
   get memberRows(): number {
     return this.#memberRows;
   }
 
-  /** Requests the row of a distinct id. */
   member(projectId: string, row: string): void {
     let rows = this.#members.get(projectId);
     if (rows === undefined) {
@@ -38,7 +34,6 @@ export class Wanted {
     this.#groups.set(`${name.projectId}\0${name.type}\0${name.key}`, name);
   }
 
-  /** Returns everything that must be loaded; undefined if nothing is missing. */
   missing(): Missing | undefined {
     if (this.#members.size === 0 && this.#groups.size === 0 && this.typesOf.size === 0)
       return undefined;

@@ -1,16 +1,13 @@
-// Detects ids that programs send in place of a missing id. Each may be a person but is never merged
-// with another person, because all users of a broken program would become one person. The list
-// contains PostHog's ids and the texts that other languages and libraries write for "no value".
+// Ids that programs send in place of a missing id: PostHog's list, and the texts of other languages
+// for "no value". Each may be a person but is never merged, because all users of a broken program
+// would become one person.
 
-/**
- * The id that posthog-js sends for visitors for whom it must not store an id. It never identifies a
- * person.
- */
+/** The id of visitors for whom posthog-js must not store an id. It never identifies a person. */
 export const cookielessId = "$posthog_cookieless";
 
 const zeros = "00000000-0000-0000-0000-000000000000";
 
-/** The illegal ids in lower case, without surrounding white space and quotes. */
+/** In lower case, without surrounding white space and quotes. */
 const illegalIds: ReadonlySet<string> = new Set([
   ...["anonymous", "guest", "distinctid", "distinct_id", "id", "not_authenticated", "email"],
   ...["undefined", "true", "false", "null", "none", "nil", "nan", "n/a", "0", "-0", "0.0", "-1"],
@@ -25,10 +22,7 @@ const illegalIds: ReadonlySet<string> = new Set([
 
 const quotes = new Set(['"', "'", "`"]);
 
-/**
- * Returns whether the id must not be merged. An id with U+0000 or U+FFFD is also illegal: U+FFFD
- * replaces damaged bytes, so two different damaged ids may have become the same text.
- */
+/** U+FFFD replaces damaged bytes, so two different ids may have become the same text. */
 export function isIllegalId(id: string): boolean {
   if (id.includes("\0") || id.includes("\ufffd")) return true;
   let text = id.trim();

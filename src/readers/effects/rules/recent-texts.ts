@@ -1,20 +1,15 @@
-// Creates strings from bytes, and returns a recent short text as the same string object. A cached
-// text needs no memory and takes a third of the time, and Map look-ups with it are faster.
-
 import type { Buffer } from "node:buffer";
 
-/** Maximum bytes of a cached text. */
 const cachedBytesMax = 48;
 
 export class RecentTexts {
   readonly #texts: string[];
 
-  /** Creates a cache of `count` strings, a power of two. */
+  /** `count` is a power of two. */
   constructor(count: number) {
     this.#texts = new Array<string>(count).fill("");
   }
 
-  /** Returns the UTF-8 bytes body[start, end) as text. */
   textOf(body: Buffer, start: number, end: number): string {
     const length = end - start;
     if (length > cachedBytesMax) return body.toString("utf8", start, end);
@@ -35,7 +30,7 @@ export class RecentTexts {
   }
 }
 
-/** Returns whether the text equals the Latin 1 bytes of this length at `start`. */
+/** Compares the text with the Latin 1 bytes from `start`. */
 export function isText(text: string, body: Buffer, start: number, length: number): boolean {
   if (text.length !== length) return false;
   for (let index = 0; index < length; index++)

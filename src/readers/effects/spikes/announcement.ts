@@ -1,11 +1,11 @@
-// Creates the message that is published when a spike begins or ends.
+// The message that is published when a spike begins or ends.
 
 import type { OutboxRow, SpikeRow } from "../types.ts";
 
-/** The published JSON. Names are those of the HTTP interface; times are ISO 8601, UTC. */
+/** The published JSON. Times are ISO 8601, UTC. */
 export interface SpikeNews {
   readonly project: string;
-  /** The word `project`, or the distinct id that has the spike. */
+  /** The word `project`, or a distinct id. */
   readonly subject: string;
   readonly change: "began" | "ended";
   readonly started_at: string;
@@ -16,10 +16,7 @@ export interface SpikeNews {
   readonly events: number;
 }
 
-/**
- * Returns the message, which is published on `<prefix>.spike.<project>`. The message id is the same
- * whenever the spike is detected, so that the spike is announced once.
- */
+/** The message id is the same whenever the spike is detected, so that it is announced once. */
 export function spikeAnnouncement(
   prefix: string,
   spike: SpikeRow,

@@ -1,12 +1,6 @@
-// Queries the projects with data, in SQL for both databases. Every applied event is counted in
-// usage_daily, so its index has all projects.
-
-/** Maximum number of returned projects. */
 const projectsMax = 1_000;
 
-/**
- * The query of the projects. It jumps from one project to the next instead of reading all rows.
- */
+/** Jumps from one project to the next instead of reading all rows. */
 export const projectsSql = `WITH RECURSIVE found (project_id) AS (
     SELECT min(project_id) FROM usage_daily
     UNION ALL

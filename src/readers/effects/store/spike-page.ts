@@ -1,12 +1,7 @@
-// Creates pages of spikes, oldest first: the start of a page, and its rows. For both databases.
-
 import type { SpikeRow } from "../types.ts";
 import type { Page, PageOf } from "./port.ts";
 
-/**
- * Returns the start of a page: its spikes started after this time, or at this time with a greater
- * subject.
- */
+/** The page has spikes that started after this time, or at this time with a greater subject. */
 export function spikesBegin(
   fromMs: number,
   { after }: Pick<Page, "after">,
@@ -19,7 +14,7 @@ export function spikesBegin(
   return startedAtMs < fromMs ? [fromMs, ""] : [startedAtMs, after.slice(end + 1)];
 }
 
-/** Returns a page. `rows` has one more row than the limit if more rows exist. */
+/** `rows` has one more row than the limit if more rows exist. */
 export function spikePage(
   rows: readonly SpikeRow[],
   { limit }: Pick<Page, "limit">,

@@ -1,20 +1,15 @@
-// Computes the difference between a position's trail of message ids and the previously committed
-// trail. A trail has up to 1,000 entries and is part of every commit, so only the difference is
-// written.
-
 import type { Position } from "../types.ts";
 
 type Trail = Position["trail"];
 
 interface TrailChanges {
-  /** Sequences of the removed trail entries. */
   readonly removed: readonly number[];
   readonly added: Trail;
 }
 
 /**
- * Returns the difference between two trails, which must ascend by sequence. An entry whose message
- * id has changed is only in `added`.
+ * Returns the difference between two trails that ascend by sequence. A trail has up to 1,000
+ * entries and is part of every commit, so only the difference is written.
  */
 export function trailChanges(before: Trail, after: Trail): TrailChanges {
   const removed: number[] = [];

@@ -1,5 +1,3 @@
-// Defines the texts about a stream that are specific to the effects.
-
 import type { ReaderWords } from "../../stream/resume.ts";
 
 export const effectsWords: ReaderWords = {

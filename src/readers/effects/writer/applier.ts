@@ -1,6 +1,6 @@
-// Turns frames into commits: counts each line, applies the effect of each line to people and groups
-// in memory, and returns the changes to write. Applies one batch at a time; while a commit is being
-// written, the next batch can already be applied. Results do not depend on the clock.
+// Turns frames into commits: counts each line, applies its effect to people and groups in memory,
+// and returns the changes to write. While a commit is being written, the next batch can be applied.
+// Results do not depend on the clock.
 
 import { leastOf } from "../../../platform/base/extremes.ts";
 import type { Lane } from "../../../platform/base/lane.ts";
@@ -39,11 +39,11 @@ interface ApplierOptions extends ApplierParts {
     "members" | "groups" | "groupTypes" | "activeIds" | "activity"
   >;
   /**
-   * Waits until everything before the next commit is committed, then calls `changes` and writes the
-   * result as a part of the next commit.
+   * Waits until everything before the next commit is committed, then writes `changes` as a part of
+   * it.
    */
   readonly writePart: (changes: () => Promise<Changes>) => Promise<void>;
-  /** Maximum size of changed rows in bytes, above which they are written early. */
+  /** Larger changes are written early. */
   readonly changedBytesMax?: number | undefined;
 }
 
@@ -61,23 +61,18 @@ export interface Memory {
   /** Size of the cached rows of people and groups. */
   readonly cacheBytes: number;
   readonly duplicatesBytes: number;
-  /** Milliseconds in which duplicates are detected, in the stream with the shortest period. */
+  /** The shortest period of all streams. */
   readonly duplicatesCoveredMs: number;
 }
 
-/** Maximum number of rows of people and groups in one commit. */
+/** Rows of people and groups in one commit. */
 const changedRowsMax = 20_000;
-/**
- * Maximum size of the changed rows in bytes. The rows are copied several times before the store
- * writes them.
- */
+/** The rows are copied several times before the store writes them. */
 const changedBytesDefault = 64 * 1_048_576;
 
-/**
- * Maximum number of effects that wait for their rows to be loaded. Also applies within a frame.
- */
+/** Effects that wait for their rows to be loaded, also within a frame. */
 const queuedMax = 2_000;
-/** Number of effects that are applied between two checks whether to yield to the event loop. */
+/** Effects that are applied between two checks whether to yield. */
 const effectsATurn = 100;
 
 export class Applier implements LineVisitor {
@@ -90,9 +85,8 @@ export class Applier implements LineVisitor {
   #inFlight: readonly StreamInMemory[] = [];
   #frames = { live: 0, historical: 0 };
   #incidents: IncidentRow[] = [];
-  /** Keys of the incidents of the store and of this run, so that an incident is reported once. */
+  /** So that an incident is reported once. */
   #reported = new Set<string>();
-  /** The stream whose lines are currently read. */
   #stream: StreamInMemory | undefined;
   #isReread = false;
   #isStreamReplaced = false;
@@ -103,9 +97,8 @@ export class Applier implements LineVisitor {
   }
 
   /**
-   * Starts from the stored state and drops everything uncommitted. If the stored position of a
-   * stream is the last one that this writer committed, the stream's duplicate detection is retained
-   * and need not be restored.
+   * Starts from the stored state and drops everything uncommitted. A stream's duplicate detection
+   * is retained if its stored position is the last one that this writer committed.
    */
   begin({ positions, incidents, largeProperties }: Stored): void {
     const { people, usage, spikes, budget } = this.#options;
@@ -135,23 +128,19 @@ export class Applier implements LineVisitor {
     this.#isStreamReplaced = false;
   }
 
-  /**
-   * Returns the sequence of the first frame to deliver again. The frames from there to the position
-   * restore duplicate detection.
-   */
+  /** Returns the first frame to deliver again, to restore duplicate detection. */
   rememberFrom({ stream, sequence, duplicatesFrom }: Position): number {
     return this.#streams.get(stream)?.isWhole ? sequence + 1 : duplicatesFrom[0];
   }
 
   /**
-   * Whether a stream was replaced. After the next commit, the writer starts again from the store,
-   * so that no data of the old stream is in memory. Frames taken in the same step are read again.
+   * After the next commit, the writer must start again from the store, so that no data of the old
+   * stream is in memory. Frames taken in the same step are read again.
    */
   get isStreamReplaced(): boolean {
     return this.#isStreamReplaced;
   }
 
-  /** Memory that is in use between commits, for gauges. */
   get memory(): Memory {
     const { people, budget } = this.#options;
     const covered = [...this.#streams.values()].map(({ coveredMs }) => coveredMs);
@@ -176,10 +165,7 @@ export class Applier implements LineVisitor {
     return this.#touched.size > 0;
   }
 
-  /**
-   * Applies a part of a batch. Rejects if the store does not respond; the caller must then call
-   * `begin`.
-   */
+  /** Applies a part of a batch. After an error, the caller must call `begin`. */
   async apply(items: readonly StreamItem[]): Promise<void> {
     const { usage, spikes } = this.#options;
     this.#turns.begin();
@@ -196,8 +182,8 @@ export class Applier implements LineVisitor {
   }
 
   /**
-   * Returns the changes to write. The caller must not apply anything until the promise is
-   * fulfilled, and must call `committed` or `begin` before the next call.
+   * Nothing may be applied until the promise is fulfilled. The caller must call `committed` or
+   * `begin` before the next call.
    */
   async changes(): Promise<Changes> {
     const { people, usage, spikes } = this.#options;
@@ -306,9 +292,7 @@ export class Applier implements LineVisitor {
     return stream;
   }
 
-  /**
-   * Applies the queued effects. If their rows are too large together, applies the effects in parts.
-   */
+  /** If the rows are too large together, applies the effects in parts. */
   async #applyPeople(): Promise<void> {
     const { people } = this.#options;
     try {
@@ -327,9 +311,8 @@ export class Applier implements LineVisitor {
   }
 
   /**
-   * Writes rows of people early, in the same transaction, if the changed rows exceed their maximum
-   * size. A frame can change more rows than fit in memory, and its position is written only after
-   * the whole frame is applied.
+   * Writes rows early, in the same transaction, because a frame can change more rows than fit in
+   * memory.
    */
   async #writeWhereFull(): Promise<void> {
     const { people, writePart } = this.#options;
@@ -362,12 +345,9 @@ function keyOf({ stream, kind, epoch, sequence, detail }: IncidentRow): string {
   return JSON.stringify([stream, kind, epoch, sequence, detail]);
 }
 
-/** Maximum number of events in one transaction. Reached only when the writer catches up. */
+/** Reached only when the writer catches up. */
 export const batchEventsDefault = 100_000;
-/**
- * Maximum number of events in one step. The writer reads and applies a batch in steps, and yields
- * to the event loop between them.
- */
+/** The writer yields to the event loop between two steps. */
 export const stepEventsMax = 2_000;
 export const stepBytesMax = 2 * 1_048_576;
 
@@ -377,18 +357,14 @@ interface NewApplierOptions
   extends Pick<ApplierOptions, "store" | "writePart" | "changedBytesMax"> {
   /** The first part of the stream names. */
   readonly prefix: string;
-  /** Maximum memory for duplicate detection in bytes. */
   readonly duplicatesBytesMax?: number | undefined;
-  /** The streams that will be read, if known. Each gets its share of memory from the start. */
+  /** Each of these streams gets its share of memory from the start. */
   readonly streams?: readonly { readonly lane: Lane }[];
   readonly people?: PeopleOptions | undefined;
   readonly log?: Pick<Log, "warn">;
 }
 
-/**
- * Creates the applier of the writer and of a rebuild, so that both apply the same frames in the
- * same way.
- */
+/** The writer and a rebuild must apply the same frames in the same way. */
 export function newApplier(options: NewApplierOptions): Applier {
   const { store, writePart, changedBytesMax, prefix, people, log } = options;
   const { duplicatesBytesMax = duplicatesBytesDefault, streams = [] } = options;
@@ -402,15 +378,14 @@ export function newApplier(options: NewApplierOptions): Applier {
   });
 }
 
-/** Number of projects whose members are loaded concurrently. */
 const projectsAtOnce = 4;
 
 /**
- * Loads the missing rows. Rejects with a TooLargeError if the rows are too large together; the
- * caller must then request fewer.
+ * Rejects with a TooLargeError if the rows are too large together; the caller must then request
+ * fewer.
  */
 export async function loadRows(store: RowStore, missing: Missing): Promise<Loaded> {
-  // The look-ups are awaited together, so that no rejection is unhandled if several fail.
+  // Awaited together, so that no rejection is unhandled if several fail.
   const [members, groups, groupTypes] = await Promise.all([
     loadMembers(store, missing.members),
     missing.groups.length === 0 ? [] : store.groups(missing.groups),
@@ -440,14 +415,12 @@ async function loadMembers(
   return rows;
 }
 
-/** Maximum milliseconds of work before the applier yields to the event loop. */
 const turnMs = 10;
 
-/** Yields to the event loop during long work, because the same process responds to requests. */
+/** Yields to the event loop during long work, because the same process answers requests. */
 class LoopTurns {
   #sinceMonotonicMs = 0;
 
-  /** Starts the time measurement. */
   begin(): void {
     this.#sinceMonotonicMs = performance.now();
   }
@@ -456,10 +429,7 @@ class LoopTurns {
     return performance.now() - this.#sinceMonotonicMs > turnMs;
   }
 
-  /**
-   * Runs a generator to completion and returns the result. May yield to the event loop after each
-   * step.
-   */
+  /** Runs a generator to completion and returns the result. */
   async through<Result>(steps: Generator<void, Result>): Promise<Result> {
     this.begin();
     for (;;) {
@@ -469,7 +439,7 @@ class LoopTurns {
     }
   }
 
-  /** Yields to the event loop if `turnMs` are over. Called between two steps of the work. */
+  /** Yields if `turnMs` are over. Called between two steps of the work. */
   async breathe(): Promise<void> {
     if (!this.isOver) return;
     await new Promise<void>((resolve) => setImmediate(resolve));

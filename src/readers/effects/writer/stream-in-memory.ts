@@ -1,5 +1,4 @@
-// Holds the state of one stream in memory, which may be ahead of the store: the position, the most
-// recent message ids and the duplicate detection.
+// The state of one stream in memory, which may be ahead of the store.
 
 import type { StoredFrame } from "../../stream/frame.ts";
 import type { StreamPosition } from "../../stream/resume.ts";
@@ -12,7 +11,7 @@ import type { IncidentRow, Position } from "../types.ts";
 
 export class StreamInMemory {
   readonly name: StreamName;
-  /** Sequence of the last frame that usage and spikes have already counted in a previous epoch. */
+  /** The last frame that usage and spikes have already counted in a previous epoch. */
   readonly countedTo: number;
   readonly #duplicates: Duplicates;
   #epoch: number;
@@ -21,10 +20,10 @@ export class StreamInMemory {
   #trail: TrailEntry[];
   #isRemembering: boolean;
   #duplicatesFrom: Position["duplicatesFrom"];
-  /** The last returned position, whose commit may still be running. */
+  /** Its commit may still be running. */
   #inFlight: Position | undefined;
   #committed: Position | undefined;
-  /** The position to store if the stream was replaced. */
+  /** Set if the stream was replaced. */
   #replaced: Position | undefined = undefined;
 
   constructor(
@@ -44,30 +43,26 @@ export class StreamInMemory {
     this.#duplicatesFrom = position?.duplicatesFrom ?? [1, 1];
   }
 
-  /** The newest record time so far, limited by the storage time of the record's frame. */
+  /** The newest record time so far. */
   get watermarkMs(): number {
     return this.#duplicates.watermarkMs;
   }
 
-  /** Period in milliseconds in which duplicates are detected. */
+  /** The period in which duplicates are detected. */
   get coveredMs(): number {
     return this.#duplicates.coveredMs;
   }
 
-  /**
-   * Whether duplicate detection has all frames up to the position, so that no frame must be read
-   * again.
-   */
+  /** Whether duplicate detection has all frames up to the position. */
   get isWhole(): boolean {
     return !this.#isRemembering;
   }
 
-  /** Adds a line of a frame that was already applied to duplicate detection. */
   remember(line: StoredLine): void {
     this.#duplicates.remember(line);
   }
 
-  /** Starts a new frame. Called before the frame's first line. */
+  /** Called before the frame's first line. */
   beginFrame(): void {
     if (this.#isRemembering) this.#duplicates.restored();
     this.#isRemembering = false;
@@ -85,8 +80,7 @@ export class StreamInMemory {
   }
 
   /**
-   * Moves to another position. Returns whether the stream has a new epoch; if so, the object must
-   * not be used after the position is committed.
+   * Returns whether the stream has a new epoch; the object must then not be used after the commit.
    */
   moveTo({ epoch, created, sequence, trail }: StreamPosition): boolean {
     const isAnother = this.#created !== "" && epoch !== this.#epoch;
@@ -105,7 +99,6 @@ export class StreamInMemory {
     return isAnother;
   }
 
-  /** Returns the position to store in the transaction of all frames so far. */
   position(): Position {
     if (this.#replaced !== undefined) return this.#replaced;
     const changes = this.#duplicates.changes();
@@ -120,8 +113,8 @@ export class StreamInMemory {
   }
 
   /**
-   * Drops everything uncommitted. Returns false if duplicate detection is incomplete, or if the
-   * stored position differs from the last committed one; the object must then not be used.
+   * Drops everything uncommitted. Returns false if this object cannot continue from the stored
+   * position; it must then not be used.
    */
   returnTo(position: Position): boolean {
     const known = this.#committed;
@@ -141,7 +134,6 @@ export class StreamInMemory {
     return true;
   }
 
-  /** Releases the memory of duplicate detection. The object must not be used afterwards. */
   close(): void {
     this.#duplicates.close();
   }
@@ -158,7 +150,7 @@ export class StreamInMemory {
 }
 
 /**
- * Returns the sequence up to which the messages are already counted, if an operator has accepted an
+ * Returns the sequence up to which messages are already counted, if an operator has accepted an
  * older copy of the stream; otherwise 0.
  */
 export function countedBefore(

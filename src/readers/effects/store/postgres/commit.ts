@@ -1,5 +1,4 @@
-// Writes one commit in one transaction, which first replaces the number of the last commit. If that
-// number is not the expected one, nothing is written.
+// Writes one commit in one transaction, which first replaces the number of the last commit.
 
 import type { ClientBase } from "pg";
 import { pick, type Table, type Value } from "../../../../platform/base/table.ts";
@@ -18,15 +17,13 @@ import * as tables from "../rows/tables.ts";
 
 interface Part {
   readonly shown: string;
-  /** Whether this part begins the transaction. */
   readonly isFirst: boolean;
-  /** Whether this part commits the transaction. */
   readonly isLast: boolean;
 }
 
 /**
- * Writes a commit, or a part of one. Rejects with a FencedError if `after` is not the last commit.
- * After any other error that closes the connection, it is unknown whether the commit is stored.
+ * Rejects with a FencedError if `after` is not the last commit. After another error that closes the
+ * connection, it is unknown whether the commit is stored.
  */
 export async function writeCommit(
   client: ClientBase,
@@ -39,7 +36,7 @@ export async function writeCommit(
     await writeRows(client, commit);
     if (isLast) await client.query("COMMIT");
   } catch (error) {
-    // If the connection is lost, the server rolls back without this statement.
+    // If the connection is lost, the server rolls back.
     await client.query("ROLLBACK").catch(() => {});
     throw error;
   }
@@ -84,10 +81,7 @@ async function writeRows(client: ClientBase, commit: FlatCommit): Promise<void> 
   await upsert(tables.outbox, commit.outbox);
 }
 
-/**
- * Returns the SQL source of an upsert's rows. A statement must not write a row twice, so rows of
- * the same key whose values are merged are combined first.
- */
+/** A statement must not write a row twice, so rows of the same key are combined first. */
 function sourceOf(table: Table): string {
   const { key, columns, types } = table;
   const rest = columns
@@ -105,10 +99,7 @@ async function each(
   for (const arrays of chunksOf(values, table.columns.length)) await client.query(sql, arrays);
 }
 
-/**
- * Writes new persons with default values. If a person unexpectedly exists, resets it to the state
- * of a new one.
- */
+/** Resets a person that unexpectedly exists. */
 async function writeBarePersons(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.barePersons;
   const constants = { known: "false", ids_total: "1", property_bytes: "0", version: "1" };
@@ -124,9 +115,8 @@ async function writeBarePersons(client: ClientBase, values: readonly Value[]): P
 }
 
 /**
- * Writes persons and adds the new ones to their total, because counting all persons takes a scan. A
- * row is new if its xmax is 0, because no transaction has locked it. A merged row never becomes a
- * person again.
+ * Adds new persons to their total, because counting all takes a scan. A row with xmax 0 is new. A
+ * merged row never becomes a person again.
  */
 async function writePersons(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.members;
@@ -138,8 +128,8 @@ async function writePersons(client: ClientBase, values: readonly Value[]): Promi
 }
 
 /**
- * Writes merged rows and subtracts those that were persons from the total of persons. Each old row
- * is looked up individually, because a join may scan the whole table.
+ * Subtracts the rows that were persons from their total. Looks up each row individually, because a
+ * join may scan the whole table.
  */
 async function writeMerged(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.mergedMembers;
@@ -168,7 +158,6 @@ async function removeFromTrails(client: ClientBase, values: readonly Value[]): P
   for (const arrays of chunksOf(values, key.columns.length)) await client.query(sql, arrays);
 }
 
-/** Appends rejections, adds them to their totals, and deletes the oldest ones of each project. */
 async function writeRejected(client: ClientBase, values: readonly Value[]): Promise<void> {
   await append(client, tables.rejected, values);
   const added = rowsOfProjects(values, tables.rejected.columns.length);
@@ -182,8 +171,7 @@ async function writeRejected(client: ClientBase, values: readonly Value[]): Prom
   );
   for (const [projectId, total] of totals) {
     if (!isTrimDue(total as number, added.get(projectId as string) ?? 0)) continue;
-    // Counts the existing rows instead of using the total, because an operator may have deleted
-    // rows.
+    // Counts the existing rows, because an operator may have deleted some.
     await client.query(
       `DELETE FROM rejected WHERE project_id = $1 AND id <= (
          SELECT id FROM rejected WHERE project_id = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)`,
@@ -200,7 +188,7 @@ async function append(client: ClientBase, table: Table, values: readonly Value[]
   ]);
 }
 
-/** Inserts the rows in the given order, so that their ids ascend in this order. */
+/** In the given order, so that their ids ascend. */
 async function insert(
   client: ClientBase,
   table: Table,
@@ -213,7 +201,6 @@ async function insert(
   await each(client, { table, values, sql });
 }
 
-/** Removes published rows from the outbox. */
 export async function removePublished(
   client: ClientBase,
   messageIds: readonly string[],

@@ -1,6 +1,3 @@
-// Reads pages of rows with properties. A page starts after the last key of the previous one, so no
-// rows are skipped by counting, and ends early if its properties are too large.
-
 import type { ClientBase } from "pg";
 import type { Table, Value } from "../../../../platform/base/table.ts";
 import { columnsSql } from "../../../../platform/postgres/arrays.ts";
@@ -9,21 +6,19 @@ import type { Page, PageOf } from "../port.ts";
 
 interface PageQuery {
   readonly table: Table;
-  /** The SQL condition. May use $1 (the project) and `values`, which start at $4. */
+  /** May use $1 (the project) and `values`, which start at $4. */
   readonly where: string;
   readonly key: string;
   readonly projectId: string;
   readonly values: readonly Value[];
 }
 
-/** Number of rows in the first query. Measuring a row requires reading all its properties. */
+/** Measuring a row requires reading all its properties. */
 const firstRows = 16;
 
 /**
- * Yields rows after the key `after`, in the order of their keys, up to one more than the limit.
- * Each query reads at most twice as many rows as the previous one, because a few large rows fill
- * the page. If the rows exceed `bytesMax` characters, the server returns only the first row after
- * that. `cutPage` decides where the page ends.
+ * Yields rows after the key `after`, up to one more than the limit. Each query reads at most twice
+ * as many rows as the previous one, because a few large rows fill a page.
  */
 export async function* pageRows(
   client: ClientBase,
@@ -58,7 +53,7 @@ function pageSql({ table, where, key }: PageQuery, after: string | undefined): s
     ) AS counted WHERE before_last <= $3 ORDER BY "${key}"`;
 }
 
-/** Returns a page. `rows` has one more row than the limit if more rows exist. */
+/** `rows` has one more row than the limit if more rows exist. */
 export async function cutPage<Result>(
   rows: Iterable<Value[]> | AsyncIterable<Value[]>,
   { limit, bytesMax }: Pick<Page, "limit" | "bytesMax">,

@@ -1,6 +1,5 @@
-// Queries people within a transaction of the caller. A person is the row at the end of a chain of
-// pointers. The person's ids are found by following the pointers backwards. The pointers form a
-// tree of small depth for any number of ids.
+// Queries people, within a transaction of the caller. A person is the row at the end of a chain of
+// pointers. Its ids are found by following the pointers backwards.
 
 import type { ClientBase } from "pg";
 import { isUuid } from "../../../../platform/base/forms.ts";
@@ -20,7 +19,7 @@ import {
 import * as tables from "../rows/tables.ts";
 import { cutPage, pageRows } from "./pages.ts";
 
-/** The common part of queries about the members of the person whose row has the uuid $2. */
+/** The members of the person whose row has the uuid $2. */
 const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
     SELECT $2::uuid
     UNION ALL
@@ -30,7 +29,7 @@ const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
     JOIN members AS m ON m.project_id = $1 AND m.uuid = tree.uuid
   )`;
 
-// UNION returns each row once, so the query ends even if another program has created a cycle.
+// UNION ends even if another program has created a cycle.
 const personRowSql = `WITH RECURSIVE up (uuid, merged_into) AS (
     SELECT uuid, merged_into FROM members WHERE project_id = $1 AND uuid = $2::uuid
     UNION
@@ -76,7 +75,6 @@ export async function personsPage(
   });
 }
 
-/** Returns the links of all ids of a person; undefined if the person does not exist. */
 export async function linksOf(
   client: ClientBase,
   projectId: string,
@@ -89,13 +87,12 @@ export async function linksOf(
   return rows.map(shownLinkOf);
 }
 
-/** Returns the row of the person to whom the uuid belongs. */
 async function personRow(
   client: ClientBase,
   projectId: string,
   uuid: string,
 ): Promise<Row | undefined> {
-  // PostgreSQL also accepts other spellings of a uuid, but no answer has contained them.
+  // PostgreSQL also accepts other spellings, but no answer has contained them.
   if (!isUuid(uuid)) return undefined;
   return (await selectRows(client, personRowSql, [projectId, uuid]))[0];
 }
@@ -106,9 +103,7 @@ async function shownPerson(client: ClientBase, projectId: string, row: Row): Pro
   return personOf(row, await firstIds(client, [projectId, uuid, firstIdOf(row)]));
 }
 
-/**
- * Returns the first id of the person, followed by the ids seen next, one more than `shownIdsMax`.
- */
+/** The first id, followed by the ids seen next, one more than `shownIdsMax`. */
 async function firstIds(
   client: ClientBase,
   person: readonly [projectId: string, uuid: string, firstId: string],

@@ -1,5 +1,3 @@
-// Reads the persons of many ids and the positions of streams, within a transaction of the caller.
-
 import type { ClientBase } from "pg";
 import { arrayOf } from "../../../../platform/postgres/arrays.ts";
 import { selectRows } from "../../../../platform/postgres/select-rows.ts";
@@ -11,10 +9,7 @@ const reachedSql = `SELECT p.stream, p.epoch, p.created, p.sequence, t.message_i
   JOIN positions AS p ON p.stream = wanted.stream
   LEFT JOIN position_trail AS t ON t.stream = wanted.stream AND t.sequence = wanted.sequence`;
 
-/**
- * The query of the rows of a step. Each row is looked up individually, because one join may scan
- * the whole table.
- */
+/** Looks up each row individually, because one join may scan the whole table. */
 const stepsSql = `SELECT wanted.at - 1, found.first_uuid, found.merged_into
   FROM unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS wanted (project_id, uuid, at)
   CROSS JOIN LATERAL (
@@ -39,7 +34,6 @@ export async function reachedIn(
   }));
 }
 
-/** Returns the uuids as `EffectsReader.personUuids` does. */
 export async function uuidsIn(
   client: ClientBase,
   ids: readonly ProjectIds[],

@@ -1,5 +1,3 @@
-// Reads the positions of the streams, with their trails of message ids.
-
 import type { ClientBase } from "pg";
 import { selectSql } from "../../../../platform/postgres/arrays.ts";
 import { selectRows } from "../../../../platform/postgres/select-rows.ts";
@@ -7,10 +5,7 @@ import type { Position } from "../../types.ts";
 import { positionsOf } from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
 
-/**
- * Reads all positions. They are consistent only within a snapshot transaction, or without another
- * writer.
- */
+/** Consistent only within a snapshot transaction, or without another writer. */
 export async function readPositions(client: ClientBase): Promise<Position[]> {
   const { positions, trail } = tables;
   return positionsOf({

@@ -1,5 +1,4 @@
-// Implements the reader for PostgreSQL. It takes no lock and creates no tables, so a process
-// without the writer can also use it, such as a command.
+// The reader for PostgreSQL. Takes no lock and creates no tables.
 
 import type { ClientBase } from "pg";
 import type { Row, Value } from "../../../../platform/base/table.ts";
@@ -60,8 +59,8 @@ export class PostgresReader implements EffectsReader {
   readonly #pool: ReaderPool;
 
   /**
-   * Creates the reader, which connects at the first query. `longStatementMsMax` is the maximum time
-   * of the server for each part of a dump. Throws a StoreError if the URL is invalid.
+   * Connects at the first query. `longStatementMsMax` limits each part of a dump. Throws a
+   * StoreError if the URL is invalid.
    */
   constructor({ url, longStatementMsMax }: { url: string; longStatementMsMax?: number }) {
     this.#pool = new ReaderPool(readAddress(url), longStatementMsMax);

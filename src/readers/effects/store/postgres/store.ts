@@ -1,7 +1,6 @@
-// Implements the store for PostgreSQL. One connection writes and holds the writer's lock; readers
-// have separate connections. If a commit rejects with an error other than a FencedError, it is
-// unknown whether the commit is stored. The caller must then drop its memory and read the last
-// commit.
+// The store for PostgreSQL. One connection writes and holds the writer's lock. If a commit rejects
+// with an error other than a FencedError, it is unknown whether it is stored: the caller must drop
+// its memory and read the last commit.
 
 import type { ClientBase } from "pg";
 import { StoreError, TooLargeError } from "../../../../platform/base/store-error.ts";
@@ -42,10 +41,7 @@ import { readPositions } from "./positions.ts";
 import { PostgresReader } from "./reader.ts";
 import { holdsLockSql, WriterSession } from "./session.ts";
 
-/**
- * Maximum number of rows of one kind in a piece of a commit. Converting a piece takes some
- * milliseconds.
- */
+/** Converting a piece takes some milliseconds. */
 const pieceRowsMax = 2_000;
 const remedyOfDamage =
   "restore a backup of it; without one, drop the schema penstock_effects and start again: the events that the streams still have are applied again, and the effects of older events are lost";
@@ -55,7 +51,7 @@ export class PostgresStore implements EffectsStore {
   readonly reader: PostgresReader;
   readonly #address: PostgresAddress;
   readonly #session: WriterSession;
-  /** The number of the incomplete commit, and the connection of its transaction. */
+  /** The incomplete commit. */
   #begun: { readonly of: ClientBase; readonly number: number } | undefined;
   /** The stored trails, if the connection `of` has read or written them. */
   #trails:
@@ -63,9 +59,8 @@ export class PostgresStore implements EffectsStore {
     | undefined;
 
   /**
-   * Creates the store, which connects at the first call. `url` starts with `postgres://`. If
-   * `isRebuilt`, the store writes into a new schema until `takePlace` is called, but takes the lock
-   * of the database. Throws a StoreError if the URL is invalid.
+   * If `isRebuilt`, writes into a new schema until `takePlace`, but takes the lock of the database.
+   * Throws a StoreError if the URL is invalid.
    */
   constructor({ url, isRebuilt = false }: { readonly url: string; readonly isRebuilt?: boolean }) {
     this.#address = readAddress(url);
@@ -75,8 +70,8 @@ export class PostgresStore implements EffectsStore {
   }
 
   /**
-   * Renames the current schema to an unused name, and the rebuilt schema to the current name, both
-   * or neither. Returns the new name of the replaced schema.
+   * Replaces the current schema with the rebuilt one, in one transaction. Returns the new name of
+   * the replaced schema.
    */
   takePlace(): Promise<string> {
     return this.#session.run("replace the schema", async (client) => {
@@ -96,7 +91,6 @@ export class PostgresStore implements EffectsStore {
     });
   }
 
-  /** Drops the rebuilt schema, which will not replace the current one. */
   dropRebuilt(): Promise<void> {
     return this.#session.run("drop the rebuilt schema", async (client) => {
       await client.query(`DROP SCHEMA IF EXISTS ${rebuiltSchemaName} CASCADE`);
@@ -111,10 +105,7 @@ export class PostgresStore implements EffectsStore {
     await Promise.all([this.reader.close(), this.#session.close()]);
   }
 
-  /**
-   * Returns whether the session holds the lock. A session takes the lock when it connects; if that
-   * fails, the call rejects.
-   */
+  /** A session takes the lock when it connects; if that fails, the call rejects. */
   holdsLock(): Promise<boolean> {
     return this.#session.run("check the writer's lock", async (client) => {
       const [row] = await selectRows(client, holdsLockSql);
@@ -221,7 +212,7 @@ export class PostgresStore implements EffectsStore {
     return this.#session.run("commit", async (client) => {
       const known = this.#trails?.of === client ? this.#trails : undefined;
       const byStream = known?.byStream ?? trailsOf(await readPositions(client));
-      // If the commit fails with an unknown outcome, the trails are read again.
+      // If the outcome is unknown, the trails are read again.
       this.#trails = undefined;
       const { shown } = this.#address;
       const { number, isPart = false } = commit;
@@ -243,7 +234,6 @@ export class PostgresStore implements EffectsStore {
     });
   }
 
-  /** Rolls back an incomplete commit. */
   async #undo(client: ClientBase): Promise<void> {
     if (this.#begun?.of === client) await client.query("ROLLBACK");
     this.#begun = undefined;
@@ -269,7 +259,7 @@ export class PostgresStore implements EffectsStore {
     );
   }
 
-  /** Returns the rows of the keys, in the order of the keys. */
+  /** In the order of the keys. */
   #byKey(what: string, table: Table, keys: readonly Value[][]): Promise<Row[]> {
     const columns = table.key.map((_, column) => arrayOf(keys.map((key) => key[column] ?? null)));
     const isWanted = table.key.map((column) => `"${column}" = wanted."${column}"`).join(" AND ");
@@ -292,8 +282,7 @@ function trailsOf(positions: readonly Position[]): Map<string, Position["trail"]
 }
 
 /**
- * Returns the columns of a query that omits properties if they are too large together. The last
- * column is the size of all properties.
+ * Omits properties if they are too large together. The last column is the size of all properties.
  */
 function boundedSql({ columns }: Table, prefix = ""): string {
   if (!columns.includes("property_bytes")) return `${columnsSql(columns, prefix)}, 0 AS all_bytes`;

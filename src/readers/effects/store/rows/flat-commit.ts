@@ -1,7 +1,6 @@
-// Converts a commit to the form that the databases take: one flat array of values per table, row by
-// row in the order of tables.ts. Sending flat arrays to the SQLite thread takes a fraction of the
-// time of rows as objects. The code for people and links is written by hand, because a commit can
-// have many of these rows.
+// Converts a commit to one flat array of values per table. Sending these to the SQLite thread takes
+// a fraction of the time of objects. The code for people and links is written by hand, because a
+// commit can have many of these rows.
 
 import { rowWriter, type Value } from "../../../../platform/base/table.ts";
 import { personUuid } from "../../people/person-uuid.ts";
@@ -17,17 +16,14 @@ import type {
 import { trailChanges } from "../trail-changes.ts";
 import * as tables from "./tables.ts";
 
-/**
- * Exclusive upper limit of the number of members in a commit. Multiplied by 2^32 it is still a safe
- * integer.
- */
+/** Exclusive limit of the members in a commit. Multiplied by 2^32 it is a safe integer. */
 const rowsMax = 2 ** 20;
 
 export interface FlatCommit {
   readonly after: number;
   readonly number: number;
   readonly positions: Value[];
-  /** The trail entries to remove: stream and sequence. */
+  /** Stream and sequence of each. */
   readonly trailRemoved: Value[];
   readonly trailAdded: Value[];
   /** New persons with default values in all columns except their times. */
@@ -64,10 +60,7 @@ const writeSpike = rowWriter(tables.spikes);
 const writeTrail = rowWriter(tables.trail);
 const writeUsage = rowWriter(tables.usage);
 
-/**
- * Converts a commit. `before` contains the stored trails by stream. Members should be in the order
- * of their uuids.
- */
+/** `before` contains the stored trails by stream. */
 export function flatCommit(
   commit: Commit,
   before: ReadonlyMap<string, Position["trail"]>,
@@ -138,9 +131,8 @@ function flatMembers(rows: readonly MemberRow[]): FlatMembers {
 }
 
 /**
- * Returns the rows in the order of the first 32 bits of their uuids. The index has the same order,
- * so neighbouring rows are written to the same page one after another. Sorted as numbers, because
- * comparing that many texts takes longer than writing them.
+ * Sorts by the first 32 bits of the uuids, in which the index is ordered too, so that neighbouring
+ * rows are written to the same page. Comparing texts would take longer than writing them.
  */
 export function inOrderOfUuids(rows: readonly MemberRow[]): MemberRow[] {
   const keys = new Float64Array(rows.length);
@@ -149,7 +141,7 @@ export function inOrderOfUuids(rows: readonly MemberRow[]): MemberRow[] {
   return Array.from(keys.sort(), (key) => rows[key % rowsMax]!);
 }
 
-/** Returns whether the columns of `barePersons` contain the whole row. */
+/** Whether the columns of `barePersons` contain the whole row. */
 function isBarePerson(row: MemberRow): row is MemberRow & { person: PersonState } {
   const { distinctId, first, mergedInto, person } = row;
   return (

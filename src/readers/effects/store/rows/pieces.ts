@@ -1,11 +1,7 @@
-// Splits a commit into pieces, so that other requests are handled between two pieces: converting
-// the whole commit would block the event loop for too long. The database writes all pieces in one
-// transaction.
-
 import type { Commit } from "../../types.ts";
 import { inOrderOfUuids } from "./flat-commit.ts";
 
-/** Maximum number of characters of properties in a piece with more than one row. */
+/** In a piece with more than one row. */
 const pieceCharsMax = 2_097_152;
 
 export const noRows: Omit<Commit, "after" | "number" | "isPart"> = {
@@ -29,12 +25,12 @@ export const noRows: Omit<Commit, "after" | "number" | "isPart"> = {
   ...{ incidents: [], outbox: [] },
 };
 
-/** Names of a commit's lists that have no maximum length. */
+/** The lists without a maximum length. */
 const longLists = ["members", "groups", "links", "groupMembers", "rejected"] as const;
 
 /**
- * Yields the pieces in the order in which they must be written, each with at most `rowsMax` rows of
- * one kind. All pieces except the last have `isPart`; the last one completes the commit.
+ * Splits a commit into pieces of at most `rowsMax` rows of one kind, because converting a whole
+ * commit would block the event loop. All pieces except the last have `isPart`.
  */
 export function* piecesOf(commit: Commit, rowsMax: number): Generator<Commit> {
   const { after, number } = commit;
@@ -51,7 +47,7 @@ export function* piecesOf(commit: Commit, rowsMax: number): Generator<Commit> {
   yield last;
 }
 
-/** Returns the number of rows that fit into a piece: at least one if there are any. */
+/** At least one if there are any. */
 function rowsOfPiece(rows: Commit[(typeof longLists)[number]], rowsMax: number): number {
   let chars = 0;
   let count = 0;

@@ -1,6 +1,5 @@
-// Converts rows of either database to the types of the interface. The converters for people are
-// written by hand, because the number of these rows is large; the others are generated from the
-// tables.
+// Converts rows of either database to objects. The converters for people are written by hand,
+// because the number of these rows is large.
 
 import { indicesOf, type Row, rowReader } from "../../../../platform/base/table.ts";
 import type { TrailEntry } from "../../../stream/trail.ts";
@@ -17,7 +16,6 @@ import type {
 import type { Group, Link, Person } from "../port.ts";
 import * as tables from "./tables.ts";
 
-/** Indices of the values in a row of `members`. */
 export const memberAt = indicesOf(tables.members);
 
 export const activeIdsOf = rowReader(tables.activeIds);
@@ -38,7 +36,7 @@ const readRejected = rowReader(tables.rejected);
 const readShownGroup = rowReader(tables.shownGroups);
 const readTrail = rowReader(tables.trail);
 
-/** Converts a row of `members`. The value of `merged_into` must be a distinct id, not a uuid. */
+/** The value of `merged_into` must be a distinct id, not a uuid. */
 export function memberRowOf(row: Row): MemberRow {
   const first = {
     timeMs: row[memberAt.first_ms] as number,
@@ -80,23 +78,20 @@ function stampAt(row: Row, ms: number, rank: number): Stamp | undefined {
   return timeMs === null ? undefined : { timeMs: timeMs as number, rank: row[rank] as string };
 }
 
-/** Returns the person's distinct id that was seen first. */
 export function firstIdOf(row: Row): string {
   return (row[memberAt.first_id] ?? row[memberAt.distinct_id]) as string;
 }
 
-/** Returns the number of ids of a person, from the person's row. */
 export function idsTotalOf(row: Row): number {
   return row[memberAt.ids_total] as number;
 }
 
-/** Maximum number of ids, and of uuids in `mergedFrom`, that are returned for a person. */
+/** Also limits the uuids in `mergedFrom`. */
 export const shownIdsMax = 100;
 
 /**
- * Converts a row to a person as readers receive it. `ids` starts with the first id, followed by the
- * ids seen next, and has one more than `shownIdsMax` if more exist. Unused for a person with one
- * id.
+ * `ids` starts with the first id, followed by the ids seen next, and has one more than
+ * `shownIdsMax` if more exist. Unused for a person with one id.
  */
 export function personOf(
   row: Row,
@@ -118,7 +113,7 @@ export function personOf(
   };
 }
 
-/** Converts a row that consists of the id and the columns of the table. */
+/** The row is the id and the columns of the table. */
 export function outboxRowOf([id, ...row]: Row): StoredOutboxRow {
   return { id: id as number, ...outboxOf(row) };
 }
@@ -139,10 +134,7 @@ export function rejectedOf(row: Row): RejectedRow {
   return { ...rest, place };
 }
 
-/**
- * Converts the rows of positions. `trail` has the entries of all streams, sorted by stream and
- * sequence.
- */
+/** `trail` is sorted by stream and sequence. */
 export function positionsOf(read: { rows: readonly Row[]; trail: readonly Row[] }): Position[] {
   const trails = new Map<string, TrailEntry[]>();
   for (const { stream, ...entry } of read.trail.map(readTrail)) {

@@ -1,26 +1,20 @@
-// Finds the uuids of the persons of many ids, round by round: the row of an id contains either the
-// uuid or the next row to read. The caller queries the rows.
-
 import { StoreError } from "../../../../platform/base/store-error.ts";
 import { personUuid } from "../../people/person-uuid.ts";
 import type { ProjectIds } from "../port.ts";
 
 interface Step {
   readonly projectId: string;
-  /** Uuid of the row to read. */
+  /** The row to read. */
   readonly uuid: string;
   /** Index of the requested id. */
   readonly at: number;
 }
 
-/** A row that was read for the step with this index: `first_uuid` and `merged_into`. */
+/** A row that was read for the step with this index. */
 export type StepRow = readonly [step: number, firstUuid: string | null, mergedInto: string | null];
 
 export class UuidWalk {
-  /**
-   * Uuids of the persons in the order of the ids; null if the id has no person or is not resolved
-   * yet.
-   */
+  /** In the order of the ids; null if the id has no person or is not resolved yet. */
   readonly shown: (string | null)[] = [];
   #steps: Step[] = [];
   #isFirst = true;
@@ -35,15 +29,11 @@ export class UuidWalk {
     }
   }
 
-  /** The rows to read next; empty if all ids are resolved. */
   get steps(): readonly Step[] {
     return this.#steps;
   }
 
-  /**
-   * Processes the rows of the current steps that exist. Throws a StoreError if a row is missing
-   * that another row points to.
-   */
+  /** Throws a StoreError if a row is missing that another row points to. */
   take(rows: Iterable<StepRow>): void {
     const next: Step[] = [];
     let found = 0;

@@ -1,5 +1,5 @@
-// Opens a connection to the database's file and converts SQLite errors. The only table that it uses
-// is that of the schema version. Runs only in separate threads, because node:sqlite is synchronous.
+// A connection to the database's file. Runs only in separate threads, because node:sqlite is
+// synchronous.
 
 import path from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
@@ -12,22 +12,18 @@ import { mustBeReadable } from "./file-access.ts";
 const busyTimeoutMs = 5_000;
 const writerCacheKiB = 128 * 1024;
 const readerCacheKiB = 16 * 1024;
-/**
- * Number of pages of 4 KiB (together 128 MiB) at which the log is written into the file. Many
- * commits change the same pages, so rare checkpoints write less.
- */
+/** 128 MiB. Many commits change the same pages, so rare checkpoints write less. */
 const checkpointPages = 32_768;
 const logBytesMax = 256 * 1024 * 1024;
 
 export interface Statement {
-  /** Runs the statement and returns the number of changed rows. */
+  /** Returns the number of changed rows. */
   run(...values: readonly Value[]): number;
   get(...values: readonly Value[]): Value[] | undefined;
   all(...values: readonly Value[]): Value[][];
   iterate(...values: readonly Value[]): IterableIterator<Value[]>;
 }
 
-/** The position of a part in a transaction. */
 export interface Part {
   readonly isFirst: boolean;
   readonly isLast: boolean;
@@ -43,9 +39,7 @@ export class Database {
     this.#db = db;
   }
 
-  /**
-   * Opens the file for writing. Creates the file if it does not exist, and upgrades the tables.
-   */
+  /** Creates the file if it does not exist, and upgrades the tables. */
   static forWriting(file: string): Database {
     return faults(`open ${file}`, () => {
       // The file will contain personal data. SQLite gives the log and its index the same mode.
@@ -53,8 +47,8 @@ export class Database {
       const db = new DatabaseSync(file, { timeout: busyTimeoutMs });
       try {
         spillBeside(file, db);
-        // A power failure can lose the last commits, but never a part of one. The lost events are
-        // read again from the stream.
+        // A power failure can lose the last commits, but never a part of one. Their events are read
+        // again.
         db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA mmap_size = 0;
           PRAGMA cache_size = -${writerCacheKiB}; PRAGMA wal_autocheckpoint = ${checkpointPages};
           PRAGMA journal_size_limit = ${logBytesMax};`);
@@ -67,7 +61,7 @@ export class Database {
     });
   }
 
-  /** Opens the file read-only. Works next to a writer of another process. */
+  /** Works next to a writer of another process. */
   static forReading(file: string, cacheKiB = readerCacheKiB): Database {
     mustBeReadable(file);
     return faults(`read ${file}`, () => {
@@ -85,7 +79,6 @@ export class Database {
     });
   }
 
-  /** Returns a cached statement, for repeated queries. */
   prepared(sql: string): Statement {
     let statement = this.#statements.get(sql);
     if (statement === undefined) {
@@ -105,10 +98,7 @@ export class Database {
     return new Prepared(statement);
   }
 
-  /**
-   * Runs `work` in a transaction. Converts database errors to StoreErrors. While a transaction is
-   * being written in parts, `work` runs within it.
-   */
+  /** Within a transaction that is written in parts, `work` runs in that transaction. */
   transaction<Result>(kind: "read" | "write", work: () => Result): Result {
     const what = `${kind === "read" ? "read" : "write to"} ${this.file}`;
     if (this.#db.isTransaction) return faults(what, work);
@@ -118,10 +108,7 @@ export class Database {
     });
   }
 
-  /**
-   * Writes a part of a transaction. The first part begins the transaction and the last part commits
-   * it. If a part fails, everything is rolled back, and later parts also fail.
-   */
+  /** If a part fails, everything is rolled back, and later parts also fail. */
   part({ isFirst, isLast }: Part, work: () => void): void {
     faults(`write to ${this.file}`, () => {
       if (isFirst) {
@@ -133,9 +120,9 @@ export class Database {
     });
   }
 
-  /** Rolls back the written parts of a transaction that will not be completed. */
+  /** Rolls back the parts of a transaction that will not be completed. */
   undo(): void {
-    // SQLite may already have rolled back the transaction after an error.
+    // SQLite may already have rolled back after an error.
     if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
   }
 
@@ -159,7 +146,7 @@ export class Database {
   }
 }
 
-/** A statement of node:sqlite, typed for rows as arrays. */
+/** Typed for rows as arrays. */
 class Prepared implements Statement {
   readonly #statement: StatementSync;
 
@@ -185,17 +172,16 @@ class Prepared implements Statement {
 }
 
 /**
- * Configures SQLite to create temporary files in the database's folder. They are needed for the
- * rollback of a statement above 64 KiB, and for sorts that exceed memory. A container may have no
- * other writable folder, and a sort in memory has no limit. Applies to all connections of the
- * process.
+ * Lets all connections of the process create temporary files in the database's folder, for large
+ * rollbacks and sorts. A container may have no other writable folder, and a sort in memory has no
+ * limit.
  */
 function spillBeside(file: string, db: DatabaseSync): void {
   const folder = path.dirname(path.resolve(file)).replaceAll("'", "''");
   try {
     db.exec(`PRAGMA temp_store_directory = '${folder}'`);
   } catch {
-    // If the folder is read-only, such as that of a backup, SQLite chooses another folder.
+    // If the folder is read-only, SQLite chooses another one.
   }
 }
 
@@ -226,14 +212,11 @@ function otherVersion(file: string, version: number): string {
     : `read ${file}: its tables have version ${version}, and this release needs ${schemaVersion}: run \`penstock effects\` of this release first`;
 }
 
-/**
- * The advice for a damaged file. `penstock effects rebuild` does not help, because it reads the
- * positions from the damaged database.
- */
+/** A rebuild does not help, because it reads the positions from the damaged database. */
 export const remedyOfDamage =
   "restore a copy of it; without one, delete it and its -wal and start again: the events that the streams still have are applied again, and the effects of older events are lost";
 
-/** The advice by SQLite result code, without the bits of extended codes. */
+/** Advice by SQLite result code, without the bits of extended codes. */
 const remedies: Readonly<Record<number, string>> = {
   5: "another process keeps it locked: end that process",
   6: "another process keeps it locked: end that process",
@@ -245,7 +228,7 @@ const remedies: Readonly<Record<number, string>> = {
   26: "the file is not an SQLite database: use another one, or delete it",
 };
 
-/** Runs `work`, and converts an error of SQLite to a StoreError. */
+/** Converts an error of SQLite to a StoreError. */
 export function faults<Result>(what: string, work: () => Result): Result {
   try {
     return work();

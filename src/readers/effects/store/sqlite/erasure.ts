@@ -1,6 +1,5 @@
-// Removes persons from the file, with or without a running writer. Overwrites the deleted data. If
-// the database has no readers at the moment, also writes the log into the file and truncates the
-// log.
+// Removes persons from the file and overwrites the deleted data. Without readers at the moment,
+// also truncates the log.
 
 import { setTimeout as delay } from "node:timers/promises";
 import {
@@ -13,7 +12,7 @@ import {
 import { Database, faults } from "./database.ts";
 import { mustBeReadable } from "./file-access.ts";
 
-/** Maximum milliseconds to wait for a writer's transaction. */
+/** Maximum wait for a writer's transaction. */
 const patienceMs = 60_000;
 const emptyingMs = 10_000;
 const retryMs = 100;

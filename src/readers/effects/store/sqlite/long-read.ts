@@ -1,5 +1,5 @@
-// Reads the dump in a separate thread and transaction, and returns it in batches. During the dump,
-// the database's log cannot be truncated.
+// Reads the dump in a separate thread and transaction. Meanwhile, the database's log cannot be
+// truncated.
 
 import {
   type DumpKind,
@@ -31,7 +31,7 @@ export class SqliteLongRead {
     this.#database.close();
   }
 
-  /** Returns the next lines of the dump; empty at the end. */
+  /** Returns the next lines; empty at the end. */
   dump(kind: DumpKind): string[] {
     this.#lines ??= dumpLines(this.#database, kind);
     return batchOf(this.#lines, (line) => line.length);
@@ -59,8 +59,7 @@ function* dumpLines(database: Database, kind: DumpKind): Generator<string> {
 }
 
 function* personLines(database: Database): Generator<string> {
-  // Sorts only ids, because sorting writes all selected columns to a file, and properties are many
-  // times as long as the sort keys.
+  // Sorts only ids: sorting would write all selected columns to a file, and properties are long.
   const sorted = database.prepare(`
     SELECT id FROM members WHERE merged_into IS NULL
     ORDER BY project_id, coalesce(first_uuid, uuid)`);

@@ -1,5 +1,3 @@
-// Reads the persons of many ids and the positions of streams, within a transaction of the caller.
-
 import type { Value } from "../../../../platform/base/table.ts";
 import type { ProjectIds, ReachedStream, StreamMessage } from "../port.ts";
 import { type StepRow, UuidWalk } from "../rows/uuid-walk.ts";
@@ -31,7 +29,6 @@ export function reachedIn(prepare: Prepare, messages: readonly StreamMessage[]):
   });
 }
 
-/** Returns the uuids as `EffectsReader.personUuids` does. */
 export function uuidsIn(prepare: Prepare, ids: readonly ProjectIds[]): (string | null)[] {
   const shown: (string | null)[] = [];
   for (const one of ids) {

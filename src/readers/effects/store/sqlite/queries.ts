@@ -1,6 +1,4 @@
-// Runs the queries of the reader in a separate thread. Each answer is read in one transaction, so
-// it never contains half a commit. A page starts after the last key of the previous one, so no rows
-// are skipped by counting.
+// The queries of the reader, in a separate thread. Each answer is read in one transaction.
 
 import { statSync } from "node:fs";
 import type { Row, Value } from "../../../../platform/base/table.ts";
@@ -45,9 +43,9 @@ import { selectSql } from "./statements.ts";
 import { uuidBytes, uuidText, uuidTextsOf } from "./uuid-bytes.ts";
 import { isWriterLocked } from "./writer-lock.ts";
 
-/** Maximum number of rows from an id to its person: the maximum number of ids of a person. */
+/** The maximum number of ids of a person. */
 const stepsMax = 10_000;
-/** The common part of queries about the members of the person whose row has the uuid ?2. */
+/** The members of the person whose row has the uuid ?2. */
 const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
     SELECT ?2
     UNION ALL
@@ -152,7 +150,7 @@ export class SqliteQueries extends ReadingSide {
     return this.#all(sql, projectId, from, to).map(activeDayOf);
   }
 
-  /** Returns the spikes of a page, and one more row if more exist. */
+  /** Returns one more row than the page if more exist. */
   spikes(projectId: string, fromMs: number, page: Page): Value[][] {
     const sql = `${selectSql(tables.spikes)}
       WHERE project_id = ? AND (started_at_ms, subject) > (?, ?)
@@ -220,10 +218,7 @@ export class SqliteQueries extends ReadingSide {
     };
   }
 
-  /**
-   * Returns the row of the person to whom the uuid belongs; undefined if manual changes have
-   * created a cycle.
-   */
+  /** Undefined if manual changes have created a cycle. */
   #personRow(projectId: string, uuid: Uint8Array): Value[] | undefined {
     const byUuid = this.prepared(`${selectSql(tables.members)} WHERE project_id = ? AND uuid = ?`);
     let row = byUuid.get(projectId, uuid);
@@ -239,9 +234,7 @@ export class SqliteQueries extends ReadingSide {
     return personOf(row, idsTotalOf(row) > 1 ? this.#ids(projectId, row) : []);
   }
 
-  /**
-   * Returns the first id of the person, followed by the ids seen next, one more than `shownIdsMax`.
-   */
+  /** The first id, followed by the ids seen next, one more than `shownIdsMax`. */
   #ids(projectId: string, row: Row): { id: string; uuid: string }[] {
     const sql = `${membersOfPerson} SELECT distinct_id, uuid FROM ids
       ORDER BY distinct_id <> ?3, first_ms, first_rank, distinct_id LIMIT ?4`;
@@ -251,8 +244,7 @@ export class SqliteQueries extends ReadingSide {
   }
 
   /**
-   * Opens and closes the file for one call. If a frequent reader kept the file open, it could never
-   * be replaced.
+   * Opens the file for one call: a file that a frequent reader keeps open could never be replaced.
    */
   #once<Answer>(work: () => Answer): Versioned<Answer> {
     this.close();
@@ -272,7 +264,7 @@ export class SqliteQueries extends ReadingSide {
   }
 }
 
-/** Returns a page. `rows` has one more row than the limit if more rows exist. */
+/** `rows` has one more row than the limit if more rows exist. */
 function pageOf<Result>(
   rows: Iterable<Value[]>,
   { limit, bytesMax }: Pick<Page, "limit" | "bytesMax">,

@@ -1,5 +1,4 @@
-// Implements the reader for SQLite. It opens the file read-only and neither takes the writer's lock
-// nor waits for it, so a process without the writer can also use it, such as a command.
+// The reader for SQLite. Opens the file read-only at the first query, and takes no writer's lock.
 
 import type { IncidentRow, OutboxRow, Position, RejectedRow, SpikeRow } from "../../types.ts";
 import type { DumpKind } from "../dump.ts";
@@ -34,16 +33,12 @@ export class SqliteReader implements EffectsReader {
   readonly #file: string;
   readonly #thread: ThreadLink<SqliteQueries>;
 
-  /**
-   * Creates the reader, which opens the file at the first query. If the file does not exist, that
-   * query rejects.
-   */
   constructor({ file }: { readonly file: string }) {
     this.#file = file;
     this.#thread = new ThreadLink({ role: "reader", file });
   }
 
-  /** Ends the thread, which otherwise prevents the process from exiting. */
+  /** A running thread prevents the process from exiting. */
   close(): Promise<void> {
     return this.#thread.close();
   }

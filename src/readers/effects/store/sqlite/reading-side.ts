@@ -1,6 +1,3 @@
-// Implements the common part of the classes that read in threads. The file is opened at the first
-// query, and each answer is of one moment.
-
 import { Database, type Statement } from "./database.ts";
 
 export class ReadingSide {
@@ -23,13 +20,12 @@ export class ReadingSide {
     this.#database = undefined;
   }
 
-  /** Runs `work` in a read transaction. */
   protected read<Result>(work: () => Result): Result {
     this.#database ??= Database.forReading(this.file, this.#cacheKiB);
     return this.#database.transaction("read", work);
   }
 
-  /** Returns a cached statement. Must be called within `read`. */
+  /** Must be called within `read`. */
   protected prepared(sql: string): Statement {
     return this.#database!.prepared(sql);
   }

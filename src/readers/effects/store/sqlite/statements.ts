@@ -1,10 +1,9 @@
-// Generates the texts of SQLite statements from the columns of a table. Values are in the order of
-// the columns. Executes nothing.
+// Generates the texts of SQLite statements. Values are in the order of the columns.
 
 import type { Table } from "../../../../platform/base/table.ts";
 import { barePersons, constantsOfBarePersons, members } from "../rows/tables.ts";
 
-/** Returns an insert of `count` rows. `constants` are additional columns with fixed values. */
+/** `constants` are additional columns with fixed values. */
 export function insertSql(
   table: Table,
   count = 1,
@@ -17,10 +16,7 @@ export function insertSql(
   return `INSERT INTO ${name} (${names}) VALUES ${rows}`;
 }
 
-/**
- * Returns an insert of `count` rows that replaces rows of the same key or merges their values, as
- * the columns define.
- */
+/** Replaces rows of the same key or merges their values, as the columns define. */
 export function upsertSql(table: Table, count = 1): string {
   const { key, columns, types } = table;
   const rest = columns.filter((column) => !key.includes(column));
@@ -35,8 +31,7 @@ export function upsertSql(table: Table, count = 1): string {
 }
 
 /**
- * Returns an update with the same parameters as the insert. `constants` are additional columns with
- * fixed values.
+ * Takes the same parameters as the insert. `constants` are additional columns with fixed values.
  */
 export function updateSql(
   table: Table,
@@ -52,15 +47,12 @@ export function updateSql(
   return `UPDATE ${name} SET ${set.join(", ")} WHERE ${key.map(equal).join(" AND ")}`;
 }
 
-/**
- * Returns an insert of `count` members that does not change existing rows. `table` is `members`,
- * `barePersons` or `mergedMembers`.
- */
+/** Does not change existing rows. `table` is `members`, `barePersons` or `mergedMembers`. */
 export function insertMembersSql(table: Table, count: number): string {
   return `${insertSql(table, count, constantsOf(table))} ON CONFLICT DO NOTHING`;
 }
 
-/** Returns an update that resets an existing row to the state of a newly inserted one. */
+/** Resets an existing row to the state of a newly inserted one. */
 export function resetMemberSql(table: Table): string {
   const left = members.columns.filter((column) => !table.columns.includes(column));
   const absent = Object.fromEntries(left.map((column) => [column, null]));
@@ -79,7 +71,7 @@ function marks(table: Table): string {
   return table.columns.map((column) => parameter(table, column, "?")).join(", ");
 }
 
-/** Returns the parameter of a column. A uuid is sent as text and stored as 16 bytes. */
+/** A uuid is sent as text and stored as 16 bytes. */
 function parameter({ types }: Table, column: string, mark: string): string {
   return types[column]?.type === "uuid" ? `unhex(${mark}, '-')` : mark;
 }

@@ -1,9 +1,7 @@
-// Converts uuids to and from the 16 bytes that are stored in SQLite, which has no type for uuids.
-
 import { Buffer } from "node:buffer";
 import type { Table, Value } from "../../../../platform/base/table.ts";
 
-/** Returns the stored form of a uuid. Converts any other text to bytes that no row has. */
+/** Converts any other text to bytes that no row has. */
 export function uuidBytes(uuid: string): Uint8Array {
   return Buffer.from(uuid.replaceAll("-", ""), "hex");
 }
@@ -14,10 +12,7 @@ export function uuidText(bytes: Uint8Array): string {
   return `${a}-${b}-${c}-${d}-${hex.slice(20)}`;
 }
 
-/**
- * Returns a function that converts the uuids in a row of the table to text and changes the row in
- * place.
- */
+/** Converts the uuids in a row to text, in place. */
 export function uuidTextsOf({ columns, types }: Table): (row: Value[]) => Value[] {
   const isUuid = columns.map((column) => types[column]?.type === "uuid");
   const indices = [...isUuid.keys()].filter((index) => isUuid[index]);

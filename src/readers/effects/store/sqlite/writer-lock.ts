@@ -1,6 +1,3 @@
-// Limits a database to one writer, with an SQLite lock on an empty file next to the database. The
-// lock belongs to the database's name, not to the file that currently has the name.
-
 import { DatabaseSync } from "node:sqlite";
 import { type FileLock, takeFileLock } from "../../../../platform/base/file-lock.ts";
 import { mustBePlain } from "../../../../platform/base/own-file.ts";
@@ -11,8 +8,9 @@ import { isAbsent } from "./file-access.ts";
 const busy = 5;
 
 /**
- * Takes the writer's lock. If another process holds the lock, throws a StoreError without waiting.
- * When the process ends for any reason, the kernel releases the lock.
+ * Limits a database's name to one writer, with a lock on an empty file next to it. If another
+ * process holds the lock, throws a StoreError without waiting. The kernel releases the lock when
+ * the process ends.
  */
 export function takeWriterLock(file: string): FileLock {
   return faults(`open ${file}`, () => {
@@ -26,10 +24,7 @@ export function takeWriterLock(file: string): FileLock {
   });
 }
 
-/**
- * Returns whether a writer holds the lock. Takes no lock, so a writer may start meanwhile. Throws a
- * StoreError if the state is unknown.
- */
+/** Takes no lock, so a writer may start meanwhile. Throws a StoreError if the state is unknown. */
 export function isWriterLocked(file: string): boolean {
   const name = `${file}.writer-lock`;
   if (isAbsent(name)) return false;

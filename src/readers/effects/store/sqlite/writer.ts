@@ -1,6 +1,5 @@
-// Implements the writer's part of the database, in a separate thread: takes the lock, writes
-// commits, and reads data that must be as new as the last commit. All rows of a commit are in one
-// transaction with the commit's number.
+// The writer's part of the database, in a separate thread: takes the lock, writes commits, and
+// reads data that must be as new as the last commit.
 
 import type { FileLock } from "../../../../platform/base/file-lock.ts";
 import type { Table, Value } from "../../../../platform/base/table.ts";
@@ -21,7 +20,7 @@ import {
 } from "./statements.ts";
 import { takeWriterLock } from "./writer-lock.ts";
 
-/** Number of rows per call, because a call takes about as long as a row. */
+/** A call takes about as long as a row. */
 const rowsACall = 16;
 
 export class SqliteWriter {
@@ -33,10 +32,7 @@ export class SqliteWriter {
     this.#file = file;
   }
 
-  /**
-   * Takes the lock and opens the database. The other methods do so too, in case a new thread has
-   * replaced a failed one.
-   */
+  /** The other methods do so too, in case a new thread has replaced a failed one. */
   open(): void {
     this.#open();
   }
@@ -48,15 +44,12 @@ export class SqliteWriter {
     this.#lock = undefined;
   }
 
-  /**
-   * Returns whether the locked file still exists. If it was removed, another process may have
-   * locked a new file.
-   */
+  /** If the locked file was removed, another process may have locked a new one. */
   holdsLock(): boolean {
     return this.#lock?.isHeld() === true;
   }
 
-  /** Returns the number of the last commit. Rolls back an incomplete commit. */
+  /** Rolls back an incomplete commit. */
   lastCommit(): number {
     const database = this.#open();
     database.undo();
@@ -89,7 +82,7 @@ export class SqliteWriter {
     });
   }
 
-  // The next three methods look up rows, including the written parts of an unfinished commit.
+  // These three also see the written parts of an unfinished commit.
   members(projectId: string, distinctIds: readonly string[]): Value[][] {
     return this.#lookups().members(projectId, distinctIds);
   }
@@ -174,7 +167,7 @@ export class SqliteWriter {
 
   /**
    * Inserts members, or resets those that exist, and returns the number of new ones. `replaces` is
-   * called for each row before it may replace an existing one.
+   * called before a row may be reset.
    */
   #insertMembers(
     table: Table,
@@ -191,8 +184,8 @@ export class SqliteWriter {
       const rows = values.slice(at, at + width * count);
       const inserted = (count === 1 ? one : many).run(...rows);
       added += inserted;
-      // Some rows already existed. SQLite does not report which ones, but a reset does not change
-      // the rows that were just inserted.
+      // SQLite does not report which rows existed, but a reset does not change rows that were just
+      // inserted.
       for (let from = 0; inserted < count && from < rows.length; from += width) {
         const row = rows.slice(from, from + width);
         replaces(row);
@@ -229,8 +222,7 @@ export class SqliteWriter {
       `INSERT INTO rejected_totals VALUES (?, ?)
        ON CONFLICT DO UPDATE SET total = total + excluded.total RETURNING total`,
     );
-    // Counts the existing rows instead of using the total, because an operator may have deleted
-    // rows.
+    // Counts the existing rows, because an operator may have deleted some.
     const oldest = this.#prepared(
       `DELETE FROM rejected WHERE project_id = ?1 AND id <= (
          SELECT id FROM rejected WHERE project_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`,
