@@ -14,7 +14,7 @@ import { connectNats } from "../platform/nats/link.ts";
 import { streamName } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { EffectsHttp } from "../readers/effects/http/server.ts";
-import { type ProcessStatus, withAskedLag } from "../readers/effects/http/status.ts";
+import { type ProcessStatus, withAskedLag } from "../readers/effects/http/shapes.ts";
 import { countedStore } from "../readers/effects/metrics/counted-store.ts";
 import { EffectsMetrics } from "../readers/effects/metrics/effects-metrics.ts";
 import {
@@ -22,8 +22,11 @@ import {
   takeForInstallation,
 } from "../readers/effects/store/installation.ts";
 import { shownPlace, storeAt, storePlace } from "../readers/effects/store/open.ts";
-import type { EffectsReader, EffectsStore } from "../readers/effects/store/port.ts";
-import { FencedError } from "../readers/effects/store/port.ts";
+import {
+  type EffectsReader,
+  type EffectsStore,
+  FencedError,
+} from "../readers/effects/store/port.ts";
 import { type StreamStatus, streamStatuses } from "../readers/effects/streams/lag.ts";
 import { EffectsWriter } from "../readers/effects/writer/effects-writer.ts";
 import { readyFolder } from "./effects-folder.ts";

@@ -1,8 +1,7 @@
 // `penstock effects status`: the applied position of each stream from the database, and its lag
 // from NATS. Works while the process is down. Without NATS it shows everything except the lag.
 
-import { iso } from "../../readers/effects/http/shapes.ts";
-import { statusRows, statusValue } from "../../readers/effects/http/status.ts";
+import { iso, statusRows, statusValue } from "../../readers/effects/http/shapes.ts";
 import { shownPlace, storePlace } from "../../readers/effects/store/open.ts";
 import { lagMessages, type StreamStatus, withoutLag } from "../../readers/effects/streams/lag.ts";
 import type { Position } from "../../readers/effects/types.ts";

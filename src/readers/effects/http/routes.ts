@@ -11,13 +11,14 @@ import {
   instantMs,
   pageLimit,
   pageLimitDefault,
+  problem,
   type Readers,
+  type ReadProblem,
   readParameters,
   someText,
   uuidCursor,
   type Read as Values,
 } from "./parameters.ts";
-import { problem, type ReadProblem } from "./problem.ts";
 import { groupJson, linkJson, personJson, spikeJson, usageMembers } from "./shapes.ts";
 
 interface Asked {

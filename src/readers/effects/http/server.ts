@@ -9,17 +9,16 @@ import { isLoopback, isOwnHost } from "../../../platform/base/own-host.ts";
 import { SparseWarning } from "../../../platform/base/retry.ts";
 import { Slots } from "../../../platform/base/slots.ts";
 import type { EffectsReader } from "../store/port.ts";
-import { badParameter } from "./parameters.ts";
 import {
+  badParameter,
   type ProblemCode,
   problem,
   problemTable,
   problemText,
   type ReadProblem,
-} from "./problem.ts";
+} from "./parameters.ts";
 import { type Members, routeOf } from "./routes.ts";
-import { asOfJson } from "./shapes.ts";
-import { type ProcessStatus, statusMembers } from "./status.ts";
+import { asOfJson, type ProcessStatus, statusMembers } from "./shapes.ts";
 import { Waits, type Written, wantedFrom } from "./waits.ts";
 
 export interface EffectsHttpOptions {

@@ -11,9 +11,8 @@ import { stringBeginning } from "../../../records/token-beginning.ts";
 import { UuidForm, unescapedUuid, uuidBytes, uuidForm } from "../../../records/uuid.ts";
 import { Kind, kinds } from "../../../records/verdict.ts";
 import { type EventFacts, type Span, SpecialEvent, specialEventOf } from "../rules/event-facts.ts";
-import { idText } from "../rules/id-text.ts";
-import { cookielessId } from "../rules/illegal-ids.ts";
-import { isText } from "../rules/recent-texts.ts";
+import { cookielessId, idText } from "../rules/ids.ts";
+import { isText } from "../rules/plain-texts.ts";
 import type { Rejection, UsageClass } from "../types.ts";
 
 /** A `received_at` this far after the storage of the frame is wrong: no clock is a day ahead. */

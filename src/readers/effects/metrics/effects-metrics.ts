@@ -4,10 +4,9 @@ import { MetricSet } from "../../../platform/metrics/metric-set.ts";
 import type { Sample } from "../../../platform/metrics/table.ts";
 import { lanes } from "../../../platform/nats/names.ts";
 import { incidentKinds } from "../../stream/incidents.ts";
-import { linkOutcomes, rejectedReasons, usageClasses } from "../closed-sets.ts";
 import type { Totals } from "../store/port.ts";
 import { lagOf, type StreamStatus } from "../streams/lag.ts";
-import type { Commit } from "../types.ts";
+import { type Commit, linkOutcomes, rejectedReasons, usageClasses } from "../types.ts";
 import type { EffectsWriter } from "../writer/effects-writer.ts";
 import { type EffectsMetricName, effectsMetricTable } from "./metric-table.ts";
 

@@ -3,8 +3,12 @@
 
 import type { GroupName } from "../store/port.ts";
 import type { EventEffect, GroupMemberRow, GroupRow } from "../types.ts";
-import type { LargeProperties } from "./large-properties.ts";
-import { type PropertiesDropped, PropertyBag, type Refused } from "./property-bag.ts";
+import {
+  type LargeProperties,
+  type PropertiesDropped,
+  PropertyBag,
+  type Refused,
+} from "./property-bag.ts";
 import { type CachedRow, RowCache } from "./row-cache.ts";
 
 const groupBytes = 500;

@@ -18,13 +18,41 @@ import type {
   Stamp,
 } from "../types.ts";
 import { Groups } from "./groups.ts";
-import { LargeProperties } from "./large-properties.ts";
-import type { Member } from "./member.ts";
-import { Members, type SeenLine } from "./members.ts";
-import { defaults, type PeopleOptions } from "./people-options.ts";
-import { PlainIds, partsOf, type Seen } from "./plain-ids.ts";
-import { type BagName, noRoom, type PropertiesDropped, Refused } from "./property-bag.ts";
-import { type Missing, Wanted } from "./wanted.ts";
+import { type Member, Members, type SeenLine } from "./members.ts";
+import {
+  type BagName,
+  LargeProperties,
+  noRoom,
+  type PropertiesDropped,
+  Refused,
+} from "./property-bag.ts";
+import { type Missing, PlainIds, partsOf, type Seen, Wanted } from "./wanted.ts";
+
+export interface PeopleOptions {
+  /** Approximate bytes of cached rows, in addition to the rows of the current batches. */
+  readonly cacheBytesMax?: number;
+  /** Maximum number of distinct ids per person. */
+  readonly idsMax?: number;
+  /** Maximum bytes of the names and values of a person or group. */
+  readonly propertyBytesMax?: number;
+  readonly propertiesMax?: number;
+  /** Maximum bytes per project of the properties of people and groups above 64 KiB each. */
+  readonly largeBytesMax?: number;
+  readonly groupTypesMax?: number;
+  readonly depthMax?: number;
+}
+
+const mebibyte = 1_048_576;
+
+export const defaults: Required<PeopleOptions> = {
+  cacheBytesMax: 256 * mebibyte,
+  idsMax: 10_000,
+  propertyBytesMax: mebibyte / 2,
+  propertiesMax: 1_000,
+  largeBytesMax: 64 * mebibyte,
+  groupTypesMax: 100,
+  depthMax: 64,
+};
 
 type PlainLine = Pick<StoredLine, "frame" | "line" | "projectId" | "distinctId" | "timeMs">;
 

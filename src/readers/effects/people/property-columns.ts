@@ -2,7 +2,7 @@
 // stamps and the hidden values. Stores must return both unchanged (in PostgreSQL `json`, not
 // `jsonb`).
 
-import { nameToken } from "../property-name.ts";
+import { nameToken } from "../rules/plain-texts.ts";
 import { compareStamps } from "../stamp.ts";
 import type { Properties, PropertyColumns, PropertyState, Stamp } from "../types.ts";
 

@@ -8,8 +8,7 @@ import { TokenType } from "../../../records/table.ts";
 import { Kind } from "../../../records/verdict.ts";
 import type { EventEffect, LinePlace, LinkKind, PropertyWrites } from "../types.ts";
 import { type EventFacts, Span, SpecialEvent } from "./event-facts.ts";
-import { idText } from "./id-text.ts";
-import { cookielessId } from "./illegal-ids.ts";
+import { cookielessId, idText } from "./ids.ts";
 import type { PlainTexts } from "./plain-texts.ts";
 import { PropertyWritesReader } from "./property-writes.ts";
 

@@ -3,7 +3,6 @@
 
 import { Buffer } from "node:buffer";
 import { NotNormal, type Scanner } from "../../../records/table.ts";
-import { RecentTexts } from "./recent-texts.ts";
 
 const bufferBytes = 65_536;
 const cachedTexts = 4_096;
@@ -41,4 +40,54 @@ export class PlainTexts {
   textOf(body: Buffer, start: number, end: number): string {
     return this.#texts.textOf(body, start, end);
   }
+}
+
+const cachedBytesMax = 48;
+
+export class RecentTexts {
+  readonly #texts: string[];
+
+  /** `count` is a power of two. */
+  constructor(count: number) {
+    this.#texts = new Array<string>(count).fill("");
+  }
+
+  textOf(body: Buffer, start: number, end: number): string {
+    const length = end - start;
+    if (length > cachedBytesMax) return body.toString("utf8", start, end);
+    let hash = length;
+    let bits = 0;
+    for (let at = start; at < end; at++) {
+      const byte = body[at]!;
+      bits |= byte;
+      hash = Math.imul(hash ^ byte, 0x01000193);
+    }
+    if (bits > 0x7f) return body.toString("utf8", start, end);
+    const place = (hash ^ (hash >>> 15)) & (this.#texts.length - 1);
+    const cached = this.#texts[place]!;
+    if (isText(cached, body, start, length)) return cached;
+    const text = body.toString("latin1", start, end);
+    this.#texts[place] = text;
+    return text;
+  }
+}
+
+/** Compares the text with the Latin 1 bytes from `start`. */
+export function isText(text: string, body: Buffer, start: number, length: number): boolean {
+  if (text.length !== length) return false;
+  for (let index = 0; index < length; index++)
+    if (text.charCodeAt(index) !== body[start + index]) return false;
+  return true;
+}
+
+const plainName = /^[\w $.:/-]*$/;
+
+/** Returns the name as a JSON string. Without escapes, three times as fast as JSON.stringify. */
+export function nameToken(name: string): string {
+  return plainName.test(name) ? `"${name}"` : JSON.stringify(name);
+}
+
+/** Returns the stored size of the name in UTF-8, without quotes. */
+export function nameBytes(name: string): number {
+  return plainName.test(name) ? name.length : Buffer.byteLength(JSON.stringify(name)) - 2;
 }

@@ -5,10 +5,9 @@
 import { Buffer } from "node:buffer";
 import { JsonMembers, ValueOddity } from "../../../records/json-members.ts";
 import { TokenType } from "../../../records/table.ts";
-import { nameBytes } from "../property-name.ts";
 import type { PropertyText, RejectedReason, Rejection } from "../types.ts";
 import type { Span } from "./event-facts.ts";
-import type { PlainTexts } from "./plain-texts.ts";
+import { nameBytes, type PlainTexts } from "./plain-texts.ts";
 
 /** Maximum bytes of a property name in UTF-8. */
 export const nameBytesMax = 400;

@@ -1,7 +1,7 @@
 // Finds the distinct ids with most of a minute's events, with Space-Saving (Metwally, Agrawal, El
 // Abbadi 2005).
 
-import { IdHash } from "../lines/id-hash.ts";
+import { IdHash } from "../lines/hashes.ts";
 
 const countersMax = 64;
 /** Places in the hash table. A power of two. */

@@ -2,8 +2,7 @@
 // and the watermarks of the streams, so a process that lags or restarts finds the same spikes.
 
 import { manyProjects } from "../../../platform/nats/names.ts";
-import type { StoredLine } from "../lines/line.ts";
-import { recordMs } from "../lines/record-time.ts";
+import { recordMs, type StoredLine } from "../lines/line.ts";
 import type { ActivityRow, Commit, OutboxRow, SpikeRow } from "../types.ts";
 import { spikeAnnouncement } from "./announcement.ts";
 import { ProjectActivity, type SpikeChange } from "./project-activity.ts";

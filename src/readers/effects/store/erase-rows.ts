@@ -4,8 +4,8 @@
 
 import { randomInt } from "node:crypto";
 import type { Value } from "../../../platform/base/table.ts";
-import { largeBytesMin } from "../people/large-properties.ts";
 import { personUuid } from "../people/person-uuid.ts";
+import { largeBytesMin } from "../people/property-bag.ts";
 import { activityWithout, hotIdSubject } from "../spikes/project-activity.ts";
 
 /** A separate connection. Parameters are `$1`, `$2` and so on. */

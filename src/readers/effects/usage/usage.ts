@@ -3,10 +3,15 @@
 
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
 import { lanes } from "../../../platform/nats/names.ts";
-import { usageClasses } from "../closed-sets.ts";
 import type { StoredLine } from "../lines/line.ts";
 import type { EffectsStore } from "../store/port.ts";
-import type { ActiveIdsRow, Commit, UsageClass, UsageDelta } from "../types.ts";
+import {
+  type ActiveIdsRow,
+  type Commit,
+  type UsageClass,
+  type UsageDelta,
+  usageClasses,
+} from "../types.ts";
 import { IdSketch } from "./id-sketch.ts";
 
 /** Events and duplicates of the live lane, then of the historical lane. */

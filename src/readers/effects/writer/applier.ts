@@ -8,18 +8,18 @@ import type { Log } from "../../../platform/base/log.ts";
 import { TooLargeError } from "../../../platform/base/store-error.ts";
 import type { StoredFrame } from "../../stream/frame.ts";
 import type { FrameItem } from "../../stream/frame-item.ts";
+import type { ReaderWords } from "../../stream/resume.ts";
 import type { StreamName } from "../../stream/stored-stream.ts";
 import type { PositionItem, StreamItem } from "../../stream/stream-reader.ts";
-import { DuplicatesBudget } from "../duplicates/duplicates-budget.ts";
+import { DuplicatesBudget } from "../duplicates/duplicates.ts";
 import { FrameLines } from "../lines/frame-lines.ts";
 import type { LineVisitor, StoredLine } from "../lines/line.ts";
-import { type Loaded, People } from "../people/people.ts";
-import type { PeopleOptions } from "../people/people-options.ts";
+import { type Loaded, People, type PeopleOptions } from "../people/people.ts";
 import type { Missing } from "../people/wanted.ts";
 import { Spikes } from "../spikes/spikes.ts";
-import { lookupBytesMax } from "../store/bounds.ts";
 import type { EffectsStore } from "../store/port.ts";
-import { noRows } from "../store/rows/pieces.ts";
+import { noRows } from "../store/rows/flat-commit.ts";
+import { lookupBytesMax } from "../store/shared-sql.ts";
 import type { Commit, IncidentRow, MemberRow, Position, Rejection } from "../types.ts";
 import { Usage } from "../usage/usage.ts";
 import { countedBefore, StreamInMemory } from "./stream-in-memory.ts";
@@ -446,3 +446,10 @@ class LoopTurns {
     this.begin();
   }
 }
+
+export const effectsWords: ReaderWords = {
+  action: "`penstock effects run --accept-expired` continues",
+  stays: "their effects stay",
+  reread: (olderTo) =>
+    `usage and spikes count ${olderTo === 0 ? "all of these messages" : `only the messages after ${olderTo}, the last one as old as those that were read`}`,
+};

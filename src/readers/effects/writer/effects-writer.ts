@@ -9,14 +9,14 @@ import { TooSlowError } from "../../../platform/base/store-error.ts";
 import { BatchLimit } from "../../stream/batch-limit.ts";
 import type { EventStreams, ReadPosition } from "../../stream/event-streams.ts";
 import { Session } from "../../stream/session.ts";
-import type { PeopleOptions } from "../people/people-options.ts";
-import { SpikeLog } from "../spikes/spike-log.ts";
+import type { PeopleOptions } from "../people/people.ts";
+import { SpikeLog } from "../spikes/announcement.ts";
 import { type EffectsStore, FencedError } from "../store/port.ts";
-import { effectsWords } from "../streams/reader-words.ts";
 import {
   type Applier,
   batchEventsDefault,
   type Counts,
+  effectsWords,
   type Memory,
   newApplier,
   stepBytesMax,

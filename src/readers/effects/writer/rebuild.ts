@@ -15,12 +15,17 @@ import {
 } from "../../stream/stored-stream.ts";
 import { StreamErasures } from "../../stream/stream-erasures.ts";
 import type { StreamItem } from "../../stream/stream-reader.ts";
-import type { PeopleOptions } from "../people/people-options.ts";
+import type { PeopleOptions } from "../people/people.ts";
 import type { EffectsReader, EffectsStore } from "../store/port.ts";
-import { effectsWords } from "../streams/reader-words.ts";
 import type { IncidentRow, OutboxRow, Position } from "../types.ts";
-import type { Applier } from "./applier.ts";
-import { batchEventsDefault, newApplier, stepBytesMax, stepEventsMax } from "./applier.ts";
+import {
+  type Applier,
+  batchEventsDefault,
+  effectsWords,
+  newApplier,
+  stepBytesMax,
+  stepEventsMax,
+} from "./applier.ts";
 import { CommitChain } from "./transaction.ts";
 
 /**

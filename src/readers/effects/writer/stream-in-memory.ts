@@ -4,8 +4,7 @@ import type { StoredFrame } from "../../stream/frame.ts";
 import type { StreamPosition } from "../../stream/resume.ts";
 import type { StreamName } from "../../stream/stored-stream.ts";
 import { type TrailEntry, trailLength, trailWith } from "../../stream/trail.ts";
-import { Duplicates } from "../duplicates/duplicates.ts";
-import type { DuplicatesBudget } from "../duplicates/duplicates-budget.ts";
+import { Duplicates, type DuplicatesBudget } from "../duplicates/duplicates.ts";
 import type { StoredLine } from "../lines/line.ts";
 import type { IncidentRow, Position } from "../types.ts";
 

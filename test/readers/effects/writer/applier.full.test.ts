@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { TooLargeError } from "../../../../src/platform/base/store-error.ts";
-import { DuplicatesBudget } from "../../../../src/readers/effects/duplicates/duplicates-budget.ts";
+import { DuplicatesBudget } from "../../../../src/readers/effects/duplicates/duplicates.ts";
 import { FrameLines } from "../../../../src/readers/effects/lines/frame-lines.ts";
 import { People } from "../../../../src/readers/effects/people/people.ts";
 import { toColumns } from "../../../../src/readers/effects/people/property-columns.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { DuplicatesBudget } from "../../../../src/readers/effects/duplicates/duplicates-budget.ts";
+import { DuplicatesBudget } from "../../../../src/readers/effects/duplicates/duplicates.ts";
 import { StreamInMemory } from "../../../../src/readers/effects/writer/stream-in-memory.ts";
 import { storedFrame, storedLine } from "../line-kit.ts";
 

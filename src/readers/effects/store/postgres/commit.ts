@@ -10,10 +10,10 @@ import {
   upsertSql,
 } from "../../../../platform/postgres/arrays.ts";
 import { selectRows } from "../../../../platform/postgres/select-rows.ts";
-import { isTrimDue, rejectedRetained, rowsOfProjects } from "../bounds.ts";
 import { FencedError } from "../port.ts";
 import type { FlatCommit } from "../rows/flat-commit.ts";
 import * as tables from "../rows/tables.ts";
+import { isTrimDue, rejectedRetained, rowsOfProjects } from "../shared-sql.ts";
 
 interface Part {
   readonly shown: string;

@@ -13,8 +13,7 @@ import {
   idsOfPersons,
   type PeopleErasure,
 } from "../erase-rows.ts";
-import { hints } from "./hints.ts";
-import { requireVersion, schemaName } from "./migrate.ts";
+import { hints, requireVersion, schemaName } from "./migrate.ts";
 
 /** A statement may wait for a writer's transaction and scan all group members of the project. */
 const statementMsMax = 600_000;

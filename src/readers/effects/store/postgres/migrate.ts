@@ -73,3 +73,12 @@ function otherVersion(version: number, shown: string): string {
     ? `${at}: its tables have version ${version}, and this release supports ${schemaVersion}: use a newer release`
     : `${at}: its tables have version ${version}, and this release needs ${schemaVersion}: run \`penstock effects\` of this release first`;
 }
+
+const notTheTables = "the tables do not exist: `penstock effects` creates them when it starts";
+
+/** Advice by SQLSTATE. */
+export const hints = {
+  "42501": "the user lacks a privilege: let it own the database, or the schema penstock_effects",
+  "42P01": notTheTables,
+  "3F000": notTheTables,
+};

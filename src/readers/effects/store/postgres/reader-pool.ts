@@ -14,8 +14,7 @@ import {
 import { leavesConnection, storeErrorOf } from "../../../../platform/postgres/faults.ts";
 import { keepAliveSql } from "../../../../platform/postgres/keep-alive.ts";
 import { selectRows } from "../../../../platform/postgres/select-rows.ts";
-import { hints } from "./hints.ts";
-import { requireVersion, schemaName } from "./migrate.ts";
+import { hints, requireVersion, schemaName } from "./migrate.ts";
 
 const connectionsMax = 4;
 const idleMs = 30_000;

@@ -3,7 +3,7 @@
 import type { ClientBase } from "pg";
 import type { Row, Value } from "../../../../platform/base/table.ts";
 import { readAddress } from "../../../../platform/postgres/address.ts";
-import { selectSql } from "../../../../platform/postgres/arrays.ts";
+import { arrayOf, selectSql } from "../../../../platform/postgres/arrays.ts";
 import { selectRows } from "../../../../platform/postgres/select-rows.ts";
 import { personUuid } from "../../people/person-uuid.ts";
 import type { IncidentRow, OutboxRow, Position, RejectedRow, SpikeRow } from "../../types.ts";
@@ -26,24 +26,23 @@ import {
   usageRowsMax,
   type Versioned,
 } from "../port.ts";
-import { projectsSql } from "../projects-sql.ts";
 import {
   activeDayOf,
   appliedStreamOf,
   incidentOf,
   outboxOf,
+  positionsOf,
   rejectedOf,
+  type StepRow,
   shownGroupOf,
   spikeOf,
+  UuidWalk,
   usageDayOf,
 } from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
-import { spikePage, spikesBegin } from "../spike-page.ts";
+import { projectsSql, spikePage, spikesBegin } from "../shared-sql.ts";
 import { dumpLines } from "./dump-lines.ts";
-import { cutPage, pageRows } from "./pages.ts";
-import { linksOf, personByUuid, personsPage } from "./people.ts";
-import { reachedIn, uuidsIn } from "./person-uuids.ts";
-import { readPositions } from "./positions.ts";
+import { cutPage, linksOf, pageRows, personByUuid, personsPage } from "./people.ts";
 import { ReaderPool } from "./reader-pool.ts";
 import { holdersSql } from "./session.ts";
 
@@ -209,4 +208,58 @@ async function groupsPage(
     const group = shownGroupOf(row);
     return { result: group, bytes: group.propertiesJson.length, key: group.key };
   });
+}
+
+/** Consistent only within a snapshot transaction, or without another writer. */
+export async function readPositions(client: ClientBase): Promise<Position[]> {
+  const { positions, trail } = tables;
+  return positionsOf({
+    rows: await selectRows(client, `${selectSql(positions)} ORDER BY stream`),
+    trail: await selectRows(client, `${selectSql(trail)} ORDER BY stream, sequence`),
+  });
+}
+
+const reachedSql = `SELECT p.stream, p.epoch, p.created, p.sequence, t.message_id
+  FROM unnest($1::text[], $2::bigint[]) AS wanted (stream, sequence)
+  JOIN positions AS p ON p.stream = wanted.stream
+  LEFT JOIN position_trail AS t ON t.stream = wanted.stream AND t.sequence = wanted.sequence`;
+
+/** Looks up each row individually, because one join may scan the whole table. */
+const stepsSql = `SELECT wanted.at - 1, found.first_uuid, found.merged_into
+  FROM unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS wanted (project_id, uuid, at)
+  CROSS JOIN LATERAL (
+    SELECT first_uuid, merged_into FROM members
+    WHERE project_id = wanted.project_id AND uuid = wanted.uuid LIMIT 1
+  ) AS found`;
+
+export async function reachedIn(
+  client: ClientBase,
+  messages: readonly StreamMessage[],
+): Promise<ReachedStream[]> {
+  const rows = await selectRows(client, reachedSql, [
+    arrayOf(messages.map(({ stream }) => stream)),
+    arrayOf(messages.map(({ sequence }) => sequence)),
+  ]);
+  return rows.map(([stream, epoch, created, sequence, messageId]) => ({
+    stream: stream as string,
+    epoch: epoch as number,
+    created: created as string,
+    sequence: sequence as number,
+    messageId: (messageId as string | null) ?? undefined,
+  }));
+}
+
+export async function uuidsIn(
+  client: ClientBase,
+  ids: readonly ProjectIds[],
+): Promise<(string | null)[]> {
+  const walk = new UuidWalk(ids);
+  while (walk.steps.length > 0) {
+    const rows = await selectRows(client, stepsSql, [
+      arrayOf(walk.steps.map(({ projectId }) => projectId)),
+      arrayOf(walk.steps.map(({ uuid }) => uuid)),
+    ]);
+    walk.take(rows as unknown as StepRow[]);
+  }
+  return walk.shown;
 }

@@ -13,8 +13,7 @@ import { requireUtf8 } from "../../../../platform/postgres/encoding.ts";
 import { leavesConnection, storeErrorOf } from "../../../../platform/postgres/faults.ts";
 import { selectRows } from "../../../../platform/postgres/select-rows.ts";
 import { FencedError } from "../port.ts";
-import { hints } from "./hints.ts";
-import { bringUpToDate, schemaName } from "./migrate.ts";
+import { bringUpToDate, hints, schemaName } from "./migrate.ts";
 
 /** Arbitrary numbers. Advisory locks end with the connection. */
 const [lockClass, lockObject] = [1_885_695_603, 1];

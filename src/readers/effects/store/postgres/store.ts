@@ -19,11 +19,9 @@ import type {
   Position,
   StoredOutboxRow,
 } from "../../types.ts";
-import { lookupBytesMax, trimOutboxSql } from "../bounds.ts";
 import { bindSql } from "../installation.ts";
 import type { EffectsStore, GroupName } from "../port.ts";
-import { flatCommit } from "../rows/flat-commit.ts";
-import { piecesOf } from "../rows/pieces.ts";
+import { flatCommit, piecesOf } from "../rows/flat-commit.ts";
 import {
   activeIdsOf,
   activityOf,
@@ -35,10 +33,10 @@ import {
   outboxRowOf,
 } from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
+import { lookupBytesMax, trimOutboxSql } from "../shared-sql.ts";
 import { removePublished, writeCommit } from "./commit.ts";
 import { hasSchema, rebuiltSchemaName, schemaName } from "./migrate.ts";
-import { readPositions } from "./positions.ts";
-import { PostgresReader } from "./reader.ts";
+import { PostgresReader, readPositions } from "./reader.ts";
 import { holdsLockSql, WriterSession } from "./session.ts";
 
 /** Converting a piece takes some milliseconds. */

@@ -13,7 +13,6 @@ import type {
   Position,
   Stamp,
 } from "../../types.ts";
-import { trailChanges } from "../trail-changes.ts";
 import * as tables from "./tables.ts";
 
 /** Exclusive limit of the members in a commit. Multiplied by 2^32 it is a safe integer. */
@@ -193,4 +192,93 @@ function pushGroup({ properties, ...row }: GroupRow, values: Value[]): void {
 function pushPosition({ duplicatesFrom, ...row }: Position, values: Value[]): void {
   const [duplicatesPrevious, duplicatesCurrent] = duplicatesFrom;
   writePosition({ ...row, duplicatesPrevious, duplicatesCurrent }, values);
+}
+
+/** In a piece with more than one row. */
+const pieceCharsMax = 2_097_152;
+
+export const noRows: Omit<Commit, "after" | "number" | "isPart"> = {
+  ...{
+    positions: [],
+    frames: { live: 0, historical: 0 },
+    members: [],
+    links: [],
+    groups: [],
+    groupTypes: [],
+  },
+  ...{
+    groupMembers: [],
+    largeProperties: [],
+    rejected: [],
+    usage: [],
+    activeIds: [],
+    spikes: [],
+    activity: [],
+  },
+  ...{ incidents: [], outbox: [] },
+};
+
+/** The lists without a maximum length. */
+const longLists = ["members", "groups", "links", "groupMembers", "rejected"] as const;
+
+/**
+ * Splits a commit into pieces of at most `rowsMax` rows of one kind, because converting a whole
+ * commit would block the event loop. All pieces except the last have `isPart`.
+ */
+export function* piecesOf(commit: Commit, rowsMax: number): Generator<Commit> {
+  const { after, number } = commit;
+  const last = { ...commit, members: inOrderOfUuids(commit.members) };
+  for (const list of longLists) {
+    for (;;) {
+      const count = rowsOfPiece(last[list], rowsMax);
+      if (count === last[list].length) break;
+      const rows = last[list].slice(0, count);
+      Object.assign(last, { [list]: last[list].slice(count) });
+      yield { ...noRows, after, number, isPart: true, [list]: rows };
+    }
+  }
+  yield last;
+}
+
+/** At least one if there are any. */
+function rowsOfPiece(rows: Commit[(typeof longLists)[number]], rowsMax: number): number {
+  let chars = 0;
+  let count = 0;
+  for (; count < rows.length && count < rowsMax; count++) {
+    const row = rows[count]!;
+    const properties =
+      "person" in row ? row.person?.properties : "properties" in row ? row.properties : undefined;
+    chars += properties === undefined ? 0 : properties.json.length + properties.state.length;
+    if (chars > pieceCharsMax && count > 0) break;
+  }
+  return count;
+}
+
+type Trail = Position["trail"];
+
+interface TrailChanges {
+  readonly removed: readonly number[];
+  readonly added: Trail;
+}
+
+/**
+ * Returns the difference between two trails that ascend by sequence. A trail has up to 1,000
+ * entries and is part of every commit, so only the difference is written.
+ */
+export function trailChanges(before: Trail, after: Trail): TrailChanges {
+  const removed: number[] = [];
+  const added: Trail[number][] = [];
+  let at = 0;
+  for (const entry of after) {
+    while (at < before.length && before[at]!.sequence < entry.sequence)
+      removed.push(before[at++]!.sequence);
+    const old = before[at];
+    if (old?.sequence !== entry.sequence) added.push(entry);
+    else {
+      if (old.messageId !== entry.messageId) added.push(entry);
+      at++;
+    }
+  }
+  while (at < before.length) removed.push(before[at++]!.sequence);
+  return { removed, added };
 }

@@ -3,11 +3,12 @@
 
 import path from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { makeOwnFile } from "../../../../platform/base/own-file.ts";
+import { type FileLock, takeFileLock } from "../../../../platform/base/file-lock.ts";
+import { makeOwnFile, mustBePlain } from "../../../../platform/base/own-file.ts";
 import { StoreError } from "../../../../platform/base/store-error.ts";
 import type { Value } from "../../../../platform/base/table.ts";
 import { schemaFrom, schemaVersion, sqlite } from "../rows/schema.ts";
-import { mustBeReadable } from "./file-access.ts";
+import { isAbsent, mustBeReadable } from "./file-access.ts";
 
 const busyTimeoutMs = 5_000;
 const writerCacheKiB = 128 * 1024;
@@ -240,5 +241,74 @@ export function faults<Result>(what: string, work: () => Result): Result {
     throw new StoreError(`${what}: ${remedy === undefined ? reason : `${remedy} (${reason})`}`, {
       cause: error,
     });
+  }
+}
+
+const busy = 5;
+
+/**
+ * Limits a database's name to one writer, with a lock on an empty file next to it. If another
+ * process holds the lock, throws a StoreError without waiting. The kernel releases the lock when
+ * the process ends.
+ */
+export function takeWriterLock(file: string): FileLock {
+  return faults(`open ${file}`, () => {
+    const name = `${file}.writer-lock`;
+    const lock = takeFileLock(name);
+    if (lock === "busy")
+      throw new StoreError(
+        `open ${file}: another \`penstock effects\` writes to it: end that process, or use another PENSTOCK_EFFECTS_URL`,
+      );
+    return lock;
+  });
+}
+
+/** Takes no lock, so a writer may start meanwhile. Throws a StoreError if the state is unknown. */
+export function isWriterLocked(file: string): boolean {
+  const name = `${file}.writer-lock`;
+  if (isAbsent(name)) return false;
+  mustBePlain(name);
+  return faults(`read ${name}`, () => {
+    const lock = new DatabaseSync(name, { readOnly: true, timeout: 0 });
+    try {
+      lock.prepare("SELECT count(*) FROM sqlite_master").get();
+      return false;
+    } catch (error) {
+      if (error instanceof Error && "errcode" in error && error.errcode === busy) return true;
+      throw error;
+    } finally {
+      lock.close();
+    }
+  });
+}
+
+export class ReadingSide {
+  protected readonly file: string;
+  readonly #cacheKiB: number | undefined;
+  #database: Database | undefined;
+
+  /**
+   * Reads within the transaction of `database` if it is given; otherwise opens the file at the
+   * first query.
+   */
+  constructor(file: string, cacheKiB?: number, database?: Database) {
+    this.file = file;
+    this.#cacheKiB = cacheKiB;
+    this.#database = database;
+  }
+
+  close(): void {
+    this.#database?.close();
+    this.#database = undefined;
+  }
+
+  protected read<Result>(work: () => Result): Result {
+    this.#database ??= Database.forReading(this.file, this.#cacheKiB);
+    return this.#database.transaction("read", work);
+  }
+
+  /** Must be called within `read`. */
+  protected prepared(sql: string): Statement {
+    return this.#database!.prepared(sql);
   }
 }

@@ -11,8 +11,7 @@ import {
 } from "../dump.ts";
 import { dumpedPersons } from "../rows/tables.ts";
 import { Database } from "./database.ts";
-import { selectSql } from "./statements.ts";
-import { uuidTextsOf } from "./uuid-bytes.ts";
+import { selectSql, uuidTextsOf } from "./statements.ts";
 
 const batchRowsMax = 1_000;
 const batchCharactersMax = 4 * 1024 * 1024;

@@ -4,14 +4,12 @@
 import { StoreError, TooLargeError } from "../../../../platform/base/store-error.ts";
 import { indicesOf, type Row, type Value } from "../../../../platform/base/table.ts";
 import { personUuid } from "../../people/person-uuid.ts";
-import { lookupBytesMax } from "../bounds.ts";
 import type { GroupName } from "../port.ts";
 import { memberAt } from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
-import { type Database, remedyOfDamage } from "./database.ts";
-import { ReadingSide } from "./reading-side.ts";
-import { selectSql } from "./statements.ts";
-import { uuidTextsOf } from "./uuid-bytes.ts";
+import { lookupBytesMax } from "../shared-sql.ts";
+import { type Database, ReadingSide, remedyOfDamage } from "./database.ts";
+import { selectSql, uuidTextsOf } from "./statements.ts";
 
 const cacheKiB = 64 * 1024;
 const withUuidTexts = uuidTextsOf(tables.members);

@@ -3,7 +3,6 @@
 import { statSync } from "node:fs";
 import type { Row, Value } from "../../../../platform/base/table.ts";
 import { personUuid } from "../../people/person-uuid.ts";
-import { linksMax, linksReadMax } from "../bounds.ts";
 import { installationSql } from "../installation.ts";
 import {
   type AppliedStream,
@@ -22,7 +21,6 @@ import {
   usageRowsMax,
   type Versioned,
 } from "../port.ts";
-import { projectsSql } from "../projects-sql.ts";
 import {
   activeDayOf,
   appliedStreamOf,
@@ -30,18 +28,17 @@ import {
   idsTotalOf,
   memberAt,
   personOf,
+  type StepRow,
   shownGroupOf,
   shownIdsMax,
   shownLinkOf,
+  UuidWalk,
   usageDayOf,
 } from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
-import { spikesBegin } from "../spike-page.ts";
-import { reachedIn, uuidsIn } from "./person-uuids.ts";
-import { ReadingSide } from "./reading-side.ts";
-import { selectSql } from "./statements.ts";
-import { uuidBytes, uuidText, uuidTextsOf } from "./uuid-bytes.ts";
-import { isWriterLocked } from "./writer-lock.ts";
+import { linksMax, linksReadMax, projectsSql, spikesBegin } from "../shared-sql.ts";
+import { isWriterLocked, ReadingSide, type Statement } from "./database.ts";
+import { selectSql, uuidBytes, uuidText, uuidTextsOf } from "./statements.ts";
 
 /** The maximum number of ids of a person. */
 const stepsMax = 10_000;
@@ -285,4 +282,51 @@ function pageOf<Result>(
 
 function uuidAt(row: Row): Uint8Array {
   return uuidBytes(row[memberAt.uuid] as string);
+}
+
+type Prepare = (sql: string) => Statement;
+
+const reachedSql = `SELECT p.stream, p.epoch, p.created, p.sequence, t.message_id
+  FROM positions AS p LEFT JOIN position_trail AS t ON t.stream = p.stream AND t.sequence = ?2
+  WHERE p.stream = ?1`;
+
+const stepsSql = `SELECT wanted.key, found.first_uuid, found.merged_into
+  FROM json_each(?2) AS wanted CROSS JOIN members AS found
+  ON found.project_id = ?1 AND found.uuid = unhex(wanted.value, '-')`;
+
+export function reachedIn(prepare: Prepare, messages: readonly StreamMessage[]): ReachedStream[] {
+  return messages.flatMap(({ stream, sequence }) => {
+    const row = prepare(reachedSql).get(stream, sequence);
+    if (row === undefined) return [];
+    const [, epoch, created, reached, messageId] = row;
+    return {
+      stream,
+      epoch: epoch as number,
+      created: created as string,
+      sequence: reached as number,
+      messageId: (messageId as string | null) ?? undefined,
+    };
+  });
+}
+
+export function uuidsIn(prepare: Prepare, ids: readonly ProjectIds[]): (string | null)[] {
+  const shown: (string | null)[] = [];
+  for (const one of ids) {
+    const walk = new UuidWalk([one]);
+    while (walk.steps.length > 0) {
+      const uuids = JSON.stringify(walk.steps.map(({ uuid }) => uuid));
+      walk.take(stepRows(prepare(stepsSql).iterate(one.projectId, uuids)));
+    }
+    for (const uuid of walk.shown) shown.push(uuid);
+  }
+  return shown;
+}
+
+function* stepRows(rows: Iterable<readonly Value[]>): Generator<StepRow> {
+  for (const [step, firstUuid, mergedInto] of rows)
+    yield [step as number, textOf(firstUuid), textOf(mergedInto)];
+}
+
+function textOf(uuid: Value | undefined): string | null {
+  return uuid instanceof Uint8Array ? uuidText(uuid) : null;
 }

@@ -19,7 +19,7 @@ import type {
   Versioned,
 } from "../port.ts";
 import { incidentOf, outboxOf, positionsOf, rejectedOf, spikeOf } from "../rows/read-rows.ts";
-import { spikePage } from "../spike-page.ts";
+import { spikePage } from "../shared-sql.ts";
 import type { SqliteLongRead } from "./long-read.ts";
 import type { SqliteQueries } from "./queries.ts";
 import { ThreadLink } from "./thread-link.ts";

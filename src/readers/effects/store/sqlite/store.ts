@@ -13,8 +13,7 @@ import type {
   StoredOutboxRow,
 } from "../../types.ts";
 import type { EffectsStore, GroupName } from "../port.ts";
-import { flatCommit } from "../rows/flat-commit.ts";
-import { piecesOf } from "../rows/pieces.ts";
+import { flatCommit, piecesOf } from "../rows/flat-commit.ts";
 import {
   activeIdsOf,
   activityOf,

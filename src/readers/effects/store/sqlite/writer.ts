@@ -3,12 +3,12 @@
 
 import type { FileLock } from "../../../../platform/base/file-lock.ts";
 import type { Table, Value } from "../../../../platform/base/table.ts";
-import { isTrimDue, rejectedRetained, rowsOfProjects, trimOutboxSql } from "../bounds.ts";
 import { bindSql } from "../installation.ts";
 import { FencedError, type GroupName } from "../port.ts";
 import type { FlatCommit } from "../rows/flat-commit.ts";
 import * as tables from "../rows/tables.ts";
-import { Database, type Part, type Statement } from "./database.ts";
+import { isTrimDue, rejectedRetained, rowsOfProjects, trimOutboxSql } from "../shared-sql.ts";
+import { Database, type Part, type Statement, takeWriterLock } from "./database.ts";
 import { SqliteLookups } from "./lookups.ts";
 import {
   insertMembersSql,
@@ -18,7 +18,6 @@ import {
   updateSql,
   upsertSql,
 } from "./statements.ts";
-import { takeWriterLock } from "./writer-lock.ts";
 
 /** A call takes about as long as a row. */
 const rowsACall = 16;

@@ -2,6 +2,11 @@
 // for "no value". Each may be a person but is never merged, because all users of a broken program
 // would become one person.
 
+import type { Buffer } from "node:buffer";
+import { distinctIdCharactersMax, distinctIdText } from "../../../records/distinct-id.ts";
+import { isVisible } from "../../../records/event-name.ts";
+import { TokenType } from "../../../records/table.ts";
+
 /** The id of visitors for whom posthog-js must not store an id. It never identifies a person. */
 export const cookielessId = "$posthog_cookieless";
 
@@ -32,4 +37,20 @@ export function isIllegalId(id: string): boolean {
 
 function isQuoted(text: string): boolean {
   return text.length >= 2 && quotes.has(text[0]!) && text.at(-1) === text[0];
+}
+
+function isPlainId(body: Buffer, start: number, end: number, type: TokenType): boolean {
+  // A text with a visible first character is not blank.
+  const isShort = end - start - 2 <= distinctIdCharactersMax;
+  return type === TokenType.PlainString && isShort && isVisible(body[start + 1]!);
+}
+
+/**
+ * Returns the normalised text of a distinct id, an id in a link, or a group's type or key; "" if it
+ * is blank. The token body[start, end) must not be Absent, Null or EmptyString.
+ */
+export function idText(body: Buffer, start: number, end: number, type: TokenType): string {
+  return isPlainId(body, start, end, type)
+    ? body.toString("utf8", start + 1, end - 1)
+    : distinctIdText(body, start, end, type).text;
 }
