@@ -14,7 +14,7 @@ export const usageClasses = [
   "survey",
 ] as const;
 
-export const linkKinds = ["identify", "alias", "merge"] as const;
+const linkKinds = ["identify", "alias", "merge"] as const;
 
 /** The guide on people and groups lists them too. */
 export const linkOutcomes = [

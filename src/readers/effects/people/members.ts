@@ -336,13 +336,13 @@ function outcomeOfTwo(
   return from.idsTotal + to.idsTotal > idsMax ? "refused_cap" : "merged";
 }
 
-export const hourMs = 3_600_000;
+const hourMs = 3_600_000;
 
 // Approximate bytes of the objects in V8, without their texts.
 const memberBytes = 300;
 const personBytes = 250;
 
-export class Person {
+class Person {
   firstId: string;
   firstStamp: Stamp;
   firstUuid: string;
@@ -434,14 +434,14 @@ export class Member implements CachedRow {
   }
 }
 
-export function newMember(projectId: string, id: string, first: Stamp): Member {
+function newMember(projectId: string, id: string, first: Stamp): Member {
   const uuid = personUuid(projectId, id);
   const member = new Member({ projectId, id, uuid }, first);
   member.person = new Person({ id, stamp: first, uuid }, first.timeMs);
   return member;
 }
 
-export function memberFrom(row: MemberRow): Member {
+function memberFrom(row: MemberRow): Member {
   const { projectId, distinctId: id, uuid, first, person: state } = row;
   const member = new Member({ projectId, id, uuid }, first);
   member.mergedInto = row.mergedInto;
@@ -457,6 +457,6 @@ export function memberFrom(row: MemberRow): Member {
   return member;
 }
 
-export function hourOf(timeMs: number): number {
+function hourOf(timeMs: number): number {
   return Math.floor(timeMs / hourMs) * hourMs;
 }

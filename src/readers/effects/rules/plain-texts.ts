@@ -44,7 +44,7 @@ export class PlainTexts {
 
 const cachedBytesMax = 48;
 
-export class RecentTexts {
+class RecentTexts {
   readonly #texts: string[];
 
   /** `count` is a power of two. */

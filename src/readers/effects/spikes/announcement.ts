@@ -6,7 +6,7 @@ import type { OutboxRow, SpikeRow } from "../types.ts";
 import { projectSubject } from "./project-activity.ts";
 
 /** The published JSON. Times are ISO 8601, UTC. */
-export interface SpikeNews {
+interface SpikeNews {
   readonly project: string;
   /** The word `project`, or a distinct id. */
   readonly subject: string;

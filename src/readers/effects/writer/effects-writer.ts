@@ -28,6 +28,7 @@ import {
   Batch,
   type Changes,
   CommitChain,
+  type CommitCounts,
   CommitPace,
   knownMore,
   OpenTransaction,
@@ -41,6 +42,7 @@ export interface EffectsWriterOptions {
   /** Open. The caller closes it. */
   readonly store: EffectsStore;
   readonly log: Log;
+  readonly metrics?: CommitCounts;
   /** Maximum bytes of frames in memory. */
   readonly bytesMax?: number;
   /** Default: unlimited. */
@@ -123,7 +125,7 @@ export class EffectsWriter {
         await this.#write(await changes(), "part");
       },
     });
-    this.#chain = new CommitChain(store);
+    this.#chain = new CommitChain(store, options.metrics);
     const outbox = outsideOf(this.#transaction, store);
     this.#outbox = new OutboxPublisher({ connection, store: outbox, log });
     this.#spikeLog = new SpikeLog(log);

@@ -11,26 +11,51 @@ export type Changes = Omit<Commit, "after" | "number" | "isPart">;
 /** The maximum of randomInt. */
 const numberEnd = 2 ** 48 - 1;
 
+/** Receives the commits of a writer. Parts of a commit count when the commit is complete. */
+export interface CommitCounts {
+  part(commit: Commit, seconds: number): void;
+  committed(commit: Commit, seconds: number): void;
+  failed(): void;
+  /** The parts of an incomplete commit were rolled back. */
+  undone(): void;
+}
+
 /** Each commit contains the number of its predecessor. */
 export class CommitChain {
   readonly #store: Pick<EffectsStore, "commit">;
+  readonly #counts: CommitCounts | undefined;
   #last = 0;
   #next = newNumber();
 
-  constructor(store: Pick<EffectsStore, "commit">) {
+  constructor(store: Pick<EffectsStore, "commit">, counts?: CommitCounts) {
     this.#store = store;
+    this.#counts = counts;
   }
 
-  /** `last` is 0 if the store has no commit. */
+  /** Drops an incomplete commit. `last` is the store's last commit; 0 if it has none. */
   begin(last: number): void {
+    this.#counts?.undone();
     this.#last = last;
     this.#next = newNumber();
   }
 
   async write(changes: Changes, isPart: boolean): Promise<void> {
     const number = this.#next;
-    await this.#store.commit({ after: this.#last, number, isPart, ...changes });
-    if (!isPart) this.begin(number);
+    const commit = { after: this.#last, number, isPart, ...changes };
+    const sinceMonotonicMs = performance.now();
+    try {
+      await this.#store.commit(commit);
+    } catch (error) {
+      this.#counts?.failed();
+      throw error;
+    }
+    const seconds = (performance.now() - sinceMonotonicMs) / 1_000;
+    if (isPart) {
+      this.#counts?.part(commit, seconds);
+      return;
+    }
+    this.#counts?.committed(commit, seconds);
+    this.begin(number);
   }
 }
 

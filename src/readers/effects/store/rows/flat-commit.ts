@@ -133,7 +133,7 @@ function flatMembers(rows: readonly MemberRow[]): FlatMembers {
  * Sorts by the first 32 bits of the uuids, in which the index is ordered too, so that neighbouring
  * rows are written to the same page. Comparing texts would take longer than writing them.
  */
-export function inOrderOfUuids(rows: readonly MemberRow[]): MemberRow[] {
+function inOrderOfUuids(rows: readonly MemberRow[]): MemberRow[] {
   const keys = new Float64Array(rows.length);
   // Parses the digits before the first hyphen.
   for (const [at, { uuid }] of rows.entries()) keys[at] = Number.parseInt(uuid, 16) * rowsMax + at;
