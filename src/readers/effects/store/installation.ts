@@ -5,13 +5,9 @@ import { StoreError } from "../../../platform/base/store-error.ts";
 import { streamName } from "../../../platform/nats/names.ts";
 import type { EffectsReader, EffectsStore } from "./port.ts";
 
-export const installationSql = "SELECT subject_prefix FROM installation";
-
 /** Does nothing if the database has an owner. */
-export function bindSql(parameter: string): string {
-  return `INSERT INTO installation
-    SELECT ${parameter} WHERE NOT EXISTS (SELECT 1 FROM installation)`;
-}
+export const bindSql = `INSERT INTO installation
+  SELECT CAST($1 AS text) WHERE NOT EXISTS (SELECT 1 FROM installation)`;
 
 interface Installation {
   /** The first part of the stream names. */

@@ -1,8 +1,29 @@
-// Limits, queries and pages that both databases share.
+// Limits and queries that both databases share. Parameters of queries are `$1`, `$2` and so on.
 
-import type { Value } from "../../../platform/base/table.ts";
-import type { SpikeRow } from "../types.ts";
-import type { Page, PageOf } from "./port.ts";
+import type { Row, Value } from "../../../platform/base/table.ts";
+import { selectSql } from "../../../platform/postgres/arrays.ts";
+import type { IncidentRow, OutboxRow, RejectedRow, SpikeRow } from "../types.ts";
+import {
+  type AppliedStream,
+  type Group,
+  type GroupName,
+  type Page,
+  type PageOf,
+  type Totals,
+  type UsageDay,
+  usageRowsMax,
+} from "./port.ts";
+import {
+  activeDayOf,
+  appliedStreamOf,
+  incidentOf,
+  outboxOf,
+  rejectedOf,
+  shownGroupOf,
+  spikeOf,
+  usageDayOf,
+} from "./rows/read-rows.ts";
+import * as tables from "./rows/tables.ts";
 
 /** Up to `rejectedTrim` older ones may remain. */
 export const rejectedRetained = 10_000;
@@ -20,11 +41,8 @@ export const linksMax = 10_000;
 /** Per side of the link. */
 export const linksReadMax = 100_000;
 
-/** Deletes the oldest rows. `parameter` is the placeholder for the number of rows to retain. */
-export function trimOutboxSql(parameter: string): string {
-  return `DELETE FROM outbox
-    WHERE id <= (SELECT id FROM outbox ORDER BY id DESC LIMIT 1 OFFSET ${parameter})`;
-}
+export const trimOutboxSql = `DELETE FROM outbox
+  WHERE id <= (SELECT id FROM outbox ORDER BY id DESC LIMIT 1 OFFSET $1)`;
 
 /** `total` is the number of all rejections of the project, including the `added` ones. */
 export function isTrimDue(total: number, added: number): boolean {
@@ -45,7 +63,7 @@ export function rowsOfProjects(values: readonly Value[], width: number): Map<str
 const projectsMax = 1_000;
 
 /** Jumps from one project to the next instead of reading all rows. */
-export const projectsSql = `WITH RECURSIVE found (project_id) AS (
+const projectsSql = `WITH RECURSIVE found (project_id) AS (
     SELECT min(project_id) FROM usage_daily
     UNION ALL
     SELECT (
@@ -54,8 +72,87 @@ export const projectsSql = `WITH RECURSIVE found (project_id) AS (
   )
   SELECT project_id FROM found WHERE project_id IS NOT NULL LIMIT ${projectsMax}`;
 
+interface Days {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** The part of a reader that is the same for both databases. */
+export abstract class SharedReader {
+  /** Returns the rows of one query, all of one moment. */
+  protected abstract all(sql: string, ...values: readonly Value[]): Promise<readonly Row[]>;
+
+  async group({ projectId, type, key }: GroupName): Promise<Group | undefined> {
+    const sql = `${selectSql(tables.shownGroups)}
+      WHERE project_id = $1 AND type = $2 AND key = $3`;
+    const [row] = await this.all(sql, projectId, type, key);
+    return row && shownGroupOf(row);
+  }
+
+  async groupTypes(projectId: string): Promise<readonly string[]> {
+    const sql = "SELECT type FROM group_types WHERE project_id = $1 ORDER BY type";
+    return (await this.all(sql, projectId)).map(([type]) => type as string);
+  }
+
+  async usage(projectId: string, { from, to }: Days): Promise<readonly UsageDay[]> {
+    const sql = `${selectSql(tables.usageDays)}
+      WHERE project_id = $1 AND day BETWEEN $2 AND $3 ORDER BY day, lane, class LIMIT $4`;
+    return (await this.all(sql, projectId, from, to, usageRowsMax)).map(usageDayOf);
+  }
+
+  async activePeople(
+    projectId: string,
+    { from, to }: Days,
+  ): Promise<readonly { day: string; estimate: number }[]> {
+    const sql = `${selectSql(tables.activeDays)}
+      WHERE project_id = $1 AND day BETWEEN $2 AND $3 ORDER BY day`;
+    return (await this.all(sql, projectId, from, to)).map(activeDayOf);
+  }
+
+  async spikes(projectId: string, fromMs: number, page: Page): Promise<PageOf<SpikeRow>> {
+    const sql = `${selectSql(tables.spikes)}
+      WHERE project_id = $1 AND (started_at_ms, subject) > ($2, $3)
+      ORDER BY started_at_ms, subject LIMIT $4`;
+    const rows = await this.all(sql, projectId, ...spikesBegin(fromMs, page), page.limit + 1);
+    const results = rows.slice(0, page.limit).map(spikeOf);
+    const last = results.at(-1);
+    const hasMore = rows.length > page.limit && last !== undefined;
+    return { results, next: hasMore ? `${last.startedAtMs} ${last.subject}` : undefined };
+  }
+
+  async rejected(projectId: string | undefined, limit: number): Promise<readonly RejectedRow[]> {
+    const where = projectId === undefined ? "" : "WHERE project_id = $2";
+    const sql = `${selectSql(tables.rejected)} ${where} ORDER BY id DESC LIMIT $1`;
+    const values = projectId === undefined ? [limit] : [limit, projectId];
+    return (await this.all(sql, ...values)).map(rejectedOf);
+  }
+
+  async incidents(limit: number): Promise<readonly IncidentRow[]> {
+    const sql = `${selectSql(tables.incidents)} ORDER BY id DESC LIMIT $1`;
+    return (await this.all(sql, limit)).map(incidentOf);
+  }
+
+  async unpublished(): Promise<readonly OutboxRow[]> {
+    return (await this.all(`${selectSql(tables.outbox)} ORDER BY id`)).map(outboxOf);
+  }
+
+  async installation(): Promise<string | undefined> {
+    const [row] = await this.all("SELECT subject_prefix FROM installation");
+    return row?.[0] as string | undefined;
+  }
+
+  async applied(): Promise<readonly AppliedStream[]> {
+    const sql = `${selectSql(tables.appliedStreams)} ORDER BY stream`;
+    return (await this.all(sql)).map(appliedStreamOf);
+  }
+
+  async projects(): Promise<readonly string[]> {
+    return (await this.all(projectsSql)).map(([id]) => id as string);
+  }
+}
+
 /** The page has spikes that started after this time, or at this time with a greater subject. */
-export function spikesBegin(
+function spikesBegin(
   fromMs: number,
   { after }: Pick<Page, "after">,
 ): readonly [startedAtMs: number, subject: string] {
@@ -67,13 +164,9 @@ export function spikesBegin(
   return startedAtMs < fromMs ? [fromMs, ""] : [startedAtMs, after.slice(end + 1)];
 }
 
-/** `rows` has one more row than the limit if more rows exist. */
-export function spikePage(
-  rows: readonly SpikeRow[],
-  { limit }: Pick<Page, "limit">,
-): PageOf<SpikeRow> {
-  const results = rows.slice(0, limit);
-  const last = results.at(-1);
-  const hasMore = rows.length > limit && last !== undefined;
-  return { results, next: hasMore ? `${last.startedAtMs} ${last.subject}` : undefined };
+/** The row has the values in the order of `Totals`. */
+export function totalsOf(rows: readonly Row[]): Totals {
+  const [persons = 0, groups = 0, openSpikes = 0, rejected = 0, incidents = 0] = (rows[0] ??
+    []) as readonly number[];
+  return { persons, groups, openSpikes, rejected, incidents };
 }

@@ -6,55 +6,30 @@ import { readAddress } from "../../../../platform/postgres/address.ts";
 import { arrayOf, selectSql } from "../../../../platform/postgres/arrays.ts";
 import { selectRows } from "../../../../platform/postgres/select-rows.ts";
 import { personUuid } from "../../people/person-uuid.ts";
-import type { IncidentRow, OutboxRow, Position, RejectedRow, SpikeRow } from "../../types.ts";
+import type { Position } from "../../types.ts";
 import type { DumpKind } from "../dump.ts";
-import { installationSql } from "../installation.ts";
-import {
-  type AppliedStream,
-  type EffectsReader,
-  type Group,
-  type GroupName,
-  type Link,
-  type Page,
-  type PageOf,
-  type Person,
-  type ProjectIds,
-  type ReachedStream,
-  type StreamMessage,
-  type Totals,
-  type UsageDay,
-  usageRowsMax,
-  type Versioned,
+import type {
+  EffectsReader,
+  Group,
+  Link,
+  Page,
+  PageOf,
+  Person,
+  ProjectIds,
+  ReachedStream,
+  StreamMessage,
+  Totals,
+  Versioned,
 } from "../port.ts";
-import {
-  activeDayOf,
-  appliedStreamOf,
-  incidentOf,
-  outboxOf,
-  positionsOf,
-  rejectedOf,
-  type StepRow,
-  shownGroupOf,
-  spikeOf,
-  UuidWalk,
-  usageDayOf,
-} from "../rows/read-rows.ts";
+import { positionsOf, type StepRow, shownGroupOf, UuidWalk } from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
-import { projectsSql, spikePage, spikesBegin } from "../shared-sql.ts";
+import { SharedReader, totalsOf } from "../shared-sql.ts";
 import { dumpLines } from "./dump-lines.ts";
 import { cutPage, linksOf, pageRows, personByUuid, personsPage } from "./people.ts";
 import { ReaderPool } from "./reader-pool.ts";
 import { holdersSql } from "./session.ts";
 
-interface Days {
-  readonly from: string;
-  readonly to: string;
-}
-
-const outboxSql = `${selectSql(tables.outbox)} ORDER BY id`;
-const newestIncidentsSql = `${selectSql(tables.incidents)} ORDER BY id DESC LIMIT $1`;
-
-export class PostgresReader implements EffectsReader {
+export class PostgresReader extends SharedReader implements EffectsReader {
   readonly #pool: ReaderPool;
 
   /**
@@ -62,6 +37,7 @@ export class PostgresReader implements EffectsReader {
    * StoreError if the URL is invalid.
    */
   constructor({ url, longStatementMsMax }: { url: string; longStatementMsMax?: number }) {
+    super();
     this.#pool = new ReaderPool(readAddress(url), longStatementMsMax);
   }
 
@@ -85,75 +61,12 @@ export class PostgresReader implements EffectsReader {
     return this.#pool.read((client) => linksOf(client, projectId, uuid));
   }
 
-  async group({ projectId, type, key }: GroupName): Promise<Group | undefined> {
-    const sql = `${selectSql(tables.shownGroups)}
-      WHERE project_id = $1 AND type = $2 AND key = $3`;
-    const [row] = await this.#all(sql, projectId, type, key);
-    return row && shownGroupOf(row);
-  }
-
   groups(projectId: string, type: string, page: Page): Promise<PageOf<Group>> {
     return this.#pool.read((client) => groupsPage(client, [projectId, type], page));
   }
 
-  async groupTypes(projectId: string): Promise<readonly string[]> {
-    const sql = "SELECT type FROM group_types WHERE project_id = $1 ORDER BY type";
-    return (await this.#all(sql, projectId)).map(([type]) => type as string);
-  }
-
-  async usage(projectId: string, { from, to }: Days): Promise<readonly UsageDay[]> {
-    const sql = `${selectSql(tables.usageDays)}
-      WHERE project_id = $1 AND day BETWEEN $2 AND $3 ORDER BY day, lane, class LIMIT $4`;
-    return (await this.#all(sql, projectId, from, to, usageRowsMax)).map(usageDayOf);
-  }
-
-  async activePeople(
-    projectId: string,
-    { from, to }: Days,
-  ): Promise<readonly { day: string; estimate: number }[]> {
-    const sql = `${selectSql(tables.activeDays)}
-      WHERE project_id = $1 AND day BETWEEN $2 AND $3 ORDER BY day`;
-    return (await this.#all(sql, projectId, from, to)).map(activeDayOf);
-  }
-
-  async spikes(projectId: string, fromMs: number, page: Page): Promise<PageOf<SpikeRow>> {
-    const sql = `${selectSql(tables.spikes)}
-      WHERE project_id = $1 AND (started_at_ms, subject) > ($2, $3)
-      ORDER BY started_at_ms, subject LIMIT $4`;
-    const begin = spikesBegin(fromMs, page);
-    return spikePage(
-      (await this.#all(sql, projectId, ...begin, page.limit + 1)).map(spikeOf),
-      page,
-    );
-  }
-
-  async rejected(projectId: string | undefined, limit: number): Promise<readonly RejectedRow[]> {
-    const where = projectId === undefined ? "" : "WHERE project_id = $2";
-    const sql = `${selectSql(tables.rejected)} ${where} ORDER BY id DESC LIMIT $1`;
-    const values = projectId === undefined ? [limit] : [limit, projectId];
-    return (await this.#all(sql, ...values)).map(rejectedOf);
-  }
-
-  async incidents(limit: number): Promise<readonly IncidentRow[]> {
-    return (await this.#all(newestIncidentsSql, limit)).map(incidentOf);
-  }
-
-  async unpublished(): Promise<readonly OutboxRow[]> {
-    return (await this.#all(outboxSql)).map(outboxOf);
-  }
-
   positions(): Promise<readonly Position[]> {
     return this.#pool.read(readPositions);
-  }
-
-  async installation(): Promise<string | undefined> {
-    const [row] = await this.#all(installationSql);
-    return row?.[0] as string | undefined;
-  }
-
-  async applied(): Promise<readonly AppliedStream[]> {
-    const sql = `${selectSql(tables.appliedStreams)} ORDER BY stream`;
-    return (await this.#all(sql)).map(appliedStreamOf);
   }
 
   reached(messages: readonly StreamMessage[]): Promise<Versioned<readonly ReachedStream[]>> {
@@ -167,17 +80,11 @@ export class PostgresReader implements EffectsReader {
   async totals(): Promise<Totals> {
     const sql = `SELECT persons, groups,
       (SELECT count(*) FROM spikes WHERE ended_at_ms IS NULL), rejected, incidents FROM totals`;
-    const [row = []] = (await this.#all(sql)) as readonly (readonly number[])[];
-    const [persons = 0, groups = 0, openSpikes = 0, rejected = 0, incidents = 0] = row;
-    return { persons, groups, openSpikes, rejected, incidents };
-  }
-
-  async projects(): Promise<readonly string[]> {
-    return (await this.#all(projectsSql)).map(([id]) => id as string);
+    return totalsOf(await this.all(sql));
   }
 
   async hasWriter(): Promise<boolean> {
-    return (await this.#all(holdersSql)).length > 0;
+    return (await this.all(holdersSql)).length > 0;
   }
 
   dump(kind: DumpKind = "all"): AsyncIterable<string> {
@@ -191,7 +98,7 @@ export class PostgresReader implements EffectsReader {
     });
   }
 
-  #all(sql: string, ...values: Value[]): Promise<Row[]> {
+  protected all(sql: string, ...values: readonly Value[]): Promise<Row[]> {
     return this.#pool.read((client) => selectRows(client, sql, values));
   }
 }

@@ -113,7 +113,7 @@ export class PostgresStore implements EffectsStore {
 
   bindTo(prefix: string): Promise<void> {
     return this.#session.run("note the installation", async (client) => {
-      await client.query(bindSql("$1::text"), [prefix]);
+      await client.query(bindSql, [prefix]);
     });
   }
 
@@ -247,7 +247,7 @@ export class PostgresStore implements EffectsStore {
 
   trimOutbox(rowsMax: number): Promise<number> {
     return this.#session.run("trim the outbox", async (client) => {
-      return (await client.query(trimOutboxSql("$1"), [rowsMax])).rowCount ?? 0;
+      return (await client.query(trimOutboxSql, [rowsMax])).rowCount ?? 0;
     });
   }
 

@@ -11,6 +11,7 @@ import {
 } from "../erase-rows.ts";
 import { Database, faults } from "./database.ts";
 import { mustBeReadable } from "./file-access.ts";
+import { numbered } from "./statements.ts";
 
 /** Maximum wait for a writer's transaction. */
 const patienceMs = 60_000;
@@ -83,7 +84,7 @@ function begun(database: Database): boolean {
 }
 
 function sqlOf(database: Database): ErasingSql {
-  const prepared = (sql: string) => database.prepared(sql.replaceAll(/\$(\d)/g, "?$1"));
+  const prepared = (sql: string) => database.prepared(numbered(sql));
   return {
     textType: "TEXT",
     uuid: (parameter) => `unhex(${parameter}, '-')`,

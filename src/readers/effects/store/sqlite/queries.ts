@@ -3,11 +3,8 @@
 import { statSync } from "node:fs";
 import type { Row, Value } from "../../../../platform/base/table.ts";
 import { personUuid } from "../../people/person-uuid.ts";
-import { installationSql } from "../installation.ts";
 import {
-  type AppliedStream,
   type Group,
-  type GroupName,
   idBytes,
   type Link,
   type Page,
@@ -16,14 +13,9 @@ import {
   type ProjectIds,
   type ReachedStream,
   type StreamMessage,
-  type Totals,
-  type UsageDay,
-  usageRowsMax,
   type Versioned,
 } from "../port.ts";
 import {
-  activeDayOf,
-  appliedStreamOf,
   firstIdOf,
   idsTotalOf,
   memberAt,
@@ -33,12 +25,11 @@ import {
   shownIdsMax,
   shownLinkOf,
   UuidWalk,
-  usageDayOf,
 } from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
-import { linksMax, linksReadMax, projectsSql, spikesBegin } from "../shared-sql.ts";
+import { linksMax, linksReadMax } from "../shared-sql.ts";
 import { isWriterLocked, ReadingSide, type Statement } from "./database.ts";
-import { selectSql, uuidBytes, uuidText, uuidTextsOf } from "./statements.ts";
+import { numbered, selectSql, uuidBytes, uuidText, uuidTextsOf } from "./statements.ts";
 
 /** The maximum number of ids of a person. */
 const stepsMax = 10_000;
@@ -54,12 +45,14 @@ const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
   )`;
 
 const withUuidTexts = uuidTextsOf(tables.members);
-const outboxSql = `${selectSql(tables.outbox)} ORDER BY id`;
-const newestIncidentsSql = `${selectSql(tables.incidents)} ORDER BY id DESC LIMIT ?`;
 const linkColumns = tables.shownLinks.columns.join(", ");
 const placeColumns = tables.placeColumns.join(", ");
 
 export class SqliteQueries extends ReadingSide {
+  all(sql: string, values: readonly Value[]): Value[][] {
+    return this.read(() => this.prepared(numbered(sql)).all(...values));
+  }
+
   personByDistinctId(projectId: string, distinctId: string): Person | undefined {
     return this.personByUuid(projectId, personUuid(projectId, distinctId));
   }
@@ -106,15 +99,6 @@ export class SqliteQueries extends ReadingSide {
     });
   }
 
-  group({ projectId, type, key }: GroupName): Group | undefined {
-    return this.read(() => {
-      const sql = `${selectSql(tables.shownGroups)}
-        WHERE project_id = ? AND type = ? AND key = ?`;
-      const row = this.prepared(sql).get(projectId, type, key);
-      return row && shownGroupOf(row);
-    });
-  }
-
   groups(projectId: string, type: string, { after, limit, bytesMax }: Page): PageOf<Group> {
     return this.read(() => {
       const sql = `${selectSql(tables.shownGroups)}
@@ -127,59 +111,8 @@ export class SqliteQueries extends ReadingSide {
     });
   }
 
-  groupTypes(projectId: string): string[] {
-    const sql = "SELECT type FROM group_types WHERE project_id = ? ORDER BY type";
-    return this.#all(sql, projectId).map(([type]) => type as string);
-  }
-
-  usage(projectId: string, { from, to }: { from: string; to: string }): UsageDay[] {
-    const sql = `${selectSql(tables.usageDays)}
-      WHERE project_id = ? AND day BETWEEN ? AND ? ORDER BY day, lane, class LIMIT ?`;
-    return this.#all(sql, projectId, from, to, usageRowsMax).map(usageDayOf);
-  }
-
-  activePeople(
-    projectId: string,
-    { from, to }: { from: string; to: string },
-  ): { day: string; estimate: number }[] {
-    const sql = `${selectSql(tables.activeDays)}
-      WHERE project_id = ? AND day BETWEEN ? AND ? ORDER BY day`;
-    return this.#all(sql, projectId, from, to).map(activeDayOf);
-  }
-
-  /** Returns one more row than the page if more exist. */
-  spikes(projectId: string, fromMs: number, page: Page): Value[][] {
-    const sql = `${selectSql(tables.spikes)}
-      WHERE project_id = ? AND (started_at_ms, subject) > (?, ?)
-      ORDER BY started_at_ms, subject LIMIT ?`;
-    return this.#all(sql, projectId, ...spikesBegin(fromMs, page), page.limit + 1);
-  }
-
-  rejected(projectId: string | undefined, limit: number): Value[][] {
-    const where = projectId === undefined ? "" : "WHERE project_id = ?";
-    const sql = `${selectSql(tables.rejected)} ${where} ORDER BY id DESC LIMIT ?`;
-    return this.#all(sql, ...(projectId === undefined ? [limit] : [projectId, limit]));
-  }
-
-  incidents(limit: number): Value[][] {
-    return this.#all(newestIncidentsSql, limit);
-  }
-
-  unpublished(): Value[][] {
-    return this.#all(outboxSql);
-  }
-
   positions(): { rows: Value[][]; trail: Value[][] } {
     return this.read(() => this.#positions());
-  }
-
-  installation(): string | undefined {
-    const [row] = this.#all(installationSql);
-    return row?.[0] as string | undefined;
-  }
-
-  applied(): AppliedStream[] {
-    return this.#all(`${selectSql(tables.appliedStreams)} ORDER BY stream`).map(appliedStreamOf);
   }
 
   reached(messages: readonly StreamMessage[]): Versioned<ReachedStream[]> {
@@ -188,20 +121,6 @@ export class SqliteQueries extends ReadingSide {
 
   personUuids(ids: readonly ProjectIds[]): Versioned<(string | null)[]> {
     return this.#once(() => uuidsIn((sql) => this.prepared(sql), ids));
-  }
-
-  totals(): Totals {
-    const sql = `SELECT persons, groups,
-      (SELECT count(*) FROM spikes WHERE ended_at_ms IS NULL),
-      (SELECT coalesce(sum(total), 0) FROM rejected_totals),
-      (SELECT coalesce(max(id), 0) FROM incidents) FROM totals`;
-    const row = this.#all(sql)[0] ?? [];
-    const [persons = 0, groups = 0, openSpikes = 0, rejected = 0, incidents = 0] = row as number[];
-    return { persons, groups, openSpikes, rejected, incidents };
-  }
-
-  projects(): string[] {
-    return this.#all(projectsSql).map(([id]) => id as string);
   }
 
   hasWriter(): boolean {
@@ -254,10 +173,6 @@ export class SqliteQueries extends ReadingSide {
     } finally {
       this.close();
     }
-  }
-
-  #all(sql: string, ...values: Value[]): Value[][] {
-    return this.read(() => this.prepared(sql).all(...values));
   }
 }
 

@@ -100,3 +100,8 @@ export function uuidTextsOf({ columns, types }: Table): (row: Value[]) => Value[
     return row;
   };
 }
+
+/** Converts parameters such as `$1` to those of SQLite. */
+export function numbered(sql: string): string {
+  return sql.replaceAll(/\$(\d)/g, "?$1");
+}

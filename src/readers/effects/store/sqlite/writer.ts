@@ -13,6 +13,7 @@ import { SqliteLookups } from "./lookups.ts";
 import {
   insertMembersSql,
   insertSql,
+  numbered,
   resetMemberSql,
   selectSql,
   updateSql,
@@ -112,7 +113,7 @@ export class SqliteWriter {
   }
 
   bindTo(prefix: string): void {
-    this.#open().transaction("write", () => this.#prepared(bindSql("?")).run(prefix));
+    this.#open().transaction("write", () => this.#prepared(numbered(bindSql)).run(prefix));
   }
 
   outbox(limit: number, afterId: number): Value[][] {
@@ -122,7 +123,9 @@ export class SqliteWriter {
   }
 
   trimOutbox(rowsMax: number): number {
-    return this.#open().transaction("write", () => this.#prepared(trimOutboxSql("?")).run(rowsMax));
+    return this.#open().transaction("write", () =>
+      this.#prepared(numbered(trimOutboxSql)).run(rowsMax),
+    );
   }
 
   published(messageIds: readonly string[]): void {
