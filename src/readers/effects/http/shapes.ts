@@ -143,7 +143,7 @@ export function statusValue(
   return {
     streams: streams.map(streamValue),
     totals: totalsValue(totals),
-    incidents: incidents.map(incidentValue),
+    incidents,
     rejected: rejected.map(rejectedValue),
   };
 }
@@ -161,11 +161,6 @@ function streamValue(status: StreamStatus): object {
 function totalsValue(totals: Totals): object {
   const { persons, groups, openSpikes, rejected, incidents } = totals;
   return { persons, groups, open_spikes: openSpikes, rejected, incidents };
-}
-
-function incidentValue(incident: IncidentRow): object {
-  const { stream, kind, epoch, sequence, messages, detail } = incident;
-  return { stream, kind, epoch, sequence, messages, detail };
 }
 
 function rejectedValue({ projectId, place, atMs, eventUuid, ...rest }: RejectedRow): object {

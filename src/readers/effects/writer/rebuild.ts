@@ -94,15 +94,12 @@ export async function appliedOf(
 export async function rebuild(options: RebuildOptions): Promise<Rebuilt> {
   const { signal, stillMsMax = stillMsDefault } = options;
   const building = new Building(options);
-  const ended = Promise.withResolvers<never>();
-  const abort = (): void => ended.reject(new RebuildError("interrupted"));
-  if (signal?.aborted === true) abort();
-  signal?.addEventListener("abort", abort, { once: true });
+  const still = Promise.withResolvers<never>();
   const watchdog = setInterval(
     () => {
       if (performance.now() - building.movedMonotonicMs < stillMsMax) return;
       const seconds = Math.round(stillMsMax / 1000);
-      ended.reject(
+      still.reject(
         new RebuildError(
           `no progress for ${seconds} s: ${building.waitsFor()}. The database is unchanged. Retry`,
         ),
@@ -111,11 +108,26 @@ export async function rebuild(options: RebuildOptions): Promise<Rebuilt> {
     Math.max(1, Math.min(1_000, stillMsMax)),
   );
   try {
-    return await Promise.race([building.run(), ended.promise]);
+    return await untilAborted(Promise.race([building.run(), still.promise]), signal);
   } finally {
     clearInterval(watchdog);
-    signal?.removeEventListener("abort", abort);
     building.close();
+  }
+}
+
+/** Rejects with a RebuildError when the signal aborts. */
+export async function untilAborted<T>(
+  work: Promise<T>,
+  signal: AbortSignal | undefined,
+): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const abort = (): void => aborted.reject(new RebuildError("interrupted"));
+  if (signal?.aborted === true) abort();
+  signal?.addEventListener("abort", abort, { once: true });
+  try {
+    return await Promise.race([work, aborted.promise]);
+  } finally {
+    signal?.removeEventListener("abort", abort);
   }
 }
 

@@ -10,6 +10,7 @@ import {
   type RebuildOptions,
   type Rebuilt,
   rebuild,
+  untilAborted,
 } from "./rebuild.ts";
 
 interface VerifyOptions extends Omit<RebuildOptions, "applied"> {
@@ -54,19 +55,6 @@ export async function verify({ reader, ...options }: VerifyOptions): Promise<Ver
     return { ...rebuilt, ...comparison.result() };
   } finally {
     void lines.return?.();
-  }
-}
-
-async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return await work;
-  const aborted = Promise.withResolvers<never>();
-  const abort = (): void => aborted.reject(new RebuildError("interrupted"));
-  if (signal.aborted) abort();
-  signal.addEventListener("abort", abort, { once: true });
-  try {
-    return await Promise.race([work, aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", abort);
   }
 }
 

@@ -11,7 +11,7 @@ import {
 } from "../../../../platform/postgres/arrays.ts";
 import { selectRows } from "../../../../platform/postgres/select-rows.ts";
 import { FencedError } from "../port.ts";
-import type { FlatCommit } from "../rows/flat-commit.ts";
+import { type FlatCommit, upserted, upsertedLists } from "../rows/flat-commit.ts";
 import * as tables from "../rows/tables.ts";
 import { isTrimDue, rejectedRetained, rowsOfProjects } from "../shared-sql.ts";
 
@@ -58,27 +58,20 @@ async function writeNumber(
 }
 
 async function writeRows(client: ClientBase, commit: FlatCommit): Promise<void> {
-  const upsert = (table: Table, values: readonly Value[]): Promise<void> =>
-    each(client, { table, values, sql: upsertSql(table, sourceOf(table)) });
   await writeBarePersons(client, commit.barePersons);
   await writePersons(client, commit.newPersons);
   await writePersons(client, commit.members);
   await writeMerged(client, commit.mergedMembers);
   await writeGroups(client, commit.groups);
   await insert(client, tables.links, commit.links, " ON CONFLICT DO NOTHING");
-  await upsert(tables.groupTypes, commit.groupTypes);
-  await upsert(tables.groupMembers, commit.groupMembers);
-  await upsert(tables.largeProperties, commit.largeProperties);
-  await upsert(tables.usage, commit.usage);
-  await upsert(tables.activeIds, commit.activeIds);
-  await upsert(tables.spikes, commit.spikes);
-  await upsert(tables.activity, commit.activity);
-  await upsert(tables.positions, commit.positions);
   await removeFromTrails(client, commit.trailRemoved);
-  await upsert(tables.trail, commit.trailAdded);
+  for (const list of upsertedLists) {
+    const table = upserted[list];
+    const sql = upsertSql(table, sourceOf(table));
+    await each(client, { table, values: commit[list], sql });
+  }
   await writeRejected(client, commit.rejected);
   await append(client, tables.incidents, commit.incidents);
-  await upsert(tables.outbox, commit.outbox);
 }
 
 /** A statement must not write a row twice, so rows of the same key are combined first. */
@@ -199,12 +192,4 @@ async function insert(
   const sql = `INSERT INTO ${name} (${columnsSql(columns)})
     SELECT ${columnsSql(columns)} FROM ${unnestSql(table, "given", "at")} ORDER BY "at"${unless}`;
   await each(client, { table, values, sql });
-}
-
-export async function removePublished(
-  client: ClientBase,
-  messageIds: readonly string[],
-): Promise<void> {
-  const sql = "DELETE FROM outbox WHERE message_id = ANY ($1::text[])";
-  await client.query(sql, [arrayOf(messageIds)]);
 }

@@ -34,7 +34,7 @@ import {
 } from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
 import { lookupBytesMax, trimOutboxSql } from "../shared-sql.ts";
-import { removePublished, writeCommit } from "./commit.ts";
+import { writeCommit } from "./commit.ts";
 import { hasSchema, rebuiltSchemaName, schemaName } from "./migrate.ts";
 import { PostgresReader, readPositions } from "./reader.ts";
 import { holdsLockSql, WriterSession } from "./session.ts";
@@ -252,9 +252,10 @@ export class PostgresStore implements EffectsStore {
   }
 
   published(messageIds: readonly string[]): Promise<void> {
-    return this.#session.run("remove published messages", (client) =>
-      removePublished(client, messageIds),
-    );
+    const sql = "DELETE FROM outbox WHERE message_id = ANY ($1::text[])";
+    return this.#session.run("remove published messages", async (client) => {
+      await client.query(sql, [arrayOf(messageIds)]);
+    });
   }
 
   /** In the order of the keys. */

@@ -2,7 +2,7 @@
 // a fraction of the time of objects. The code for people and links is written by hand, because a
 // commit can have many of these rows.
 
-import { rowWriter, type Value } from "../../../../platform/base/table.ts";
+import { rowWriter, type Table, type Value } from "../../../../platform/base/table.ts";
 import { personUuid } from "../../people/person-uuid.ts";
 import type {
   Commit,
@@ -18,13 +18,26 @@ import * as tables from "./tables.ts";
 /** Exclusive limit of the members in a commit. Multiplied by 2^32 it is a safe integer. */
 const rowsMax = 2 ** 20;
 
-export interface FlatCommit {
+/** The lists whose rows replace stored rows of the same key or merge with them. */
+export const upserted = {
+  groupTypes: tables.groupTypes,
+  groupMembers: tables.groupMembers,
+  largeProperties: tables.largeProperties,
+  usage: tables.usage,
+  activeIds: tables.activeIds,
+  spikes: tables.spikes,
+  activity: tables.activity,
+  positions: tables.positions,
+  trailAdded: tables.trail,
+  outbox: tables.outbox,
+} as const satisfies Readonly<Record<string, Table>>;
+export const upsertedLists = Object.keys(upserted) as readonly (keyof typeof upserted)[];
+
+export interface FlatCommit extends Readonly<Record<keyof typeof upserted, Value[]>> {
   readonly after: number;
   readonly number: number;
-  readonly positions: Value[];
   /** Stream and sequence of each. */
   readonly trailRemoved: Value[];
-  readonly trailAdded: Value[];
   /** New persons with default values in all columns except their times. */
   readonly barePersons: Value[];
   /** Other new persons. Almost none of these rows exists in the store. */
@@ -33,16 +46,8 @@ export interface FlatCommit {
   readonly mergedMembers: Value[];
   readonly links: Value[];
   readonly groups: Value[];
-  readonly groupTypes: Value[];
-  readonly groupMembers: Value[];
-  readonly largeProperties: Value[];
   readonly rejected: Value[];
-  readonly usage: Value[];
-  readonly activeIds: Value[];
-  readonly spikes: Value[];
-  readonly activity: Value[];
   readonly incidents: Value[];
-  readonly outbox: Value[];
 }
 
 const writeActiveIds = rowWriter(tables.activeIds);
@@ -198,24 +203,9 @@ function pushPosition({ duplicatesFrom, ...row }: Position, values: Value[]): vo
 const pieceCharsMax = 2_097_152;
 
 export const noRows: Omit<Commit, "after" | "number" | "isPart"> = {
-  ...{
-    positions: [],
-    frames: { live: 0, historical: 0 },
-    members: [],
-    links: [],
-    groups: [],
-    groupTypes: [],
-  },
-  ...{
-    groupMembers: [],
-    largeProperties: [],
-    rejected: [],
-    usage: [],
-    activeIds: [],
-    spikes: [],
-    activity: [],
-  },
-  ...{ incidents: [], outbox: [] },
+  ...{ positions: [], frames: { live: 0, historical: 0 }, members: [], links: [], groups: [] },
+  ...{ groupTypes: [], groupMembers: [], largeProperties: [], rejected: [], usage: [] },
+  ...{ activeIds: [], spikes: [], activity: [], incidents: [], outbox: [] },
 };
 
 /** The lists without a maximum length. */

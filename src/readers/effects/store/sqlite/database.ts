@@ -2,7 +2,7 @@
 // synchronous.
 
 import path from "node:path";
-import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { DatabaseSync } from "node:sqlite";
 import { type FileLock, takeFileLock } from "../../../../platform/base/file-lock.ts";
 import { makeOwnFile, mustBePlain } from "../../../../platform/base/own-file.ts";
 import { StoreError } from "../../../../platform/base/store-error.ts";
@@ -17,9 +17,9 @@ const readerCacheKiB = 16 * 1024;
 const checkpointPages = 32_768;
 const logBytesMax = 256 * 1024 * 1024;
 
+/** A statement of node:sqlite, typed for rows as arrays. */
 export interface Statement {
-  /** Returns the number of changed rows. */
-  run(...values: readonly Value[]): number;
+  run(...values: readonly Value[]): { readonly changes: number };
   get(...values: readonly Value[]): Value[] | undefined;
   all(...values: readonly Value[]): Value[][];
   iterate(...values: readonly Value[]): IterableIterator<Value[]>;
@@ -96,7 +96,7 @@ export class Database {
   prepare(sql: string): Statement {
     const statement = this.#db.prepare(sql);
     statement.setReturnArrays(true);
-    return new Prepared(statement);
+    return statement as unknown as Statement;
   }
 
   /** Within a transaction that is written in parts, `work` runs in that transaction. */
@@ -138,37 +138,8 @@ export class Database {
     }
   }
 
-  begin(): void {
-    faults(`read ${this.file}`, () => this.#db.exec("BEGIN"));
-  }
-
   close(): void {
     this.#db.close();
-  }
-}
-
-/** Typed for rows as arrays. */
-class Prepared implements Statement {
-  readonly #statement: StatementSync;
-
-  constructor(statement: StatementSync) {
-    this.#statement = statement;
-  }
-
-  run(...values: readonly Value[]): number {
-    return this.#statement.run(...values).changes as number;
-  }
-
-  get(...values: readonly Value[]): Value[] | undefined {
-    return this.#statement.get(...values) as unknown as Value[] | undefined;
-  }
-
-  all(...values: readonly Value[]): Value[][] {
-    return this.#statement.all(...values) as unknown as Value[][];
-  }
-
-  iterate(...values: readonly Value[]): IterableIterator<Value[]> {
-    return this.#statement.iterate(...values) as unknown as IterableIterator<Value[]>;
   }
 }
 
@@ -229,6 +200,15 @@ const remedies: Readonly<Record<number, string>> = {
   26: "the file is not an SQLite database: use another one, or delete it",
 };
 
+const busyCode = 5;
+
+/** Returns whether another connection holds a lock. */
+export function isBusy(error: unknown): boolean {
+  return (
+    error instanceof Error && "errcode" in error && (Number(error.errcode) & 0xff) === busyCode
+  );
+}
+
 /** Converts an error of SQLite to a StoreError. */
 export function faults<Result>(what: string, work: () => Result): Result {
   try {
@@ -243,8 +223,6 @@ export function faults<Result>(what: string, work: () => Result): Result {
     });
   }
 }
-
-const busy = 5;
 
 /**
  * Limits a database's name to one writer, with a lock on an empty file next to it. If another
@@ -274,7 +252,7 @@ export function isWriterLocked(file: string): boolean {
       lock.prepare("SELECT count(*) FROM sqlite_master").get();
       return false;
     } catch (error) {
-      if (error instanceof Error && "errcode" in error && error.errcode === busy) return true;
+      if (isBusy(error)) return true;
       throw error;
     } finally {
       lock.close();

@@ -9,7 +9,7 @@ import {
   idsOfPersons,
   type PeopleErasure,
 } from "../erase-rows.ts";
-import { Database, faults } from "./database.ts";
+import { Database, faults, isBusy } from "./database.ts";
 import { mustBeReadable } from "./file-access.ts";
 import { numbered } from "./statements.ts";
 
@@ -17,7 +17,6 @@ import { numbered } from "./statements.ts";
 const patienceMs = 60_000;
 const emptyingMs = 10_000;
 const retryMs = 100;
-const busy = 5;
 
 export class SqliteErasure implements PeopleErasure {
   readonly #file: string;
@@ -77,8 +76,7 @@ function begun(database: Database): boolean {
     begin(database);
     return true;
   } catch (error) {
-    const { errcode = 0 } = error as { readonly errcode?: number };
-    if ((errcode & 0xff) === busy) return false;
+    if (isBusy(error)) return false;
     throw error;
   }
 }
@@ -88,7 +86,7 @@ function sqlOf(database: Database): ErasingSql {
   return {
     textType: "TEXT",
     uuid: (parameter) => `unhex(${parameter}, '-')`,
-    run: async (sql, values = []) => prepared(sql).run(...values),
+    run: async (sql, values = []) => prepared(sql).run(...values).changes,
     all: async (sql, values = []) => prepared(sql).all(...values),
   };
 }

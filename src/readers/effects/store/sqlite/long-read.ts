@@ -23,7 +23,7 @@ export class SqliteLongRead {
 
   constructor(file: string) {
     this.#database = Database.forReading(file);
-    this.#database.begin();
+    this.#database.exec("BEGIN");
   }
 
   close(): void {
@@ -33,20 +33,16 @@ export class SqliteLongRead {
   /** Returns the next lines; empty at the end. */
   dump(kind: DumpKind): string[] {
     this.#lines ??= dumpLines(this.#database, kind);
-    return batchOf(this.#lines, (line) => line.length);
+    const batch: string[] = [];
+    let characters = 0;
+    while (batch.length < batchRowsMax && characters < batchCharactersMax) {
+      const { value, done } = this.#lines.next();
+      if (done === true) break;
+      characters += value.length;
+      batch.push(value);
+    }
+    return batch;
   }
-}
-
-function batchOf<Item>(items: Iterator<Item>, charactersOf: (item: Item) => number): Item[] {
-  const batch: Item[] = [];
-  let characters = 0;
-  while (batch.length < batchRowsMax && characters < batchCharactersMax) {
-    const { value, done } = items.next();
-    if (done === true) break;
-    characters += charactersOf(value);
-    batch.push(value);
-  }
-  return batch;
 }
 
 function* dumpLines(database: Database, kind: DumpKind): Generator<string> {

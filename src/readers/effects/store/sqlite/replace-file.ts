@@ -22,7 +22,7 @@ import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { mustBeSingle, newFile } from "../../../../platform/base/own-file.ts";
 import { StoreError } from "../../../../platform/base/store-error.ts";
-import { faults } from "./database.ts";
+import { faults, isBusy } from "./database.ts";
 
 interface Replacing {
   readonly file: string;
@@ -33,7 +33,6 @@ const files = ["", "-wal", "-shm"] as const;
 /** Occasional readers, such as a sink that queries people, end by then. */
 const readersMsMax = 3_000;
 const retryMs = 20;
-const busy = 5;
 
 /** `keepLock` is for a caller that holds the lock. */
 export function removeDatabase(file: string, { keepLock = false } = {}): void {
@@ -119,8 +118,7 @@ function retryWhileRead(work: () => void): void {
       work();
       return;
     } catch (error) {
-      const isBusy = error instanceof Error && "errcode" in error && error.errcode === busy;
-      if (!isBusy || performance.now() - sinceMonotonicMs > readersMsMax) throw error;
+      if (!isBusy(error) || performance.now() - sinceMonotonicMs > readersMsMax) throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, retryMs);
     }
   }

@@ -5,7 +5,7 @@ import type { FileLock } from "../../../../platform/base/file-lock.ts";
 import type { Table, Value } from "../../../../platform/base/table.ts";
 import { bindSql } from "../installation.ts";
 import { FencedError, type GroupName } from "../port.ts";
-import type { FlatCommit } from "../rows/flat-commit.ts";
+import { type FlatCommit, upserted, upsertedLists } from "../rows/flat-commit.ts";
 import * as tables from "../rows/tables.ts";
 import { isTrimDue, rejectedRetained, rowsOfProjects, trimOutboxSql } from "../shared-sql.ts";
 import { Database, type Part, type Statement, takeWriterLock } from "./database.ts";
@@ -65,20 +65,11 @@ export class SqliteWriter {
       this.#writeGroups(commit.groups);
       const once = `${insertSql(tables.links)} ON CONFLICT DO NOTHING`;
       this.#each(this.#prepared(once), tables.links.columns.length, commit.links);
-      this.#upsert(tables.groupTypes, commit.groupTypes);
-      this.#upsert(tables.groupMembers, commit.groupMembers);
-      this.#upsert(tables.largeProperties, commit.largeProperties);
-      this.#upsert(tables.usage, commit.usage);
-      this.#upsert(tables.activeIds, commit.activeIds);
-      this.#upsert(tables.spikes, commit.spikes);
-      this.#upsert(tables.activity, commit.activity);
-      this.#upsert(tables.positions, commit.positions);
       const removed = "DELETE FROM position_trail WHERE stream = ? AND sequence = ?";
       this.#each(this.#prepared(removed), 2, commit.trailRemoved);
-      this.#upsert(tables.trail, commit.trailAdded);
+      for (const list of upsertedLists) this.#upsert(upserted[list], commit[list]);
       this.#writeRejected(commit.rejected);
       this.#insert(tables.incidents, commit.incidents);
-      this.#upsert(tables.outbox, commit.outbox);
     });
   }
 
@@ -123,8 +114,9 @@ export class SqliteWriter {
   }
 
   trimOutbox(rowsMax: number): number {
-    return this.#open().transaction("write", () =>
-      this.#prepared(numbered(trimOutboxSql)).run(rowsMax),
+    return this.#open().transaction(
+      "write",
+      () => this.#prepared(numbered(trimOutboxSql)).run(rowsMax).changes,
     );
   }
 
@@ -148,7 +140,7 @@ export class SqliteWriter {
 
   #number({ number, after }: FlatCommit): void {
     const next = "UPDATE writer SET last_commit = ? WHERE last_commit = ?";
-    if (this.#prepared(next).run(number, after) === 0)
+    if (this.#prepared(next).run(number, after).changes === 0)
       throw new FencedError(
         `write to ${this.#file}: its last commit is no longer ${after}, the last one that this writer knows`,
       );
@@ -184,7 +176,7 @@ export class SqliteWriter {
     for (let at = 0; at < values.length; ) {
       const count = values.length - at >= width * rowsACall ? rowsACall : 1;
       const rows = values.slice(at, at + width * count);
-      const inserted = (count === 1 ? one : many).run(...rows);
+      const inserted = (count === 1 ? one : many).run(...rows).changes;
       added += inserted;
       // SQLite does not report which rows existed, but a reset does not change rows that were just
       // inserted.
@@ -211,7 +203,7 @@ export class SqliteWriter {
     let added = 0;
     for (let at = 0; at < values.length; at += width) {
       const row = values.slice(at, at + width);
-      if (update.run(...row) > 0) continue;
+      if (update.run(...row).changes > 0) continue;
       insert.run(...row);
       added++;
     }
