@@ -4,7 +4,7 @@ import type { Lane } from "../../platform/base/lane.ts";
 import type { IncidentKind } from "../stream/incidents.ts";
 import type { TrailEntry } from "../stream/trail.ts";
 
-/** In the order in which commands display them. */
+/** Commands display the classes in this order. */
 export const usageClasses = [
   "identified",
   "anonymous",
@@ -46,9 +46,7 @@ export interface LinePlace {
   readonly partition: number;
   /** Incremented whenever the stream is recreated. The first epoch is 1. */
   readonly epoch: number;
-  /** The line's frame. */
   readonly sequence: number;
-  /** Index of the line in the frame, from 0. */
   readonly line: number;
 }
 
@@ -57,7 +55,7 @@ export interface LinePlace {
  * text that sorts by lane (live after historical), epoch, partition, sequence and line.
  */
 export interface Stamp {
-  /** Limited to the `received_at` of the event. */
+  /** The event's time, limited to its `received_at`. */
   readonly timeMs: number;
   readonly rank: string;
 }
@@ -67,7 +65,7 @@ export type UsageClass = (typeof usageClasses)[number];
 /** The value is JSON text with all digits. */
 export type PropertyText = readonly [name: string, json: string];
 
-/** Applied in this order. */
+/** The writes are applied in this order. */
 export interface PropertyWrites {
   readonly once: readonly PropertyText[];
   readonly set: readonly PropertyText[];
@@ -82,11 +80,11 @@ export type RejectedReason = (typeof rejectedReasons)[number];
 
 export interface Rejection {
   readonly reason: RejectedReason;
-  /** For the operator; at most 200 characters. */
+  /** A text for the operator, at most 200 characters. */
   readonly detail: string;
 }
 
-/** Everything except the usage count. */
+/** The effect of an event, except its usage count. */
 export interface EventEffect {
   readonly projectId: string;
   readonly stamp: Stamp;
@@ -98,7 +96,7 @@ export interface EventEffect {
    * identify).
    */
   readonly distinctId: string | undefined;
-  /** Also set if the event concerns no person. */
+  /** The distinct id, also if the event concerns no person. */
   readonly eventDistinctId: string;
   readonly person: PropertyWrites | undefined;
   /** A request to merge the person of `from` into that of `to`. `to` becomes the main id. */
@@ -127,7 +125,7 @@ export type Properties = ReadonlyMap<string, PropertyState>;
 
 /** The two text columns in which both stores hold properties, unchanged. */
 export interface PropertyColumns {
-  /** For queries: `{"plan":"pro"}`. */
+  /** The values for queries, such as `{"plan":"pro"}`. */
   readonly json: string;
   /** The stamps and the hidden values. Empty if there are no properties. */
   readonly state: string;
@@ -144,7 +142,6 @@ export interface MemberRow {
   /** The least stamp of all events with the distinct id. */
   readonly first: Stamp;
   readonly mergedInto: string | undefined;
-  /** Undefined if the row is merged into another row. */
   readonly person: PersonState | undefined;
 }
 
@@ -157,7 +154,6 @@ export interface PersonState {
   readonly mainId: string;
   readonly mainStamp: Stamp | undefined;
   readonly known: boolean;
-  /** Time of the oldest event. */
   readonly createdAtMs: number;
   /**
    * Time of the newest event, rounded down to the hour so that frequent events cause few writes.
@@ -204,7 +200,6 @@ export interface GroupMemberRow {
 
 export interface RejectedRow extends Rejection {
   readonly projectId: string;
-  /** Undefined if the line cannot be read. */
   readonly distinctId: string | undefined;
   readonly place: LinePlace;
   readonly eventUuid: string;
@@ -215,7 +210,6 @@ export interface RejectedRow extends Rejection {
 /** Counts by `received_at`, which the store adds to the stored ones. */
 export interface UsageDelta {
   readonly projectId: string;
-  /** A UTC day such as `2026-11-22`. */
   readonly day: string;
   readonly lane: Lane;
   readonly class: UsageClass;
@@ -262,7 +256,6 @@ export interface OutboxRow {
   readonly json: string;
 }
 
-/** Later rows have greater ids. */
 export interface StoredOutboxRow extends OutboxRow {
   readonly id: number;
 }
@@ -272,7 +265,7 @@ export interface IncidentRow {
   readonly kind: IncidentKind;
   readonly epoch: number;
   readonly sequence: number;
-  /** 0 if unknown. */
+  /** Number of lost messages; 0 if unknown. */
   readonly messages: number;
   readonly detail: string;
 }
@@ -282,9 +275,8 @@ export interface Position {
   readonly lane: Lane;
   readonly partition: number;
   readonly epoch: number;
-  /** As the NATS server reports it. */
   readonly created: string;
-  /** 0 if no frame was applied. */
+  /** The last applied frame; 0 if there is none. */
   readonly sequence: number;
   /** The latest applied frames, at most 1,000, newest last. */
   readonly trail: readonly TrailEntry[];
@@ -315,7 +307,7 @@ export interface Commit {
    */
   readonly isPart?: boolean;
   readonly positions: readonly Position[];
-  /** For metrics. Not stored. */
+  /** The frames for metrics, which are not stored. */
   readonly frames: Readonly<Record<Lane, number>>;
   readonly members: readonly MemberRow[];
   /** Skipped if a stored link has the same ids, kind and outcome. */

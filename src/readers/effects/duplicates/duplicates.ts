@@ -13,7 +13,6 @@ const generationMs = 30 * 60_000;
 type DuplicatesPosition = Pick<Position, "duplicatesFrom" | "watermarkMs">;
 
 interface Scalars extends DuplicatesPosition {
-  /** The watermark at the start of each generation. */
   readonly sinceMs: readonly [previous: number, current: number];
 }
 
@@ -38,7 +37,7 @@ export class Duplicates {
   #watermarkMs: number;
   #isBeforeCurrent: boolean;
 
-  /** Two words per hash. */
+  /** The hashes added since the last commit, two words each. */
   #journal = new Int32Array(256);
   #journalled = 0;
   #rotations: Rotation[] = [];
@@ -61,12 +60,11 @@ export class Duplicates {
     this.#budget.count(this.#bytes());
   }
 
-  /** 0 if there was no line. */
+  /** The newest record time; 0 if there was no line. */
   get watermarkMs(): number {
     return this.#watermarkMs;
   }
 
-  /** The period in which duplicates are detected. Approximate after a start. */
   get coveredMs(): number {
     return this.#watermarkMs - this.#scalars.sinceMs[0];
   }
@@ -87,7 +85,6 @@ export class Duplicates {
     return this.#previous.has(high, low);
   }
 
-  /** Called after the last line of each frame, even if the frame has no lines. */
   endFrame(sequence: number): void {
     const { duplicatesFrom, watermarkMs, sinceMs } = this.#scalars;
     const now = this.#watermarkMs;
@@ -143,7 +140,6 @@ export class Duplicates {
     this.#inFlight = undefined;
   }
 
-  /** Removes all lines since the last commit, including those of a running commit. */
   discard(): void {
     let end = this.#journalled;
     for (const { journal, retired } of this.#rotations.reverse()) {
@@ -219,7 +215,7 @@ interface DuplicatesBudgetOptions {
   readonly streams?: readonly { readonly lane: Lane }[];
 }
 
-/** The shares of the lanes. An import repeats events less often than clients do. */
+/** An import repeats events less often than clients do. */
 const partOfLane: Readonly<Record<Lane, number>> = { live: 3 / 4, historical: 1 / 4 };
 
 export class DuplicatesBudget {
@@ -246,7 +242,6 @@ export class DuplicatesBudget {
     this.#streams[lane]--;
   }
 
-  /** Released bytes are negative. */
   count(bytes: number): void {
     this.#bytes += bytes;
   }

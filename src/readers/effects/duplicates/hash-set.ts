@@ -5,9 +5,8 @@
 const slotsAtFirst = 256;
 const bytesPerSlot = 8;
 
-/** Accepts signed and unsigned words. */
 export class HashSet64 {
-  /** Two words per slot. A slot with two zeros is free. */
+  /** Each slot has two words. A slot with two zeros is free. */
   #words = new Int32Array(2 * slotsAtFirst);
   #mask = slotsAtFirst - 1;
   #size = 0;
@@ -57,7 +56,6 @@ export class HashSet64 {
     words[2 * free + 1] = 0;
   }
 
-  /** Returns the slot of the hash, or the free slot for it. */
   #slotOf(high: number, low: number): number {
     const words = this.#words;
     const mask = this.#mask;

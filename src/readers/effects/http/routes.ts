@@ -41,7 +41,6 @@ const groupParameters = { type: idText, key: idText, after: cursor, limit: pageL
 const usageParameters = { from: day, to: day };
 const spikeParameters = { from: instantMs, after: cursor, limit: pageLimit };
 
-/** Returns an id, type or key as it is stored. */
 function idText(text: string): string {
   return storedIdText(someText(text));
 }

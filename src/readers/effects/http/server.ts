@@ -24,10 +24,8 @@ import { Waits, type Written, wantedFrom } from "./waits.ts";
 export interface EffectsHttpOptions {
   readonly instance?: object;
   readonly host: string;
-  /** Undefined until the database is open. */
   readonly reader: () => EffectsReader | undefined;
   readonly status: () => Promise<ProcessStatus>;
-  /** Undefined if the process has no writer. */
   readonly written?: Written;
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   readonly log: Pick<Log, "warn">;
@@ -66,7 +64,6 @@ export class EffectsHttp {
   readonly #waitMsMax: number;
   readonly #reads = new Slots(readsAtOnceMax);
   readonly #failures: SparseWarning;
-  /** Connections that serve only health checks. */
   readonly #spare = new WeakSet<Socket>();
   #connections = 0;
   /**
@@ -110,12 +107,10 @@ export class EffectsHttp {
     return this.#waits.waiting;
   }
 
-  /** Returns the port number. Rejects with an Error that contains the reason. */
   listen(port: number): Promise<number> {
     return this.#port.listen(this.#options.host, port);
   }
 
-  /** Aborts all waits and closes all connections. */
   close(): Promise<void> {
     this.#isClosed = true;
     for (const request of this.#requests) request.abort(new Error("the process is closing"));
@@ -187,7 +182,6 @@ export class EffectsHttp {
     });
   }
 
-  /** Returns undefined when everything is applied. */
   async #waitFor(texts: readonly string[], signal: AbortSignal): Promise<ReadProblem | undefined> {
     if (texts.length === 0) return undefined;
     let wanted: ReturnType<typeof wantedFrom>;

@@ -88,9 +88,7 @@ function inner(value: object): string {
 }
 
 export interface ProcessStatus {
-  /** Such as `applying`, or what the process waits for. */
   readonly state: string;
-  /** The reasons why no events are applied. Empty if there is no problem. */
   readonly reasons: readonly string[];
   readonly streams: readonly StreamStatus[];
 }

@@ -17,7 +17,6 @@ interface WaitsOptions {
   readonly applied: () => Promise<readonly AppliedStream[]>;
   readonly written?: Written | undefined;
   readonly timeoutMs: number;
-  /** Maximum number of concurrent waits. */
   readonly waitsMax: number;
 }
 

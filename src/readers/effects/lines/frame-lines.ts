@@ -15,7 +15,6 @@ import { EventHash, IdHash } from "./hashes.ts";
 import type { LineVisitor, StoredLine } from "./line.ts";
 import { LineFacts, usageClassOf } from "./line-facts.ts";
 
-/** Hashes of events are comparable only within one reader. */
 export class FrameLines {
   readonly #records: RecordReader;
   readonly #line: ReusedLine;

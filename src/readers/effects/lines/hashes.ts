@@ -23,7 +23,6 @@ export class EventHash {
     this.#key = key;
   }
 
-  /** The high half, as a signed word. */
   get high(): number {
     return this.#hash[0]!;
   }
@@ -70,7 +69,6 @@ function wordsOf({ start, end }: Span): number {
   return ((end - start) >> 2) + 2;
 }
 
-/** Returns the new number of words. */
 function addText(
   words: Uint32Array,
   from: number,
@@ -84,7 +82,6 @@ function addText(
 }
 
 export class IdHash {
-  /** The high half, as a signed word. */
   high = 0;
   low = 0;
 

@@ -137,7 +137,6 @@ export function usageClassOf({ kind, personProfile, distinctId }: EventFacts): U
   return kind === Kind.Survey ? "survey" : "identified";
 }
 
-/** Number of sets of two ids each. */
 const recentIdSets = 32_768;
 const recentIdBytesMax = 64;
 
@@ -148,7 +147,6 @@ const recentIdBytesMax = 64;
 class RecentIds {
   readonly #texts = new Array<string>(2 * recentIdSets).fill("");
 
-  /** The record's distinct id must be plain. */
   textOf(record: RecordView): string {
     const { body } = record;
     const start = record.startOf(Part.DistinctId) + 1;

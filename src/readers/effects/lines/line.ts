@@ -6,7 +6,6 @@ import type { EventEffect, LinePlace, Rejection, Stamp, UsageClass } from "../ty
 /** A stored line. One object is filled again for each line, so visitors must not retain it. */
 export interface StoredLine {
   readonly frame: StoredFrame;
-  /** Index of the line in the frame, from 0. */
   readonly line: number;
   readonly projectId: string;
   /** The high half of a hash over project, uuid, name and distinct id, as a signed word. */
@@ -16,7 +15,6 @@ export interface StoredLine {
   /** The event's time, limited to `receivedAtMs`. */
   readonly timeMs: number;
   readonly usageClass: UsageClass;
-  /** Also set if the event creates no person. */
   readonly distinctId: string;
   /** The high half of a hash over the distinct id, as a signed word. */
   readonly idHashHigh: number;
@@ -25,10 +23,8 @@ export interface StoredLine {
   readonly hasPerson: boolean;
   /** Whether the event has no effect besides creating or touching a person. */
   readonly isPlain: boolean;
-  /** Returns a new object. */
   stamp(): Stamp;
   place(): LinePlace;
-  /** Returns a new object. Unreadable parts are in `rejections`. */
   effect(): EventEffect;
 }
 

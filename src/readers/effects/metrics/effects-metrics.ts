@@ -17,10 +17,8 @@ interface EffectsGauges {
     readonly reasons: readonly string[];
     readonly streams: readonly StreamStatus[];
   }>;
-  /** Undefined while the database is not open. */
   readonly totals: () => Promise<Totals | undefined>;
   readonly waits: () => number;
-  /** Undefined while no events are applied. */
   readonly memory: () => WriterMemory | undefined;
 }
 
@@ -47,7 +45,6 @@ export class EffectsMetrics extends MetricSet<EffectsMetricName> {
     ...[this.#rejected, this.#incidents, this.#links],
   ];
   #partSeconds = 0;
-  /** Undefined before `watch`. */
   #gauges: EffectsGauges | undefined;
   #state: Awaited<ReturnType<EffectsGauges["status"]>> = { reasons: [], streams: [] };
   #totals: Totals | undefined;

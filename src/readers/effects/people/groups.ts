@@ -20,7 +20,6 @@ interface GroupsOptions {
   readonly propertiesMax: number;
   readonly large: LargeProperties;
   readonly dropped: PropertiesDropped;
-  /** Maximum number of group types per project. */
   readonly typesMax: number;
 }
 
@@ -30,6 +29,7 @@ export class Groups {
   readonly groups: RowCache<Group>;
   readonly types: RowCache<GroupTypes>;
   readonly associations: RowCache<Association>;
+  readonly #caches: readonly Pick<RowCache<CachedRow>, "trim" | "committed" | "clear">[];
   readonly #options: GroupsOptions;
 
   constructor(options: GroupsOptions) {
@@ -37,6 +37,7 @@ export class Groups {
     this.groups = new RowCache(options.cacheBytesMax / 2);
     this.types = new RowCache(options.cacheBytesMax / 8);
     this.associations = new RowCache((options.cacheBytesMax * 3) / 8);
+    this.#caches = [this.groups, this.types, this.associations];
   }
 
   isHere(projectId: string, group: { type: string; key: string }): boolean {
@@ -100,21 +101,15 @@ export class Groups {
   }
 
   trim(): void {
-    this.groups.trim();
-    this.types.trim();
-    this.associations.trim();
+    for (const cache of this.#caches) cache.trim();
   }
 
   committed(): void {
-    this.groups.committed();
-    this.types.committed();
-    this.associations.committed();
+    for (const cache of this.#caches) cache.committed();
   }
 
   clear(): void {
-    this.groups.clear();
-    this.types.clear();
-    this.associations.clear();
+    for (const cache of this.#caches) cache.clear();
   }
 
   #make(effect: EventEffect, { type, key }: GroupWrites): Group {
@@ -154,7 +149,6 @@ class Group implements CachedRow {
     return groupBytes + 4 * this.id.length + this.properties.weight;
   }
 
-  /** Returns a copy. Counts as a write. */
   row(): GroupRow {
     this.version++;
     return {

@@ -24,7 +24,6 @@ import {
 import { type CachedRow, RowCache } from "./row-cache.ts";
 import type { Seen } from "./wanted.ts";
 
-/** A power of two. */
 const recentMembers = 65_536;
 
 interface MembersOptions {
@@ -34,7 +33,6 @@ interface MembersOptions {
   readonly propertiesMax: number;
   readonly large: LargeProperties;
   readonly dropped: PropertiesDropped;
-  /** A longer chain of pointers from an id to its person is a cycle. */
   readonly depthMax: number;
 }
 
@@ -315,7 +313,6 @@ function joinProperties(theirs: Person, ours: Person, room: PropertyRoom): void 
   ours.properties = large;
 }
 
-/** An id without a row counts as a person with one id. */
 interface LinkSide {
   readonly known: boolean;
   readonly idsTotal: number;
@@ -390,7 +387,6 @@ class Person {
 
 export class Member implements CachedRow {
   readonly projectId: string;
-  /** The distinct id. */
   readonly id: string;
   readonly uuid: string;
   first: Stamp;
@@ -420,7 +416,6 @@ export class Member implements CachedRow {
     this.quietToS = (person.lastSeenAtMs + hourMs) / 1000;
   }
 
-  /** Returns a copy. Counts as a write. */
   row(): MemberRow {
     if (this.person !== undefined) this.person.version++;
     return {

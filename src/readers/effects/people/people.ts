@@ -31,7 +31,6 @@ import { type Missing, PlainIds, partsOf, type Seen, Wanted } from "./wanted.ts"
 export interface PeopleOptions {
   /** Approximate bytes of cached rows, in addition to the rows of the current batches. */
   readonly cacheBytesMax?: number;
-  /** Maximum number of distinct ids per person. */
   readonly idsMax?: number;
   /** Maximum bytes of the names and values of a person or group. */
   readonly propertyBytesMax?: number;
@@ -57,7 +56,6 @@ export const defaults: Required<PeopleOptions> = {
 type PlainLine = Pick<StoredLine, "frame" | "line" | "projectId" | "distinctId" | "timeMs">;
 
 export interface Loaded {
-  /** The requested rows, and all rows between each and its person. */
   readonly members: readonly MemberRow[];
   readonly groups: readonly GroupRow[];
   readonly groupTypes: Commit["groupTypes"];
@@ -73,7 +71,6 @@ const detailLengthMax = 200;
 const droppedEveryMs = 1_000;
 const droppedWords =
   "properties dropped: the row was changed by hand, and its properties do not match its property_state; restore the row from a backup, or run `penstock effects rebuild`";
-// Approximate sizes.
 const linkBytes = 1_000;
 const rejectedBytes = 1_000;
 
@@ -84,9 +81,7 @@ export class People {
   readonly #groupTypesMax: number;
   readonly #wanted = new Wanted();
   readonly #plainIds = new PlainIds();
-  /** In the order of the lines. */
   #queue: (EventEffect | RejectedRow)[] = [];
-  /** Number of queued entries that are already applied. */
   #applied = 0;
   #links: LinkRow[] = [];
   #rejected: RejectedRow[] = [];
@@ -266,7 +261,6 @@ export class People {
     return changes;
   }
 
-  /** Records that the oldest uncommitted `changes` are stored. */
   committed(): void {
     this.#members.rows.committed();
     this.#groups.committed();

@@ -21,7 +21,7 @@ const objectBytes = 200;
 /** Shorter texts are not checked for characters beyond Latin 1. */
 const longText = 16_384;
 
-/** The properties without room. */
+/** Counts the properties that do not fit. */
 export class Refused {
   count = 0;
   first = "";
@@ -51,15 +51,14 @@ export interface PropertyRoom {
   readonly projectId: string;
   readonly large: LargeProperties;
   readonly bytesMax: number;
-  /** Including unset properties. */
   readonly countMax: number;
   readonly refused: Refused;
 }
 
 export class PropertyBag {
-  /** Undefined if out of date. */
+  /** The stored form; undefined if the parsed form has changed. */
   #columns: PropertyColumns | undefined;
-  /** Undefined if not parsed. */
+  /** The parsed form; undefined if it is not needed. */
   #properties: Map<string, PropertyState> | undefined = undefined;
   #bytes: number;
 
@@ -99,7 +98,6 @@ export class PropertyBag {
     return properties === undefined ? text : text + this.#bytes + properties.size * objectBytes;
   }
 
-  /** Returns the current columns, and drops the parsed form. */
   columns(): PropertyColumns {
     this.#columns ??= toColumns(this.#read());
     this.#properties = undefined;
@@ -148,7 +146,9 @@ export class PropertyBag {
     }
   }
 
-  /** If not, the result depends on the order of the names. */
+  /**
+   * Returns whether both bags fit together. If not, the result depends on the order of the names.
+   */
   #fits(other: PropertyBag, { projectId, large, bytesMax, countMax }: PropertyRoom): boolean {
     const bytes = this.#bytes + other.#bytes;
     const isFew = this.size + other.size <= countMax && bytes <= bytesMax;

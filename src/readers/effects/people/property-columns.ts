@@ -116,7 +116,6 @@ const stampsLookedAt = 16;
 
 class StampTable {
   readonly flat: (number | string)[] = [];
-  /** Undefined while there are few stamps. */
   #indices: Map<string, number> | undefined = undefined;
 
   /** Compares only ranks: a rank identifies one line, which has one time. */

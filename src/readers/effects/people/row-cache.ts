@@ -6,7 +6,6 @@ export interface CachedRow {
   readonly projectId: string;
   readonly id: string;
   readonly bytes: number;
-  /** Set by the cache. */
   isChanged: boolean;
 }
 
@@ -102,7 +101,6 @@ export class RowCache<Row extends CachedRow> {
     return all;
   }
 
-  /** Records that the oldest running commit is stored. */
   committed(): void {
     this.#inFlight.shift();
   }

@@ -6,7 +6,6 @@ import type { Stamp } from "../types.ts";
 export interface Missing {
   readonly members: ReadonlyMap<string, readonly string[]>;
   readonly groups: readonly GroupName[];
-  /** The projects whose group types are all loaded. */
   readonly groupTypes: readonly string[];
 }
 
@@ -66,7 +65,6 @@ export class PlainIds {
     return this.#projects.get(projectId)?.get(id);
   }
 
-  /** The id must not be in the collection. */
   add(projectId: string, id: string, seen: Seen): void {
     let ids = this.#projects.get(projectId);
     if (ids === undefined) {

@@ -13,7 +13,6 @@ export class Span {
 
 export const SpecialEvent = {
   None: 0,
-  /** `$merge_dangerously` */
   Merge: 1,
   /**
    * `$exception` and `$$heatmap`, which SDKs send automatically. They write no properties and link
@@ -47,7 +46,6 @@ export class EventFacts {
   readonly event = new Span();
   readonly id = new Span();
   receivedAtMs = Number.NaN;
-  /** The event's time, limited to `receivedAtMs`. */
   timeMs = Number.NaN;
   readonly properties = new Span();
   readonly set = new Span();

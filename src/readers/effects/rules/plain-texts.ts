@@ -72,7 +72,6 @@ class RecentTexts {
   }
 }
 
-/** Compares the text with the Latin 1 bytes from `start`. */
 export function isText(text: string, body: Buffer, start: number, length: number): boolean {
   if (text.length !== length) return false;
   for (let index = 0; index < length; index++)

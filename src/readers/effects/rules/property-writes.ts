@@ -13,9 +13,8 @@ import { nameBytes, type PlainTexts } from "./plain-texts.ts";
 export const nameBytesMax = 400;
 /** Maximum bytes of the names and values that one event writes. */
 const eventPropertyBytesMax = 524_288;
-/** Maximum number of members of all property fields of one event. */
 const eventPropertiesMax = 1_000;
-/** More names are indexed. */
+/** Up to this number, names are compared one by one. */
 const comparedNamesMax = 16;
 const quotedLengthMax = 100;
 
@@ -47,7 +46,6 @@ export class PropertyWritesReader {
   #membersRead = 0;
   /** The fields that were read while there was room for all their values. */
   #kept: (readonly PropertyText[])[] = [];
-  /** Undefined until the event exceeds its maximum size. */
   #bytesLeft: number | undefined = undefined;
   #found: PropertyText[] = [];
   #places: Map<string, number> | undefined = undefined;
@@ -71,7 +69,6 @@ export class PropertyWritesReader {
     else before.more++;
   }
 
-  /** Returns at most one rejection per field. */
   end(): readonly Rejection[] {
     if (this.#rejected.size === 0) return noRejections;
     return Array.from(this.#rejected, ([field, { reason, detail, more }]) => {

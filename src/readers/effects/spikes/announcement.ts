@@ -8,7 +8,6 @@ import { projectSubject } from "./project-activity.ts";
 /** The published JSON. Times are ISO 8601, UTC. */
 interface SpikeNews {
   readonly project: string;
-  /** The word `project`, or a distinct id. */
   readonly subject: string;
   readonly change: "began" | "ended";
   readonly started_at: string;

@@ -4,7 +4,6 @@
 
 const minutesMax = 60;
 const hoursBack = 168;
-/** The previous hours and the current one. */
 const hoursMax = hoursBack + 1;
 /** A minute with at most this number of events need not be checked. */
 export const thresholdMin = 500;
@@ -19,9 +18,9 @@ export interface Limits {
 interface HistoryNumbers {
   readonly since: number;
   readonly next: number;
-  /** From `next - 1` backwards. */
+  /** Counts from the last added minute backwards. */
   readonly minutes: readonly number[];
-  /** From the hour of `next` backwards. */
+  /** Counts from the current hour backwards. */
   readonly hours: readonly number[];
 }
 
@@ -30,10 +29,9 @@ interface HistoryNumbers {
  * there may be a large number of projects with few entries.
  */
 export class History {
-  /** The first minute with data. */
   readonly since: number;
   #next: number;
-  /** From `next - 1` backwards. Missing entries are 0. */
+  /** Counts from the last added minute backwards. Missing entries are 0. */
   #minutes: number[] = [];
   #hours: number[] = [];
 

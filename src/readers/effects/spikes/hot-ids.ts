@@ -64,7 +64,6 @@ export class HotIds {
     return found;
   }
 
-  /** The constructor continues from the result. */
   counters(): HotIdCounter[] {
     return this.#ids.map((id, slot) => [id, this.#counts[slot]!, this.#errors[slot]!]);
   }

@@ -57,10 +57,8 @@ export class ProjectActivity {
   readonly projectId: string;
   /** The partition of the project's last event. */
   partition = 0;
-  /** The last batch that changed the project. Set by the owner. */
   batch = 0;
   #history: History | undefined;
-  /** JSON without brackets; undefined if out of date. */
   #historyText: string | undefined;
   #open: OpenMinute[] = [];
   /** Events of the last minute if they may begin a spike; otherwise 0. */
@@ -273,7 +271,7 @@ function historyText(history: History | undefined): string {
   return JSON.stringify([since, next, minutes, hours]).slice(1, -1);
 }
 
-/** The open minutes follow them. */
+/** Index of the hot spikes in the stored text. The open minutes follow them. */
 const hotSpikesAt = 5;
 
 type Named = readonly [id: string, ...rest: unknown[]];

@@ -88,7 +88,6 @@ export class Spikes {
     this.#last.count(minute, id, idHash);
   }
 
-  /** Returns project ids and `motionRow`. */
   missing(): readonly string[] {
     return this.#isMotionLoaded ? [...this.#wanted] : [...this.#wanted, motionRow];
   }
@@ -145,7 +144,6 @@ export class Spikes {
     }
   }
 
-  /** Uncommitted lines will be read again. */
   discard(): void {
     this.#projects.clear();
     this.#inMotion.clear();

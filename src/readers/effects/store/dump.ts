@@ -62,7 +62,6 @@ const diagnostics: readonly DumpSection[] = [
   section("incidents", "stream epoch# sequence# kind messages# detail"),
 ];
 
-/** The sections that follow the persons. */
 export const dumpSections: Readonly<Record<DumpKind, readonly DumpSection[]>> = {
   all: [...links, ...facts, ...diagnostics],
   lasting: [...lastingLinks, ...facts],
@@ -94,7 +93,6 @@ export function personLine(person: DumpedPerson, ids: readonly string[] | undefi
   return `{"table":"persons",${fields.slice(1, -1)},"properties":${person.properties ?? "{}"}}`;
 }
 
-/** `values` are in the order of the section's columns. */
 export function sectionLine(
   { name: called, columns }: DumpSection,
   values: readonly (string | number | null)[],

@@ -10,7 +10,6 @@ import { activityWithout, hotIdSubject } from "../spikes/project-activity.ts";
 
 /** A separate connection. Parameters are `$1`, `$2` and so on. */
 export interface ErasingSql {
-  /** The SQL type of a text column that is compared by bytes. */
   readonly textType: string;
   /** Converts a text parameter such as `$1` to the value of a uuid column. */
   uuid(parameter: string): string;

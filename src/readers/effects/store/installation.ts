@@ -12,7 +12,6 @@ export const bindSql = `INSERT INTO installation
 interface Installation {
   /** The first part of the stream names. */
   readonly prefix: string;
-  /** The name of the database in error messages. */
   readonly shown: string;
 }
 

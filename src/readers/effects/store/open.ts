@@ -10,7 +10,6 @@ export type StorePlace =
   | { readonly kind: "postgres"; readonly url: string };
 
 interface StoreSettings {
-  /** The value of `PENSTOCK_EFFECTS_URL`. */
   readonly effectsUrl: string;
   readonly dataDir: string;
 }
@@ -32,33 +31,23 @@ export function shownPlace(place: StorePlace): string {
 }
 
 export async function storeAt(place: StorePlace): Promise<EffectsStore> {
-  if (place.kind === "postgres") {
-    const { PostgresStore } = await import("./postgres/store.ts");
-    return new PostgresStore({ url: place.url });
-  }
-  const { SqliteStore } = await import("./sqlite/store.ts");
-  return new SqliteStore({ file: place.file });
+  return place.kind === "postgres"
+    ? new (await import("./postgres/store.ts")).PostgresStore(place)
+    : new (await import("./sqlite/store.ts")).SqliteStore(place);
 }
 
 export async function readerAt(place: StorePlace): Promise<OpenReader> {
-  if (place.kind === "postgres") {
-    const { PostgresReader } = await import("./postgres/reader.ts");
-    return new PostgresReader({ url: place.url });
-  }
-  const { SqliteReader } = await import("./sqlite/reader.ts");
-  return new SqliteReader({ file: place.file });
+  return place.kind === "postgres"
+    ? new (await import("./postgres/reader.ts")).PostgresReader(place)
+    : new (await import("./sqlite/reader.ts")).SqliteReader(place);
 }
 
 export async function erasureAt(place: StorePlace): Promise<PeopleErasure> {
-  if (place.kind === "postgres") {
-    const { PostgresErasure } = await import("./postgres/erasure.ts");
-    return new PostgresErasure({ url: place.url });
-  }
-  const { SqliteErasure } = await import("./sqlite/erasure.ts");
-  return new SqliteErasure({ file: place.file });
+  return place.kind === "postgres"
+    ? new (await import("./postgres/erasure.ts")).PostgresErasure(place)
+    : new (await import("./sqlite/erasure.ts")).SqliteErasure(place);
 }
 
-/** As in Linux. */
 const linksMax = 40;
 
 /**

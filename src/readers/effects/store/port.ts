@@ -52,7 +52,7 @@ export interface EffectsStore {
    * MiB; the caller must then request fewer ids.
    */
   members(projectId: string, distinctIds: readonly string[]): Promise<readonly MemberRow[]>;
-  /** Has the limits of `members`. */
+  /** Returns the rows that exist. Rejects like `members` if their properties are too large. */
   groups(names: readonly GroupName[]): Promise<readonly GroupRow[]>;
   groupTypes(
     projectIds: readonly string[],
@@ -76,7 +76,7 @@ export interface EffectsStore {
 export interface Person {
   readonly uuid: string;
   readonly mainDistinctId: string;
-  /** In the order in which they were first seen, at most 100. */
+  /** The ids in the order in which they were first seen, at most 100. */
   readonly distinctIds: readonly string[];
   readonly distinctIdsTotal: number;
   /** A JSON object with keys sorted by code unit and values as they were sent. */
@@ -118,7 +118,6 @@ export interface UsageDay {
 }
 
 export interface Page {
-  /** The `next` of the previous page. */
   readonly after: string | undefined;
   readonly limit: number;
   /**
@@ -128,10 +127,10 @@ export interface Page {
   readonly bytesMax: number;
 }
 
-/** Each id needs a look-up. */
+/** The size that each distinct id adds to a page, because each needs a look-up. */
 export const idBytes = 200;
 
-/** Eleven years of all lanes and classes. */
+/** The rows of eleven years in all lanes and classes. */
 export const usageRowsMax = 50_000;
 
 export interface PageOf<T> {
@@ -151,7 +150,6 @@ export interface StreamMessage {
 
 /** The position of a stream, and the message id at the requested sequence. */
 export interface ReachedStream extends Pick<Position, "stream" | "epoch" | "created" | "sequence"> {
-  /** Undefined if the trail no longer contains it. */
   readonly messageId: string | undefined;
 }
 
@@ -172,7 +170,7 @@ export interface EffectsReader {
   /** Also accepts a uuid that was reported before a merge. */
   personByUuid(projectId: string, uuid: string): Promise<Person | undefined>;
   persons(projectId: string, page: Page): Promise<PageOf<Person>>;
-  /** Oldest first; undefined if the person does not exist. */
+  /** Returns the oldest links first; undefined if the person does not exist. */
   links(projectId: string, uuid: string): Promise<readonly Link[] | undefined>;
   group(name: GroupName): Promise<Group | undefined>;
   groups(projectId: string, type: string, page: Page): Promise<PageOf<Group>>;
@@ -187,21 +185,18 @@ export interface EffectsReader {
   spikes(projectId: string, fromMs: number, page: Page): Promise<PageOf<SpikeRow>>;
   rejected(projectId: string | undefined, limit: number): Promise<readonly RejectedRow[]>;
   incidents(limit: number): Promise<readonly IncidentRow[]>;
-  /** Oldest first. */
   unpublished(): Promise<readonly OutboxRow[]>;
   /** Returns the first part of the stream names; undefined if it is not stored yet. */
   installation(): Promise<string | undefined>;
   positions(): Promise<readonly Position[]>;
-  /** Called often while clients wait. */
   applied(): Promise<readonly AppliedStream[]>;
-  /** Omits streams without applied messages. */
   reached(messages: readonly StreamMessage[]): Promise<Versioned<readonly ReachedStream[]>>;
   /** Project by project in the order of the ids; null if an id has no person. */
   personUuids(ids: readonly ProjectIds[]): Promise<Versioned<readonly (string | null)[]>>;
   totals(): Promise<Totals>;
   /** Returns the first 1,000 projects with applied events, sorted. */
   projects(): Promise<readonly string[]>;
-  /** In any process. */
+  /** Returns whether a writer of any process has the database open. */
   hasWriter(): Promise<boolean>;
   /**
    * Yields sorted lines that are the same in every store and for every batching of the same frames.

@@ -25,7 +25,7 @@ import {
 } from "./rows/read-rows.ts";
 import * as tables from "./rows/tables.ts";
 
-/** Up to `rejectedTrim` older ones may remain. */
+/** Rejections that are retained per project. Up to `rejectedTrim` older ones may remain. */
 export const rejectedRetained = 10_000;
 /**
  * Older rejections are deleted once per this number, because a deletion takes longer than an
@@ -36,9 +36,9 @@ const rejectedTrim = 1_000;
 /** Maximum bytes of the properties of rows that are looked up together. */
 export const lookupBytesMax = 32 * 1_048_576;
 
-/** The oldest links are returned. */
+/** A reader returns at most this number of a person's links, the oldest. */
 export const linksMax = 10_000;
-/** Per side of the link. */
+/** The database reads at most this number of a person's links, per side of the link. */
 export const linksReadMax = 100_000;
 
 export const trimOutboxSql = `DELETE FROM outbox

@@ -15,22 +15,19 @@ import type { Position } from "../types.ts";
 
 export interface StreamStatus extends StreamName {
   readonly epoch: number;
-  /** 0 if no frame was applied. */
+  /** The last applied frame; 0 if there is none. */
   readonly sequence: number;
-  /** Undefined if unknown. */
   readonly lastSequence: number | undefined;
-  /** 0 if all frames are applied, undefined if unknown. */
+  /** The age of the oldest unapplied frame; 0 if all are applied, undefined if unknown. */
   readonly lagSeconds: number | undefined;
 }
 
-/** Unknown fields are undefined. */
 interface Lag {
   readonly messages: number | undefined;
   readonly seconds: number | undefined;
 }
 
 interface TotalLag {
-  /** Unknown lags count as 0. */
   readonly messages: number;
   readonly seconds: number;
   readonly isKnown: boolean;
@@ -38,7 +35,6 @@ interface TotalLag {
 
 const questionMs = 2_000;
 
-/** Undefined if unknown. */
 export function lagMessages({ sequence, lastSequence }: StreamStatus): number | undefined {
   return lastSequence === undefined ? undefined : Math.max(0, lastSequence - sequence);
 }

@@ -12,7 +12,6 @@ const bytesPerListed = 3;
  * (number, high byte first, and value); otherwise all 2,048 registers, one byte each.
  */
 export class IdSketch {
-  /** Undefined while the list is short enough. */
   #dense: Uint8Array | undefined;
   /** The registers that are not 0, in ascending order: number × 64 + value. */
   #listed: number[] = [];
@@ -36,7 +35,6 @@ export class IdSketch {
     return this.#raise(high >>> (32 - registerBits), Math.clz32(low) + 1);
   }
 
-  /** Returns whether this sketch has changed. */
   join(other: IdSketch): boolean {
     let hasChanged = false;
     if (other.#dense === undefined) {

@@ -23,7 +23,7 @@ const classAt = Object.fromEntries(
 
 interface ProjectDay {
   readonly projectId: string;
-  /** In days since the epoch. */
+  /** The UTC day, in days since the epoch. */
   readonly day: number;
   readonly dayText: string;
   /**
@@ -38,7 +38,6 @@ interface ProjectDay {
   isLoaded: boolean;
   /** Whether the sketch has ids that neither the store nor a running commit has. */
   isChanged: boolean;
-  /** The last batch that counted an event. */
   batch: number;
 }
 
@@ -54,10 +53,8 @@ export class Usage {
   readonly #projects = new Map<string, Map<number, ProjectDay>>();
   #daysTotal = 0;
   #touched: ProjectDay[] = [];
-  /** The project day of the last line. */
   #last: ProjectDay | undefined;
   #batch = 1;
-  /** The last formatted day. */
   #today = { day: 0, text: "1970-01-01" };
 
   /** `daysMax` is the number of project days in memory, in addition to those of a batch. */
@@ -132,7 +129,6 @@ export class Usage {
     }
   }
 
-  /** Uncommitted lines will be read again. */
   discard(): void {
     this.#projects.clear();
     this.#daysTotal = 0;

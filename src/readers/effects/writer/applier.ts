@@ -25,15 +25,7 @@ import { Usage } from "../usage/usage.ts";
 import { countedBefore, StreamInMemory } from "./stream-in-memory.ts";
 import type { Changes } from "./transaction.ts";
 
-interface ApplierParts {
-  readonly lines: FrameLines;
-  readonly people: People;
-  readonly usage: Usage;
-  readonly spikes: Spikes;
-  readonly budget: DuplicatesBudget;
-}
-
-interface ApplierOptions extends ApplierParts {
+interface ApplierOptions {
   readonly store: Pick<
     EffectsStore,
     "members" | "groups" | "groupTypes" | "activeIds" | "activity"
@@ -43,8 +35,14 @@ interface ApplierOptions extends ApplierParts {
    * it.
    */
   readonly writePart: (changes: () => Promise<Changes>) => Promise<void>;
-  /** Larger changes are written early. */
+  /** Changes above this size are written early. */
   readonly changedBytesMax?: number | undefined;
+  readonly prefix: string;
+  readonly duplicatesBytesMax?: number | undefined;
+  /** Each of these streams gets its share of memory from the start. */
+  readonly streams?: readonly { readonly lane: Lane }[];
+  readonly people?: PeopleOptions | undefined;
+  readonly log?: Pick<Log, "warn">;
 }
 
 type RowStore = Pick<EffectsStore, "members" | "groups" | "groupTypes">;
@@ -58,7 +56,6 @@ export interface Counts {
 }
 
 export interface Memory {
-  /** Size of the cached rows of people and groups. */
   readonly cacheBytes: number;
   readonly duplicatesBytes: number;
   /** The shortest period of all streams. */
@@ -69,15 +66,22 @@ export interface Memory {
 const changedRowsMax = 20_000;
 /** The rows are copied several times before the store writes them. */
 const changedBytesDefault = 64 * 1_048_576;
+const duplicatesBytesDefault = 256 * 1_048_576;
 
 /** Effects that wait for their rows to be loaded, also within a frame. */
 const queuedMax = 2_000;
-/** Effects that are applied between two checks whether to yield. */
 const effectsATurn = 100;
 
+/** Applies frames for the writer and for a rebuild. */
 export class Applier implements LineVisitor {
   readonly counts: Counts = { events: 0, frames: 0, duplicates: 0, rejected: 0 };
-  readonly #options: ApplierOptions;
+  readonly #store: ApplierOptions["store"];
+  readonly #writePart: ApplierOptions["writePart"];
+  readonly #lines = new FrameLines();
+  readonly #people: People;
+  readonly #usage = new Usage();
+  readonly #spikes: Spikes;
+  readonly #budget: DuplicatesBudget;
   readonly #turns = new LoopTurns();
   readonly #changedBytesMax: number;
   readonly #streams = new Map<string, StreamInMemory>();
@@ -85,14 +89,19 @@ export class Applier implements LineVisitor {
   #inFlight: readonly StreamInMemory[] = [];
   #frames = { live: 0, historical: 0 };
   #incidents: IncidentRow[] = [];
-  /** So that an incident is reported once. */
+  /** The incidents of the store and of this run, each of which is reported once. */
   #reported = new Set<string>();
   #stream: StreamInMemory | undefined;
   #isReread = false;
   #isStreamReplaced = false;
 
   constructor(options: ApplierOptions) {
-    this.#options = options;
+    const { duplicatesBytesMax: bytesMax = duplicatesBytesDefault, streams = [] } = options;
+    this.#store = options.store;
+    this.#writePart = options.writePart;
+    this.#people = new People(options.people, options.log);
+    this.#spikes = new Spikes({ prefix: options.prefix });
+    this.#budget = new DuplicatesBudget({ bytesMax, streams });
     this.#changedBytesMax = options.changedBytesMax ?? changedBytesDefault;
   }
 
@@ -101,10 +110,9 @@ export class Applier implements LineVisitor {
    * is retained if its stored position is the last one that this writer committed.
    */
   begin({ positions, incidents, largeProperties }: Stored): void {
-    const { people, usage, spikes, budget } = this.#options;
-    people.begin(largeProperties);
-    usage.discard();
-    spikes.discard();
+    this.#people.begin(largeProperties);
+    this.#usage.discard();
+    this.#spikes.discard();
     const before = new Map(this.#streams);
     this.#streams.clear();
     for (const position of positions) {
@@ -116,7 +124,7 @@ export class Applier implements LineVisitor {
       } else {
         const name = { stream, lane, partition };
         const countedTo = countedBefore(position, incidents);
-        this.#streams.set(stream, new StreamInMemory(name, budget, { position, countedTo }));
+        this.#streams.set(stream, new StreamInMemory(name, this.#budget, { position, countedTo }));
       }
     }
     for (const stream of before.values()) stream.close();
@@ -142,18 +150,17 @@ export class Applier implements LineVisitor {
   }
 
   get memory(): Memory {
-    const { people, budget } = this.#options;
-    const covered = [...this.#streams.values()].map(({ coveredMs }) => coveredMs);
+    const covered = [...this.#streams.values()].map(({ duplicates }) => duplicates.coveredMs);
     return {
-      cacheBytes: people.cacheBytes,
-      duplicatesBytes: budget.bytes,
+      cacheBytes: this.#people.cacheBytes,
+      duplicatesBytes: this.#budget.bytes,
       duplicatesCoveredMs: covered.length === 0 ? 0 : leastOf(covered),
     };
   }
 
   /** Whether the changes must be written before more items are applied. */
   get isFull(): boolean {
-    const { changedRows, changedBytes } = this.#options.people;
+    const { changedRows, changedBytes } = this.#people;
     return (
       changedRows >= changedRowsMax ||
       changedBytes >= this.#changedBytesMax ||
@@ -167,7 +174,6 @@ export class Applier implements LineVisitor {
 
   /** Applies a part of a batch. After an error, the caller must call `begin`. */
   async apply(items: readonly StreamItem[]): Promise<void> {
-    const { usage, spikes } = this.#options;
     this.#turns.begin();
     for (const item of items) {
       if (item.kind === "position") this.#moveTo(item);
@@ -176,8 +182,8 @@ export class Applier implements LineVisitor {
     }
     await this.#applyPeople();
     await this.#loadCounts();
-    usage.apply();
-    spikes.apply();
+    this.#usage.apply();
+    this.#spikes.apply();
     await this.#turns.breathe();
   }
 
@@ -186,14 +192,13 @@ export class Applier implements LineVisitor {
    * `begin` before the next call.
    */
   async changes(): Promise<Changes> {
-    const { people, usage, spikes } = this.#options;
     this.#inFlight = [...this.#touched];
     const changes: Changes = {
-      ...(await this.#turns.through(people.changes())),
+      ...(await this.#turns.through(this.#people.changes())),
       positions: this.#inFlight.map((stream) => stream.position()),
       frames: this.#frames,
-      ...usage.changes(),
-      ...spikes.changes(),
+      ...this.#usage.changes(),
+      ...this.#spikes.changes(),
       incidents: this.#incidents,
     };
     this.counts.rejected += changes.rejected.length;
@@ -204,10 +209,9 @@ export class Applier implements LineVisitor {
   }
 
   committed(): void {
-    const { people, usage, spikes } = this.#options;
-    people.committed();
-    usage.committed();
-    spikes.committed();
+    this.#people.committed();
+    this.#usage.committed();
+    this.#spikes.committed();
     for (const stream of this.#inFlight) stream.committed();
     this.#inFlight = [];
   }
@@ -215,22 +219,21 @@ export class Applier implements LineVisitor {
   line(line: StoredLine): void {
     const stream = this.#stream!;
     if (this.#isReread) {
-      stream.remember(line);
+      stream.duplicates.remember(line);
       return;
     }
-    const { people, usage, spikes } = this.#options;
-    const isDuplicate = stream.isDuplicate(line);
+    const isDuplicate = stream.duplicates.add(line);
     if (line.frame.sequence > stream.countedTo) {
-      usage.count(line, isDuplicate);
-      spikes.count(line, isDuplicate, stream.watermarkMs);
+      this.#usage.count(line, isDuplicate);
+      this.#spikes.count(line, isDuplicate, stream.duplicates.watermarkMs);
     }
     if (isDuplicate) {
       this.counts.duplicates++;
       return;
     }
     this.counts.events++;
-    if (!line.isPlain) people.add(line.effect());
-    else if (line.hasPerson && !people.seen(line)) people.touch(line);
+    if (!line.isPlain) this.#people.add(line.effect());
+    else if (line.hasPerson && !this.#people.seen(line)) this.#people.touch(line);
   }
 
   unreadable(frame: StoredFrame, line: number, projectId: string, rejection: Rejection): void {
@@ -238,7 +241,7 @@ export class Applier implements LineVisitor {
     const { lane, partition, epoch, sequence, storedAtMs: atMs } = frame;
     const place = { lane, partition, epoch, sequence, line };
     const event = { eventUuid: "", distinctId: undefined };
-    this.#options.people.reject({ projectId, place, ...event, atMs, ...rejection });
+    this.#people.reject({ projectId, place, ...event, atMs, ...rejection });
   }
 
   #moveTo({ name, position, incidents }: PositionItem): void {
@@ -262,9 +265,8 @@ export class Applier implements LineVisitor {
       this.#stream = stream;
       this.#isReread = isReread;
       if (!isReread) stream.beginFrame();
-      const { lines, people } = this.#options;
-      for (const _ of lines.read(frame, this)) {
-        if (people.queued >= queuedMax) {
+      for (const _ of this.#lines.read(frame, this)) {
+        if (this.#people.queued >= queuedMax) {
           await this.#applyPeople();
           await this.#writeWhereFull();
         }
@@ -285,8 +287,7 @@ export class Applier implements LineVisitor {
   #streamOf({ stream: name, lane, partition }: StreamName): StreamInMemory {
     let stream = this.#streams.get(name);
     if (stream === undefined) {
-      const { budget } = this.#options;
-      stream = new StreamInMemory({ stream: name, lane, partition }, budget);
+      stream = new StreamInMemory({ stream: name, lane, partition }, this.#budget);
       this.#streams.set(name, stream);
     }
     return stream;
@@ -294,20 +295,19 @@ export class Applier implements LineVisitor {
 
   /** If the rows are too large together, applies the effects in parts. */
   async #applyPeople(): Promise<void> {
-    const { people } = this.#options;
     try {
       await this.#loadPeople();
     } catch (error) {
       if (!(error instanceof TooLargeError)) throw error;
-      for (const queue of people.takeParts()) {
+      for (const queue of this.#people.takeParts()) {
         queue();
         await this.#loadPeople();
-        people.apply();
+        this.#people.apply();
         await this.#writeWhereFull();
         await this.#turns.breathe();
       }
     }
-    while (!people.apply(effectsATurn)) await this.#turns.breathe();
+    while (!this.#people.apply(effectsATurn)) await this.#turns.breathe();
   }
 
   /**
@@ -315,29 +315,26 @@ export class Applier implements LineVisitor {
    * memory.
    */
   async #writeWhereFull(): Promise<void> {
-    const { people, writePart } = this.#options;
-    if (people.changedBytes < this.#changedBytesMax) return;
-    await writePart(async () => {
-      const changes = await this.#turns.through(people.changes());
+    if (this.#people.changedBytes < this.#changedBytesMax) return;
+    await this.#writePart(async () => {
+      const changes = await this.#turns.through(this.#people.changes());
       this.counts.rejected += changes.rejected.length;
       return { ...noRows, ...changes };
     });
-    people.committed();
+    this.#people.committed();
   }
 
   async #loadPeople(): Promise<void> {
-    const { people, store } = this.#options;
-    const missing = people.missing();
+    const missing = this.#people.missing();
     if (missing === undefined) return;
-    people.adopt(await loadRows(store, missing));
+    this.#people.adopt(await loadRows(this.#store, missing));
   }
 
   async #loadCounts(): Promise<void> {
-    const { usage, spikes, store } = this.#options;
-    const days = usage.missing();
-    usage.adopt(days.length === 0 ? [] : await store.activeIds(days));
-    for (let wanted = spikes.missing(); wanted.length > 0; wanted = spikes.missing())
-      spikes.adopt(await store.activity(wanted));
+    const days = this.#usage.missing();
+    this.#usage.adopt(days.length === 0 ? [] : await this.#store.activeIds(days));
+    for (let wanted = this.#spikes.missing(); wanted.length > 0; wanted = this.#spikes.missing())
+      this.#spikes.adopt(await this.#store.activity(wanted));
   }
 }
 
@@ -345,38 +342,11 @@ function keyOf({ stream, kind, epoch, sequence, detail }: IncidentRow): string {
   return JSON.stringify([stream, kind, epoch, sequence, detail]);
 }
 
-/** Reached only when the writer catches up. */
+/** Maximum number of events in a transaction, reached only when the writer catches up. */
 export const batchEventsDefault = 100_000;
 /** The writer yields to the event loop between two steps. */
 export const stepEventsMax = 2_000;
 export const stepBytesMax = 2 * 1_048_576;
-
-const duplicatesBytesDefault = 256 * 1_048_576;
-
-interface NewApplierOptions
-  extends Pick<ApplierOptions, "store" | "writePart" | "changedBytesMax"> {
-  /** The first part of the stream names. */
-  readonly prefix: string;
-  readonly duplicatesBytesMax?: number | undefined;
-  /** Each of these streams gets its share of memory from the start. */
-  readonly streams?: readonly { readonly lane: Lane }[];
-  readonly people?: PeopleOptions | undefined;
-  readonly log?: Pick<Log, "warn">;
-}
-
-/** The writer and a rebuild must apply the same frames in the same way. */
-export function newApplier(options: NewApplierOptions): Applier {
-  const { store, writePart, changedBytesMax, prefix, people, log } = options;
-  const { duplicatesBytesMax = duplicatesBytesDefault, streams = [] } = options;
-  return new Applier({
-    ...{ store, writePart, changedBytesMax },
-    lines: new FrameLines(),
-    people: new People(people, log),
-    usage: new Usage(),
-    spikes: new Spikes({ prefix }),
-    budget: new DuplicatesBudget({ bytesMax: duplicatesBytesMax, streams }),
-  });
-}
 
 const projectsAtOnce = 4;
 
@@ -429,7 +399,6 @@ class LoopTurns {
     return performance.now() - this.#sinceMonotonicMs > turnMs;
   }
 
-  /** Runs a generator to completion and returns the result. */
   async through<Result>(steps: Generator<void, Result>): Promise<Result> {
     this.begin();
     for (;;) {

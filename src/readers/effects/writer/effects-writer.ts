@@ -13,12 +13,11 @@ import type { PeopleOptions } from "../people/people.ts";
 import { SpikeLog } from "../spikes/announcement.ts";
 import { type EffectsStore, FencedError } from "../store/port.ts";
 import {
-  type Applier,
+  Applier,
   batchEventsDefault,
   type Counts,
   effectsWords,
   type Memory,
-  newApplier,
   stepBytesMax,
   stepEventsMax,
 } from "./applier.ts";
@@ -37,19 +36,15 @@ import {
 
 export interface EffectsWriterOptions {
   readonly connection: NatsConnection;
-  /** The first part of the stream names. */
   readonly prefix: string;
-  /** Open. The caller closes it. */
+  /** The caller opens and closes the store. */
   readonly store: EffectsStore;
   readonly log: Log;
   readonly metrics?: CommitCounts;
-  /** Maximum bytes of frames in memory. */
   readonly bytesMax?: number;
-  /** Default: unlimited. */
   readonly eventsPerSecondMax?: number;
-  /** Approximate maximum number of events in one transaction. */
   readonly batchEventsMax?: number;
-  /** Larger changes are written early. */
+  /** Changes above this size are written early. */
   readonly changedBytesMax?: number;
   /** Whether to continue after messages that were removed from a stream before they were read. */
   readonly acceptExpired?: boolean;
@@ -60,7 +55,6 @@ export interface EffectsWriterOptions {
 }
 
 interface WriterStatus {
-  /** Empty if there is no problem. */
   readonly reasons: readonly string[];
   readonly streams: readonly StreamProgress[];
 }
@@ -117,7 +111,7 @@ export class EffectsWriter {
       },
     });
     this.#pace = new CommitPace(options.commitEveryMs);
-    this.#applier = newApplier({
+    this.#applier = new Applier({
       ...{ store, prefix, duplicatesBytesMax, changedBytesMax, people, log },
       writePart: async (changes) => {
         await this.#session.room(1);
@@ -132,7 +126,6 @@ export class EffectsWriter {
     this.#warning = new SparseWarning(log, sayAgainMs);
   }
 
-  /** Since the start, including failed batches. */
   get counts(): Readonly<Counts> {
     return this.#applier.counts;
   }
@@ -169,13 +162,8 @@ export class EffectsWriter {
     };
   }
 
-  /** Rejects when the writer ends. */
-  async positionReached(stream: string, sequence: number): Promise<void> {
-    await this.#reached.until(stream, sequence);
-  }
-
-  /** Rejects when the writer ends, or with the signal's reason. */
-  async positionsReached(wanted: ReadonlyMap<string, number>, signal: AbortSignal): Promise<void> {
+  /** Waits until the streams are committed up to the sequences. Rejects when the writer ends, or with the signal's reason. */
+  async positionsReached(wanted: ReadonlyMap<string, number>, signal?: AbortSignal): Promise<void> {
     const each = [...wanted].map(([stream, to]) => this.#reached.until(stream, to, signal));
     await Promise.all(each);
   }
@@ -289,7 +277,6 @@ export class EffectsWriter {
     if (changes.outbox.length > 0) this.#outbox.ask();
   }
 
-  /** `events` is the number of events in the transaction. */
   async #write(changes: Changes, events: number | "part"): Promise<void> {
     const isPart = events === "part";
     const tried = isPart ? this.#batchAtHand.events + stepEventsMax : events;

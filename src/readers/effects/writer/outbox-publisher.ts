@@ -16,7 +16,6 @@ interface OutboxPublisherOptions {
   readonly connection: NatsConnection;
   readonly store: Pick<EffectsStore, "outbox" | "published" | "trimOutbox">;
   readonly log: Pick<Log, "warn">;
-  /** Default: 10,000. */
   readonly rowsMax?: number;
 }
 
@@ -33,7 +32,7 @@ interface Retry {
 }
 
 const rowsAtOnce = 100;
-/** If there are more, the oldest are dropped. */
+/** If the outbox has more messages, the oldest are dropped. */
 const rowsMaxDefault = 10_000;
 const timeoutMs = 2_000;
 const retryMs = 1_000;
@@ -48,7 +47,6 @@ export class OutboxPublisher {
   readonly #warning: SparseWarning;
   readonly #dropWarning: SparseWarning;
   readonly #retries = new Map<string, Retry>();
-  /** Id of the last row for which publishing was tried. */
   #readTo = 0;
   #dropped = 0;
   #isAsked = true;
@@ -62,7 +60,6 @@ export class OutboxPublisher {
     this.#running = this.#run();
   }
 
-  /** Called when the outbox may have new rows. */
   ask(): void {
     this.#isAsked = true;
     this.#wake?.();

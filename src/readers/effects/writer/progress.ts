@@ -76,13 +76,11 @@ export class Reached {
 }
 
 export interface StreamProgress extends StreamStatus {
-  /** Why the stream cannot be read at the moment. */
   readonly fault: string | undefined;
 }
 
 interface Work {
   readonly reached: Reached;
-  /** Oldest first. */
   readonly batches: readonly Pick<Batch, "storedAtMs">[];
   readonly nowMs: number;
 }

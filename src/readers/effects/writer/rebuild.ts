@@ -19,10 +19,9 @@ import type { PeopleOptions } from "../people/people.ts";
 import type { EffectsReader, EffectsStore } from "../store/port.ts";
 import type { IncidentRow, OutboxRow, Position } from "../types.ts";
 import {
-  type Applier,
+  Applier,
   batchEventsDefault,
   effectsWords,
-  newApplier,
   stepBytesMax,
   stepEventsMax,
 } from "./applier.ts";
@@ -42,17 +41,15 @@ export class RebuildError extends Error {
 export interface Applied {
   readonly positions: readonly Position[];
   readonly incidents: readonly IncidentRow[];
-  /** The unpublished announcements of spikes. */
   readonly outbox: readonly OutboxRow[];
 }
 
 export interface RebuildOptions {
   readonly connection: NatsConnection;
-  /** The first part of the stream names. */
   readonly prefix: string;
   /** The old database, up to whose position the new one is built. */
   readonly applied: Applied;
-  /** Open and empty. */
+  /** An open, empty database. */
   readonly into: EffectsStore;
   /** Whether to build the database although the streams lack messages. */
   readonly acceptMissing?: boolean;
@@ -63,7 +60,6 @@ export interface RebuildOptions {
   readonly signal?: AbortSignal;
   /** The rebuild fails after this time without progress. Default: 120,000. */
   readonly stillMsMax?: number;
-  /** Receives the number of applied messages after each commit. */
   readonly onProgress?: (messages: number) => void;
 }
 
@@ -76,9 +72,7 @@ export interface Rebuilt {
 const questionMs = 5_000;
 const framesBytesDefault = 8 * 1_048_576;
 const stillMsDefault = 120_000;
-/** How often the end of a silent stream is checked. */
 const endCheckMs = 250;
-/** Copied from the old database, newest first. */
 const incidentsMax = 100_000;
 
 export async function appliedOf(
@@ -135,11 +129,8 @@ export async function untilAborted<T>(
 interface Goal {
   readonly name: StreamName;
   readonly asked: AskedStream;
-  /** The position before the first message to read. */
   readonly begin: StreamPosition;
-  /** The last message to apply. */
   readonly to: number;
-  /** The final position of the new database. */
   readonly end: StreamPosition;
   /** The first message that the stream had at the start. */
   readonly first: number;
@@ -169,7 +160,7 @@ class Building {
     this.#options = options;
     const { into: store, prefix, duplicatesBytesMax, people, applied } = options;
     this.#chain = new CommitChain(store);
-    this.#applier = newApplier({
+    this.#applier = new Applier({
       ...{ store, prefix, duplicatesBytesMax, people },
       streams: applied.positions,
       writePart: async (changes) => {

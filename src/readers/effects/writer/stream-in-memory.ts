@@ -5,24 +5,22 @@ import type { StreamPosition } from "../../stream/resume.ts";
 import type { StreamName } from "../../stream/stored-stream.ts";
 import { type TrailEntry, trailLength, trailWith } from "../../stream/trail.ts";
 import { Duplicates, type DuplicatesBudget } from "../duplicates/duplicates.ts";
-import type { StoredLine } from "../lines/line.ts";
 import type { IncidentRow, Position } from "../types.ts";
 
 export class StreamInMemory {
   readonly name: StreamName;
   /** The last frame that usage and spikes have already counted in a previous epoch. */
   readonly countedTo: number;
-  readonly #duplicates: Duplicates;
+  readonly duplicates: Duplicates;
   #epoch: number;
   #created: string;
   #sequence: number;
   #trail: TrailEntry[];
   #isRemembering: boolean;
   #duplicatesFrom: Position["duplicatesFrom"];
-  /** Its commit may still be running. */
+  /** The last returned position, whose commit may still be running. */
   #inFlight: Position | undefined;
   #committed: Position | undefined;
-  /** Set if the stream was replaced. */
   #replaced: Position | undefined = undefined;
 
   constructor(
@@ -32,7 +30,7 @@ export class StreamInMemory {
   ) {
     this.name = name;
     this.countedTo = countedTo;
-    this.#duplicates = new Duplicates({ budget, lane: name.lane, position });
+    this.duplicates = new Duplicates({ budget, lane: name.lane, position });
     this.#epoch = position?.epoch ?? 1;
     this.#created = position?.created ?? "";
     this.#sequence = position?.sequence ?? 0;
@@ -42,38 +40,20 @@ export class StreamInMemory {
     this.#duplicatesFrom = position?.duplicatesFrom ?? [1, 1];
   }
 
-  /** The newest record time so far. */
-  get watermarkMs(): number {
-    return this.#duplicates.watermarkMs;
-  }
-
-  /** The period in which duplicates are detected. */
-  get coveredMs(): number {
-    return this.#duplicates.coveredMs;
-  }
-
   /** Whether duplicate detection has all frames up to the position. */
   get isWhole(): boolean {
     return !this.#isRemembering;
   }
 
-  remember(line: StoredLine): void {
-    this.#duplicates.remember(line);
-  }
-
   /** Called before the frame's first line. */
   beginFrame(): void {
-    if (this.#isRemembering) this.#duplicates.restored();
+    if (this.#isRemembering) this.duplicates.restored();
     this.#isRemembering = false;
-  }
-
-  isDuplicate(line: StoredLine): boolean {
-    return this.#duplicates.add(line);
   }
 
   endFrame(frame: StoredFrame): void {
     const { sequence } = frame;
-    this.#duplicates.endFrame(sequence);
+    this.duplicates.endFrame(sequence);
     this.#sequence = sequence;
     this.#trail = trailWith(this.#trail, frame);
   }
@@ -92,7 +72,7 @@ export class StreamInMemory {
     if (isAnother)
       this.#replaced = {
         ...this.#storedPosition(),
-        watermarkMs: this.#duplicates.watermarkMs,
+        watermarkMs: this.duplicates.watermarkMs,
         duplicatesFrom: [Math.min(previous, from), Math.min(current, from)],
       };
     return isAnother;
@@ -100,14 +80,14 @@ export class StreamInMemory {
 
   position(): Position {
     if (this.#replaced !== undefined) return this.#replaced;
-    const changes = this.#duplicates.changes();
+    const changes = this.duplicates.changes();
     this.#duplicatesFrom = changes.duplicatesFrom;
     this.#inFlight = { ...this.#storedPosition(), ...changes };
     return this.#inFlight;
   }
 
   committed(): void {
-    this.#duplicates.committed();
+    this.duplicates.committed();
     if (this.#replaced === undefined) this.#committed = this.#inFlight;
   }
 
@@ -123,7 +103,7 @@ export class StreamInMemory {
       known.created === position.created &&
       known.sequence === position.sequence;
     if (!isSame) return false;
-    this.#duplicates.discard();
+    this.duplicates.discard();
     this.#inFlight = undefined;
     this.#epoch = known.epoch;
     this.#created = known.created;
@@ -134,7 +114,7 @@ export class StreamInMemory {
   }
 
   close(): void {
-    this.#duplicates.close();
+    this.duplicates.close();
   }
 
   #storedPosition(): Omit<Position, "duplicatesFrom" | "watermarkMs"> {

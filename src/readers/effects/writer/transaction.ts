@@ -8,7 +8,6 @@ import type { Commit } from "../types.ts";
 
 export type Changes = Omit<Commit, "after" | "number" | "isPart">;
 
-/** The maximum of randomInt. */
 const numberEnd = 2 ** 48 - 1;
 
 /** Receives the commits of a writer. Parts of a commit count when the commit is complete. */
@@ -16,11 +15,9 @@ export interface CommitCounts {
   part(commit: Commit, seconds: number): void;
   committed(commit: Commit, seconds: number): void;
   failed(): void;
-  /** The parts of an incomplete commit were rolled back. */
   undone(): void;
 }
 
-/** Each commit contains the number of its predecessor. */
 export class CommitChain {
   readonly #store: Pick<EffectsStore, "commit">;
   readonly #counts: CommitCounts | undefined;
@@ -74,7 +71,6 @@ export class OpenTransaction {
     this.#end ??= Promise.withResolvers();
   }
 
-  /** The transaction is committed or rolled back. */
   end(): void {
     this.#end?.resolve();
     this.#end = undefined;
@@ -154,7 +150,6 @@ export class Batch {
     return this.#storedAtMs.get(stream);
   }
 
-  /** Adds the duration of the step to the batch's work. */
   async timed(step: () => Promise<void>): Promise<void> {
     const sinceMonotonicMs = performance.now();
     await step();
@@ -175,7 +170,6 @@ export class CommitPace {
   #begunMonotonicMs = Number.NEGATIVE_INFINITY;
   #rest: AbortController | undefined;
 
-  /** `everyMs` is measured from start to start. */
   constructor(everyMs: number = everyMsDefault) {
     this.#everyMs = everyMs;
   }

@@ -15,7 +15,6 @@ import {
 
 interface VerifyOptions extends Omit<RebuildOptions, "applied"> {
   readonly reader: EffectsReader;
-  /** Projects in which people were erased. */
   readonly erasedProjects?: ReadonlySet<string>;
   /** Maximum characters that the comparison holds in memory. Default: 64 Mi. */
   readonly comparedMax?: number;
@@ -26,13 +25,11 @@ export interface Verified extends Rebuilt {
    * The first lines that only one database has: `-` marks the verified one, `+` the rebuilt one.
    */
   readonly differences: readonly string[];
-  /** One sentence for each known cause of differences. */
   readonly explained: readonly string[];
 }
 
 const differencesMax = 20;
 const comparedMaxDefault = 67_108_864;
-/** Estimated overhead of a text in memory, in characters. */
 const textCost = 100;
 const tries = 20;
 
@@ -112,7 +109,7 @@ interface DumpLine {
 }
 
 const refusedBegin = '{"table":"refused_links"';
-/** They also count events that are erased later. */
+/** These tables also count events that are erased later. */
 const countingTables: ReadonlySet<string> = new Set(["usage_daily", "active_ids", "spikes"]);
 
 /** Both dumps have the same order, so lines that differ are read at about the same time. */

@@ -17,7 +17,7 @@ function begun(): StreamInMemory {
 function apply(stream: StreamInMemory, sequence: number, uuid: number): boolean {
   const frame = storedFrame({ sequence, messageId: `m${sequence}` });
   stream.beginFrame();
-  const isDuplicate = stream.isDuplicate(storedLine({ frame, uuidHashLow: uuid }));
+  const isDuplicate = stream.duplicates.add(storedLine({ frame, uuidHashLow: uuid }));
   stream.endFrame(frame);
   return isDuplicate;
 }

@@ -92,7 +92,7 @@ async function each(
   for (const arrays of chunksOf(values, table.columns.length)) await client.query(sql, arrays);
 }
 
-/** Resets a person that unexpectedly exists. */
+/** An existing person is unexpected and is reset. */
 async function writeBarePersons(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.barePersons;
   const constants = { known: "false", ids_total: "1", property_bytes: "0", version: "1" };
@@ -181,7 +181,7 @@ async function append(client: ClientBase, table: Table, values: readonly Value[]
   ]);
 }
 
-/** In the given order, so that their ids ascend. */
+/** Inserts the rows in the given order, so that their ids ascend. */
 async function insert(
   client: ClientBase,
   table: Table,

@@ -115,14 +115,14 @@ async function firstIds(
 
 interface PageQuery {
   readonly table: Table;
-  /** May use $1 (the project) and `values`, which start at $4. */
+  /** The SQL condition. It may use $1 (the project) and `values`, which start at $4. */
   readonly where: string;
   readonly key: string;
   readonly projectId: string;
   readonly values: readonly Value[];
 }
 
-/** Measuring a row requires reading all its properties. */
+/** The first query is small, because measuring a row requires reading all its properties. */
 const firstRows = 16;
 
 /**

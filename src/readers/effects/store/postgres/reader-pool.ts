@@ -19,7 +19,7 @@ import { hints, requireVersion, schemaName } from "./migrate.ts";
 const connectionsMax = 4;
 const idleMs = 30_000;
 const statementMsMax = 30_000;
-/** The dump first sorts all persons. */
+/** The time for a statement of the dump, which first sorts all persons. */
 const longStatementMsDefault = 600_000;
 const [name, schema] = ["penstock effects reader", schemaName];
 const shortReads = { name, schema, statementMsMax };
@@ -27,7 +27,6 @@ const beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 interface BatchQuery<Item> {
   readonly sql: string;
-  /** Maximum number of rows per batch. */
   readonly rowsMax: number;
   readonly itemsOf: (rows: Value[][], client: ClientBase) => Promise<readonly Item[]>;
 }
@@ -43,7 +42,6 @@ export class ReaderPool {
     this.#longStatementMsMax = longStatementMsMax;
   }
 
-  /** Rejects with a StoreError. */
   async read<Result>(work: (client: ClientBase) => Promise<Result>): Promise<Result> {
     try {
       const client = await (await this.#made()).connect();

@@ -31,7 +31,7 @@ const pauseMs = 20;
 /** The interval at which the server checks the client of a long statement, since version 14. */
 const checkSql = `SELECT set_config(name, '250', false) FROM pg_settings
   WHERE name = 'client_connection_check_interval'`;
-/** Enough for a batch that changes a full cache. */
+/** The time is enough for a batch that changes a full cache. */
 const statementMsMax = 120_000;
 
 export class WriterSession {

@@ -39,7 +39,7 @@ import { hasSchema, rebuiltSchemaName, schemaName } from "./migrate.ts";
 import { PostgresReader, readPositions } from "./reader.ts";
 import { holdsLockSql, WriterSession } from "./session.ts";
 
-/** Converting a piece takes some milliseconds. */
+/** A piece of this size is converted in some milliseconds. */
 const pieceRowsMax = 2_000;
 const remedyOfDamage =
   "restore a backup of it; without one, drop the schema penstock_effects and start again: the events that the streams still have are applied again, and the effects of older events are lost";
@@ -49,7 +49,7 @@ export class PostgresStore implements EffectsStore {
   readonly reader: PostgresReader;
   readonly #address: PostgresAddress;
   readonly #session: WriterSession;
-  /** The incomplete commit. */
+  /** The commit whose parts are not complete. */
   #begun: { readonly of: ClientBase; readonly number: number } | undefined;
   /** The stored trails, if the connection `of` has read or written them. */
   #trails:
@@ -258,7 +258,6 @@ export class PostgresStore implements EffectsStore {
     });
   }
 
-  /** In the order of the keys. */
   #byKey(what: string, table: Table, keys: readonly Value[][]): Promise<Row[]> {
     const columns = table.key.map((_, column) => arrayOf(keys.map((key) => key[column] ?? null)));
     const isWanted = table.key.map((column) => `"${column}" = wanted."${column}"`).join(" AND ");

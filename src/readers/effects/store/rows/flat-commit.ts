@@ -36,7 +36,6 @@ export const upsertedLists = Object.keys(upserted) as readonly (keyof typeof ups
 export interface FlatCommit extends Readonly<Record<keyof typeof upserted, Value[]>> {
   readonly after: number;
   readonly number: number;
-  /** Stream and sequence of each. */
   readonly trailRemoved: Value[];
   /** New persons with default values in all columns except their times. */
   readonly barePersons: Value[];
@@ -64,7 +63,6 @@ const writeSpike = rowWriter(tables.spikes);
 const writeTrail = rowWriter(tables.trail);
 const writeUsage = rowWriter(tables.usage);
 
-/** `before` contains the stored trails by stream. */
 export function flatCommit(
   commit: Commit,
   before: ReadonlyMap<string, Position["trail"]>,
@@ -199,7 +197,6 @@ function pushPosition({ duplicatesFrom, ...row }: Position, values: Value[]): vo
   writePosition({ ...row, duplicatesPrevious, duplicatesCurrent }, values);
 }
 
-/** In a piece with more than one row. */
 const pieceCharsMax = 2_097_152;
 
 export const noRows: Omit<Commit, "after" | "number" | "isPart"> = {
@@ -230,7 +227,6 @@ export function* piecesOf(commit: Commit, rowsMax: number): Generator<Commit> {
   yield last;
 }
 
-/** At least one if there are any. */
 function rowsOfPiece(rows: Commit[(typeof longLists)[number]], rowsMax: number): number {
   let chars = 0;
   let count = 0;

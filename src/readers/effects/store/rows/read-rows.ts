@@ -153,13 +153,10 @@ export function positionsOf(read: { rows: readonly Row[]; trail: readonly Row[] 
 
 interface Step {
   readonly projectId: string;
-  /** The row to read. */
   readonly uuid: string;
-  /** Index of the requested id. */
   readonly at: number;
 }
 
-/** A row that was read for the step with this index. */
 export type StepRow = readonly [step: number, firstUuid: string | null, mergedInto: string | null];
 
 export class UuidWalk {

@@ -10,7 +10,6 @@ interface Dialect {
   readonly types: Readonly<Record<ColumnType, string>>;
   /** The definition of a column that is computed from an expression. */
   computed(name: string, of: string): string;
-  /** The expression of a readable time. */
   time(ms: string): string;
   /** The expression of a uuid in its usual spelling. */
   uuid(column: string): string;
@@ -27,7 +26,7 @@ interface Stored {
   readonly timesOfPostgres?: readonly string[];
   /** The type of an additional column that numbers the rows and is the primary key. */
   readonly id?: Partial<Readonly<Record<Dialect["name"], string>>>;
-  /** The key is not unique. */
+  /** Rows are only appended, so the key is not unique. */
   readonly isAppended?: boolean;
   /** SQLite stores the rows separately from the index of the primary key. */
   readonly hasRowid?: boolean;
@@ -178,7 +177,6 @@ function everything(dialect: Dialect): string {
   return [...each, views(dialect), dialect.single, installation(dialect)].join("\n");
 }
 
-/** Has one row after the first start of a writer. */
 function installation({ name, types }: Dialect): string {
   const end = name === "sqlite" ? " STRICT" : "";
   return `CREATE TABLE installation (subject_prefix ${types.text} NOT NULL)${end};`;

@@ -64,16 +64,9 @@ export const members = table(
   },
 );
 
+const newMember = ["project_id", "uuid", "distinct_id", "first_ms", "first_rank"] as const;
 /** New persons with one id and default values: the most frequent rows, written with few columns. */
-export const barePersons = pick(members, [
-  "project_id",
-  "uuid",
-  "distinct_id",
-  "first_ms",
-  "first_rank",
-  "created_at_ms",
-  "last_seen_at_ms",
-]);
+export const barePersons = pick(members, [...newMember, "created_at_ms", "last_seen_at_ms"]);
 /** Values of the non-null columns that `barePersons` omits. */
 export const constantsOfBarePersons = {
   known: 0,
@@ -82,14 +75,7 @@ export const constantsOfBarePersons = {
   version: 1,
 } as const;
 
-export const mergedMembers = pick(members, [
-  "project_id",
-  "uuid",
-  "distinct_id",
-  "first_ms",
-  "first_rank",
-  "merged_into",
-]);
+export const mergedMembers = pick(members, [...newMember, "merged_into"]);
 
 export const dumpedPersons = pick(members, [
   "project_id",

@@ -30,7 +30,6 @@ export class SqliteLongRead {
     this.#database.close();
   }
 
-  /** Returns the next lines; empty at the end. */
   dump(kind: DumpKind): string[] {
     this.#lines ??= dumpLines(this.#database, kind);
     const batch: string[] = [];

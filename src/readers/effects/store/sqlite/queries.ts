@@ -31,7 +31,7 @@ import { linksMax, linksReadMax } from "../shared-sql.ts";
 import { isWriterLocked, ReadingSide, type Statement } from "./database.ts";
 import { numbered, selectSql, uuidBytes, uuidText, uuidTextsOf } from "./statements.ts";
 
-/** The maximum number of ids of a person. */
+/** A person has at most this number of ids. */
 const stepsMax = 10_000;
 /** The members of the person whose row has the uuid ?2. */
 const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
@@ -134,7 +134,7 @@ export class SqliteQueries extends ReadingSide {
     };
   }
 
-  /** Undefined if manual changes have created a cycle. */
+  /** Returns undefined if manual changes have created a cycle. */
   #personRow(projectId: string, uuid: Uint8Array): Value[] | undefined {
     const byUuid = this.prepared(`${selectSql(tables.members)} WHERE project_id = ? AND uuid = ?`);
     let row = byUuid.get(projectId, uuid);

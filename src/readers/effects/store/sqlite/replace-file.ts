@@ -110,7 +110,7 @@ function intoOneFile(file: string): void {
     throw new StoreError(`write to ${file}: its log still exists: end the processes that read it`);
 }
 
-/** SQLite does not wait for readers here. */
+/** Retries, because SQLite does not wait for readers here. */
 function retryWhileRead(work: () => void): void {
   const sinceMonotonicMs = performance.now();
   for (;;) {
@@ -124,7 +124,6 @@ function retryWhileRead(work: () => void): void {
   }
 }
 
-/** Returns the name of the backup. */
 function backUp(file: string): string {
   const backup = backupName(file);
   try {

@@ -29,7 +29,7 @@ import { SqliteReader } from "./reader.ts";
 import { ThreadLink } from "./thread-link.ts";
 import type { SqliteWriter } from "./writer.ts";
 
-/** Converting a piece takes some milliseconds. */
+/** A piece of this size is converted in some milliseconds. */
 const pieceRowsMax = 1_000;
 
 type RowLookups = Pick<SqliteLookups, "members" | "groups" | "groupTypes">;
@@ -38,14 +38,13 @@ export class SqliteStore implements EffectsStore {
   readonly reader: SqliteReader;
   readonly #thread: ThreadLink<SqliteWriter>;
   readonly #lookups: ThreadLink<SqliteLookups>;
-  /** The incomplete commit. */
+  /** The commit whose parts are not complete. */
   #begun: number | undefined;
   /** Fulfilled when all requested parts are written or rolled back. */
   #partsWritten: Promise<unknown> = Promise.resolve();
-  /** Undefined if unknown. */
+  /** The stored trails; undefined if they are unknown. */
   #trails: Map<string, Position["trail"]> | undefined;
 
-  /** The folder of the file must exist. */
   constructor({ file }: { readonly file: string }) {
     this.#thread = new ThreadLink({ role: "writer", file });
     this.#lookups = new ThreadLink({ role: "lookups", file });

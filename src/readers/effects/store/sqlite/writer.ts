@@ -20,7 +20,7 @@ import {
   upsertSql,
 } from "./statements.ts";
 
-/** A call takes about as long as a row. */
+/** A statement writes several rows, because a call takes about as long as a row. */
 const rowsACall = 16;
 
 export class SqliteWriter {
@@ -49,7 +49,6 @@ export class SqliteWriter {
     return this.#lock?.isHeld() === true;
   }
 
-  /** Rolls back an incomplete commit. */
   lastCommit(): number {
     const database = this.#open();
     database.undo();
