@@ -111,34 +111,20 @@ function readColumns(columns: PropertyColumns): Map<string, PropertyState> | und
   return properties;
 }
 
-// Up to this number of stamps, a linear search is fastest.
-const stampsLookedAt = 16;
-
 class StampTable {
   readonly flat: (number | string)[] = [];
-  #indices: Map<string, number> | undefined = undefined;
+  readonly #indices = new Map<string, number>();
 
   /** Compares only ranks: a rank identifies one line, which has one time. */
   indexOf({ timeMs, rank }: Stamp): number {
-    const { flat } = this;
-    if (this.#indices !== undefined) {
-      const index = this.#indices.get(rank);
-      if (index !== undefined) return index;
-    } else {
-      for (let at = 1; at < flat.length; at += 2) if (flat[at] === rank) return (at - 1) / 2;
+    let index = this.#indices.get(rank);
+    if (index === undefined) {
+      index = this.#indices.size;
+      this.#indices.set(rank, index);
+      this.flat.push(timeMs, rank);
     }
-    const index = flat.length / 2;
-    flat.push(timeMs, rank);
-    if (this.#indices !== undefined) this.#indices.set(rank, index);
-    else if (index >= stampsLookedAt) this.#indices = indicesOf(flat);
     return index;
   }
-}
-
-function indicesOf(flat: readonly (number | string)[]): Map<string, number> {
-  const indices = new Map<string, number>();
-  for (let at = 1; at < flat.length; at += 2) indices.set(flat[at] as string, (at - 1) / 2);
-  return indices;
 }
 
 function stampsOf(flat: readonly (number | string)[]): Stamp[] {
