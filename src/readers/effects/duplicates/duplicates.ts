@@ -218,6 +218,10 @@ interface DuplicatesBudgetOptions {
 /** An import repeats events less often than clients do. */
 const partOfLane: Readonly<Record<Lane, number>> = { live: 3 / 4, historical: 1 / 4 };
 
+/**
+ * The memory of duplicate detection. A stream's share depends only on its lane and the number of
+ * streams, so its duplicates do not depend on how the streams were interleaved.
+ */
 export class DuplicatesBudget {
   readonly #bytesMax: number;
   readonly #expected: Readonly<Record<Lane, number>>;

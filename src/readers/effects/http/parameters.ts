@@ -92,6 +92,7 @@ interface ProblemRow {
   readonly title: string;
 }
 
+/** The closed table of errors of the effects' HTTP port, as problem details (RFC 9457). */
 export const problemTable = {
   invalid_parameter: { status: 400, title: "Invalid parameter" },
   foreign_host: { status: 403, title: "Host name not allowed" },

@@ -1,6 +1,4 @@
-// The 64-bit hash of an event for duplicate detection, over project, uuid, name and distinct id.
-// Each reader of frames has a secret random key, so no client can choose a uuid that collides with
-// another event. The hash must not be stored. The addon computes the same hash (text_hash.h).
+// The hashes of events and distinct ids. The addon computes the same ones (text_hash.h).
 
 import type { Buffer } from "node:buffer";
 import { halfSipHash64 } from "../../../platform/base/half-sip-hash.ts";
@@ -10,6 +8,11 @@ const wordPlaces = [0, 4, 9, 14, 19, 24, 28, 32] as const;
 /** Converts four letters to lower case and does not change digits. */
 const lowerCase = 0x2020_2020;
 
+/**
+ * Identifies an event in duplicate detection, by its project, uuid, name and distinct id. Each
+ * reader of frames has a secret random key, so no client can choose a uuid that collides with
+ * another event. The hash must not be stored.
+ */
 export class EventHash {
   readonly #key: Uint32Array;
   readonly #projectKeys = new Map<string, Uint32Array>();
@@ -81,6 +84,10 @@ function addText(
   return count;
 }
 
+/**
+ * The hash of a distinct id. Databases store values derived from it, so it must never change.
+ * Clients can choose ids that collide.
+ */
 export class IdHash {
   high = 0;
   low = 0;

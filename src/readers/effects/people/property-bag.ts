@@ -231,6 +231,10 @@ function oldest(ours: PropertyState["once"], theirs: PropertyState["once"]) {
 /** Properties above this size are large: a write takes 0.5 ms or more. */
 export const largeBytesMin = 65_536;
 
+/**
+ * Limits the large properties of a project, because each write of a bag reads all its properties and
+ * would delay other projects.
+ */
 export class LargeProperties {
   readonly #bytesMax: number;
   readonly #bytes = new Map<string, number>();

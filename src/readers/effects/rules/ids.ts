@@ -1,6 +1,4 @@
-// Ids that programs send in place of a missing id: PostHog's list, and the texts of other languages
-// for "no value". Each may be a person but is never merged, because all users of a broken program
-// would become one person.
+// Reads ids, and detects the ones that must not be merged.
 
 import type { Buffer } from "node:buffer";
 import { distinctIdCharactersMax, distinctIdText } from "../../../records/distinct-id.ts";
@@ -12,7 +10,10 @@ export const cookielessId = "$posthog_cookieless";
 
 const zeros = "00000000-0000-0000-0000-000000000000";
 
-/** In lower case, without surrounding white space and quotes. */
+/**
+ * PostHog's list, and the texts of other languages for "no value", in lower case. Each may be a
+ * person but is never merged, because all users of a broken program would become one person.
+ */
 const illegalIds: ReadonlySet<string> = new Set([
   ...["anonymous", "guest", "distinctid", "distinct_id", "id", "not_authenticated", "email"],
   ...["undefined", "true", "false", "null", "none", "nil", "nan", "n/a", "0", "-0", "0.0", "-1"],

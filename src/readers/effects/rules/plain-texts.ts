@@ -44,6 +44,7 @@ export class PlainTexts {
 
 const cachedBytesMax = 48;
 
+/** Returns a recent short text as the same string object, which needs no memory. */
 class RecentTexts {
   readonly #texts: string[];
 

@@ -1,4 +1,4 @@
-// The message that is published when a spike begins or ends.
+// The published message and the log line of a spike that begins or ends.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { RateWindow } from "../../../platform/base/rate-window.ts";
@@ -46,6 +46,7 @@ export function spikeAnnouncement(
 /** Many ids can be hot at the same time, and a catch-up finds the spikes of days. */
 const linesAMinute = 30;
 
+/** Logs committed spikes without hot ids, because distinct ids are personal data. */
 export class SpikeLog {
   readonly #log: Pick<Log, "info">;
   readonly #window: RateWindow;

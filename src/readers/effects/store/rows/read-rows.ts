@@ -159,6 +159,10 @@ interface Step {
 
 export type StepRow = readonly [step: number, firstUuid: string | null, mergedInto: string | null];
 
+/**
+ * Finds the uuids of the persons of many ids, round by round: a row has either the uuid or the next
+ * row to read.
+ */
 export class UuidWalk {
   /** In the order of the ids; null if the id has no person or is not resolved yet. */
   readonly shown: (string | null)[] = [];
