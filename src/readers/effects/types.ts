@@ -91,10 +91,7 @@ export interface EventEffect {
   readonly place: LinePlace;
   readonly eventUuid: string;
   readonly receivedAtMs: number;
-  /**
-   * Undefined if the event concerns no person (no person profile, `$posthog_cookieless`, a group
-   * identify).
-   */
+  /** Undefined if the event concerns no person. */
   readonly distinctId: string | undefined;
   /** The distinct id, also if the event concerns no person. */
   readonly eventDistinctId: string;
@@ -292,15 +289,9 @@ export interface Position {
  * The content of a transaction. Rows replace stored rows with the same key unless stated otherwise.
  */
 export interface Commit {
-  /**
-   * The number of the previous commit. If the last commit has another number, the store writes
-   * nothing.
-   */
+  /** The previous commit. If it is not the last one, the store writes nothing. */
   readonly after: number;
-  /**
-   * Random, so that a restored database that another writer has continued never matches. Positive:
-   * erasures have negative numbers.
-   */
+  /** Random and positive. Erasures have negative numbers. */
   readonly number: number;
   /**
    * Other parts of the same transaction follow, so a commit may have more rows than fit in memory.

@@ -66,10 +66,7 @@ export class EffectsHttp {
   readonly #failures: SparseWarning;
   readonly #spare = new WeakSet<Socket>();
   #connections = 0;
-  /**
-   * One controller per request. Signals derived from one signal of the port (AbortSignal.any) would
-   * be retained until the port is closed.
-   */
+  /** Signals derived from one signal of the port would be retained until the port is closed. */
   readonly #requests = new Set<AbortController>();
   #isClosed = false;
   #answerBytes = 0;

@@ -104,10 +104,7 @@ const shownMax = 20;
 /** Clients that display the answer wait a second at most. */
 const askMsMax = 500;
 
-/**
- * Returns the status with the lag that `ask` returns. If NATS does not respond in time, the
- * process's own estimates remain.
- */
+/** If NATS does not answer `ask` in time, the process's own estimates remain. */
 export async function withAskedLag(
   status: ProcessStatus,
   ask: (() => Promise<readonly StreamStatus[]>) | undefined,

@@ -7,10 +7,7 @@ import type { AppliedStream } from "../store/port.ts";
 
 export type Wanted = ReadonlyMap<string, number>;
 
-/**
- * Waits until the writer of this process has committed the sequences. Undefined if there is no
- * writer.
- */
+/** Waits for the writer of this process. Undefined if there is no writer. */
 export type Written = (wanted: Wanted, signal: AbortSignal) => Promise<unknown> | undefined;
 
 interface WaitsOptions {

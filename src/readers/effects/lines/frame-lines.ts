@@ -25,10 +25,7 @@ export class FrameLines {
     this.#line = new ReusedLine(new PlainTexts(scanner.normalise), this.#records.uuidKey);
   }
 
-  /**
-   * Calls the visitor for every line that is not blank. Yields as RecordReader does. Throws an
-   * Error if the scanner has not enough memory.
-   */
+  /** Yields as RecordReader does. Throws an Error if the scanner has not enough memory. */
   *read(frame: StoredFrame, visitor: LineVisitor): Generator<void, void> {
     const line = this.#line;
     line.beginFrame(frame);

@@ -88,10 +88,7 @@ export class Members {
     return member;
   }
 
-  /**
-   * Returns the id of the next row to load for the id and its person; undefined if both are in
-   * memory.
-   */
+  /** Returns the next row to load for the id; undefined if its person is in memory. */
   missing(projectId: string, id: string): string | undefined {
     if (id === this.#absentId && projectId === this.#absentProjectId) return id;
     let at = id;
@@ -118,10 +115,7 @@ export class Members {
     return member;
   }
 
-  /**
-   * Records that the id was seen first at `stamp` and last at `lastMs`. Creates its person if
-   * needed.
-   */
+  /** Records that the id was seen. Creates its person if needed. */
   touch(projectId: string, id: string, seen: Seen): Member {
     const { stamp, lastMs } = seen;
     const member = this.rows.get(projectId, id);
@@ -156,10 +150,7 @@ export class Members {
     if (isWritten) this.rows.changed(root);
   }
 
-  /**
-   * Merges the persons of two ids unless a rule forbids it. A refused link does not change the
-   * other id. `refused` receives the properties without room.
-   */
+  /** Merges the persons of two ids unless a rule forbids it. */
   link(effect: EventEffect, link: NonNullable<EventEffect["link"]>, refused: Refused): LinkOutcome {
     const { projectId, stamp } = effect;
     if (isIllegalId(link.from) || isIllegalId(link.to)) return "refused_illegal_id";
@@ -210,10 +201,7 @@ export class Members {
     return outcome;
   }
 
-  /**
-   * Returns the surviving row: that of the person with more ids, so that chains stay short; else
-   * `to`.
-   */
+  /** The person with more ids survives, so that chains of pointers stay short. */
   #merge(from: PersonRow, to: PersonRow, refused: Refused): PersonRow {
     const survives = to.person.idsTotal >= from.person.idsTotal;
     const [loser, survivor] = survives ? [from, to] : [to, from];
@@ -318,10 +306,7 @@ interface LinkSide {
   readonly idsTotal: number;
 }
 
-/**
- * Returns the first matching outcome; the order of the checks is a contract. The target of an
- * identify counts as known.
- */
+/** Returns the first matching outcome. The order of the checks is a contract. */
 function outcomeOfTwo(
   kind: LinkKind,
   sides: { from: LinkSide; to: LinkSide },

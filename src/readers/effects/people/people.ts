@@ -128,10 +128,7 @@ export class People {
     return this.#members.seen(line);
   }
 
-  /**
-   * Touches the id of a plain line for which `seen` returned false. May be applied before earlier
-   * queued effects, because its times are joins.
-   */
+  /** Called if `seen` returned false. May precede queued effects, because its times are joins. */
   touch(line: PlainLine): void {
     const { projectId, distinctId, timeMs } = line;
     const row = this.#members.missing(projectId, distinctId);

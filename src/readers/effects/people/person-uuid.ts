@@ -19,10 +19,7 @@ const variantDigit = 16;
 const hyphen = 0x2d;
 const version5 = 0x35;
 
-/**
- * Returns uuidv5(namespace, project, line feed, distinct id) in lower case. Built from character
- * codes, because a concatenated string would retain its parts in memory.
- */
+/** Built from character codes, because a concatenated string would retain its parts in memory. */
 export function personUuid(projectId: string, distinctId: string): string {
   const hex = hash("sha1", `${namespace}${projectId}\n${distinctId}`, "hex");
   const codes = layout.map((digit) => (digit < 0 ? hyphen : hex.charCodeAt(digit)));

@@ -77,10 +77,7 @@ export class PropertyBag {
     return this.#read().size;
   }
 
-  /**
-   * Returns whether the stored columns are consistent; if not, empties the bag. Must be called
-   * before any other method.
-   */
+  /** Empties the bag if the stored columns are inconsistent. Must be called first. */
   isWhole({ projectId, large }: Pick<PropertyRoom, "projectId" | "large">): boolean {
     this.#properties ??= fromColumns(this.#columns ?? noColumns);
     if (this.#properties !== undefined) return true;
@@ -123,10 +120,7 @@ export class PropertyBag {
     return isChanged;
   }
 
-  /**
-   * Joins the properties of `other`, which should be the smaller bag and must not be used
-   * afterwards.
-   */
+  /** `other` should be the smaller bag and must not be used afterwards. */
   join(other: PropertyBag, room: PropertyRoom): void {
     const properties = this.#read();
     const found = other.#read();

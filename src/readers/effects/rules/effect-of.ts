@@ -14,10 +14,7 @@ import { PropertyWritesReader } from "./property-writes.ts";
 
 /** Each group is a row to write, which delays other projects. */
 const eventGroupsMax = 5;
-/**
- * Maximum bytes of the ids of a link, group or membership. An entry of a PostgreSQL index holds
- * 2,704 bytes.
- */
+/** An entry of a PostgreSQL index holds 2,704 bytes. */
 const rowIdsBytesMax = 2_400;
 /** Maximum length of the names in `propertyNames`. */
 const nameBytesMax = 17;

@@ -14,10 +14,7 @@ export class Span {
 export const SpecialEvent = {
   None: 0,
   Merge: 1,
-  /**
-   * `$exception` and `$$heatmap`, which SDKs send automatically. They write no properties and link
-   * no ids.
-   */
+  /** SDKs send `$exception` and `$$heatmap` automatically. They write no properties. */
   Automatic: 2,
 } as const;
 export type SpecialEvent = (typeof SpecialEvent)[keyof typeof SpecialEvent];

@@ -16,10 +16,7 @@ export class PlainTexts {
     this.#normalise = normalise;
   }
 
-  /**
-   * Returns the plain form of the JSON value body[start, end); undefined if it is nested too
-   * deeply. Throws an Error if the scanner has not enough memory.
-   */
+  /** Returns undefined if the value is nested too deeply. Throws if the scanner lacks memory. */
   valueOf(body: Buffer, start: number, end: number): string | undefined {
     const room = end - start;
     const target = room <= bufferBytes ? this.#buffer : Buffer.allocUnsafe(room);

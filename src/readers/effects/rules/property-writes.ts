@@ -34,10 +34,7 @@ interface TwoPlaces {
   readonly nested: Span;
 }
 
-/**
- * For each event, the caller calls `begin`, reads the fields in the order in which they get room,
- * and calls `end`.
- */
+/** The caller calls `begin`, reads the fields that get room first, and calls `end`. */
 export class PropertyWritesReader {
   readonly #texts: PlainTexts;
   readonly #members = new JsonMembers(noBytes);

@@ -24,10 +24,7 @@ interface HistoryNumbers {
   readonly hours: readonly number[];
 }
 
-/**
- * Minutes and hours are numbered since the epoch. Plain arrays without trailing zeros, because
- * there may be a large number of projects with few entries.
- */
+/** Minutes and hours are numbered since the epoch. The arrays have no trailing zeros. */
 export class History {
   readonly since: number;
   #next: number;

@@ -13,10 +13,7 @@ const idHash = new IdHash();
 export type HotIdCounter = readonly [id: string, count: number, error: number];
 
 export class HotIds {
-  /**
-   * A hash table with open addressing. In a burst, nearly every event replaces one id with another,
-   * which is several times slower with a Map.
-   */
+  /** A hash table, because a Map is several times slower if nearly every event replaces an id. */
   readonly #slots = new Uint8Array(places).fill(noSlot);
   readonly #ids: string[] = [];
   readonly #hashes: number[] = [];

@@ -30,10 +30,7 @@ interface OpenMinute {
   hot: HotIds | undefined;
 }
 
-/**
- * A spike of the whole project. `start` is in minutes. `events` excludes the `quiet` minutes at the
- * end.
- */
+/** `start` is in minutes. `events` excludes the `quiet` minutes at the end. */
 interface Spike {
   readonly start: number;
   readonly baseline: number;

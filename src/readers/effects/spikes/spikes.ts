@@ -63,10 +63,7 @@ export class Spikes {
     this.#projectsMax = options.projectsMax ?? 10_000;
   }
 
-  /**
-   * `watermarkMs` is that of the line's stream, including this line. Allocates objects only for
-   * projects that are not in memory.
-   */
+  /** `watermarkMs` is that of the line's stream, including this line. */
   count(line: StoredLine, isDuplicate: boolean, watermarkMs: number): void {
     if (line.frame.lane !== "live") return;
     const { partition } = line.frame;

@@ -144,10 +144,7 @@ async function eraseUnowned(
   return removed;
 }
 
-/**
- * Removes the persons from spike detection, and their unpublished announcements. Returns the number
- * of announcements.
- */
+/** Returns the number of removed announcements. */
 async function eraseMemory(
   sql: ErasingSql,
   projectId: string,

@@ -38,10 +38,7 @@ export async function takeForInstallation(
   await store.bindTo(installation.prefix);
 }
 
-/**
- * Returns the prefix of another installation whose streams the database has, for databases that do
- * not store the prefix.
- */
+/** For databases that do not store the prefix. */
 async function ownerByStreams(reader: EffectsReader, prefix: string): Promise<string | undefined> {
   const streams = await reader.applied();
   const isOwn = streams.some(

@@ -50,10 +50,7 @@ export async function erasureAt(place: StorePlace): Promise<PeopleErasure> {
 
 const linksMax = 40;
 
-/**
- * Resolves a symbolic link, because the writer's lock and a rebuild's backup must be next to the
- * linked file. The file need not exist.
- */
+/** The writer's lock and a rebuild's backup must be next to the linked file. */
 function linkedFile(name: string): string {
   let file = name;
   for (let links = 0; links <= linksMax; links++) {

@@ -18,10 +18,7 @@ import type {
 } from "../types.ts";
 import type { DumpKind } from "./dump.ts";
 
-/**
- * The store's last commit is not the one that this writer expects: another writer exists, or the
- * database was restored to an older state.
- */
+/** Another writer exists, or the database was restored to an older state. */
 export class FencedError extends Error {
   override name = "FencedError";
 }
@@ -35,10 +32,7 @@ export interface GroupName {
 /** The database as the single writer uses it. Methods reject if the database is unreachable. */
 export interface EffectsStore {
   readonly reader: EffectsReader;
-  /**
-   * Takes the writer's lock, and creates or upgrades the tables. If another writer holds the lock,
-   * rejects without waiting.
-   */
+  /** Takes the writer's lock, or rejects if another writer holds it. Upgrades the tables. */
   open(): Promise<void>;
   holdsLock(): Promise<boolean>;
   /** Stores the owner's prefix of the stream names, unless the database has an owner. */

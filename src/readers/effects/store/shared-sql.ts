@@ -27,10 +27,7 @@ import * as tables from "./rows/tables.ts";
 
 /** Rejections that are retained per project. Up to `rejectedTrim` older ones may remain. */
 export const rejectedRetained = 10_000;
-/**
- * Older rejections are deleted once per this number, because a deletion takes longer than an
- * insertion.
- */
+/** A deletion takes longer than an insertion, so it removes this number of rejections. */
 const rejectedTrim = 1_000;
 
 /** Maximum bytes of the properties of rows that are looked up together. */

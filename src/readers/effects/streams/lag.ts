@@ -84,10 +84,7 @@ export async function streamStatuses(
   return [...found, ...gone.map(withoutLag)];
 }
 
-/**
- * Returns the position where the writer will continue. In a recreated stream or an older copy, the
- * sequence of the database is meaningless.
- */
+/** In a recreated stream or an older copy, the sequence of the database is meaningless. */
 async function positionIn(
   asked: AskedStream,
   state: StreamState | undefined,

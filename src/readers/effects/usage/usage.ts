@@ -30,10 +30,7 @@ interface ProjectDay {
    * The counts of the current batch, as a plain array because there may be a large number of days.
    */
   readonly counts: number[];
-  /**
-   * Undefined if there were no ids. While `isLoaded` is false, it has only those of the current
-   * batch.
-   */
+  /** While `isLoaded` is false, the sketch has only the ids of the current batch. */
   sketch: IdSketch | undefined;
   isLoaded: boolean;
   /** Whether the sketch has ids that neither the store nor a running commit has. */

@@ -30,10 +30,7 @@ interface ApplierOptions {
     EffectsStore,
     "members" | "groups" | "groupTypes" | "activeIds" | "activity"
   >;
-  /**
-   * Waits until everything before the next commit is committed, then writes `changes` as a part of
-   * it.
-   */
+  /** Writes `changes` as a part of the next commit, after the previous one. */
   readonly writePart: (changes: () => Promise<Changes>) => Promise<void>;
   /** Changes above this size are written early. */
   readonly changedBytesMax?: number | undefined;
@@ -187,10 +184,7 @@ export class Applier implements LineVisitor {
     await this.#turns.breathe();
   }
 
-  /**
-   * Nothing may be applied until the promise is fulfilled. The caller must call `committed` or
-   * `begin` before the next call.
-   */
+  /** Nothing may be applied until the promise is fulfilled. */
   async changes(): Promise<Changes> {
     this.#inFlight = [...this.#touched];
     const changes: Changes = {
@@ -310,10 +304,7 @@ export class Applier implements LineVisitor {
     while (!this.#people.apply(effectsATurn)) await this.#turns.breathe();
   }
 
-  /**
-   * Writes rows early, in the same transaction, because a frame can change more rows than fit in
-   * memory.
-   */
+  /** Writes rows early, because a frame can change more rows than fit in memory. */
   async #writeWhereFull(): Promise<void> {
     if (this.#people.changedBytes < this.#changedBytesMax) return;
     await this.#writePart(async () => {
@@ -350,10 +341,7 @@ export const stepBytesMax = 2 * 1_048_576;
 
 const projectsAtOnce = 4;
 
-/**
- * Rejects with a TooLargeError if the rows are too large together; the caller must then request
- * fewer.
- */
+/** If it rejects with a TooLargeError, the caller must request fewer rows. */
 export async function loadRows(store: RowStore, missing: Missing): Promise<Loaded> {
   // Awaited together, so that no rejection is unhandled if several fail.
   const [members, groups, groupTypes] = await Promise.all([

@@ -19,10 +19,7 @@ interface OutboxPublisherOptions {
   readonly rowsMax?: number;
 }
 
-/**
- * After `unanswered`, the other messages of the subject are skipped in this round, because each
- * could also run into the timeout.
- */
+/** After `unanswered`, a round skips the subject, because each message could time out. */
 type Outcome = "stored" | "refused" | "unanswered";
 
 /** The next retry of a subject with an unpublished message. */

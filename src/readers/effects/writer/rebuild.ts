@@ -27,10 +27,7 @@ import {
 } from "./applier.ts";
 import { CommitChain } from "./transaction.ts";
 
-/**
- * The old database is unchanged. The message does not name the command, because `verify` also
- * rebuilds.
- */
+/** The message does not name the command, because `verify` also rebuilds. */
 export class RebuildError extends Error {
   override name = "RebuildError";
 }

@@ -91,10 +91,7 @@ export class StreamInMemory {
     if (this.#replaced === undefined) this.#committed = this.#inFlight;
   }
 
-  /**
-   * Drops everything uncommitted. Returns false if this object cannot continue from the stored
-   * position; it must then not be used.
-   */
+  /** Drops everything uncommitted. If it returns false, the object must not be used. */
   returnTo(position: Position): boolean {
     const known = this.#committed;
     if (this.#isRemembering || this.#replaced !== undefined || known === undefined) return false;
@@ -128,10 +125,7 @@ export class StreamInMemory {
   }
 }
 
-/**
- * Returns the sequence up to which messages are already counted, if an operator has accepted an
- * older copy of the stream; otherwise 0.
- */
+/** Messages may be counted already if an operator has accepted an older copy of the stream. */
 export function countedBefore(
   { stream, epoch }: Position,
   incidents: readonly IncidentRow[],

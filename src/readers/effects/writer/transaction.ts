@@ -56,10 +56,7 @@ export class CommitChain {
   }
 }
 
-/**
- * Random, so that two commits practically never have the same number. Never 0, which means that
- * there is no commit.
- */
+/** Random, so that two commits differ. Never 0, which means that there is no commit. */
 function newNumber(): number {
   return randomInt(1, numberEnd);
 }
@@ -123,10 +120,7 @@ export class Batch {
     return performance.now() - this.#begunMonotonicMs < batchMsMax;
   }
 
-  /**
-   * A batch with written parts ends with the current step, because other projects would have to
-   * wait for the rest. `Applier.isFull` limits the changed rows.
-   */
+  /** A batch with written parts ends soon, because other projects would have to wait. */
   hasRoom(eventsMax: number, isOtherInFlight: boolean): boolean {
     if (this.hasParts || this.#workMs >= workMsMax) return false;
     return this.events < (isOtherInFlight ? batchGrowth : 1) * eventsMax;

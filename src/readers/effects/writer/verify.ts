@@ -33,10 +33,7 @@ const comparedMaxDefault = 67_108_864;
 const textCost = 100;
 const tries = 20;
 
-/**
- * `into` must be open and empty. Rejects with a RebuildError if events are applied continuously, or
- * if the rebuild fails.
- */
+/** `into` must be open and empty. Rejects with a RebuildError. */
 export async function verify({ reader, ...options }: VerifyOptions): Promise<Verified> {
   const { signal, into, erasedProjects = new Set(), comparedMax = comparedMaxDefault } = options;
   const { applied, lines } = await snapshotOf(reader);

@@ -107,10 +107,7 @@ async function writeBarePersons(client: ClientBase, values: readonly Value[]): P
   await each(client, { table, values, sql });
 }
 
-/**
- * Adds new persons to their total, because counting all takes a scan. A row with xmax 0 is new. A
- * merged row never becomes a person again.
- */
+/** Adds new persons, whose rows have xmax 0, to the total. Counting all takes a scan. */
 async function writePersons(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.members;
   const sql = `WITH written AS (
@@ -120,10 +117,7 @@ async function writePersons(client: ClientBase, values: readonly Value[]): Promi
   await each(client, { table, values, sql });
 }
 
-/**
- * Subtracts the rows that were persons from their total. Looks up each row individually, because a
- * join may scan the whole table.
- */
+/** Looks up each row individually, because a join may scan the whole table. */
 async function writeMerged(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.mergedMembers;
   const sql = `WITH new AS MATERIALIZED (SELECT * FROM ${unnestSql(table, "given")}),

@@ -125,10 +125,7 @@ interface PageQuery {
 /** The first query is small, because measuring a row requires reading all its properties. */
 const firstRows = 16;
 
-/**
- * Yields rows after the key `after`, up to one more than the limit. Each query reads at most twice
- * as many rows as the previous one, because a few large rows fill a page.
- */
+/** Each query reads at most twice as many rows, because a few large rows fill a page. */
 export async function* pageRows(
   client: ClientBase,
   query: PageQuery,

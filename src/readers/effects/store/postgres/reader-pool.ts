@@ -59,10 +59,7 @@ export class ReaderPool {
     }
   }
 
-  /**
-   * Yields the rows of several queries, on a separate connection and in one transaction. The caller
-   * may be slow: `verify` builds a database meanwhile.
-   */
+  /** All queries are in one transaction. The caller may be slow: `verify` builds a database. */
   async *batches<Item>(queries: readonly BatchQuery<Item>[]): AsyncGenerator<Item> {
     let client: Client | undefined;
     try {

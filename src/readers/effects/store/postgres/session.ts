@@ -63,10 +63,7 @@ export class WriterSession {
     return result;
   }
 
-  /**
-   * Waits for running calls and releases the lock, but does not wait for a server that does not
-   * respond.
-   */
+  /** Waits for running calls, but not for a server that does not respond. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const late = new AbortController();

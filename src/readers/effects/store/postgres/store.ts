@@ -67,10 +67,7 @@ export class PostgresStore implements EffectsStore {
     this.reader = new PostgresReader({ url });
   }
 
-  /**
-   * Replaces the current schema with the rebuilt one, in one transaction. Returns the new name of
-   * the replaced schema.
-   */
+  /** Replaces the current schema. Returns its new name. */
   takePlace(): Promise<string> {
     return this.#session.run("replace the schema", async (client) => {
       let kept = `${schemaName}_before_rebuild`;

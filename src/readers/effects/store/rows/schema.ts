@@ -147,10 +147,7 @@ export function schemaFrom(version: number, dialect: Dialect): readonly string[]
   return version === 0 ? [everything(dialect)] : upgrades(dialect).slice(version - 1);
 }
 
-/**
- * Entry n upgrades a database from version n + 1. An entry must not use the tables of this file,
- * because later versions change them.
- */
+/** Entry n upgrades version n + 1. It must not use the tables, which later versions change. */
 function upgrades({ name }: Dialect): readonly string[] {
   const isSqlite = name === "sqlite";
   const text = isSqlite ? "TEXT" : 'text COLLATE "C"';

@@ -265,10 +265,7 @@ export class ReadingSide {
   readonly #cacheKiB: number | undefined;
   #database: Database | undefined;
 
-  /**
-   * Reads within the transaction of `database` if it is given; otherwise opens the file at the
-   * first query.
-   */
+  /** Reads within the transaction of `database` if it is given. */
   constructor(file: string, cacheKiB?: number, database?: Database) {
     this.file = file;
     this.#cacheKiB = cacheKiB;

@@ -91,10 +91,7 @@ export function replaceDatabase({ file, rebuilt }: Replacing): string {
   return backup;
 }
 
-/**
- * Writes the log into the file and removes the log, which the next database with this name would
- * read.
- */
+/** Removes the log, which the next database with this name would read. */
 function intoOneFile(file: string): void {
   if (!existsSync(file)) throw new StoreError(`open ${file}: the file no longer exists`);
   faults(`write to ${file}`, () => {

@@ -158,10 +158,7 @@ export class SqliteWriter {
     if (persons !== 0) this.#prepared("UPDATE totals SET persons = persons + ?").run(persons);
   }
 
-  /**
-   * Inserts members, or resets those that exist, and returns the number of new ones. `replaces` is
-   * called before a row may be reset.
-   */
+  /** Returns the number of new members. `replaces` is called before a row may be reset. */
   #insertMembers(
     table: Table,
     values: readonly Value[],
