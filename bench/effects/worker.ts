@@ -40,11 +40,11 @@ const store: EffectsStore = database.startsWith("postgres:")
 await store.open();
 const writer = new EffectsWriter({ connection, prefix: "penstock", store, log: log as never });
 writer.start();
-await writer.positionReached(stream, from);
+await writer.positionsReached(new Map([[stream, from]]));
 // A commit may include more than was waited for, and more is applied than is committed.
 const begun = committed();
 const before = { ms: performance.now(), cpu: process.cpuUsage() };
-await writer.positionReached(stream, to);
+await writer.positionsReached(new Map([[stream, to]]));
 if (begun >= to) throw new Error("one commit had all of it: the history is too short");
 const cpu = process.cpuUsage(before.cpu);
 const measured = {

@@ -15,8 +15,7 @@ import { connectNats } from "../platform/nats/link.ts";
 import { streamName } from "../platform/nats/names.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { EffectsHttp } from "../readers/effects/http/server.ts";
-import { type ProcessStatus, withAskedLag } from "../readers/effects/http/status.ts";
-import { countedStore } from "../readers/effects/metrics/counted-store.ts";
+import { type ProcessStatus, withAskedLag } from "../readers/effects/http/shapes.ts";
 import { EffectsMetrics } from "../readers/effects/metrics/effects-metrics.ts";
 import {
   OtherInstallationError,
@@ -84,7 +83,7 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
   });
   try {
     await listen(http, config, options);
-    const store = countedStore(await openStore(config, options), metrics);
+    const store = await openStore(config, options);
     parts.store = store;
     parts.waitsFor = "NATS";
     const access = await findAccess(config, options);
@@ -97,7 +96,7 @@ export async function serveEffects(config: Config, options: ServeOptions): Promi
     const { acceptExpired } = options;
     const largeBytesMax = config.effectsLargeBytesMax;
     const writer = new EffectsWriter({
-      ...{ connection, store, log, acceptExpired, prefix: config.subjectPrefix },
+      ...{ connection, store, log, metrics, acceptExpired, prefix: config.subjectPrefix },
       people: { largeBytesMax, ...(options.isChild ? { cacheBytesMax: childCacheBytesMax } : {}) },
       ...(options.isChild
         ? { eventsPerSecondMax: childEventsPerSecondMax * availableParallelism() }

@@ -119,7 +119,7 @@ async function inPlaceOfFile(
   const { createReplacement, removeDatabase, replaceDatabase } = await import(
     "../../readers/effects/store/sqlite/replace-file.ts"
   );
-  const { takeWriterLock } = await import("../../readers/effects/store/sqlite/writer-lock.ts");
+  const { takeWriterLock } = await import("../../readers/effects/store/sqlite/database.ts");
   const rebuilt = `${file}.rebuilt`;
   const from = { kind: "sqlite", file } as const;
   const reader = await readerAt(from);

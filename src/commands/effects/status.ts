@@ -1,7 +1,6 @@
 // `penstock effects status`: the applied position of each stream, with its lag if NATS responds.
 
-import { iso } from "../../readers/effects/http/shapes.ts";
-import { statusRows, statusValue } from "../../readers/effects/http/status.ts";
+import { iso, statusRows, statusValue } from "../../readers/effects/http/shapes.ts";
 import { shownPlace, storePlace } from "../../readers/effects/store/open.ts";
 import { lagMessages, type StreamStatus, withoutLag } from "../../readers/effects/streams/lag.ts";
 import type { Position } from "../../readers/effects/types.ts";

@@ -2,13 +2,12 @@
 // gateways are for monitoring.
 
 import { dayMs, dayOf } from "../../platform/base/day.ts";
-import { usageClasses } from "../../readers/effects/closed-sets.ts";
 import { spikeJson, usageMembers } from "../../readers/effects/http/shapes.ts";
 import { projectSubject } from "../../readers/effects/spikes/project-activity.ts";
 import type { OpenReader } from "../../readers/effects/store/open.ts";
 import { type UsageDay, usageRowsMax } from "../../readers/effects/store/port.ts";
 import { lagOf } from "../../readers/effects/streams/lag.ts";
-import type { SpikeRow } from "../../readers/effects/types.ts";
+import { type SpikeRow, usageClasses } from "../../readers/effects/types.ts";
 import { usageExport } from "../../readers/effects/usage/usage-export.ts";
 import { CommandError, type ConfiguredCommand, note, say, usageExitCode } from "../context.ts";
 import { table } from "../terminal.ts";

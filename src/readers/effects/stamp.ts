@@ -1,10 +1,9 @@
-// Creates and compares stamps: the time of a write, in a form that is the same in every store, in
-// every run and for every order of frames.
+// Creates and compares stamps, which are the same in every store and for every order of frames.
 
 import type { LinePlace, Stamp } from "./types.ts";
 
-// Widths in base 36. They allow 46,655 epochs and partitions, every safe integer as a sequence, and
-// 60 million lines per frame.
+// Widths in base 36: 46,655 epochs and partitions, every safe integer as a sequence, 60 million
+// lines per frame.
 const epochDigits = 3;
 const partitionDigits = 3;
 const sequenceDigits = 11;
@@ -18,10 +17,7 @@ export function frameRank(frame: Omit<LinePlace, "line">): string {
   return lane + epoch + partition + digits(frame.sequence, sequenceDigits);
 }
 
-/**
- * Returns the rank of a line. Ranks sort by code unit in the order of the positions. `rankOfFrame`
- * is the result of `frameRank`.
- */
+/** Ranks sort by code unit in the order of the positions. */
 export function lineRank(rankOfFrame: string, line: number): string {
   return rankOfFrame + digits(line, lineDigits);
 }
@@ -30,10 +26,7 @@ export function rankOf(place: LinePlace): string {
   return lineRank(frameRank(place), place.line);
 }
 
-/**
- * Compares two stamps. Returns a negative number if `a` is older, and 0 only for stamps of the same
- * line.
- */
+/** Returns a negative number if `a` is older, and 0 only for stamps of the same line. */
 export function compareStamps(a: Stamp, b: Stamp): number {
   if (a.timeMs !== b.timeMs) return a.timeMs - b.timeMs;
   if (a.rank === b.rank) return 0;
@@ -41,9 +34,8 @@ export function compareStamps(a: Stamp, b: Stamp): number {
 }
 
 /**
- * Returns the stamp of the other id that a link event refers to. It is just after the stamp of the
- * event's own id and before the next line, so if one event first mentions both ids, the event's own
- * id is older.
+ * Returns the stamp of the other id of a link: just after that of the event's own id and before the
+ * next line. So if one event first mentions both ids, its own id is older.
  */
 export function stampOfOtherId(stamp: Stamp): Stamp {
   return { timeMs: stamp.timeMs, rank: `${stamp.rank}~` };

@@ -1,5 +1,5 @@
 // The hashes that identify events and distinct ids, in 32-bit arithmetic: the same as in
-// src/readers/effects/lines/event-hash.ts and id-hash.ts. Databases store results of the hash of
+// src/readers/effects/lines/hashes.ts. Databases store results of the hash of
 // ids, so it must never change. The hash of events has a key that its caller draws.
 
 #pragma once

@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import type { Finding } from "../../../src/commands/doctor/finding.ts";
 import { checkEffectsPort } from "../../../src/commands/doctor/ports.ts";
-import type { ProcessStatus } from "../../../src/readers/effects/http/status.ts";
+import type { ProcessStatus } from "../../../src/readers/effects/http/shapes.ts";
 import { applied, effectsHttp, readerOf } from "../../readers/effects/http/reader-kit.ts";
 
 const totals = { persons: 3, groups: 1, openSpikes: 0, rejected: 2, incidents: 1 };

@@ -9,7 +9,7 @@ import { expect, test, vi } from "vitest";
 import { commandLine } from "../../../src/app/command-line.ts";
 import { serveEffects } from "../../../src/app/effects.ts";
 import { comparisonFile } from "../../../src/commands/effects/comparison-file.ts";
-import * as writerLock from "../../../src/readers/effects/store/sqlite/writer-lock.ts";
+import * as writerLock from "../../../src/readers/effects/store/sqlite/database.ts";
 import { commandWorld } from "../../kit/command-context.ts";
 import { gatewayForFile } from "../../kit/for-file.ts";
 import { silent, temporaryFolder } from "../../kit/processes.ts";

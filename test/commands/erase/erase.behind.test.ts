@@ -3,7 +3,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
-import { effectsWords } from "../../../src/readers/effects/streams/reader-words.ts";
+import { effectsWords } from "../../../src/readers/effects/writer/applier.ts";
 import { EventStreams } from "../../../src/readers/stream/event-streams.ts";
 import { natsServerForFile } from "../../kit/for-file.ts";
 import { silent } from "../../kit/processes.ts";

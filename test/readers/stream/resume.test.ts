@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { effectsWords } from "../../../src/readers/effects/streams/reader-words.ts";
+import { effectsWords } from "../../../src/readers/effects/writer/applier.ts";
 import { resume, type StreamPosition } from "../../../src/readers/stream/resume.ts";
 import type { AskedStream, StoredMessage } from "../../../src/readers/stream/stored-stream.ts";
 

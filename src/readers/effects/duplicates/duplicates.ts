@@ -1,61 +1,40 @@
-// Detects whether a stream already had an event (with the same uuid, name and distinct id) within a
-// window of 30 to 60 minutes. The state is two generations of hashes and is never stored. Two
-// stored sequences define the first line of each generation, so reading the stream again from there
-// restores the state.
+// Detects repeated events (same uuid, name and distinct id) within 30 to 60 minutes. The state is
+// two generations of hashes in memory. Reading the stream again from two stored sequences restores
+// it.
 
 import type { Lane } from "../../../platform/base/lane.ts";
-import type { StoredLine } from "../lines/line.ts";
-import { recordMs } from "../lines/record-time.ts";
+import { recordMs, type StoredLine } from "../lines/line.ts";
 import type { Position } from "../types.ts";
-import type { DuplicatesBudget } from "./duplicates-budget.ts";
 import { HashSet64 } from "./hash-set.ts";
 
 const generationMs = 30 * 60_000;
 
-/**
- * The stored part of the state: committed as part of the stream's position, in the transaction of
- * the lines counted so far.
- */
+/** The part of the state that is committed with the stream's position. */
 type DuplicatesPosition = Pick<Position, "duplicatesFrom" | "watermarkMs">;
 
 interface Scalars extends DuplicatesPosition {
-  /** The watermark at the start of each generation, in milliseconds. */
   readonly sinceMs: readonly [previous: number, current: number];
 }
 
-/** A rotation of the generations that `discard` can undo. */
 interface Rotation {
-  /** Number of hashes in the journal at the rotation. */
   readonly journal: number;
   readonly retired: HashSet64;
 }
 
 /**
- * The duplicate detection of one stream in one epoch. The caller calls `add` for each line, and
- * `endFrame` after each frame.
- *
- * If the stream has a position at the start, the caller passes the position to the constructor,
- * reads the frames again from `duplicatesFrom[0]` up to and including the position's `sequence`,
- * calls `remember` for each line, and then `restored`. A stream that was recreated or lost its tail
- * needs a new object.
- *
- * After a failed commit, `discard` removes everything since the last commit, so the stream need not
- * be read again. This takes 8 bytes per uncommitted line, and a third generation while the end of
- * the first one is not committed.
- *
- * A generation ends with the frame in which the watermark (the newest `recordMs`, which never
- * decreases) enters another half hour of the clock, or in which the budget has no room. So
- * duplicates depend on the frames and the budget, never on how the frames are batched.
+ * Detects the duplicates of one stream in one epoch. After a start with a position, the caller
+ * reads the frames from `duplicatesFrom[0]` up to the position again, with `remember` for each
+ * line, and then calls `restored`. After a failed commit, `discard` drops the uncommitted lines. A
+ * generation ends when the watermark (the newest `recordMs`) enters another half hour, or when the
+ * budget has no room.
  */
 export class Duplicates {
   readonly #budget: DuplicatesBudget;
   readonly #lane: Lane;
   #current = new HashSet64();
   #previous = new HashSet64();
-  /** The state at the end of the last frame. */
   #scalars: Scalars;
   #watermarkMs: number;
-  /** Whether the lines restored so far precede the current generation. */
   #isBeforeCurrent: boolean;
 
   /** The hashes added since the last commit, two words each. */
@@ -81,30 +60,23 @@ export class Duplicates {
     this.#budget.count(this.#bytes());
   }
 
-  /** The newest `recordMs` so far, including the current batch; 0 if there was no line. */
+  /** The newest record time; 0 if there was no line. */
   get watermarkMs(): number {
     return this.#watermarkMs;
   }
 
-  /**
-   * Period in milliseconds in which duplicates are detected now. Approximate after a start; only
-   * for a gauge.
-   */
   get coveredMs(): number {
     return this.#watermarkMs - this.#scalars.sinceMs[0];
   }
 
-  /**
-   * Adds a line and returns whether it is a duplicate. Called for each readable line, in order.
-   * Allocates no objects.
-   */
+  /** Returns whether the line is a duplicate. Called for each readable line, in order. */
   add(line: StoredLine): boolean {
     const high = line.uuidHashHigh;
     const low = line.uuidHashLow;
     const ms = recordMs(line);
     if (ms > this.#watermarkMs) this.#watermarkMs = ms;
-    // A duplicate of a line in the previous generation is also added to the current one, so that a
-    // generation has the hashes of all its lines, as if it were restored from the stream.
+    // The hash is added even if the previous generation has it, so that a generation is the same as
+    // after a restoration.
     if (!this.#addToCurrent(high, low)) return true;
     if (2 * this.#journalled === this.#journal.length) this.#growJournal();
     this.#journal[2 * this.#journalled] = high;
@@ -113,7 +85,6 @@ export class Duplicates {
     return this.#previous.has(high, low);
   }
 
-  /** Ends a frame. Called after the last line of each frame, even if the frame has no lines. */
   endFrame(sequence: number): void {
     const { duplicatesFrom, watermarkMs, sinceMs } = this.#scalars;
     const now = this.#watermarkMs;
@@ -133,10 +104,6 @@ export class Duplicates {
     }
   }
 
-  /**
-   * Restores a line, instead of `add`. Called at the start for the lines from `duplicatesFrom[0]`
-   * up to the position.
-   */
   remember(line: StoredLine): void {
     const { duplicatesFrom, sinceMs } = this.#scalars;
     if (this.#isBeforeCurrent && line.frame.sequence >= duplicatesFrom[1]) this.#beginCurrent();
@@ -145,16 +112,12 @@ export class Duplicates {
     this.#addToCurrent(line.uuidHashHigh, line.uuidHashLow);
   }
 
-  /** Ends the restoration. Called after the last `remember`. */
   restored(): void {
     if (this.#isBeforeCurrent) this.#beginCurrent();
     this.#committed = this.#scalars;
   }
 
-  /**
-   * Returns the state to store in the transaction of all lines so far. Called only between frames.
-   * The next lines may be added before the commit is complete.
-   */
+  /** Returns the state to commit with all lines so far. Called only between frames. */
   changes(): DuplicatesPosition {
     this.#inFlight = {
       journal: this.#journalled,
@@ -165,7 +128,6 @@ export class Duplicates {
     return { duplicatesFrom, watermarkMs };
   }
 
-  /** Records that the result of the last `changes` is committed. */
   committed(): void {
     if (this.#inFlight === undefined) return;
     const { journal, rotations, scalars } = this.#inFlight;
@@ -178,10 +140,6 @@ export class Duplicates {
     this.#inFlight = undefined;
   }
 
-  /**
-   * Removes all lines since the last commit, including those of a running commit. They will be read
-   * again.
-   */
   discard(): void {
     let end = this.#journalled;
     for (const { journal, retired } of this.#rotations.reverse()) {
@@ -199,7 +157,6 @@ export class Duplicates {
     this.#watermarkMs = this.#committed.watermarkMs;
   }
 
-  /** Returns the memory to the budget. The object must not be used afterwards. */
   close(): void {
     this.#budget.count(-this.#bytes());
     this.#budget.removeStream(this.#lane);
@@ -229,7 +186,6 @@ export class Duplicates {
     this.#rotate();
   }
 
-  /** Moves the start of a generation back to the time of a line that is read again. */
   #beganBy(ms: number): void {
     const [previous, current] = this.#scalars.sinceMs;
     const sinceMs = this.#isBeforeCurrent
@@ -249,7 +205,54 @@ export class Duplicates {
   }
 }
 
-/** Returns the number of the half hour of the clock. */
 function generationOf(ms: number): number {
   return Math.floor(ms / generationMs);
+}
+
+interface DuplicatesBudgetOptions {
+  readonly bytesMax: number;
+  /** Each of these streams has its share from the start. */
+  readonly streams?: readonly { readonly lane: Lane }[];
+}
+
+/** An import repeats events less often than clients do. */
+const partOfLane: Readonly<Record<Lane, number>> = { live: 3 / 4, historical: 1 / 4 };
+
+/**
+ * The memory of duplicate detection. A stream's share depends only on its lane and the number of
+ * streams, so its duplicates do not depend on how the streams were interleaved.
+ */
+export class DuplicatesBudget {
+  readonly #bytesMax: number;
+  readonly #expected: Readonly<Record<Lane, number>>;
+  readonly #streams: Record<Lane, number> = { live: 0, historical: 0 };
+  #bytes = 0;
+
+  constructor({ bytesMax, streams = [] }: DuplicatesBudgetOptions) {
+    this.#bytesMax = bytesMax;
+    const live = streams.filter(({ lane }) => lane === "live").length;
+    this.#expected = { live, historical: streams.length - live };
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  addStream(lane: Lane): void {
+    this.#streams[lane]++;
+  }
+
+  removeStream(lane: Lane): void {
+    this.#streams[lane]--;
+  }
+
+  count(bytes: number): void {
+    this.#bytes += bytes;
+  }
+
+  /** Returns whether a stream of the lane that has `ownBytes` may allocate `bytes` more. */
+  hasRoom(lane: Lane, ownBytes: number, bytes: number): boolean {
+    const streams = Math.max(1, this.#expected[lane], this.#streams[lane]);
+    return ownBytes + bytes <= (this.#bytesMax * partOfLane[lane]) / streams;
+  }
 }

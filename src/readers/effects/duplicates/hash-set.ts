@@ -1,14 +1,12 @@
-// Implements a set of 64-bit hashes, passed as two words each. The set uses open addressing in one
-// typed array, so that a million hashes are one object for the garbage collector. It grows by
-// doubling and never shrinks. The slot of a hash depends on a random key of the process, so that no
-// client can choose uuids that share a slot.
+// A set of 64-bit hashes with open addressing in one typed array, so that a million hashes are one
+// object for the garbage collector. A random key of the process decides the slot of a hash, so that
+// no client can choose uuids that share a slot.
 
 const slotsAtFirst = 256;
 const bytesPerSlot = 8;
 
-/** A set of hashes. Accepts signed and unsigned words. */
 export class HashSet64 {
-  /** The slots, two words each. A slot with two zeros is free. */
+  /** Each slot has two words. A slot with two zeros is free. */
   #words = new Int32Array(2 * slotsAtFirst);
   #mask = slotsAtFirst - 1;
   #size = 0;
@@ -21,12 +19,11 @@ export class HashSet64 {
     return (this.#mask + 1) * bytesPerSlot;
   }
 
-  /** Whether `add` will soon double the memory. */
   get isNearlyFull(): boolean {
     return this.#size * 8 > (this.#mask + 1) * 5;
   }
 
-  /** Adds the hash. Returns false if the set already contains it. */
+  /** Returns false if the set already contains the hash. */
   add(high: number, low: number): boolean {
     const word = wordOf(high, low);
     const slot = this.#slotOf(high | 0, word);
@@ -59,7 +56,6 @@ export class HashSet64 {
     words[2 * free + 1] = 0;
   }
 
-  /** Returns the slot of the hash, or the free slot for it. */
   #slotOf(high: number, low: number): number {
     const words = this.#words;
     const mask = this.#mask;
@@ -89,7 +85,7 @@ export class HashSet64 {
   }
 }
 
-/** Returns the low word of a hash. The hash 0 is changed, because it would be a free slot. */
+/** Changes the hash 0, because it would be a free slot. */
 function wordOf(high: number, low: number): number {
   return (high | low) === 0 ? 1 : low | 0;
 }
@@ -98,10 +94,7 @@ const [keyOfHigh, factorOfHigh, keyOfLow, factorOfLow] = crypto.getRandomValues(
   new Int32Array(4),
 ) as unknown as [number, number, number, number];
 
-/**
- * Returns the first slot of a hash. Mixes the high word separately first, because sums of two
- * products can collide for every key.
- */
+/** Mixes the high word first, because sums of two products can collide for every key. */
 function slotAtFirst(high: number, low: number): number {
   let mixed = Math.imul(high ^ keyOfHigh, factorOfHigh | 1);
   mixed = Math.imul(mixed ^ (mixed >>> 15), 0x2c1b3c6d);

@@ -1,20 +1,16 @@
-// Parses the parameters of a request with one function each. Unknown parameters are rejected by
-// name, because a misspelt filter that is silently ignored would return wrong results.
+// Parses the parameters of a request. Unknown parameters are rejected, because an ignored misspelt
+// filter would return wrong results.
 
 import { instantMsOf, isDay } from "../../../platform/base/day.ts";
 import { isLowerCaseUuid } from "../../../platform/base/forms.ts";
-import { problem, type ReadProblem } from "./problem.ts";
 
-/**
- * The parsers of a path's parameters, by name. Each throws an Error whose text follows "<name>: ".
- */
+/** The parsers of a path's parameters. Each throws an Error whose text follows "<name>: ". */
 export type Readers = Readonly<Record<string, (text: string) => unknown>>;
 
 export type Read<R extends Readers> = {
   readonly [Name in keyof R]: ReturnType<R[Name]> | undefined;
 };
 
-/** Returns the values, or the problem of the first invalid parameter. */
 export function readParameters<R extends Readers>(
   query: URLSearchParams,
   readers: R,
@@ -53,7 +49,6 @@ export function cursor(text: string): string {
   return text;
 }
 
-/** Parses the cursor of a page of persons, which are ordered by uuid. */
 export function uuidCursor(text: string): string {
   if (!isLowerCaseUuid(text)) throw new Error("must be the `next` of the previous page");
   return text;
@@ -66,15 +61,12 @@ export function pageLimit(text: string): number {
   return number;
 }
 
-/** Parses a day such as `2026-11-22`. */
 export function day(text: string): string {
   if (!isDay(text)) throw new Error("must be a day such as 2026-11-22");
   return text;
 }
 
-/**
- * Parses a day (its start in UTC) or a time with its zone. Returns milliseconds since the epoch.
- */
+/** A day means its start in UTC. A time needs a zone. */
 export function instantMs(text: string): number {
   const ms = instantMsOf(text);
   if (Number.isNaN(ms))
@@ -91,7 +83,39 @@ function known(readers: Readers): string {
   return `; there are ${names.join(", ")}`;
 }
 
-/** Returns the name of a sent parameter, shortened for the answer. */
 function shown(name: string): string {
   return name.length > 64 ? `${name.slice(0, 64)}…` : name;
+}
+
+interface ProblemRow {
+  readonly status: 400 | 403 | 404 | 405 | 503 | 504;
+  readonly title: string;
+}
+
+/** The closed table of errors of the effects' HTTP port, as problem details (RFC 9457). */
+export const problemTable = {
+  invalid_parameter: { status: 400, title: "Invalid parameter" },
+  foreign_host: { status: 403, title: "Host name not allowed" },
+  not_found: { status: 404, title: "Not found" },
+  method_not_allowed: { status: 405, title: "Read-only port: use GET or HEAD" },
+  unavailable: { status: 503, title: "The database does not answer" },
+  overloaded: { status: 503, title: "Too many concurrent requests" },
+  wait_timed_out: { status: 504, title: "The wait for applied events timed out" },
+} as const satisfies Record<string, ProblemRow>;
+
+export type ProblemCode = keyof typeof problemTable;
+
+/** An expected failure. `detail` is sent to the client. */
+export interface ReadProblem {
+  readonly code: ProblemCode;
+  readonly detail: string;
+}
+
+export function problem(code: ProblemCode, detail: string): ReadProblem {
+  return { code, detail };
+}
+
+export function problemText({ code, detail }: ReadProblem): string {
+  const { status, title } = problemTable[code];
+  return `${JSON.stringify({ type: "about:blank", title, status, code, detail })}\n`;
 }

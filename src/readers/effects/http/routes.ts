@@ -1,5 +1,5 @@
-// Implements the read-only paths below /projects/<project>: their parameters, queries and JSON.
-// Each route returns the members of an object. The server adds `as_of`.
+// The read-only paths below /projects/<project>: parameters, queries and JSON. The server adds
+// `as_of`.
 
 import { isLowerCaseUuid, isProjectId } from "../../../platform/base/forms.ts";
 import { storedIdText } from "../../../records/distinct-id.ts";
@@ -11,13 +11,14 @@ import {
   instantMs,
   pageLimit,
   pageLimitDefault,
+  problem,
   type Readers,
+  type ReadProblem,
   readParameters,
   someText,
   uuidCursor,
   type Read as Values,
 } from "./parameters.ts";
-import { problem, type ReadProblem } from "./problem.ts";
 import { groupJson, linkJson, personJson, spikeJson, usageMembers } from "./shapes.ts";
 
 interface Asked {
@@ -26,14 +27,13 @@ interface Asked {
   readonly uuid: string;
 }
 
-/** The members of the answer's object without braces, or a problem. */
+/** The members of the answer's JSON object without braces, or a problem. */
 export type Members = string | ReadProblem;
 
 type Route = (asked: Asked, query: URLSearchParams) => Promise<Members>;
 
-/** Maximum size of the properties on one page in characters. A larger page ends early. */
+/** Maximum characters of the properties on one page. A larger page ends early. */
 const pageBytesMax = 4_194_304;
-/** The first and the last day. Days are compared as text. */
 const everyDay = { from: "0000-01-01", to: "9999-12-31" } as const;
 
 const personParameters = { distinct_id: idText, after: uuidCursor, limit: pageLimit };
@@ -41,7 +41,6 @@ const groupParameters = { type: idText, key: idText, after: cursor, limit: pageL
 const usageParameters = { from: day, to: day };
 const spikeParameters = { from: instantMs, after: cursor, limit: pageLimit };
 
-/** Returns an id, type or key in its stored form. Accepts any length, and replaces U+0000. */
 function idText(text: string): string {
   return storedIdText(someText(text));
 }
@@ -56,9 +55,7 @@ const routes: Readonly<Record<string, Route>> = {
   spikes: taking(spikeParameters, spikes),
 };
 
-/**
- * Returns the handler of a path, which excludes the query; undefined if the path does not exist.
- */
+/** Returns the handler of a path without its query; undefined if the path does not exist. */
 export function routeOf(
   path: string,
 ): ((reader: EffectsReader, query: URLSearchParams) => Promise<Members>) | undefined {

@@ -1,6 +1,5 @@
-// Implements the read-only HTTP port of the effects: people, groups, usage and spikes, with health
-// and metrics. Limits everything that clients can occupy: connections, waits, concurrent answers,
-// and the time to read an answer.
+// The read-only HTTP port of the effects. Limits everything that clients can occupy: connections,
+// waits, concurrent answers, and the time to read an answer.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -10,36 +9,31 @@ import { isLoopback, isOwnHost } from "../../../platform/base/own-host.ts";
 import { SparseWarning } from "../../../platform/base/retry.ts";
 import { Slots } from "../../../platform/base/slots.ts";
 import type { EffectsReader } from "../store/port.ts";
-import { badParameter } from "./parameters.ts";
 import {
+  badParameter,
   type ProblemCode,
   problem,
   problemTable,
   problemText,
   type ReadProblem,
-} from "./problem.ts";
+} from "./parameters.ts";
 import { type Members, routeOf } from "./routes.ts";
-import { asOfJson } from "./shapes.ts";
-import { type ProcessStatus, statusMembers } from "./status.ts";
+import { asOfJson, type ProcessStatus, statusMembers } from "./shapes.ts";
 import { Waits, type Written, wantedFrom } from "./waits.ts";
 
 export interface EffectsHttpOptions {
-  /** The installation of this process, which /livez returns. */
   readonly instance?: object;
-  /** The address or host name to listen on. */
   readonly host: string;
-  /** Returns the reader; undefined until the database is open. */
   readonly reader: () => EffectsReader | undefined;
   readonly status: () => Promise<ProcessStatus>;
-  /** The wait for the writer of this process. Undefined if the process has no writer. */
   readonly written?: Written;
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
   readonly log: Pick<Log, "warn">;
-  /** Maximum milliseconds of a wait for applied events. Default: 10,000. */
+  /** Maximum duration of a wait for applied events. Default: 10,000. */
   readonly waitMsMax?: number;
-  /** Maximum milliseconds in which a client must read an answer. Default: 30,000. */
+  /** Maximum time in which a client must read an answer. Default: 30,000. */
   readonly answerMsMax?: number;
-  /** Maximum total bytes of unsent answers. Default: 64 MiB. */
+  /** Maximum total size of unsent answers. Default: 64 MiB. */
   readonly answerBytesMax?: number;
 }
 
@@ -50,16 +44,12 @@ interface Answer {
 }
 
 const connectionsMax = 128;
-/** Number of additional connections, which answer health checks if all others are in use. */
+/** Additional connections, which answer health checks if all others are in use. */
 const spareConnections = 16;
-/** Minimum interval in milliseconds between two warnings about failed requests. */
 const sayAgainMs = 30_000;
 const waitsMax = 64;
 const readsAtOnceMax = 16;
-/**
- * Size in bytes up to which answers are always sent. The number of requests limits their total
- * size.
- */
+/** Answers up to this size are always sent. */
 const smallBytes = 16_384;
 const always = {
   "Cache-Control": "no-store",
@@ -74,14 +64,9 @@ export class EffectsHttp {
   readonly #waitMsMax: number;
   readonly #reads = new Slots(readsAtOnceMax);
   readonly #failures: SparseWarning;
-  /** Connections that are reserved for health checks. */
   readonly #spare = new WeakSet<Socket>();
   #connections = 0;
-  /**
-   * The running requests. A request is aborted when its client disconnects or the port is closed.
-   * Signals derived from one signal of the port (AbortSignal.any) would be retained until the port
-   * is closed.
-   */
+  /** Signals derived from one signal of the port would be retained until the port is closed. */
   readonly #requests = new Set<AbortController>();
   #isClosed = false;
   #answerBytes = 0;
@@ -111,24 +96,18 @@ export class EffectsHttp {
     });
   }
 
-  /** Number of running requests. */
   get requests(): number {
     return this.#requests.size;
   }
 
-  /** Number of clients that wait for a sequence. */
   get waits(): number {
     return this.#waits.waiting;
   }
 
-  /**
-   * Starts listening and returns the port number. Rejects with an Error that contains the reason.
-   */
   listen(port: number): Promise<number> {
     return this.#port.listen(this.#options.host, port);
   }
 
-  /** Stops listening, aborts all waits and closes all connections. */
   close(): Promise<void> {
     this.#isClosed = true;
     for (const request of this.#requests) request.abort(new Error("the process is closing"));
@@ -142,8 +121,7 @@ export class EffectsHttp {
       this.#requests.delete(gone);
       gone.abort(new Error("the client disconnected"));
     });
-    // Bodies are not read, so a connection with a body is closed after the answer. A spare
-    // connection is also closed.
+    // The server does not read bodies, so it closes the connection of a request that has one.
     const { headers } = request;
     const hasBody =
       headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined;
@@ -171,8 +149,7 @@ export class EffectsHttp {
       const { metrics } = this.#options;
       return { status: 200, contentType: metrics.contentType, body: await metrics.text() };
     }
-    // Prevents DNS rebinding: a page of another site can map its host name to this address and then
-    // read the answers as its own.
+    // Prevents DNS rebinding, by which a page of another site could read the answers.
     if (isLoopback(host) && !isOwnHost(request.headers.host, host))
       return problemAnswer(problem("foreign_host", foreignHost(request)));
     return await this.#read(path, new URLSearchParams(queryText), signal);
@@ -194,7 +171,7 @@ export class EffectsHttp {
     query.delete("wait_for");
     return await this.#reads.run(async () => {
       signal.throwIfAborted();
-      // The positions are queried first, so that the rows are at least as new as `as_of` states.
+      // Positions first, so that the rows are at least as new as `as_of` states.
       const asOf = asOfJson(await reader.applied());
       const members = await route(reader, query);
       if (typeof members !== "string") return problemAnswer(members);
@@ -202,10 +179,6 @@ export class EffectsHttp {
     });
   }
 
-  /**
-   * Waits as the client requests. Returns undefined if everything that the client waits for is
-   * applied.
-   */
   async #waitFor(texts: readonly string[], signal: AbortSignal): Promise<ReadProblem | undefined> {
     if (texts.length === 0) return undefined;
     let wanted: ReturnType<typeof wantedFrom>;
@@ -236,7 +209,6 @@ export class EffectsHttp {
     return reader;
   }
 
-  /** Writes the answer, and closes the connection if the client does not read it in time. */
   #send(response: ServerResponse, { status, contentType, body }: Answer): void {
     const { answerMsMax = 30_000, answerBytesMax = 67_108_864 } = this.#options;
     if (response.destroyed) return;

@@ -1,8 +1,18 @@
-// Creates the JSON of the HTTP port and the commands. Properties are copied as stored text and
-// never parsed, because JSON.parse would change the digits of numbers.
+// The JSON of the HTTP port and the commands. Properties are copied as text, because JSON.parse
+// would change the digits of numbers.
 
-import type { AppliedStream, Group, Link, Person, UsageDay } from "../store/port.ts";
-import type { SpikeRow } from "../types.ts";
+import { setTimeout as delay } from "node:timers/promises";
+import type {
+  AppliedStream,
+  EffectsReader,
+  Group,
+  Link,
+  Person,
+  Totals,
+  UsageDay,
+} from "../store/port.ts";
+import { lagMessages, type StreamStatus } from "../streams/lag.ts";
+import type { IncidentRow, RejectedRow, SpikeRow } from "../types.ts";
 
 export function personJson(person: Person): string {
   const head = inner({
@@ -48,7 +58,6 @@ export function spikeJson(spike: SpikeRow): string {
   });
 }
 
-/** Returns the members of an answer about usage, without braces. */
 export function usageMembers(days: readonly UsageDay[]): string {
   return inner({
     days: days.map(({ day, lane, class: usageClass, events, duplicates }) => ({
@@ -59,7 +68,6 @@ export function usageMembers(days: readonly UsageDay[]): string {
   });
 }
 
-/** Returns the position of each stream, as the value of `as_of`. */
 export function asOfJson(applied: readonly AppliedStream[]): string {
   const sorted = applied.toSorted((one, other) => (one.stream < other.stream ? -1 : 1));
   return JSON.stringify(
@@ -67,7 +75,6 @@ export function asOfJson(applied: readonly AppliedStream[]): string {
   );
 }
 
-/** Returns a time in ISO 8601, UTC, with milliseconds. */
 export function iso(ms: number): string {
   return new Date(ms).toISOString();
 }
@@ -76,7 +83,85 @@ function sumOf(days: readonly UsageDay[], lane: UsageDay["lane"]): number {
   return days.reduce((sum, day) => (day.lane === lane ? sum + day.events : sum), 0);
 }
 
-/** Returns the JSON text of an object without its braces. */
 function inner(value: object): string {
   return JSON.stringify(value).slice(1, -1);
+}
+
+export interface ProcessStatus {
+  readonly state: string;
+  readonly reasons: readonly string[];
+  readonly streams: readonly StreamStatus[];
+}
+
+interface StatusRows {
+  readonly totals: Totals;
+  readonly incidents: readonly IncidentRow[];
+  readonly rejected: readonly RejectedRow[];
+}
+
+const shownMax = 20;
+
+/** Clients that display the answer wait a second at most. */
+const askMsMax = 500;
+
+/** If NATS does not answer `ask` in time, the process's own estimates remain. */
+export async function withAskedLag(
+  status: ProcessStatus,
+  ask: (() => Promise<readonly StreamStatus[]>) | undefined,
+): Promise<ProcessStatus> {
+  const late = delay(askMsMax, undefined, { ref: false });
+  const streams = await Promise.race([ask?.(), late]).catch(() => undefined);
+  return streams === undefined ? status : { ...status, streams };
+}
+
+export async function statusMembers(
+  { state, reasons, streams }: ProcessStatus,
+  reader: EffectsReader,
+): Promise<string> {
+  const value = statusValue(streams, await statusRows(reader));
+  return JSON.stringify({ state, reasons, ...value }).slice(1, -1);
+}
+
+export async function statusRows(reader: EffectsReader): Promise<StatusRows> {
+  const [totals, incidents, rejected] = await Promise.all([
+    reader.totals(),
+    reader.incidents(shownMax),
+    reader.rejected(undefined, shownMax),
+  ]);
+  return { totals, incidents, rejected };
+}
+
+export function statusValue(
+  streams: readonly StreamStatus[],
+  { totals, incidents, rejected }: StatusRows,
+): object {
+  return {
+    streams: streams.map(streamValue),
+    totals: totalsValue(totals),
+    incidents,
+    rejected: rejected.map(rejectedValue),
+  };
+}
+
+function streamValue(status: StreamStatus): object {
+  const { stream, lane, partition, epoch, sequence, lastSequence, lagSeconds } = status;
+  return {
+    ...{ stream, lane, partition, epoch, sequence },
+    last_sequence: lastSequence ?? null,
+    lag_messages: lagMessages(status) ?? null,
+    lag_seconds: lagSeconds ?? null,
+  };
+}
+
+function totalsValue(totals: Totals): object {
+  const { persons, groups, openSpikes, rejected, incidents } = totals;
+  return { persons, groups, open_spikes: openSpikes, rejected, incidents };
+}
+
+function rejectedValue({ projectId, place, atMs, eventUuid, ...rest }: RejectedRow): object {
+  const { lane, partition, epoch, sequence, line } = place;
+  return {
+    ...{ project: projectId, reason: rest.reason, detail: rest.detail, at: iso(atMs) },
+    ...{ event_uuid: eventUuid, lane, partition, epoch, sequence, line },
+  };
 }

@@ -1,25 +1,19 @@
-// Waits until streams are applied up to the sequences that a client requests, so that the client
-// reads its own writes. If this process has a writer, the database is queried after the writer has
-// committed the sequences. Otherwise it is polled, with one query for all waiting clients.
+// Waits until streams are applied up to the requested sequences, so that clients can read their own
+// writes. The database is queried after the writer of this process has committed the sequences.
+// Without a writer it is polled, with one query for all waiting clients.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { AppliedStream } from "../store/port.ts";
 
-/** The sequences to wait for, by stream. */
 export type Wanted = ReadonlyMap<string, number>;
 
-/**
- * A function that waits until the writer of this process has committed the sequences. Rejects when
- * the writer ends or the signal aborts. Returns undefined if there is no writer.
- */
+/** Waits for the writer of this process. Undefined if there is no writer. */
 export type Written = (wanted: Wanted, signal: AbortSignal) => Promise<unknown> | undefined;
 
 interface WaitsOptions {
   readonly applied: () => Promise<readonly AppliedStream[]>;
-  /** The wait for the writer of this process. Undefined if the process has no writer. */
   readonly written?: Written | undefined;
   readonly timeoutMs: number;
-  /** Maximum number of concurrent waits. Each wait occupies a connection. */
   readonly waitsMax: number;
 }
 
@@ -34,7 +28,7 @@ const pollMs = 10;
 const streamName = /^[A-Za-z0-9_-]{1,255}$/;
 const wantedMax = 64;
 
-/** Parses all `wait_for` parameters. Throws an Error whose text follows "wait_for: ". */
+/** Throws an Error whose text follows "wait_for: ". */
 export function wantedFrom(texts: readonly string[]): Wanted {
   if (texts.length > wantedMax) throw new Error(`is given more than ${wantedMax} times`);
   const wanted = new Map<string, number>();
@@ -51,7 +45,6 @@ export function wantedFrom(texts: readonly string[]): Wanted {
 export class Waits {
   readonly #options: WaitsOptions;
   readonly #waiting = new Set<Waiting>();
-  /** The waits for which the database is polled. */
   readonly #asked = new Set<Waiting>();
   #isAsking = false;
 
@@ -63,10 +56,7 @@ export class Waits {
     return this.#waiting.size;
   }
 
-  /**
-   * Waits until the sequences are applied, or the timeout is over. Rejects if the first query of
-   * the database fails, or with the signal's reason when the signal aborts.
-   */
+  /** Rejects if the first query of the database fails, or with the signal's reason. */
   async until(wanted: Wanted, signal: AbortSignal): Promise<WaitOutcome> {
     if (isReached(wanted, await this.#options.applied())) return "applied";
     if (this.#waiting.size >= this.#options.waitsMax) return "too many";
@@ -90,10 +80,7 @@ export class Waits {
     }
   }
 
-  /**
-   * Waits for the writer, then polls the database. If the writer ends, its position is unknown, so
-   * the database is also polled.
-   */
+  /** Waits for the writer, then polls the database. Also polls if the writer has ended. */
   async #askOnceWritten(waiting: Waiting, signal: AbortSignal): Promise<void> {
     try {
       await (this.#options.written?.(waiting.wanted, signal) ?? delay(pollMs));
@@ -103,10 +90,7 @@ export class Waits {
     if (!this.#isAsking) void this.#ask();
   }
 
-  /**
-   * Polls the database while clients wait, even if it is unreachable or was restored to an older
-   * state than its writer had: each wait has its own timeout.
-   */
+  /** Continues while the database is unreachable: each wait has its own timeout. */
   async #ask(): Promise<void> {
     this.#isAsking = true;
     while (this.#asked.size > 0) {

@@ -1,80 +1,129 @@
-// Reads the lines of a stored frame in order, and calls the visitor for each readable or unreadable
-// line. Retains no line.
+// Reads the lines of a stored frame in order, and calls the visitor for each.
 
-import { Buffer } from "node:buffer";
-import type { RecordView } from "../../../records/lines.ts";
+import { Line, LineFlag, type RecordView } from "../../../records/lines.ts";
 import { createNativeScanner } from "../../../records/native.ts";
 import { frameRows, RecordReader } from "../../../records/reader.ts";
 import type { Scanner } from "../../../records/table.ts";
 import type { StoredFrame } from "../../stream/frame.ts";
+import { EffectRules, isPlainEvent, makesPerson } from "../rules/effect-of.ts";
 import { EventFacts } from "../rules/event-facts.ts";
 import { PlainTexts } from "../rules/plain-texts.ts";
-import type { LineVisitor } from "./line.ts";
-import { LineFacts } from "./line-facts.ts";
-import { ReusedLine } from "./reused-line.ts";
+import { frameRank, lineRank } from "../stamp.ts";
+import type { EventEffect, LinePlace, Rejection, Stamp, UsageClass } from "../types.ts";
+import { EventHash, IdHash } from "./hashes.ts";
+import type { LineVisitor, StoredLine } from "./line.ts";
+import { LineFacts, usageClassOf } from "./line-facts.ts";
 
-const noFrame: StoredFrame = {
-  stream: "",
-  lane: "live",
-  partition: 0,
-  epoch: 1,
-  sequence: 0,
-  projectId: undefined,
-  messageId: "",
-  storedAtMs: 0,
-  data: Buffer.alloc(0),
-};
-
-/**
- * Reads frames. Each reader has its own hash key, so hashes of events are comparable only within
- * one reader.
- */
 export class FrameLines {
   readonly #records: RecordReader;
-  readonly #facts = new EventFacts();
-  readonly #lineFacts = new LineFacts();
   readonly #line: ReusedLine;
 
-  /** Creates a reader, which must be the only user of `scanner`. */
+  /** The reader must be the only user of `scanner`. */
   constructor(scanner: Scanner = createNativeScanner(frameRows)) {
     this.#records = new RecordReader(scanner);
-    this.#line = new ReusedLine({
-      frame: noFrame,
-      facts: this.#facts,
-      lineFacts: this.#lineFacts,
-      texts: new PlainTexts(scanner.normalise),
-      uuidKey: this.#records.uuidKey,
-    });
+    this.#line = new ReusedLine(new PlainTexts(scanner.normalise), this.#records.uuidKey);
   }
 
-  /**
-   * Calls the visitor for every line that is not blank, in order. Blank lines count in line
-   * numbers. Yields as RecordReader does.
-   *
-   * @throws Error if the scanner has not enough memory.
-   */
+  /** Yields as RecordReader does. Throws an Error if the scanner has not enough memory. */
   *read(frame: StoredFrame, visitor: LineVisitor): Generator<void, void> {
-    this.#line.beginFrame(frame);
+    const line = this.#line;
+    line.beginFrame(frame);
     yield* this.#records.read(frame.data, {
-      record: (record) => this.#record(frame, visitor, record),
+      record(record) {
+        const fault = line.fill(record);
+        if (fault === undefined) visitor.line(line);
+        else visitor.unreadable(frame, record.line, frame.projectId ?? record.projectId, fault);
+      },
       unreadable: (fault, line) => visitor.unreadable(frame, line, frame.projectId ?? "", fault),
     });
   }
+}
 
-  #record(frame: StoredFrame, visitor: LineVisitor, record: RecordView): void {
-    const { line } = record;
-    const fault = this.#lineFacts.fill(this.#facts, record, frame.storedAtMs);
-    if (fault !== undefined) {
-      visitor.unreadable(frame, line, frame.projectId ?? record.projectId, fault);
-      return;
+/** The line that is filled again for each record. */
+class ReusedLine extends EventFacts implements StoredLine {
+  frame!: StoredFrame;
+  line = 0;
+  uuidHashHigh = 0;
+  uuidHashLow = 0;
+  usageClass: UsageClass = "identified";
+  idHashHigh = 0;
+  idHashLow = 0;
+  hasPerson = false;
+  isPlain = true;
+  readonly #facts = new LineFacts();
+  readonly #rules: EffectRules;
+  readonly #hash: EventHash;
+  readonly #idHash = new IdHash();
+  /** The record whose remaining facts are not filled yet. */
+  #unfilled: RecordView | undefined = undefined;
+  #frameRank: string | undefined = undefined;
+
+  constructor(texts: PlainTexts, uuidKey: Uint32Array) {
+    super();
+    this.#hash = new EventHash(uuidKey);
+    this.#rules = new EffectRules(texts);
+  }
+
+  beginFrame(frame: StoredFrame): void {
+    this.frame = frame;
+    this.#frameRank = undefined;
+  }
+
+  /** If the record is invalid, returns the reason; the line must then not be used. */
+  fill(record: RecordView): Rejection | undefined {
+    const { projectId, storedAtMs } = this.frame;
+    const fault = this.#facts.fill(this, record, storedAtMs);
+    if (fault !== undefined) return fault;
+    if (projectId !== undefined && this.projectId !== projectId) {
+      const detail = `it says that it is of the project ${this.projectId}`;
+      return { reason: "wrong_project", detail };
     }
-    const { projectId } = this.#facts;
-    if (frame.projectId !== undefined && projectId !== frame.projectId) {
-      const detail = `it says that it is of the project ${projectId}`;
-      visitor.unreadable(frame, line, frame.projectId, { reason: "wrong_project", detail });
-      return;
+    const hasWrites = record.has(LineFlag.HasWrites);
+    if (hasWrites) this.#facts.fillRest(this, record);
+    this.#unfilled = hasWrites ? undefined : record;
+    this.line = record.line;
+    this.usageClass = usageClassOf(this);
+    this.hasPerson = makesPerson(this);
+    this.isPlain = isPlainEvent(this, hasWrites);
+    this.#fillHashes(record);
+    return undefined;
+  }
+
+  place(): LinePlace {
+    const { lane, partition, epoch, sequence } = this.frame;
+    return { lane, partition, epoch, sequence, line: this.line };
+  }
+
+  stamp(): Stamp {
+    return { timeMs: this.timeMs, rank: this.#rank() };
+  }
+
+  effect(): EventEffect {
+    if (this.#unfilled !== undefined) this.#facts.fillRest(this, this.#unfilled);
+    return this.#rules.effectOf(this, this.place(), this.#rank());
+  }
+
+  #fillHashes(record: RecordView): void {
+    if (record.isWritten) {
+      this.uuidHashHigh = record.hashWord(Line.UuidHigh);
+      this.uuidHashLow = record.hashWord(Line.UuidLow);
+    } else {
+      this.#hash.set(this);
+      this.uuidHashHigh = this.#hash.high;
+      this.uuidHashLow = this.#hash.low;
     }
-    this.#line.set(record);
-    visitor.line(this.#line);
+    if (record.has(LineFlag.PlainId)) {
+      this.idHashHigh = record.hashWord(Line.IdHigh);
+      this.idHashLow = record.hashWord(Line.IdLow);
+    } else {
+      this.#idHash.set(this.distinctId);
+      this.idHashHigh = this.#idHash.high;
+      this.idHashLow = this.#idHash.low;
+    }
+  }
+
+  #rank(): string {
+    this.#frameRank ??= frameRank(this.frame);
+    return lineRank(this.#frameRank, this.line);
   }
 }

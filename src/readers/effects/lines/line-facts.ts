@@ -1,5 +1,4 @@
-// Extracts the facts that the rules need from a record. Fields that only a few lines need are
-// filled on request.
+// Extracts the facts that the rules need from a record.
 
 import { Buffer } from "node:buffer";
 import { kindOfName } from "../../../records/event-name.ts";
@@ -11,15 +10,11 @@ import { stringBeginning } from "../../../records/token-beginning.ts";
 import { UuidForm, unescapedUuid, uuidBytes, uuidForm } from "../../../records/uuid.ts";
 import { Kind, kinds } from "../../../records/verdict.ts";
 import { type EventFacts, type Span, SpecialEvent, specialEventOf } from "../rules/event-facts.ts";
-import { idText } from "../rules/id-text.ts";
-import { cookielessId } from "../rules/illegal-ids.ts";
-import { isText } from "../rules/recent-texts.ts";
+import { cookielessId, idText } from "../rules/ids.ts";
+import { isText } from "../rules/plain-texts.ts";
 import type { Rejection, UsageClass } from "../types.ts";
 
-/**
- * Milliseconds after the storage of the frame from which `received_at` is wrong, because no
- * gateway's clock is a day ahead.
- */
+/** A `received_at` this far after the storage of the frame is wrong: no clock is a day ahead. */
 const aheadMsMax = 86_400_000;
 
 const needed = [
@@ -34,10 +29,7 @@ export class LineFacts {
   readonly #uuid = Buffer.alloc(uuidBytes);
   readonly #uuidView = new DataView(this.#uuid.buffer, this.#uuid.byteOffset, uuidBytes);
 
-  /**
-   * Fills the fields that every line needs: all except those of `fillRest`. If the record is
-   * invalid, returns the reason; the fields are then meaningless.
-   */
+  /** Fills all fields except those of `fillRest`. If the record is invalid, returns the reason. */
   fill(facts: EventFacts, record: RecordView, storedAtMs: number): Rejection | undefined {
     const fault = record.isWritten ? undefined : faultOf(record);
     if (fault !== undefined) return fault;
@@ -48,7 +40,6 @@ export class LineFacts {
     facts.personProfile = record.has(LineFlag.PersonProfile);
     facts.distinctId = record.has(LineFlag.PlainId) ? this.#ids.textOf(record) : idOf(record);
     if (facts.distinctId === "") return reject("invalid_field", "its distinct_id is blank");
-    // If `received_at` is not credible, the storage time of the frame replaces it.
     const saidMs = record.ms(Line.ReceivedAt);
     const receivedAtMs = saidMs <= storedAtMs + aheadMsMax ? saidMs : storedAtMs;
     const timestampMs = record.ms(Line.Timestamp);
@@ -57,7 +48,7 @@ export class LineFacts {
     return undefined;
   }
 
-  /** Fills the other fields of a valid record. */
+  /** Fills the fields that only few lines need. The record must be valid. */
   fillRest(facts: EventFacts, record: RecordView): void {
     facts.body = record.body;
     if (record.type(Part.Uuid) === TokenType.EscapedString) {
@@ -85,10 +76,7 @@ export class LineFacts {
   }
 }
 
-/**
- * Returns the reason why a record is invalid; undefined if it is valid. Called only for records
- * that are not exactly as the gateway writes them.
- */
+/** Called only for records that are not exactly as the gateway writes them. */
 function faultOf(record: RecordView): Rejection | undefined {
   const missing = needed.find(([, part]) => isNothing(record.type(part)));
   if (missing !== undefined) return reject("not_a_record", `it has no ${missing[0]}`);
@@ -140,7 +128,6 @@ function reject(reason: Rejection["reason"], detail: string): Rejection {
   return { reason, detail };
 }
 
-/** Returns the first usage class that matches the event. */
 export function usageClassOf({ kind, personProfile, distinctId }: EventFacts): UsageClass {
   if (kind === Kind.GroupIdentify) return "group_identify";
   if (!personProfile || distinctId === cookielessId) return "anonymous";
@@ -149,20 +136,16 @@ export function usageClassOf({ kind, personProfile, distinctId }: EventFacts): U
   return kind === Kind.Survey ? "survey" : "identified";
 }
 
-/** Number of sets of two recent ids each, which together take some megabytes. */
 const recentIdSets = 32_768;
-/** Maximum bytes of a cached id. */
 const recentIdBytesMax = 64;
 
 /**
- * Converts distinct ids to strings. A recent id is returned as the same string object, which needs
- * no memory and is not hashed again in a Map. Ids are looked up by the addon's hash and compared by
- * bytes, because clients can choose ids whose hashes collide.
+ * Returns recent distinct ids as the same string objects, which need no memory and are not hashed
+ * again in a Map. Compares bytes, because clients can choose ids whose hashes collide.
  */
 class RecentIds {
   readonly #texts = new Array<string>(2 * recentIdSets).fill("");
 
-  /** Returns the distinct id of the record, which must be plain. */
   textOf(record: RecordView): string {
     const { body } = record;
     const start = record.startOf(Part.DistinctId) + 1;

@@ -1,5 +1,4 @@
-// Defines the interface through which the reader of frames passes a stored line to the code that
-// counts and applies it. Types only.
+// The interface between the reader of frames and the code that counts and applies its lines.
 
 import type { StoredFrame } from "../../stream/frame.ts";
 import type { EventEffect, LinePlace, Rejection, Stamp, UsageClass } from "../types.ts";
@@ -7,36 +6,42 @@ import type { EventEffect, LinePlace, Rejection, Stamp, UsageClass } from "../ty
 /** A stored line. One object is filled again for each line, so visitors must not retain it. */
 export interface StoredLine {
   readonly frame: StoredFrame;
-  /** Index of the line in the frame. */
   readonly line: number;
   readonly projectId: string;
-  /** The high half of a 64-bit hash over project, uuid, name and distinct id, as a signed word. */
+  /** The high half of a hash over project, uuid, name and distinct id, as a signed word. */
   readonly uuidHashHigh: number;
   readonly uuidHashLow: number;
   readonly receivedAtMs: number;
   /** The event's time, limited to `receivedAtMs`. */
   readonly timeMs: number;
   readonly usageClass: UsageClass;
-  /** The event's distinct id, also if the event creates no person. */
   readonly distinctId: string;
-  /** The high half of a 64-bit hash over the distinct id, as a signed word. */
+  /** The high half of a hash over the distinct id, as a signed word. */
   readonly idHashHigh: number;
   readonly idHashLow: number;
   /** Whether the event creates a person for a distinct id that has no person. */
   readonly hasPerson: boolean;
-  /** Whether the event has no other effect. If so, `effect` need not be called. */
+  /** Whether the event has no effect besides creating or touching a person. */
   readonly isPlain: boolean;
-  /** Returns the stamp of the event's writes, as a new object. */
   stamp(): Stamp;
   place(): LinePlace;
-  /** Returns the effect of the event, as a new object. Unreadable parts are in `rejections`. */
   effect(): EventEffect;
 }
 
 export interface LineVisitor {
   line(line: StoredLine): void;
-  /**
-   * Receives an unreadable line. `line` is its index in the frame. `projectId` is empty if unknown.
-   */
+  /** `line` is the index in the frame. `projectId` is empty if unknown. */
   unreadable(frame: StoredFrame, line: number, projectId: string, rejection: Rejection): void;
+}
+
+/** More than the difference of synchronised clocks plus the time that frames wait. */
+const aheadMsMax = 3_600_000;
+
+/**
+ * Returns the time of a line for duplicate detection and spikes: `received_at`, or the storage time
+ * of the frame if `received_at` is over an hour later. Otherwise one gateway whose clock is a year
+ * ahead would stop everything that waits for time to pass.
+ */
+export function recordMs({ receivedAtMs, frame }: StoredLine): number {
+  return receivedAtMs - frame.storedAtMs > aheadMsMax ? frame.storedAtMs : receivedAtMs;
 }

@@ -1,29 +1,24 @@
-// Implements the Prometheus metrics of the effects process. Counters count only stored commits, so
-// they exclude everything that was rolled back. Gauges are read at each scrape.
+// The Prometheus metrics of the effects process. Counters exclude commits that were rolled back.
 
 import { MetricSet } from "../../../platform/metrics/metric-set.ts";
 import type { Sample } from "../../../platform/metrics/table.ts";
 import { lanes } from "../../../platform/nats/names.ts";
 import { incidentKinds } from "../../stream/incidents.ts";
-import { linkOutcomes, rejectedReasons, usageClasses } from "../closed-sets.ts";
 import type { Totals } from "../store/port.ts";
 import { lagOf, type StreamStatus } from "../streams/lag.ts";
-import type { Commit } from "../types.ts";
+import { type Commit, linkOutcomes, rejectedReasons, usageClasses } from "../types.ts";
 import type { EffectsWriter } from "../writer/effects-writer.ts";
 import { type EffectsMetricName, effectsMetricTable } from "./metric-table.ts";
 
 type WriterMemory = EffectsWriter["memory"];
 
 interface EffectsGauges {
-  /** Returns the reasons why no events are applied, and the position of each stream. */
   readonly status: () => Promise<{
     readonly reasons: readonly string[];
     readonly streams: readonly StreamStatus[];
   }>;
-  /** Returns the totals of the database; undefined while it is not open. */
   readonly totals: () => Promise<Totals | undefined>;
   readonly waits: () => number;
-  /** Returns the memory of the writer; undefined while no events are applied. */
   readonly memory: () => WriterMemory | undefined;
 }
 
@@ -45,13 +40,11 @@ export class EffectsMetrics extends MetricSet<EffectsMetricName> {
     ["committed", "failed"],
   ]);
   readonly #commitSeconds = this.histogram("penstock_effects_commit_seconds", commitSecondsBounds);
-  /** The counters of an unfinished commit's parts, which may be rolled back. */
   readonly #ofCommit = [
     ...[this.#events, this.#duplicates, this.#frames],
     ...[this.#rejected, this.#incidents, this.#links],
   ];
   #partSeconds = 0;
-  /** The sources of the gauges. Undefined before `watch`. */
   #gauges: EffectsGauges | undefined;
   #state: Awaited<ReturnType<EffectsGauges["status"]>> = { reasons: [], streams: [] };
   #totals: Totals | undefined;
@@ -68,7 +61,7 @@ export class EffectsMetrics extends MetricSet<EffectsMetricName> {
     return await super.text();
   }
 
-  /** Records a part of a commit, which is counted when the commit is complete. */
+  /** Counts a part of a commit, which `committed` completes. */
   part({ usage, frames, rejected, incidents, links }: Commit, seconds: number): void {
     this.#partSeconds += seconds;
     for (const { lane, class: usageClass, events, duplicates } of usage) {

@@ -1,5 +1,5 @@
-// Defines all metrics of the effects process: name, type and meaning. The docs are generated from
-// this table. The default metrics of prom-client (process_*, nodejs_*) are added.
+// All metrics of the effects process, next to the default metrics of prom-client. The docs are
+// generated from this table.
 
 import type { MetricRow } from "../../../platform/metrics/table.ts";
 

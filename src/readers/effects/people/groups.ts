@@ -1,11 +1,14 @@
-// Holds groups, group types, and the distinct ids that were seen with each group. Only a group
-// identify creates a group and its type. If an id is seen with a group that does not exist, the
-// association is stored anyway.
+// Groups, group types, and the distinct ids that were seen with each group. Only a group identify
+// creates a group. An id can be seen with a group that does not exist.
 
 import type { GroupName } from "../store/port.ts";
 import type { EventEffect, GroupMemberRow, GroupRow } from "../types.ts";
-import type { LargeProperties } from "./large-properties.ts";
-import { type PropertiesDropped, PropertyBag, type Refused } from "./property-bag.ts";
+import {
+  type LargeProperties,
+  type PropertiesDropped,
+  PropertyBag,
+  type Refused,
+} from "./property-bag.ts";
 import { type CachedRow, RowCache } from "./row-cache.ts";
 
 const groupBytes = 500;
@@ -17,7 +20,6 @@ interface GroupsOptions {
   readonly propertiesMax: number;
   readonly large: LargeProperties;
   readonly dropped: PropertiesDropped;
-  /** Maximum number of group types per project. */
   readonly typesMax: number;
 }
 
@@ -27,6 +29,7 @@ export class Groups {
   readonly groups: RowCache<Group>;
   readonly types: RowCache<GroupTypes>;
   readonly associations: RowCache<Association>;
+  readonly #caches: readonly Pick<RowCache<CachedRow>, "trim" | "committed" | "clear">[];
   readonly #options: GroupsOptions;
 
   constructor(options: GroupsOptions) {
@@ -34,6 +37,7 @@ export class Groups {
     this.groups = new RowCache(options.cacheBytesMax / 2);
     this.types = new RowCache(options.cacheBytesMax / 8);
     this.associations = new RowCache((options.cacheBytesMax * 3) / 8);
+    this.#caches = [this.groups, this.types, this.associations];
   }
 
   isHere(projectId: string, group: { type: string; key: string }): boolean {
@@ -44,24 +48,17 @@ export class Groups {
     return this.types.get(projectId, "") !== undefined;
   }
 
-  /**
-   * Adds a stored row to the cache. If the row is already cached, the cached one is newer and is
-   * retained.
-   */
+  /** Adds a stored row, unless a newer one is cached. */
   adopt(row: GroupRow): void {
     if (this.isHere(row.projectId, row)) return;
     this.groups.put(new Group(row, new PropertyBag(row.properties, row.propertyBytes)));
   }
 
-  /** Adds all group types of a project to the cache, unless they are already cached. */
   adoptTypes(projectId: string, types: readonly string[]): void {
     if (!this.areTypesHere(projectId)) this.types.put(new GroupTypes(projectId, types));
   }
 
-  /**
-   * Creates or updates a group. Returns false if the group's type is new and the project already
-   * has the maximum number of types.
-   */
+  /** Returns false if the group's type is new and the project already has `typesMax` types. */
   write(effect: EventEffect, writes: GroupWrites, refused: Refused): boolean {
     const { projectId, stamp } = effect;
     const types = this.types.get(projectId, "");
@@ -90,10 +87,7 @@ export class Groups {
     return true;
   }
 
-  /**
-   * Records that the id was seen with the group. If no row is cached, the store may have an older
-   * row, which it retains.
-   */
+  /** Records that the id was seen with the group. The store retains an older row if it has one. */
   associate(effect: EventEffect, distinctId: string, group: { type: string; key: string }): void {
     const { projectId } = effect;
     const atMs = effect.stamp.timeMs;
@@ -107,21 +101,15 @@ export class Groups {
   }
 
   trim(): void {
-    this.groups.trim();
-    this.types.trim();
-    this.associations.trim();
+    for (const cache of this.#caches) cache.trim();
   }
 
   committed(): void {
-    this.groups.committed();
-    this.types.committed();
-    this.associations.committed();
+    for (const cache of this.#caches) cache.committed();
   }
 
   clear(): void {
-    this.groups.clear();
-    this.types.clear();
-    this.associations.clear();
+    for (const cache of this.#caches) cache.clear();
   }
 
   #make(effect: EventEffect, { type, key }: GroupWrites): Group {
@@ -161,7 +149,6 @@ class Group implements CachedRow {
     return groupBytes + 4 * this.id.length + this.properties.weight;
   }
 
-  /** Returns a copy of the current row. Counts as a write. */
   row(): GroupRow {
     this.version++;
     return {
@@ -177,9 +164,6 @@ class Group implements CachedRow {
   }
 }
 
-/**
- * The group types of a project, including those that are new since the last call of `takeAdded`.
- */
 class GroupTypes implements CachedRow {
   readonly projectId: string;
   readonly id = "";
@@ -237,7 +221,7 @@ class Association implements CachedRow {
   }
 }
 
-// The separator is NUL, because no text of a stored line contains it.
+// No text of a stored line contains NUL.
 function groupId({ type, key }: Pick<GroupName, "type" | "key">): string {
   return `${type}\0${key}`;
 }

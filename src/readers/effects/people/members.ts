@@ -1,40 +1,41 @@
-// Maps distinct ids to persons. The mapping is a union-find over rows: a merged person's row points
-// to the surviving person, so the duration of a link does not depend on the number of ids. Works
-// only on rows in memory; People loads them.
+// Maps distinct ids to persons with a union-find over rows in memory: a merged person's row points
+// to the surviving person, so a link takes the same time for any number of ids.
 
 import type { StoredLine } from "../lines/line.ts";
-import { isIllegalId } from "../rules/illegal-ids.ts";
+import { isIllegalId } from "../rules/ids.ts";
 import { compareStamps, stampOfOtherId } from "../stamp.ts";
 import type {
   EventEffect,
   LinkKind,
   LinkOutcome,
   MemberRow,
+  PersonState,
   PropertyWrites,
   Stamp,
 } from "../types.ts";
-import type { LargeProperties } from "./large-properties.ts";
-import { hourMs, hourOf, type Member, memberFrom, newMember, type Person } from "./member.ts";
-import type { Seen } from "./plain-ids.ts";
-import type { PropertiesDropped, PropertyRoom, Refused } from "./property-bag.ts";
-import { RowCache } from "./row-cache.ts";
+import { personUuid } from "./person-uuid.ts";
+import {
+  type LargeProperties,
+  type PropertiesDropped,
+  PropertyBag,
+  type PropertyRoom,
+  type Refused,
+} from "./property-bag.ts";
+import { type CachedRow, RowCache } from "./row-cache.ts";
+import type { Seen } from "./wanted.ts";
 
-/** Number of entries in the cache of members by the hash of their ids; a power of two. */
 const recentMembers = 65_536;
 
 interface MembersOptions {
   readonly cacheBytesMax: number;
-  /** Maximum number of distinct ids per person. */
   readonly idsMax: number;
   readonly propertyBytesMax: number;
   readonly propertiesMax: number;
   readonly large: LargeProperties;
   readonly dropped: PropertiesDropped;
-  /** Maximum number of pointers from an id to its person. A longer chain means a cycle. */
   readonly depthMax: number;
 }
 
-/** The fields of a StoredLine that `seen` needs. */
 export type SeenLine = Pick<StoredLine, "projectId" | "distinctId" | "idHashHigh" | "timeMs">;
 
 const newSide: LinkSide = { known: false, idsTotal: 1 };
@@ -42,14 +43,10 @@ const newSide: LinkSide = { known: false, idsTotal: 1 };
 export class Members {
   readonly rows: RowCache<Member>;
   readonly #options: MembersOptions;
-  /**
-   * Recently seen members by the hash of their ids. A look-up takes a third of the time of two
-   * Maps.
-   */
+  /** Recently seen members by the hash of their ids: a third of the time of a look-up in Maps. */
   readonly #recent: (Member | undefined)[];
   #recentGeneration = 0;
-  // The last id that was looked up and not found. The caller of `seen` requests its row next, and a
-  // failed look-up in large maps is slow.
+  // The last id that was not found. A failed look-up is slow, and the row is requested next.
   #absentProjectId = "";
   #absentId: string | undefined = undefined;
 
@@ -60,7 +57,7 @@ export class Members {
   }
 
   /**
-   * Returns whether the id and its person are in memory, and an event at this time changes neither.
+   * Returns whether the id and its person are in memory and an event at this time changes neither.
    */
   seen({ projectId, distinctId: id, idHashHigh, timeMs }: SeenLine): boolean {
     const member = this.#recentOf(projectId, id, idHashHigh);
@@ -91,10 +88,7 @@ export class Members {
     return member;
   }
 
-  /**
-   * Returns the id of the row that must be loaded so that the id and its person are in memory;
-   * undefined if they are.
-   */
+  /** Returns the next row to load for the id; undefined if its person is in memory. */
   missing(projectId: string, id: string): string | undefined {
     if (id === this.#absentId && projectId === this.#absentProjectId) return id;
     let at = id;
@@ -107,10 +101,7 @@ export class Members {
     throw new Error(lost(projectId, id));
   }
 
-  /**
-   * Adds a stored row to the cache. If the row is already cached, the cached one is newer and is
-   * retained.
-   */
+  /** Adds a stored row, unless a newer one is cached. */
   adopt(row: MemberRow): void {
     if (this.rows.get(row.projectId, row.distinctId) !== undefined) return;
     this.#put(memberFrom(row));
@@ -124,10 +115,7 @@ export class Members {
     return member;
   }
 
-  /**
-   * Records that the id was seen: first at `stamp`, last at `lastMs`. Creates the person if it does
-   * not exist.
-   */
+  /** Records that the id was seen. Creates its person if needed. */
   touch(projectId: string, id: string, seen: Seen): Member {
     const { stamp, lastMs } = seen;
     const member = this.rows.get(projectId, id);
@@ -152,7 +140,6 @@ export class Members {
     return member;
   }
 
-  /** Writes properties of the id's person. The id must have been touched before. */
   write(member: Member, writes: PropertyWrites, by: { stamp: Stamp; refused: Refused }): void {
     const root = this.#personRow(member);
     const { properties } = root.person;
@@ -163,10 +150,7 @@ export class Members {
     if (isWritten) this.rows.changed(root);
   }
 
-  /**
-   * Merges the persons of two ids unless a rule forbids it. A refused link does not change the
-   * other id. Adds the names of properties without room to `refused`.
-   */
+  /** Merges the persons of two ids unless a rule forbids it. */
   link(effect: EventEffect, link: NonNullable<EventEffect["link"]>, refused: Refused): LinkOutcome {
     const { projectId, stamp } = effect;
     if (isIllegalId(link.from) || isIllegalId(link.to)) return "refused_illegal_id";
@@ -217,10 +201,7 @@ export class Members {
     return outcome;
   }
 
-  /**
-   * Merges two persons and returns the surviving row. The person with more ids survives, so that
-   * chains of pointers stay short. With equal numbers, `to` survives.
-   */
+  /** The person with more ids survives, so that chains of pointers stay short. */
   #merge(from: PersonRow, to: PersonRow, refused: Refused): PersonRow {
     const survives = to.person.idsTotal >= from.person.idsTotal;
     const [loser, survivor] = survives ? [from, to] : [to, from];
@@ -253,10 +234,7 @@ export class Members {
     return { projectId, large, bytesMax, countMax, refused };
   }
 
-  /**
-   * Returns the row with the person of the id. Changes the rows between them to point to it
-   * directly.
-   */
+  /** Returns the row with the person of the id. Points the rows between them directly to it. */
   #personRow(member: Member): PersonRow {
     if (isPersonRow(member)) return member;
     const root = this.#root(member);
@@ -288,7 +266,7 @@ export class Members {
   }
 }
 
-/** Returns the error text for a cycle, which only another program can have created. */
+/** Only another program can have created a cycle. */
 function lost(projectId: string, id: string): string {
   return `find the person of the distinct id ${JSON.stringify(id)} of project ${projectId}: its row in members points in a cycle, so another program has changed it: rebuild the database with \`penstock effects rebuild\``;
 }
@@ -323,17 +301,12 @@ function joinProperties(theirs: Person, ours: Person, room: PropertyRoom): void 
   ours.properties = large;
 }
 
-/** One of two persons to merge. An id without a row counts as a person with one id. */
 interface LinkSide {
   readonly known: boolean;
   readonly idsTotal: number;
 }
 
-/**
- * Returns the outcome of a link between two persons with legal ids. The target of an identify
- * already counts as known. The order of the checks is part of the contract: the first matching
- * reason is returned.
- */
+/** Returns the first matching outcome. The order of the checks is a contract. */
 function outcomeOfTwo(
   kind: LinkKind,
   sides: { from: LinkSide; to: LinkSide },
@@ -343,4 +316,127 @@ function outcomeOfTwo(
   const isTargetKnown = kind === "identify" || to.known;
   if (kind !== "merge" && from.known && isTargetKnown) return "refused_both_known";
   return from.idsTotal + to.idsTotal > idsMax ? "refused_cap" : "merged";
+}
+
+const hourMs = 3_600_000;
+
+// Approximate bytes of the objects in V8, without their texts.
+const memberBytes = 300;
+const personBytes = 250;
+
+class Person {
+  firstId: string;
+  firstStamp: Stamp;
+  firstUuid: string;
+  /** The main id of the newest link. Undefined if there was no link. */
+  main: { readonly id: string; readonly stamp: Stamp } | undefined = undefined;
+  known = false;
+  lastSeenAtMs: number;
+  idsTotal = 1;
+  version = 0;
+  properties: PropertyBag;
+
+  constructor(first: { id: string; stamp: Stamp; uuid: string }, lastMs: number) {
+    this.firstId = first.id;
+    this.firstStamp = first.stamp;
+    this.firstUuid = first.uuid;
+    this.lastSeenAtMs = hourOf(lastMs);
+    this.properties = new PropertyBag();
+  }
+
+  get createdAtMs(): number {
+    return this.firstStamp.timeMs;
+  }
+
+  get bytes(): number {
+    return personBytes + this.properties.weight;
+  }
+
+  row(): PersonState {
+    return {
+      firstId: this.firstId,
+      firstStamp: this.firstStamp,
+      firstUuid: this.firstUuid,
+      mainId: this.main === undefined ? this.firstId : this.main.id,
+      mainStamp: this.main?.stamp,
+      known: this.known,
+      createdAtMs: this.createdAtMs,
+      lastSeenAtMs: this.lastSeenAtMs,
+      idsTotal: this.idsTotal,
+      properties: this.properties.columns(),
+      propertyBytes: this.properties.bytes,
+      version: this.version,
+    };
+  }
+}
+
+export class Member implements CachedRow {
+  readonly projectId: string;
+  readonly id: string;
+  readonly uuid: string;
+  first: Stamp;
+  mergedInto: string | undefined = undefined;
+  person: Person | undefined = undefined;
+  isChanged = false;
+  /**
+   * Events from `quietFromS` (inclusive) to `quietToS` (exclusive) change nothing. In whole
+   * seconds, because V8 stores small integers inside the object. Joins only extend the range.
+   */
+  quietFromS = 0;
+  quietToS = 0;
+
+  constructor(name: { projectId: string; id: string; uuid: string }, first: Stamp) {
+    this.projectId = name.projectId;
+    this.id = name.id;
+    this.uuid = name.uuid;
+    this.first = first;
+  }
+
+  get bytes(): number {
+    return memberBytes + 2 * this.id.length + (this.person?.bytes ?? 0);
+  }
+
+  noteQuiet(person: Person): void {
+    this.quietFromS = Math.floor(this.first.timeMs / 1000) + 1;
+    this.quietToS = (person.lastSeenAtMs + hourMs) / 1000;
+  }
+
+  row(): MemberRow {
+    if (this.person !== undefined) this.person.version++;
+    return {
+      projectId: this.projectId,
+      distinctId: this.id,
+      uuid: this.uuid,
+      first: this.first,
+      mergedInto: this.mergedInto,
+      person: this.person?.row(),
+    };
+  }
+}
+
+function newMember(projectId: string, id: string, first: Stamp): Member {
+  const uuid = personUuid(projectId, id);
+  const member = new Member({ projectId, id, uuid }, first);
+  member.person = new Person({ id, stamp: first, uuid }, first.timeMs);
+  return member;
+}
+
+function memberFrom(row: MemberRow): Member {
+  const { projectId, distinctId: id, uuid, first, person: state } = row;
+  const member = new Member({ projectId, id, uuid }, first);
+  member.mergedInto = row.mergedInto;
+  if (state === undefined) return member;
+  const firstOfPerson = { id: state.firstId, stamp: state.firstStamp, uuid: state.firstUuid };
+  const person = new Person(firstOfPerson, state.lastSeenAtMs);
+  if (state.mainStamp !== undefined) person.main = { id: state.mainId, stamp: state.mainStamp };
+  person.known = state.known;
+  person.idsTotal = state.idsTotal;
+  person.version = state.version;
+  person.properties = new PropertyBag(state.properties, state.propertyBytes);
+  member.person = person;
+  return member;
+}
+
+function hourOf(timeMs: number): number {
+  return Math.floor(timeMs / hourMs) * hourMs;
 }

@@ -1,7 +1,6 @@
-// Holds people and groups in memory and applies batches of events: queues effects or touches ids,
-// reports missing rows, applies the queue, and returns the changed rows for a commit. Rows of a
-// running commit stay in memory, so the next batch need not wait. Uses no clock and does not read
-// the store itself.
+// Holds people and groups in memory and applies batches of events to them: queues effects, reports
+// missing rows, applies the queue, and returns the changed rows. Rows of a running commit stay in
+// memory, so the next batch need not wait. Uses no clock.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { SparseWarning } from "../../../platform/base/retry.ts";
@@ -19,20 +18,44 @@ import type {
   Stamp,
 } from "../types.ts";
 import { Groups } from "./groups.ts";
-import { LargeProperties } from "./large-properties.ts";
-import type { Member } from "./member.ts";
-import { Members, type SeenLine } from "./members.ts";
-import { defaults, type PeopleOptions } from "./people-options.ts";
-import { PlainIds, partsOf, type Seen } from "./plain-ids.ts";
-import { type BagName, noRoom, type PropertiesDropped, Refused } from "./property-bag.ts";
-import { type Missing, Wanted } from "./wanted.ts";
+import { type Member, Members, type SeenLine } from "./members.ts";
+import {
+  type BagName,
+  LargeProperties,
+  noRoom,
+  type PropertiesDropped,
+  Refused,
+} from "./property-bag.ts";
+import { type Missing, PlainIds, partsOf, type Seen, Wanted } from "./wanted.ts";
 
-/** The fields of a StoredLine that plain lines need. Only the texts are retained. */
+export interface PeopleOptions {
+  /** Approximate bytes of cached rows, in addition to the rows of the current batches. */
+  readonly cacheBytesMax?: number;
+  readonly idsMax?: number;
+  /** Maximum bytes of the names and values of a person or group. */
+  readonly propertyBytesMax?: number;
+  readonly propertiesMax?: number;
+  /** Maximum bytes per project of the properties of people and groups above 64 KiB each. */
+  readonly largeBytesMax?: number;
+  readonly groupTypesMax?: number;
+  readonly depthMax?: number;
+}
+
+const mebibyte = 1_048_576;
+
+export const defaults: Required<PeopleOptions> = {
+  cacheBytesMax: 256 * mebibyte,
+  idsMax: 10_000,
+  propertyBytesMax: mebibyte / 2,
+  propertiesMax: 1_000,
+  largeBytesMax: 64 * mebibyte,
+  groupTypesMax: 100,
+  depthMax: 64,
+};
+
 type PlainLine = Pick<StoredLine, "frame" | "line" | "projectId" | "distinctId" | "timeMs">;
 
-/** The rows of the store, among those that were missing. */
 export interface Loaded {
-  /** The requested rows, and all rows between each and its person. */
   readonly members: readonly MemberRow[];
   readonly groups: readonly GroupRow[];
   readonly groupTypes: Commit["groupTypes"];
@@ -44,11 +67,10 @@ export type PeopleChanges = Pick<
 >;
 
 const detailLengthMax = 200;
-/** Minimum interval in milliseconds between log lines about dropped properties, per table. */
+/** Minimum interval of log lines about dropped properties, per table. */
 const droppedEveryMs = 1_000;
 const droppedWords =
   "properties dropped: the row was changed by hand, and its properties do not match its property_state; restore the row from a backup, or run `penstock effects rebuild`";
-// Approximate bytes of a link or rejection, whose texts are short.
 const linkBytes = 1_000;
 const rejectedBytes = 1_000;
 
@@ -59,13 +81,10 @@ export class People {
   readonly #groupTypesMax: number;
   readonly #wanted = new Wanted();
   readonly #plainIds = new PlainIds();
-  /** The queued effects and rejections of unreadable lines, in the order of the lines. */
   #queue: (EventEffect | RejectedRow)[] = [];
-  /** Number of queued entries that are already applied. */
   #applied = 0;
   #links: LinkRow[] = [];
   #rejected: RejectedRow[] = [];
-  // The common prefix of the ranks of the frame's lines.
   #frame: StoredLine["frame"] | undefined = undefined;
   #frameRank = "";
 
@@ -85,13 +104,11 @@ export class People {
     this.#groups = new Groups({ cacheBytesMax: cacheBytesMax / 4, typesMax, ...rest });
   }
 
-  /** Approximate bytes of the rows in memory. */
   get cacheBytes(): number {
     const { groups, types, associations } = this.#groups;
     return this.#members.rows.bytes + groups.bytes + types.bytes + associations.bytes;
   }
 
-  /** Approximate number of rows that `changes` would return. */
   get changedRows(): number {
     const { groups, associations } = this.#groups;
     const rows = [this.#members.rows, groups, associations];
@@ -99,7 +116,6 @@ export class People {
     return changed + this.#links.length + this.#rejected.length;
   }
 
-  /** Approximate bytes of the rows that `changes` would return. */
   get changedBytes(): number {
     const { groups, associations } = this.#groups;
     const rows = [this.#members.rows, groups, associations];
@@ -107,15 +123,12 @@ export class People {
     return changed + linkBytes * this.#links.length + rejectedBytes * this.#rejected.length;
   }
 
-  /** Returns whether a plain line changes nothing and can be skipped. */
+  /** Returns whether a plain line changes nothing. */
   seen(line: SeenLine): boolean {
     return this.#members.seen(line);
   }
 
-  /**
-   * Touches the id of a plain line for which `seen` returned false. The line may be applied before
-   * earlier queued effects, because its times are joins.
-   */
+  /** Called if `seen` returned false. May precede queued effects, because its times are joins. */
   touch(line: PlainLine): void {
     const { projectId, distinctId, timeMs } = line;
     const row = this.#members.missing(projectId, distinctId);
@@ -136,7 +149,6 @@ export class People {
     if (compareStamps(stamp, seen.stamp) < 0) seen.stamp = stamp;
   }
 
-  /** Queues the effect of a line that is not plain, and requests the rows that it needs. */
   add(effect: EventEffect): void {
     this.#queue.push(effect);
     const { projectId, distinctId, link, group } = effect;
@@ -151,19 +163,18 @@ export class People {
     if (!this.#groups.areTypesHere(projectId)) this.#wanted.typesOf.add(projectId);
   }
 
-  /** Queues the rejection of an unreadable line. */
   reject(row: RejectedRow): void {
     this.#queue.push(row);
   }
 
-  /** Number of queued effects, plus the number of rows or ids that plain lines need. */
+  /** Queued effects, plus the rows or ids that plain lines need. */
   get queued(): number {
     return this.#queue.length + Math.max(this.#wanted.memberRows, this.#plainIds.size);
   }
 
   /**
    * Empties the queue and returns its entries as parts that need few rows. Calling a part queues
-   * its entries again. Used for a batch whose rows are too large together.
+   * its entries again. Used if the rows of a batch are too large together.
    */
   takeParts(): (() => void)[] {
     const parts: (() => void)[] = [];
@@ -186,18 +197,12 @@ export class People {
     return parts;
   }
 
-  /**
-   * Returns the rows that must be loaded and passed to `adopt` before `apply`; undefined if there
-   * are none.
-   */
+  /** Returns the rows to load and pass to `adopt` before `apply`. */
   missing(): Missing | undefined {
     return this.#wanted.missing();
   }
 
-  /**
-   * Adds the stored rows of everything missing. A missing row that `loaded` does not contain is not
-   * in the store.
-   */
+  /** A missing row that `loaded` does not contain is not in the store. */
   adopt(loaded: Loaded): void {
     for (const row of loaded.members) this.#members.adopt(row);
     for (const row of loaded.groups) this.#groups.adopt(row);
@@ -209,9 +214,8 @@ export class People {
   }
 
   /**
-   * Applies the queue in order, or the next `effectsMax` entries of it. Returns whether all are
-   * applied; until then, nothing may be queued. Throws if a needed row was not adopted; everything
-   * must then be discarded.
+   * Applies the next `effectsMax` entries of the queue. Returns whether all are applied; until
+   * then, nothing may be queued. After an error, everything must be discarded.
    */
   apply(effectsMax = Number.POSITIVE_INFINITY): boolean {
     for (const [projectId, ids] of this.#plainIds.all())
@@ -234,9 +238,8 @@ export class People {
   }
 
   /**
-   * Returns the rows that changed since the last call, each once, as copies that later batches do
-   * not change. The rows stay in memory until `committed` is called for them. The generator yields
-   * regularly; meanwhile nothing may be applied.
+   * Returns copies of the rows that changed since the last call. The rows stay in memory until
+   * `committed`. Yields regularly; meanwhile nothing may be applied.
    */
   *changes(): Generator<void, PeopleChanges> {
     const { groups, types, associations } = this.#groups;
@@ -255,16 +258,12 @@ export class People {
     return changes;
   }
 
-  /** Records that the oldest uncommitted result of `changes` is in the store. */
   committed(): void {
     this.#members.rows.committed();
     this.#groups.committed();
   }
 
-  /**
-   * Drops all rows in memory and starts from the store. Needed after a failed commit, because
-   * memory is then ahead of the store.
-   */
+  /** Drops all rows in memory, for example after a failed commit. */
   begin(largeProperties: readonly LargePropertiesRow[]): void {
     this.#large.begin(largeProperties);
     this.#members.rows.clear();

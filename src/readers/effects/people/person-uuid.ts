@@ -1,13 +1,11 @@
-// Computes the uuid of a distinct id's row: version 5 (RFC 9562, SHA-1 over a namespace and a
-// name), so that a rebuild computes the same uuids and no look-up is needed.
+// The uuid of a distinct id's row: version 5 (RFC 9562), so that no look-up is needed.
 
 import { hash } from "node:crypto";
 
-// The namespace: 16 arbitrary bytes. They are text (70656e73-746f-636b-2d70-6572736f6e73 as a
-// uuid), because hashing a string takes half the time of hashing a buffer.
+// The namespace as text, because hashing a string takes half the time of hashing a buffer.
 const namespace = "penstock-persons";
 
-// Index of the hash digit at each position of the uuid; -1 is a hyphen.
+// Index of the hash digit at each position; -1 is a hyphen.
 const layout = [
   [0, 1, 2, 3, 4, 5, 6, 7, -1],
   [8, 9, 10, 11, -1],
@@ -21,11 +19,7 @@ const variantDigit = 16;
 const hyphen = 0x2d;
 const version5 = 0x35;
 
-/**
- * Returns uuidv5(namespace, project, line feed, distinct id in UTF-8), in lower case with hyphens.
- * Built from character codes, because a concatenated string would retain its parts in memory for
- * each row.
- */
+/** Built from character codes, because a concatenated string would retain its parts in memory. */
 export function personUuid(projectId: string, distinctId: string): string {
   const hex = hash("sha1", `${namespace}${projectId}\n${distinctId}`, "hex");
   const codes = layout.map((digit) => (digit < 0 ? hyphen : hex.charCodeAt(digit)));

@@ -1,31 +1,27 @@
-// Holds the properties of a person or group while effects are applied. Writes are joined key by
-// key, so their order does not matter as long as all of them fit. The properties are held as the
-// text of the columns, which takes a fraction of the memory of objects, and parsed at the first
-// write.
+// The properties of a person or group while effects are applied. Writes are joined key by key, so
+// their order does not matter while all of them fit. Held as the text of the columns, which takes a
+// fraction of the memory of objects, and parsed at the first write.
 
-import { nameBytes } from "../property-name.ts";
+import { nameBytes } from "../rules/plain-texts.ts";
 import { compareStamps } from "../stamp.ts";
 import type {
+  LargePropertiesRow,
   PropertyColumns,
   PropertyState,
   PropertyWrites,
   RejectedReason,
   Stamp,
 } from "../types.ts";
-import type { LargeProperties } from "./large-properties.ts";
 import { fromColumns, noColumns, toColumns } from "./property-columns.ts";
 
-/**
- * Size in bytes that a property counts in addition to its name and value: about the size of its
- * stamps, so that a million one-letter names also count.
- */
+/** Size that a property counts in addition to its name and value: about that of its stamps. */
 const stampBytes = 160;
 /** Approximate additional bytes of a parsed property in V8. */
 const objectBytes = 200;
-/** Number of characters up to which a text is not checked for characters beyond Latin 1. */
+/** Shorter texts are not checked for characters beyond Latin 1. */
 const longText = 16_384;
 
-/** The properties that were refused for lack of room: their number, and the name of the first. */
+/** Counts the properties that do not fit. */
 export class Refused {
   count = 0;
   first = "";
@@ -36,21 +32,18 @@ export class Refused {
   }
 }
 
-/** Returns the text of the rejection of refused properties. */
 export function noRoom({ count, first }: Refused, where: string): string {
   const others = count === 1 ? "" : ` and ${count - 1} more`;
   return `no room in the ${where} for ${first}${others}`;
 }
 
-/**
- * A callback that receives the table and key of a row whose stored properties were inconsistent.
- */
+/** Receives the table and key of a row whose stored properties were inconsistent. */
 export type PropertiesDropped = (
   table: "members" | "groups",
   row: Readonly<Record<string, string>>,
 ) => void;
 
-/** The rejection reason of a full bag, and the bag's owner in the rejection's text. */
+/** The rejection reason of a full bag, and the owner in the rejection's text. */
 export type BagName = readonly [full: RejectedReason, where: string];
 
 /** The limits of one bag and of all large bags of its project. */
@@ -58,28 +51,24 @@ export interface PropertyRoom {
   readonly projectId: string;
   readonly large: LargeProperties;
   readonly bytesMax: number;
-  /** Maximum number of properties, including unset ones. */
   readonly countMax: number;
   readonly refused: Refused;
 }
 
 export class PropertyBag {
-  /** The stored form; undefined if it is out of date. */
+  /** The stored form; undefined if the parsed form has changed. */
   #columns: PropertyColumns | undefined;
-  /** The parsed form; undefined if the columns are not parsed. */
+  /** The parsed form; undefined if it is not needed. */
   #properties: Map<string, PropertyState> | undefined = undefined;
   #bytes: number;
 
-  /**
-   * Creates a bag from stored columns. `bytes` is the size that an earlier bag of the same
-   * properties returned.
-   */
+  /** `bytes` is the size that an earlier bag of the same properties returned. */
   constructor(columns: PropertyColumns = noColumns, bytes = 0) {
     this.#columns = columns;
     this.#bytes = bytes;
   }
 
-  /** Stored bytes of all names and values, plus the fixed size of each property. */
+  /** Stored bytes of all names and values, plus `stampBytes` for each property. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -88,10 +77,7 @@ export class PropertyBag {
     return this.#read().size;
   }
 
-  /**
-   * Returns whether the stored columns are consistent. If not, empties the bag and reduces the
-   * project's size of large bags. Must be called before any other method.
-   */
+  /** Empties the bag if the stored columns are inconsistent. Must be called first. */
   isWhole({ projectId, large }: Pick<PropertyRoom, "projectId" | "large">): boolean {
     this.#properties ??= fromColumns(this.#columns ?? noColumns);
     if (this.#properties !== undefined) return true;
@@ -102,7 +88,6 @@ export class PropertyBag {
     return false;
   }
 
-  /** Approximate bytes in memory. */
   get weight(): number {
     const columns = this.#columns;
     const text = columns === undefined ? 0 : weightOf(columns.json) + columns.state.length;
@@ -110,17 +95,13 @@ export class PropertyBag {
     return properties === undefined ? text : text + this.#bytes + properties.size * objectBytes;
   }
 
-  /** Returns the current columns, and drops the parsed form. */
   columns(): PropertyColumns {
     this.#columns ??= toColumns(this.#read());
     this.#properties = undefined;
     return this.#columns;
   }
 
-  /**
-   * Applies the writes of one event. Returns whether anything changed. Refuses properties without
-   * room.
-   */
+  /** Applies the writes of one event and returns whether anything changed. */
   write(writes: PropertyWrites, stamp: Stamp, room: PropertyRoom): boolean {
     const properties = this.#read();
     let isChanged = false;
@@ -139,10 +120,7 @@ export class PropertyBag {
     return isChanged;
   }
 
-  /**
-   * Joins the properties of `other` into this bag. `other` should be the smaller bag and must not
-   * be used afterwards.
-   */
+  /** `other` should be the smaller bag and must not be used afterwards. */
   join(other: PropertyBag, room: PropertyRoom): void {
     const properties = this.#read();
     const found = other.#read();
@@ -207,18 +185,12 @@ export class PropertyBag {
   }
 }
 
-/**
- * Returns the properties in the order of the columns, because a bag that was stored in between has
- * no other order.
- */
+/** In the order of the columns: a bag that was stored in between has no other order. */
 function sorted(properties: Map<string, PropertyState>): [string, PropertyState][] {
   return [...properties].sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/**
- * Returns the approximate bytes of a text in memory. V8 takes two bytes per character if the text
- * has a character beyond Latin 1.
- */
+/** V8 takes two bytes per character if a text has a character beyond Latin 1. */
 function weightOf(text: string): number {
   const isLong = text.length > longText;
   return isLong && Buffer.byteLength(text) > text.length ? 2 * text.length : text.length;
@@ -231,10 +203,7 @@ function valueBytes({ write, once }: PropertyState): number {
   return bytes;
 }
 
-/**
- * Returns whether a write replaces an older one. Within one event, an `$unset` replaces a `$set` in
- * either order.
- */
+/** Within one event, an `$unset` replaces a `$set` in either order. */
 function replaces(
   write: NonNullable<PropertyState["write"]>,
   old: NonNullable<PropertyState["write"]>,
@@ -251,4 +220,52 @@ function newest(ours: PropertyState["write"], theirs: PropertyState["write"]) {
 function oldest(ours: PropertyState["once"], theirs: PropertyState["once"]) {
   if (ours === undefined) return theirs;
   return theirs !== undefined && compareStamps(theirs.stamp, ours.stamp) < 0 ? theirs : ours;
+}
+
+/** Properties above this size are large: a write takes 0.5 ms or more. */
+export const largeBytesMin = 65_536;
+
+/**
+ * Limits the large properties of a project, because each write of a bag reads all its properties and
+ * would delay other projects.
+ */
+export class LargeProperties {
+  readonly #bytesMax: number;
+  readonly #bytes = new Map<string, number>();
+  readonly #changed = new Set<string>();
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  begin(rows: readonly LargePropertiesRow[]): void {
+    this.#bytes.clear();
+    this.#changed.clear();
+    for (const { projectId, bytes } of rows) this.#bytes.set(projectId, bytes);
+  }
+
+  hasRoom(projectId: string, from: number, to: number): boolean {
+    const more = counted(to) - counted(from);
+    return more <= 0 || (this.#bytes.get(projectId) ?? 0) + more <= this.#bytesMax;
+  }
+
+  move(projectId: string, from: number, to: number): void {
+    const more = counted(to) - counted(from);
+    if (more === 0) return;
+    this.#bytes.set(projectId, (this.#bytes.get(projectId) ?? 0) + more);
+    this.#changed.add(projectId);
+  }
+
+  takeChanged(): LargePropertiesRow[] {
+    const rows = [...this.#changed].map((projectId) => ({
+      projectId,
+      bytes: this.#bytes.get(projectId)!,
+    }));
+    this.#changed.clear();
+    return rows;
+  }
+}
+
+function counted(bytes: number): number {
+  return bytes > largeBytesMin ? bytes : 0;
 }

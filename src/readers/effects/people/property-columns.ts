@@ -1,32 +1,29 @@
-// Converts properties to and from two columns, which are the same in every store: `json` has the
-// values for queries, `state` the stamps and the hidden values. A value is stored once, as the text
-// that was sent, so stores must return both columns unchanged (in PostgreSQL `json`, not `jsonb`).
+// Converts properties to and from two columns: `json` has the values for queries, `state` the
+// stamps and the hidden values. Stores must return both unchanged (in PostgreSQL `json`, not
+// `jsonb`).
 
-import { nameToken } from "../property-name.ts";
+import { nameToken } from "../rules/plain-texts.ts";
 import { compareStamps } from "../stamp.ts";
 import type { Properties, PropertyColumns, PropertyState, Stamp } from "../types.ts";
 
-/**
- * The parsed text of `state`: four flat arrays. An index refers to a stamp; -1 means that there is
- * no stamp.
- */
+/** The parsed text of `state`. Indices refer to stamps; -1 means no stamp. */
 type State = [
   // Two entries per stamp: time and rank.
   stamps: (number | string)[],
-  // Four entries for each name in `json`, in the same order: the length of the name as JSON
-  // (negative after an `$unset`), the length of the value, the index of the newest write, and the
-  // index of the oldest `$set_once`.
+  // Four entries for each name in `json`: the length of the name as JSON (negative after an
+  // `$unset`), the length of the value, the index of the newest write, the index of the oldest
+  // `$set_once`.
   shown: number[],
-  // The values of `$set_once` that are hidden by a `$set` in `json`, in the same order.
+  // The values of `$set_once` that a `$set` in `json` hides.
   hidden: string[],
-  // Four entries for each name that is not in `json`: the name, the index of the `$unset`, the
-  // index of the oldest `$set_once`, and the value of the `$set_once` or "".
+  // Four entries for each other name: the name, the index of the `$unset`, the index of the oldest
+  // `$set_once`, the value of the `$set_once` or "".
   unshown: (number | string)[],
 ];
 
 export const noColumns: PropertyColumns = { json: "{}", state: "" };
 
-/** Returns the visible value of a property as JSON text; undefined if the property is unset. */
+/** Returns the visible value as JSON text; undefined if the property is unset. */
 export function shownJson(property: PropertyState): string | undefined {
   const { write, once } = property;
   if (write === undefined) return once?.json;
@@ -35,7 +32,7 @@ export function shownJson(property: PropertyState): string | undefined {
   return undefined;
 }
 
-/** Converts properties to columns. Names are sorted by code unit. */
+/** Sorts names by code unit. */
 export function toColumns(properties: Properties): PropertyColumns {
   if (properties.size === 0) return noColumns;
   const stamps = new StampTable();
@@ -61,10 +58,7 @@ export function toColumns(properties: Properties): PropertyColumns {
   return { json: json === "" ? "{}" : `${json}}`, state: JSON.stringify(state) };
 }
 
-/**
- * Converts columns to properties. Returns undefined if the columns are inconsistent, because one
- * was changed manually.
- */
+/** Returns undefined if the columns are inconsistent, because one was changed by hand. */
 export function fromColumns(columns: PropertyColumns): Map<string, PropertyState> | undefined {
   try {
     return readColumns(columns);
@@ -117,39 +111,20 @@ function readColumns(columns: PropertyColumns): Map<string, PropertyState> | und
   return properties;
 }
 
-// Number of stamps up to which a linear search is fastest. The properties of most people were
-// written by few events.
-const stampsLookedAt = 16;
-
 class StampTable {
   readonly flat: (number | string)[] = [];
-  /** Indices of the stamps by rank. Undefined while there are few stamps. */
-  #indices: Map<string, number> | undefined = undefined;
+  readonly #indices = new Map<string, number>();
 
-  /**
-   * Returns the index of a stamp, which is added if it is new. Compares ranks only: a rank
-   * identifies one line, which has one time.
-   */
+  /** Compares only ranks: a rank identifies one line, which has one time. */
   indexOf({ timeMs, rank }: Stamp): number {
-    const { flat } = this;
-    if (this.#indices !== undefined) {
-      const index = this.#indices.get(rank);
-      if (index !== undefined) return index;
-    } else {
-      for (let at = 1; at < flat.length; at += 2) if (flat[at] === rank) return (at - 1) / 2;
+    let index = this.#indices.get(rank);
+    if (index === undefined) {
+      index = this.#indices.size;
+      this.#indices.set(rank, index);
+      this.flat.push(timeMs, rank);
     }
-    const index = flat.length / 2;
-    flat.push(timeMs, rank);
-    if (this.#indices !== undefined) this.#indices.set(rank, index);
-    else if (index >= stampsLookedAt) this.#indices = indicesOf(flat);
     return index;
   }
-}
-
-function indicesOf(flat: readonly (number | string)[]): Map<string, number> {
-  const indices = new Map<string, number>();
-  for (let at = 1; at < flat.length; at += 2) indices.set(flat[at] as string, (at - 1) / 2);
-  return indices;
 }
 
 function stampsOf(flat: readonly (number | string)[]): Stamp[] {

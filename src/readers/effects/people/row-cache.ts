@@ -1,30 +1,25 @@
-// Caches rows by project and id within a memory limit. The cache has two generations: rows that
-// were not used while the younger generation filled are dropped together, without a list of uses.
-// Changed rows stay until their commit is in the store, because the store has older rows.
+// Caches rows by project and id in two generations: rows that were not used while the younger one
+// filled are dropped together. Changed rows stay until they are stored.
 
-/** A row with its size. There is one object per row, and its fields may change. */
+/** There is one object per row, and its fields may change. */
 export interface CachedRow {
   readonly projectId: string;
   readonly id: string;
   readonly bytes: number;
-  /** Whether the row has changed since the last `writeChanged`. Set by the cache. */
   isChanged: boolean;
 }
 
 type Generation<Row> = Map<string, Map<string, Row>>;
 
-// Maximum number of rows per generation. A Map can hold 2^24 entries.
+// A Map can hold 2^24 entries.
 const rowsMax = 8_000_000;
 
-/** Bit mask of the number of written rows: `writeChanged` yields when all these bits are 0. */
+/** `writeChanged` yields when these bits of the number of rows are 0. */
 const pauseMask = 63;
 
 export class RowCache<Row extends CachedRow> {
   readonly #bytesMax: number;
-  /**
-   * Counter that is incremented whenever cached rows are dropped, or will be dropped unless they
-   * are used.
-   */
+  /** Incremented whenever rows are dropped, or will be dropped unless they are used. */
   generation = 0;
   #young: Generation<Row> = new Map();
   #old: Generation<Row> = new Map();
@@ -40,12 +35,10 @@ export class RowCache<Row extends CachedRow> {
     this.#bytesMax = bytesMax;
   }
 
-  /** Number of rows that changed since the last `writeChanged`. */
   get changedRows(): number {
     return this.#changed.length;
   }
 
-  /** Bytes of the changed rows. */
   get changedBytes(): number {
     return this.#changedBytes;
   }
@@ -75,7 +68,7 @@ export class RowCache<Row extends CachedRow> {
     this.#youngBytes += row.bytes;
   }
 
-  /** Adds `bytes`, which may be negative, to the size of a row that was just looked up. */
+  /** `bytes` may be negative. The row was just looked up. */
   grew(row: Row, bytes: number): void {
     this.#youngBytes += bytes;
     if (row.isChanged) this.#changedBytes += bytes;
@@ -89,9 +82,8 @@ export class RowCache<Row extends CachedRow> {
   }
 
   /**
-   * Returns the results of `write` for all rows that changed since the last call. The rows stay in
-   * the cache until `committed` is called for them. The generator yields regularly; meanwhile no
-   * row may change.
+   * Returns the results of `write` for all rows that changed since the last call. The rows stay
+   * cached until `committed`. Yields regularly; meanwhile no row may change.
    */
   *writeChanged<Written>(write: (row: Row) => Written): Generator<void, Written[]> {
     const rows = this.#changed;
@@ -109,15 +101,11 @@ export class RowCache<Row extends CachedRow> {
     return all;
   }
 
-  /** Records that the oldest running commit is in the store. */
   committed(): void {
     this.#inFlight.shift();
   }
 
-  /**
-   * Drops rows above the limit. Called only between batches, because a batch needs the rows that it
-   * has looked up.
-   */
+  /** Called only between batches, because a batch needs the rows that it has looked up. */
   trim(): void {
     if (this.#youngBytes < this.#bytesMax / 2 && this.#youngRows < rowsMax) return;
     this.generation++;

@@ -1,13 +1,11 @@
-// Collects the rows that a batch needs from the store before it can be applied: each row, each
-// group, and the group types of each project once.
+// Collects the rows that a batch needs before it can be applied.
 
 import type { GroupName } from "../store/port.ts";
+import type { Stamp } from "../types.ts";
 
-/** The rows to load, each once. */
 export interface Missing {
   readonly members: ReadonlyMap<string, readonly string[]>;
   readonly groups: readonly GroupName[];
-  /** Ids of the projects whose group types are all loaded. */
   readonly groupTypes: readonly string[];
 }
 
@@ -17,12 +15,10 @@ export class Wanted {
   readonly #groups = new Map<string, GroupName>();
   #memberRows = 0;
 
-  /** Number of wanted rows of distinct ids. */
   get memberRows(): number {
     return this.#memberRows;
   }
 
-  /** Requests the row of a distinct id. */
   member(projectId: string, row: string): void {
     let rows = this.#members.get(projectId);
     if (rows === undefined) {
@@ -38,7 +34,6 @@ export class Wanted {
     this.#groups.set(`${name.projectId}\0${name.type}\0${name.key}`, name);
   }
 
-  /** Returns everything that must be loaded; undefined if nothing is missing. */
   missing(): Missing | undefined {
     if (this.#members.size === 0 && this.#groups.size === 0 && this.typesOf.size === 0)
       return undefined;
@@ -53,4 +48,48 @@ export class Wanted {
     this.#groups.clear();
     this.typesOf.clear();
   }
+}
+
+/** The first stamp and the last time at which an id was seen. */
+export interface Seen {
+  stamp: Stamp;
+  lastMs: number;
+}
+
+export class PlainIds {
+  readonly #projects = new Map<string, Map<string, Seen>>();
+
+  size = 0;
+
+  get(projectId: string, id: string): Seen | undefined {
+    return this.#projects.get(projectId)?.get(id);
+  }
+
+  add(projectId: string, id: string, seen: Seen): void {
+    let ids = this.#projects.get(projectId);
+    if (ids === undefined) {
+      ids = new Map();
+      this.#projects.set(projectId, ids);
+    }
+    ids.set(id, seen);
+    this.size++;
+  }
+
+  *all(): Generator<readonly [projectId: string, ids: ReadonlyMap<string, Seen>]> {
+    yield* this.#projects;
+  }
+
+  clear(): void {
+    this.size = 0;
+    this.#projects.clear();
+  }
+}
+
+/** A part of this length needs at most 32 rows. */
+const partLength = 16;
+
+export function partsOf<T>(all: readonly T[]): T[][] {
+  const parts: T[][] = [];
+  for (let at = 0; at < all.length; at += partLength) parts.push(all.slice(at, at + partLength));
+  return parts;
 }

@@ -1,6 +1,5 @@
-// Converts an event's fields to writes, a link, a group and memberships: reads the facts of a line,
-// and builds the object that represents the event's effect. Does not use the database, so it does
-// not decide whether a link is allowed. Never throws because of an event's content.
+// Converts an event to writes, a link, a group and memberships, without the database. Never throws
+// because of an event's content.
 
 import { Buffer } from "node:buffer";
 import { isNothing } from "../../../records/item-view.ts";
@@ -9,21 +8,15 @@ import { TokenType } from "../../../records/table.ts";
 import { Kind } from "../../../records/verdict.ts";
 import type { EventEffect, LinePlace, LinkKind, PropertyWrites } from "../types.ts";
 import { type EventFacts, Span, SpecialEvent } from "./event-facts.ts";
-import { idText } from "./id-text.ts";
-import { cookielessId } from "./illegal-ids.ts";
+import { cookielessId, idText } from "./ids.ts";
 import type { PlainTexts } from "./plain-texts.ts";
 import { PropertyWritesReader } from "./property-writes.ts";
 
-/**
- * Maximum number of groups per event. Each group is a row to write, which delays other projects.
- */
+/** Each group is a row to write, which delays other projects. */
 const eventGroupsMax = 5;
-/**
- * Maximum total bytes of the ids of a link, group or membership. An entry of a PostgreSQL index
- * holds 2,704 bytes.
- */
+/** An entry of a PostgreSQL index holds 2,704 bytes. */
 const rowIdsBytesMax = 2_400;
-/** Maximum length of the names in `propertyNames`, without escapes. */
+/** Maximum length of the names in `propertyNames`. */
 const nameBytesMax = 17;
 
 const DOLLAR = 0x24;
@@ -35,15 +28,13 @@ const noBytes = Buffer.alloc(0);
 const absent = new Span();
 const noGroups: EventEffect["memberOf"] = [];
 
-/** Returns whether the event creates a person for a distinct id that has no person. */
 export function makesPerson({ kind, personProfile, distinctId }: EventFacts): boolean {
   return personProfile && kind !== Kind.GroupIdentify && distinctId !== cookielessId;
 }
 
 /**
- * Returns whether the event has no effect except perhaps creating or touching a person. If
- * `hasWrites` is false, the event has neither groups nor person fields, and the facts about them
- * need not be filled.
+ * Returns whether the event has no effect besides creating or touching a person. If `hasWrites` is
+ * false, the facts about groups and person fields need not be filled.
  */
 export function isPlainEvent(facts: EventFacts, hasWrites: boolean): boolean {
   if (facts.kind === Kind.GroupIdentify) return false;
@@ -76,7 +67,6 @@ const propertyNames = [
   "$group_set",
   "$group_unset",
 ] as const;
-/** The properties with a meaning, by name. */
 type NamedProperties = Readonly<Record<(typeof propertyNames)[number], Span>>;
 
 export class EffectRules {
@@ -93,7 +83,6 @@ export class EffectRules {
     this.#writes = new PropertyWritesReader(texts);
   }
 
-  /** Returns the effect of an event. `rank` is the rank of the place. */
   effectOf(facts: EventFacts, place: LinePlace, rank: string): EventEffect {
     const writes = this.#writes;
     writes.begin();
@@ -123,7 +112,7 @@ export class EffectRules {
     };
   }
 
-  /** Returns the properties with a meaning. If a name occurs repeatedly, the last value counts. */
+  /** If a name occurs repeatedly, the last value counts. */
   #readNamed(body: Buffer, properties: Span): NamedProperties {
     for (const span of this.#spanByName.values()) span.type = TokenType.Absent;
     if (properties.type !== TokenType.Object) return this.#named;
@@ -250,10 +239,7 @@ export class EffectRules {
   }
 }
 
-/**
- * Returns whether a name without escapes may be in `propertyNames`, by its first bytes and its
- * length.
- */
+/** Returns whether a name may be in `propertyNames`, by its first bytes and its length. */
 function mayBeNamed(body: Buffer, start: number, length: number): boolean {
   if (body[start] !== DOLLAR) return body[start] === LETTER_A && length === aliasLength;
   return length <= nameBytesMax && (body[start + 1] === LETTER_A || body[start + 1] === LETTER_G);

@@ -1,29 +1,20 @@
-// Defines the facts of a stored line that the rules need. One object is filled again for each line.
-// Spans refer to the body, which is valid JSON.
+// The facts of a stored line that the rules need. One object is filled again for each line.
 
 import { Buffer } from "node:buffer";
 import { TokenType } from "../../../records/table.ts";
 import { Kind } from "../../../records/verdict.ts";
 
-/**
- * The position of a JSON value: body[start, end). If the type is Absent, the offsets are
- * meaningless.
- */
+/** The position of a JSON value: body[start, end). */
 export class Span {
   start = 0;
   end = 0;
   type: TokenType = TokenType.Absent;
 }
 
-/** The events with a special meaning in addition to their kind. */
 export const SpecialEvent = {
   None: 0,
-  /** The event `$merge_dangerously`. */
   Merge: 1,
-  /**
-   * The events `$exception` and `$$heatmap`, which SDKs send automatically. They write no
-   * properties and link no ids.
-   */
+  /** SDKs send `$exception` and `$$heatmap` automatically. They write no properties. */
   Automatic: 2,
 } as const;
 export type SpecialEvent = (typeof SpecialEvent)[keyof typeof SpecialEvent];
@@ -40,7 +31,7 @@ export function specialEventOf(name: string): SpecialEvent {
 export class EventFacts {
   body: Buffer = Buffer.alloc(0);
   projectId = "";
-  /** The bytes that contain the 36 characters of the uuid, in any case, from `uuidAt`. */
+  /** The bytes with the 36 characters of the uuid, in any case, from `uuidAt`. */
   uuidBody: Buffer = Buffer.alloc(0);
   uuidView: DataView = new DataView(new ArrayBuffer(0));
   uuidAt = 0;
@@ -48,14 +39,10 @@ export class EventFacts {
   special: SpecialEvent = SpecialEvent.None;
   personProfile = true;
   distinctId = "";
-  /**
-   * The name of the event. `event` and `id` are hashed for duplicate detection, except for lines
-   * exactly as the gateway writes them, which the addon has already hashed.
-   */
+  /** The name. `event` and `id` are hashed unless the addon has already hashed the line. */
   readonly event = new Span();
   readonly id = new Span();
   receivedAtMs = Number.NaN;
-  /** The event's time, limited to `receivedAtMs`. */
   timeMs = Number.NaN;
   readonly properties = new Span();
   readonly set = new Span();
@@ -64,6 +51,5 @@ export class EventFacts {
   readonly nestedSet = new Span();
   readonly nestedSetOnce = new Span();
   readonly nestedUnset = new Span();
-  /** The type of `$groups` in the properties. */
   groupsType: TokenType = TokenType.Absent;
 }

@@ -1,14 +1,10 @@
-// Creates strings for names and values: without U+0000 and lone surrogates, which databases reject,
-// and without white space between tokens. Numbers retain their digits. A recent short text is
-// returned as the same string object.
+// Creates strings for names and values, without the U+0000 and lone surrogates that databases
+// reject. Numbers retain their digits.
 
 import { Buffer } from "node:buffer";
 import { NotNormal, type Scanner } from "../../../records/table.ts";
-import { RecentTexts } from "./recent-texts.ts";
 
-/** Size in bytes of the buffer that is reused for plain forms. */
 const bufferBytes = 65_536;
-/** Number of cached short names and values. */
 const cachedTexts = 4_096;
 
 export class PlainTexts {
@@ -16,17 +12,11 @@ export class PlainTexts {
   readonly #buffer = Buffer.alloc(bufferBytes);
   readonly #texts = new RecentTexts(cachedTexts);
 
-  /** Creates an empty cache. `normalise` is the function of a scanner. */
   constructor(normalise: Scanner["normalise"]) {
     this.#normalise = normalise;
   }
 
-  /**
-   * Returns the plain form of the JSON value body[start, end); undefined if it is nested deeper
-   * than `depthMax`.
-   *
-   * @throws Error if the scanner has not enough memory for the value.
-   */
+  /** Returns undefined if the value is nested too deeply. Throws if the scanner lacks memory. */
   valueOf(body: Buffer, start: number, end: number): string | undefined {
     const room = end - start;
     const target = room <= bufferBytes ? this.#buffer : Buffer.allocUnsafe(room);
@@ -37,15 +27,64 @@ export class PlainTexts {
     return target.toString("utf8", 0, length);
   }
 
-  /** Returns the text of the name body[start, end), which excludes the quotes. */
+  /** The range body[start, end) excludes the quotes. */
   nameOf(body: Buffer, start: number, end: number): string {
     const text = this.textOf(body, start, end);
     if (!text.includes("\\")) return text;
     return (JSON.parse(`"${text}"`) as string).replaceAll("\0", "\ufffd").toWellFormed();
   }
 
-  /** Returns the bytes body[start, end) as text. */
   textOf(body: Buffer, start: number, end: number): string {
     return this.#texts.textOf(body, start, end);
   }
+}
+
+const cachedBytesMax = 48;
+
+/** Returns a recent short text as the same string object, which needs no memory. */
+class RecentTexts {
+  readonly #texts: string[];
+
+  /** `count` is a power of two. */
+  constructor(count: number) {
+    this.#texts = new Array<string>(count).fill("");
+  }
+
+  textOf(body: Buffer, start: number, end: number): string {
+    const length = end - start;
+    if (length > cachedBytesMax) return body.toString("utf8", start, end);
+    let hash = length;
+    let bits = 0;
+    for (let at = start; at < end; at++) {
+      const byte = body[at]!;
+      bits |= byte;
+      hash = Math.imul(hash ^ byte, 0x01000193);
+    }
+    if (bits > 0x7f) return body.toString("utf8", start, end);
+    const place = (hash ^ (hash >>> 15)) & (this.#texts.length - 1);
+    const cached = this.#texts[place]!;
+    if (isText(cached, body, start, length)) return cached;
+    const text = body.toString("latin1", start, end);
+    this.#texts[place] = text;
+    return text;
+  }
+}
+
+export function isText(text: string, body: Buffer, start: number, length: number): boolean {
+  if (text.length !== length) return false;
+  for (let index = 0; index < length; index++)
+    if (text.charCodeAt(index) !== body[start + index]) return false;
+  return true;
+}
+
+const plainName = /^[\w $.:/-]*$/;
+
+/** Returns the name as a JSON string. Without escapes, three times as fast as JSON.stringify. */
+export function nameToken(name: string): string {
+  return plainName.test(name) ? `"${name}"` : JSON.stringify(name);
+}
+
+/** Returns the stored size of the name in UTF-8, without quotes. */
+export function nameBytes(name: string): number {
+  return plainName.test(name) ? name.length : Buffer.byteLength(JSON.stringify(name)) - 2;
 }

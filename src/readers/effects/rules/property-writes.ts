@@ -1,24 +1,21 @@
 // Reads an event's property writes: the members of objects such as `$set`, and the names in lists
-// such as `$unset`. A key that cannot be applied is rejected individually; the others are applied.
-// Names can be any text, including `__proto__`: no name becomes a property of a JavaScript object.
+// such as `$unset`. A key that cannot be applied is rejected individually. No name becomes a
+// property of a JavaScript object.
 
 import { Buffer } from "node:buffer";
 import { JsonMembers, ValueOddity } from "../../../records/json-members.ts";
 import { TokenType } from "../../../records/table.ts";
-import { nameBytes } from "../property-name.ts";
 import type { PropertyText, RejectedReason, Rejection } from "../types.ts";
 import type { Span } from "./event-facts.ts";
-import type { PlainTexts } from "./plain-texts.ts";
+import { nameBytes, type PlainTexts } from "./plain-texts.ts";
 
-/** Maximum length of a property name in bytes of UTF-8. */
+/** Maximum bytes of a property name in UTF-8. */
 export const nameBytesMax = 400;
-/** Maximum total bytes of the names and values that one event writes. */
+/** Maximum bytes of the names and values that one event writes. */
 const eventPropertyBytesMax = 524_288;
-/** Maximum number of members of all property fields of one event: the maximum for a person. */
 const eventPropertiesMax = 1_000;
-/** Number of names up to which names are compared in a list. More names are indexed. */
+/** Up to this number, names are compared one by one. */
 const comparedNamesMax = 16;
-/** Maximum number of characters of a name that a rejection quotes. */
 const quotedLengthMax = 100;
 
 const noBytes = Buffer.alloc(0);
@@ -37,22 +34,15 @@ interface TwoPlaces {
   readonly nested: Span;
 }
 
-/**
- * Reads the property writes of all events with one object. For each event, the caller calls
- * `begin`, reads the fields in the order in which they get room, and calls `end`.
- */
+/** The caller calls `begin`, reads the fields that get room first, and calls `end`. */
 export class PropertyWritesReader {
   readonly #texts: PlainTexts;
   readonly #members = new JsonMembers(noBytes);
-  /** The first rejection of each field of the event, and the number of further ones. */
   readonly #rejected = new Map<string, FieldRejection>();
-  /** Total bytes of all names and values that were read: an upper bound of the stored size. */
   #bytesRead = 0;
-  /** Number of members that were read, in all fields of the event. */
   #membersRead = 0;
   /** The fields that were read while there was room for all their values. */
   #kept: (readonly PropertyText[])[] = [];
-  /** Remaining bytes for values. Undefined until the event exceeds its maximum size. */
   #bytesLeft: number | undefined = undefined;
   #found: PropertyText[] = [];
   #places: Map<string, number> | undefined = undefined;
@@ -70,14 +60,12 @@ export class PropertyWritesReader {
     this.#bytesLeft = undefined;
   }
 
-  /** Stores the first rejection of each field, and counts further ones. */
   reject(field: string, reason: RejectedReason, detail: string): void {
     const before = this.#rejected.get(field);
     if (before === undefined) this.#rejected.set(field, { reason, detail, more: 0 });
     else before.more++;
   }
 
-  /** Returns the rejections since `begin`, at most one per field. */
   end(): readonly Rejection[] {
     if (this.#rejected.size === 0) return noRejections;
     return Array.from(this.#rejected, ([field, { reason, detail, more }]) => {
@@ -86,7 +74,6 @@ export class PropertyWritesReader {
     });
   }
 
-  /** Returns the members of the objects in both places. */
   membersOf(body: Buffer, { field, top, nested }: TwoPlaces): readonly PropertyText[] {
     const hasTop = this.#hasMembers(top, field);
     const hasNested = this.#hasMembers(nested, field) && !(hasTop && isSame(body, top, nested));
@@ -99,10 +86,7 @@ export class PropertyWritesReader {
     return this.#takeFound(field);
   }
 
-  /**
-   * Returns the names in the lists in both places. A list is an array of names, or an object whose
-   * keys are the names.
-   */
+  /** A list is an array of names, or an object whose keys are the names. */
   namesOf(body: Buffer, { field, top, nested }: TwoPlaces): readonly string[] {
     const hasTop = this.#hasNames(top, field);
     const hasNested = this.#hasNames(nested, field) && !(hasTop && isSame(body, top, nested));
@@ -226,10 +210,7 @@ export class PropertyWritesReader {
       this.#places = new Map(this.#found.map(([each], index) => [each, index]));
   }
 
-  /**
-   * Records that the last value of the name is invalid. Earlier values of the name do not count
-   * either.
-   */
+  /** Records that the last value of the name is invalid. Earlier values do not count either. */
   #addFault(name: string, reason: RejectedReason): void {
     const place = this.#placeOf(name);
     if (place >= 0) this.#found[place] = [name, ""];
@@ -266,7 +247,6 @@ export class PropertyWritesReader {
   }
 }
 
-/** Returns the bytes that a property takes in its event, person or group. */
 function propertyBytesOf([name, json]: PropertyText): number {
   return nameBytes(name) + Buffer.byteLength(json);
 }

@@ -1,11 +1,13 @@
-// Creates the message that is published when a spike begins or ends.
+// The published message and the log line of a spike that begins or ends.
 
+import type { Log } from "../../../platform/base/log.ts";
+import { RateWindow } from "../../../platform/base/rate-window.ts";
 import type { OutboxRow, SpikeRow } from "../types.ts";
+import { projectSubject } from "./project-activity.ts";
 
-/** The published JSON. Names are those of the HTTP interface; times are ISO 8601, UTC. */
-export interface SpikeNews {
+/** The published JSON. Times are ISO 8601, UTC. */
+interface SpikeNews {
   readonly project: string;
-  /** The word `project`, or the distinct id that has the spike. */
   readonly subject: string;
   readonly change: "began" | "ended";
   readonly started_at: string;
@@ -16,10 +18,7 @@ export interface SpikeNews {
   readonly events: number;
 }
 
-/**
- * Returns the message, which is published on `<prefix>.spike.<project>`. The message id is the same
- * whenever the spike is detected, so that the spike is announced once.
- */
+/** The message id is the same whenever the spike is detected, so that it is announced once. */
 export function spikeAnnouncement(
   prefix: string,
   spike: SpikeRow,
@@ -42,4 +41,40 @@ export function spikeAnnouncement(
       events: spike.events,
     } satisfies SpikeNews),
   };
+}
+
+/** Many ids can be hot at the same time, and a catch-up finds the spikes of days. */
+const linesAMinute = 30;
+
+/** Logs committed spikes without hot ids, because distinct ids are personal data. */
+export class SpikeLog {
+  readonly #log: Pick<Log, "info">;
+  readonly #window: RateWindow;
+  #skipped = 0;
+
+  constructor(log: Pick<Log, "info">, monotonicMs: () => number = () => performance.now()) {
+    this.#log = log;
+    this.#window = new RateWindow({ max: linesAMinute, windowMs: 60_000, monotonicMs });
+  }
+
+  committed(outbox: readonly OutboxRow[]): void {
+    for (const { json } of outbox) {
+      if (this.#window.isSpent) {
+        this.#skipped++;
+        continue;
+      }
+      this.#window.spend(1);
+      this.#say(JSON.parse(json) as SpikeNews);
+    }
+  }
+
+  #say({ project, subject, change, started_at, ended_at, ...figures }: SpikeNews): void {
+    const { peak_per_minute: peakPerMinute, baseline, threshold, events } = figures;
+    const of = subject === projectSubject ? "the project" : "a distinct id";
+    const times = { startedAt: started_at, ...(ended_at !== null && { endedAt: ended_at }) };
+    const more = this.#skipped === 0 ? {} : { beforeUnsaid: this.#skipped };
+    this.#skipped = 0;
+    const fields = { project, of, ...times, peakPerMinute, baseline, threshold, events, ...more };
+    this.#log.info(fields, `a spike ${change}`);
+  }
 }

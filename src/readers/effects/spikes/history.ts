@@ -1,12 +1,11 @@
-// Records the number of a project's events in each of the last 60 minutes and 168 hours, and
-// computes the usual number of events per minute. The counts of a spike's minutes are limited to
-// the threshold. Does not decide whether there is a spike.
+// The number of a project's events in each of the last 60 minutes and 168 hours, from which the
+// usual number of events per minute is computed. The counts of a spike's minutes are limited to the
+// threshold.
 
 const minutesMax = 60;
 const hoursBack = 168;
-/** Maximum number of hours: the previous ones and the current hour. */
 const hoursMax = hoursBack + 1;
-/** Minimum threshold. A minute with at most this number of events need not be checked. */
+/** A minute with at most this number of events need not be checked. */
 export const thresholdMin = 500;
 
 /** The usual number of events per minute, and the maximum number that is not a spike. */
@@ -15,29 +14,21 @@ export interface Limits {
   readonly threshold: number;
 }
 
-/**
- * The stored form of a history. A run of zeros is one negative number. Everything older than the
- * last number is zero.
- */
+/** The stored form. A run of zeros is one negative number. Older counts are zero. */
 interface HistoryNumbers {
   readonly since: number;
   readonly next: number;
-  /** Counts of the minutes, from `next - 1` backwards. */
+  /** Counts from the last added minute backwards. */
   readonly minutes: readonly number[];
-  /** Counts of the hours, from the hour of `next` backwards. */
+  /** Counts from the current hour backwards. */
   readonly hours: readonly number[];
 }
 
-/**
- * The history of a project. Minutes and hours are numbered since the epoch. The counts are plain
- * arrays without trailing zeros, because most projects have few entries and there may be a large
- * number of projects.
- */
+/** Minutes and hours are numbered since the epoch. The arrays have no trailing zeros. */
 export class History {
-  /** Number of the first minute with data. */
   readonly since: number;
   #next: number;
-  /** Counts of the minutes, from `next - 1` backwards. Missing entries are 0. */
+  /** Counts from the last added minute backwards. Missing entries are 0. */
   #minutes: number[] = [];
   #hours: number[] = [];
 
@@ -54,19 +45,17 @@ export class History {
     return history;
   }
 
-  /** Number of the first minute that is not added yet. */
+  /** The first minute that is not added yet. */
   get next(): number {
     return this.#next;
   }
 
-  /** Adds the next minute with its number of events. */
   add(count: number): void {
     this.#hours[0] = (this.#hours[0] ?? 0) + count;
     this.skipTo(this.#next + 1);
     this.#minutes[0] = count;
   }
 
-  /** Adds all minutes before the given one without events. */
   skipTo(minute: number): void {
     if (minute <= this.#next) return;
     moveBack(this.#minutes, minute - this.#next, minutesMax);
@@ -74,7 +63,7 @@ export class History {
     this.#next = minute;
   }
 
-  /** Adds events of a minute that is already added. Only the hours change. */
+  /** Adds events of an already added minute. Only the hours change. */
   addLate(minute: number, count: number): void {
     const back = hourOf(this.#next) - hourOf(minute);
     if (hourOf(minute) < hourOf(this.since) || back > hoursBack) return;
@@ -83,14 +72,11 @@ export class History {
   }
 
   /**
-   * Returns the limits for the next minute; undefined if there are fewer than 60 minutes.
-   *
-   * With a day of whole hours, the baseline is the weighted mean of the same hour on the seven
-   * previous days. The same weekday has weight 3, the other days 1, and adjacent hours half of the
-   * day's weight. Otherwise the baseline is the mean of all minutes so far.
-   *
-   * The threshold is max(500, baseline × m). The multiple m is 5 times the coefficient of variation
-   * of the last 60 minutes, limited to 3 to 6, so unsteady projects get a higher threshold.
+   * Returns undefined if there are fewer than 60 minutes. The baseline is the weighted mean of the
+   * same hour on the seven previous days (same weekday: weight 3; adjacent hours: half). With less
+   * than a day of whole hours, it is the mean of all minutes. The threshold is max(500, baseline ×
+   * m). The multiple m is 5 times the coefficient of variation of the last 60 minutes, limited to 3
+   * to 6.
    */
   limits(): Limits | undefined {
     const elapsed = this.#next - this.since;
@@ -112,7 +98,6 @@ export class History {
     return { since, next: this.#next, minutes: packed(this.#minutes), hours: packed(this.#hours) };
   }
 
-  /** Returns the weighted mean of an hour's events. */
   #sameHours(firstWholeHour: number): number {
     const hour = hourOf(this.#next);
     let [sum, weights] = [0, 0];

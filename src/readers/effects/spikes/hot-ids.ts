@@ -1,29 +1,21 @@
 // Finds the distinct ids with most of a minute's events, with Space-Saving (Metwally, Agrawal, El
-// Abbadi 2005). Its 64 counters store 64 ids, regardless of the number of ids.
+// Abbadi 2005).
 
-import { IdHash } from "../lines/id-hash.ts";
+import { IdHash } from "../lines/hashes.ts";
 
 const countersMax = 64;
-/**
- * Number of places in the hash table. A power of two, large enough compared with the counters that
- * most look-ups need one step.
- */
+/** Places in the hash table. A power of two. */
 const places = 256;
 const noSlot = 255;
 const idHash = new IdHash();
 
-/** A counter: an id, its count, and the maximum overestimate of the count. */
+/** An id, its count, and the maximum overestimate of the count. */
 export type HotIdCounter = readonly [id: string, count: number, error: number];
 
-/** The counters of one minute. The result depends only on the order of the ids. */
 export class HotIds {
-  /**
-   * The hash table, with open addressing by the hash of an id. In a burst, nearly every event
-   * replaces one id with another, which is several times slower with a Map.
-   */
+  /** A hash table, because a Map is several times slower if nearly every event replaces an id. */
   readonly #slots = new Uint8Array(places).fill(noSlot);
   readonly #ids: string[] = [];
-  /** The hashes of the ids, by slot. */
   readonly #hashes: number[] = [];
   readonly #counts: number[] = [];
   readonly #errors: number[] = [];
@@ -40,7 +32,7 @@ export class HotIds {
     }
   }
 
-  /** Counts an event of the id. `hash` is the high word of the id's hash. */
+  /** `hash` is the high word of the id's hash. */
   add(id: string, hash: number): void {
     const place = this.#placeOf(id, hash);
     const slot = this.#slots[place]!;
@@ -69,7 +61,6 @@ export class HotIds {
     return found;
   }
 
-  /** Returns the counters, from which the constructor can continue. */
   counters(): HotIdCounter[] {
     return this.#ids.map((id, slot) => [id, this.#counts[slot]!, this.#errors[slot]!]);
   }
@@ -88,7 +79,7 @@ export class HotIds {
     }
   }
 
-  /** Frees a place. Moves later entries up, unless they would then be before their first place. */
+  /** Moves later entries up, unless they would then be before their first place. */
   #free(place: number): void {
     const slots = this.#slots;
     let free = place;
@@ -101,10 +92,7 @@ export class HotIds {
     slots[free] = noSlot;
   }
 
-  /**
-   * Returns the first slot with the least count. Counts only grow, so each slot is passed once per
-   * least count.
-   */
+  /** Counts only grow, so each slot is passed once per least count. */
   #leastSlot(): number {
     for (;;) {
       for (; this.#passed < countersMax; this.#passed++)

@@ -1,6 +1,5 @@
-// Implements spike detection for one project: its state, and the judgement of a minute. Depends
-// only on the minutes that it receives and reads no clock. The stored text does not depend on how
-// lines were batched.
+// Spike detection of one project. Reads no clock. The stored text does not depend on how lines were
+// batched.
 
 import type { SpikeRow } from "../types.ts";
 import { History, type Limits, thresholdMin } from "./history.ts";
@@ -16,10 +15,7 @@ const formatVersion = 1;
 export const projectSubject = "project";
 const idMark = "id:";
 
-/**
- * Returns the subject of a hot distinct id: the id itself. An id that is `project` or begins with
- * `id:` gets the prefix `id:`, so that subjects are unambiguous.
- */
+/** The prefix `id:` makes the subject unambiguous. */
 export function hotIdSubject(id: string): string {
   return id === projectSubject || id.startsWith(idMark) ? `${idMark}${id}` : id;
 }
@@ -30,14 +26,11 @@ type OnSpike = (row: SpikeRow, change: SpikeChange) => void;
 interface OpenMinute {
   readonly minute: number;
   count: number;
-  /** The counters of the minute's ids. Created at the project's 501st event of the minute. */
+  /** Created at the project's 501st event of the minute. */
   hot: HotIds | undefined;
 }
 
-/**
- * A spike of the whole project. `start` is in minutes since the epoch. `events` excludes the events
- * of the `quiet` minutes at the end.
- */
+/** `start` is in minutes. `events` excludes the `quiet` minutes at the end. */
 interface Spike {
   readonly start: number;
   readonly baseline: number;
@@ -55,23 +48,17 @@ interface HotSpike {
 }
 
 /**
- * The activity of a project. `onSpike` is called for each spike that begins, continues or ends, in
- * the order of the minutes.
+ * `onSpike` is called for each spike that begins, continues or ends, in the order of the minutes.
  */
 export class ProjectActivity {
   readonly projectId: string;
   /** The partition of the project's last event. */
   partition = 0;
-  /** Number of the last batch that changed the project. Set by the owner. */
   batch = 0;
   #history: History | undefined;
-  /** The history as JSON without brackets; undefined if it is out of date. */
   #historyText: string | undefined;
   #open: OpenMinute[] = [];
-  /**
-   * Number of events of the last minute, if it was above its threshold and may begin a spike;
-   * otherwise 0.
-   */
+  /** Events of the last minute if they may begin a spike; otherwise 0. */
   #lastAbove = 0;
   #noSpikeBefore = 0;
   #spike: Spike | undefined;
@@ -84,9 +71,7 @@ export class ProjectActivity {
     this.#onSpike = onSpike;
   }
 
-  /**
-   * Returns the activity from its stored text. Throws an Error if the text has a different version.
-   */
+  /** Throws an Error if the text has another version. */
   static from(projectId: string, text: string, onSpike: OnSpike): ProjectActivity {
     const [version, partition, lastAbove, noSpikeBefore, spike, hotSpikes, open, ...history] =
       JSON.parse(text) as [
@@ -124,10 +109,7 @@ export class ProjectActivity {
     return `${JSON.stringify(parts).slice(0, -1)},${this.#historyText}]`;
   }
 
-  /**
-   * Whether the end of a minute can change the state without an event, because of a spike or a
-   * possible start of one.
-   */
+  /** Whether the end of a minute can change the state without an event. */
   get isInMotion(): boolean {
     if (this.#spike !== undefined || this.#lastAbove > 0 || this.#hotSpikes.size > 0) return true;
     return this.#open.some(({ count }) => count > thresholdMin);
@@ -144,8 +126,7 @@ export class ProjectActivity {
   }
 
   /**
-   * Counts an event of the minute. An event of a closed minute is only added to its hour. `idHash`
-   * is the high word of the id's hash.
+   * An event of a closed minute is only added to its hour. `idHash` is the high word of the hash.
    */
   count(minute: number, distinctId: string, idHash: number): void {
     const history = this.#historyFrom(minute);
@@ -162,8 +143,7 @@ export class ProjectActivity {
   }
 
   /**
-   * Judges minutes before `closed` while the project is in motion. Returns whether any minute was
-   * judged.
+   * Judges minutes before `closed` while the project is in motion. Returns whether any was judged.
    */
   moveTo(closed: number): boolean {
     const history = this.#historyFrom(closed);
@@ -293,7 +273,7 @@ const hotSpikesAt = 5;
 
 type Named = readonly [id: string, ...rest: unknown[]];
 
-/** Returns the stored text of a ProjectActivity without the given distinct ids. */
+/** Returns the stored text without the given distinct ids. */
 export function activityWithout(text: string, ids: ReadonlySet<string>): string {
   const parts = JSON.parse(text) as unknown[];
   const others = (some: readonly Named[]) => some.filter(([id]) => !ids.has(id));

@@ -1,24 +1,19 @@
-// Detects bursts of a project's live events, and hot distinct ids. Announces them and drops
-// nothing. Depends only on `received_at` and the streams' watermarks, never on a clock, so a
-// process that lags or restarts finds the same spikes.
+// Detects bursts of a project's live events, and hot distinct ids. Depends only on `received_at`
+// and the watermarks of the streams, so a process that lags or restarts finds the same spikes.
 
 import { manyProjects } from "../../../platform/nats/names.ts";
-import type { StoredLine } from "../lines/line.ts";
-import { recordMs } from "../lines/record-time.ts";
+import { recordMs, type StoredLine } from "../lines/line.ts";
 import type { ActivityRow, Commit, OutboxRow, SpikeRow } from "../types.ts";
 import { spikeAnnouncement } from "./announcement.ts";
 import { ProjectActivity, type SpikeChange } from "./project-activity.ts";
 
 const minuteMs = 60_000;
-/**
- * Maximum milliseconds by which gateways' clocks may differ and frames may be reordered without
- * late events.
- */
+/** Tolerated difference of gateways' clocks, and delay of reordered frames. */
 const graceMs = 10_000;
 /** Key of the activity row that lists the projects in motion. Not a valid project id. */
 const motionRow = manyProjects;
 
-/** A change of the closed minutes: the watermark of a partition has passed the end of a minute. */
+/** The watermark of a partition has passed the end of a minute. */
 interface MinutesClosed {
   readonly partition: number;
   readonly closed: number;
@@ -35,27 +30,17 @@ interface WaitingLine extends MinutesClosed {
 type Changes = Pick<Commit, "spikes" | "activity" | "outbox">;
 
 /**
- * Detects the spikes of all projects. The caller calls `count` for each line of either lane. At the
- * end of a batch, while `missing` returns rows, it reads them with `EffectsStore.activity` and
- * passes them to `adopt`; then it calls `apply` and `changes`. The next batch may be counted while
- * the changes are being committed. The caller must call `committed` or `discard` before the next
- * `changes`.
- *
- * A minute is judged at the line that moves the watermark of the project's stream 10 seconds past
- * the end of the minute, regardless of where batches end. The project's stream is that of its
- * previous line. So a spike of a silent project ends when lines of other projects in the same
- * partition, including duplicates, move the watermark. Without any line, the spike stays open.
- *
- * If a gateway's clock is ahead by less than `recordMs` tolerates, it also moves the watermark.
- * Meanwhile the events of other gateways are late and are only added to the hours.
+ * The caller calls `count` for each line. At the end of a batch, it passes the rows of `missing` to
+ * `adopt` until none is missing, then calls `apply` and `changes`. The next batch may be counted
+ * before `committed` or `discard`. A minute is judged at the line that moves the watermark of the
+ * project's stream 10 seconds past its end. So lines of other projects in the partition can end the
+ * spike of a silent project.
  */
 export class Spikes {
   readonly #prefix: string;
   readonly #projectsMax: number;
   readonly #projects = new Map<string, ProjectActivity>();
-  /**
-   * The projects whose minutes are judged even without their own events. They are never evicted.
-   */
+  /** Projects whose minutes are judged even without their own events. Never evicted. */
   readonly #inMotion = new Map<string, ProjectActivity>();
   #hasMotionChanged = false;
   #isMotionLoaded = false;
@@ -65,26 +50,20 @@ export class Spikes {
   #touched: ProjectActivity[] = [];
   #batch = 1;
 
-  /** Ids of the projects to load. `#waiting` has the lines that wait for them, in order. */
+  /** The projects to load. `#waiting` has the lines that wait for them, in order. */
   #wanted = new Set<string>();
   #waiting: (WaitingLine | MinutesClosed)[] = [];
 
   #spikes = new Map<string, SpikeRow>();
   #outbox: OutboxRow[] = [];
 
-  /**
-   * Creates the detection. `projectsMax` is the number of projects that are retained in memory, in
-   * addition to those of a batch.
-   */
+  /** `projectsMax` is the number of projects in memory, in addition to those of a batch. */
   constructor(options: { readonly prefix: string; readonly projectsMax?: number }) {
     this.#prefix = options.prefix;
     this.#projectsMax = options.projectsMax ?? 10_000;
   }
 
-  /**
-   * Counts a line. `watermarkMs` is the newest `recordMs` of the line's stream, including this
-   * line. Allocates objects only for lines of projects that are not in memory.
-   */
+  /** `watermarkMs` is that of the line's stream, including this line. */
   count(line: StoredLine, isDuplicate: boolean, watermarkMs: number): void {
     if (line.frame.lane !== "live") return;
     const { partition } = line.frame;
@@ -106,12 +85,10 @@ export class Spikes {
     this.#last.count(minute, id, idHash);
   }
 
-  /** Returns the keys of the rows to read next: project ids and `motionRow`. */
   missing(): readonly string[] {
     return this.#isMotionLoaded ? [...this.#wanted] : [...this.#wanted, motionRow];
   }
 
-  /** Adds the stored rows of all keys that `missing` returned. */
   adopt(rows: readonly ActivityRow[]): void {
     const wanted = this.#wanted;
     this.#wanted = new Set();
@@ -130,10 +107,7 @@ export class Spikes {
     this.#isMotionLoaded = true;
   }
 
-  /**
-   * Applies the waiting lines. Called after the last `adopt`. Throws if `missing` still returns
-   * rows.
-   */
+  /** Called after the last `adopt`. */
   apply(): void {
     if (this.missing().length > 0)
       throw new Error("apply spikes: rows named by `missing` have not been read");
@@ -158,17 +132,15 @@ export class Spikes {
     return changes;
   }
 
-  /** Records that the result of the last `changes` is committed. */
   committed(): void {
     for (const [projectId, { batch, isInMotion }] of this.#projects) {
       if (this.#projects.size <= this.#projectsMax) return;
-      // Projects of the current batch are retained; 0 means that the project was loaded for it.
+      // 0 means that the project was loaded for the current batch.
       if (batch === this.#batch || batch === 0 || isInMotion) continue;
       this.#projects.delete(projectId);
     }
   }
 
-  /** Removes everything in memory. Uncommitted lines will be read again. */
   discard(): void {
     this.#projects.clear();
     this.#inMotion.clear();
@@ -195,7 +167,6 @@ export class Spikes {
     this.#judge(minutes);
   }
 
-  /** Judges the closed minutes of the projects in motion. Earlier judgements do not change. */
   #judge({ partition, closed }: MinutesClosed): void {
     for (const activity of this.#touched) this.#follow(activity);
     for (const activity of this.#inMotion.values()) {

@@ -1,15 +1,12 @@
-// Defines the dump: the whole state as lines of JSON text in a closed format, so that two stores,
-// or a store and its rebuild, can be compared line by line. The dump excludes versions and
-// positions, because these depend on how frames were batched. This file defines tables and columns;
-// a store queries the rows in this order.
+// The dump: the whole state as sorted lines of JSON, so that two stores, or a store and its
+// rebuild, can be compared. It excludes versions and positions, which depend on the batching.
 
 import { rowReader } from "../../../platform/base/table.ts";
 import { dumpedPersons } from "./rows/tables.ts";
 
 /**
- * The content of a dump. `all` is the whole state. `lasting` is the part that does not depend on
- * the order in which streams were interleaved, plus the ids of links that were refused because of
- * other links (`refused_links`).
+ * `all` is the whole state. `lasting` is the part that does not depend on how streams were
+ * interleaved, plus the ids of links that were refused because of other links (`refused_links`).
  */
 export type DumpKind = "all" | "lasting";
 
@@ -17,33 +14,26 @@ interface DumpSection {
   /** The value of `table` in the lines of the section. */
   readonly name: string;
   readonly table: string;
-  /**
-   * The SQL condition for rows; undefined for all rows. With a condition, equal rows are returned
-   * once.
-   */
+  /** With a condition, equal rows are returned once. */
   readonly where?: string;
   readonly columns: readonly DumpColumn[];
-  /** The sort columns. Texts are sorted by their bytes in UTF-8, null numbers first. */
+  /** Texts are sorted by their bytes in UTF-8, null numbers first. */
   readonly order: readonly string[];
 }
 
 interface DumpColumn {
   readonly name: string;
-  /** The type of the values. `json` is JSON text that is copied unchanged. */
+  /** `json` is text that is copied unchanged. */
   readonly type: "text" | "number" | "json";
 }
 
-/** Reads a row of the first section: persons, sorted by project and visible uuid. */
 export const dumpedPersonOf = rowReader(dumpedPersons);
 export type DumpedPerson = ReturnType<typeof dumpedPersonOf>;
 
 const links: readonly DumpSection[] = [
   section("person_links", "project_id at_ms# event_uuid a b kind outcome"),
 ];
-/**
- * The sections of links that do not depend on order. A link of an id with itself merges nothing and
- * is excluded.
- */
+/** A link of an id with itself merges nothing and is excluded. */
 const lastingLinks: readonly DumpSection[] = [
   {
     ...section("person_links", "project_id a b kind"),
@@ -72,13 +62,12 @@ const diagnostics: readonly DumpSection[] = [
   section("incidents", "stream epoch# sequence# kind messages# detail"),
 ];
 
-/** The sections that follow the persons, in order. */
 export const dumpSections: Readonly<Record<DumpKind, readonly DumpSection[]>> = {
   all: [...links, ...facts, ...diagnostics],
   lasting: [...lastingLinks, ...facts],
 };
 
-/** Returns the query of a section. `nulls` is the clause that sorts null numbers first. */
+/** `nulls` is the clause that sorts null numbers first. */
 export function sectionSql({ table, columns, order, where }: DumpSection, nulls: string): string {
   const names = columns.map(({ name }) => name).join(", ");
   const which = where === undefined ? "" : `WHERE ${where}`;
@@ -88,8 +77,7 @@ export function sectionSql({ table, columns, order, where }: DumpSection, nulls:
 }
 
 /**
- * Returns the line of a person. `ids` are all ids of the person, sorted by their bytes in UTF-8;
- * undefined if there is only one.
+ * `ids` are all ids of the person, sorted by their bytes in UTF-8; undefined if there is only one.
  */
 export function personLine(person: DumpedPerson, ids: readonly string[] | undefined): string {
   const { projectId, distinctId, firstId, mainId, known, createdAtMs, lastSeenAtMs } = person;
@@ -105,7 +93,6 @@ export function personLine(person: DumpedPerson, ids: readonly string[] | undefi
   return `{"table":"persons",${fields.slice(1, -1)},"properties":${person.properties ?? "{}"}}`;
 }
 
-/** Returns the line of a row. `values` are in the order of the section's columns. */
 export function sectionLine(
   { name: called, columns }: DumpSection,
   values: readonly (string | number | null)[],
@@ -118,10 +105,7 @@ export function sectionLine(
   return `${line}}`;
 }
 
-/**
- * Returns a section of a table. `names` are the columns; the suffix `#` marks a number, `:` JSON
- * text.
- */
+/** In `names`, the suffix `#` marks a number, `:` JSON text. */
 function section(table: string, names: string): DumpSection {
   const columns = names.split(" ").map((name): DumpColumn => {
     if (name.endsWith("#")) return { name: name.slice(0, -1), type: "number" };

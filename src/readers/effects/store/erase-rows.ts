@@ -1,22 +1,17 @@
-// Removes persons from the database of the effects, with or without a running writer. The erasure
-// replaces the number of the last commit, so the database rejects the writer's pending data about
-// the persons, and the writer starts again from the database. The statements are the same for both
-// databases.
+// Removes persons from the database, with or without a running writer. The erasure replaces the
+// number of the last commit, so the database rejects the writer's pending data, and the writer
+// starts again from the database.
 
 import { randomInt } from "node:crypto";
 import type { Value } from "../../../platform/base/table.ts";
-import { largeBytesMin } from "../people/large-properties.ts";
 import { personUuid } from "../people/person-uuid.ts";
+import { largeBytesMin } from "../people/property-bag.ts";
 import { activityWithout, hotIdSubject } from "../spikes/project-activity.ts";
 
-/** A separate connection to a database. Parameters are `$1`, `$2` and so on. */
+/** A separate connection. Parameters are `$1`, `$2` and so on. */
 export interface ErasingSql {
-  /** The SQL type of a text column that is compared by bytes. */
   readonly textType: string;
-  /**
-   * Returns the SQL expression that converts a text parameter such as `$1` to the value of a uuid
-   * column.
-   */
+  /** Converts a text parameter such as `$1` to the value of a uuid column. */
   uuid(parameter: string): string;
   run(sql: string, values?: readonly Value[]): Promise<number>;
   all(sql: string, values?: readonly Value[]): Promise<readonly (readonly Value[])[]>;
@@ -35,28 +30,19 @@ export interface ErasedPeople {
   readonly remains: readonly string[];
 }
 
-/**
- * Erases people. Each method opens its own connection, and rejects with a StoreError if that fails.
- */
+/** Each method opens its own connection, and rejects with a StoreError if that fails. */
 export interface PeopleErasure {
-  /** Returns all ids of the persons who have one of the given ids, sorted. Changes nothing. */
   idsOf(projectId: string, ids: readonly string[]): Promise<string[]>;
   /** Erases the persons completely, or rejects and erases nothing. */
   erase(projectId: string, ids: readonly string[]): Promise<ErasedPeople>;
 }
 
-/**
- * Returns the random number of an erasure. It is negative so that a writer can distinguish it from
- * the number of a commit.
- */
+/** Negative, so that a writer can distinguish it from the number of a commit. */
 function erasureNumber(): number {
   return -randomInt(1, 2 ** 48 - 1);
 }
 
-/**
- * Returns all ids of the persons who have one of the given ids, sorted. An id without a row has no
- * person.
- */
+/** Returns all ids of the persons who have one of the given ids, sorted. */
 export async function idsOfPersons(
   sql: ErasingSql,
   projectId: string,
@@ -85,13 +71,13 @@ export async function idsOfPersons(
   return [...found].sort();
 }
 
-/** Erases the rows of the persons within a transaction, which the caller commits. */
+/** Runs within a transaction, which the caller commits. */
 export async function eraseRows(
   sql: ErasingSql,
   projectId: string,
   wanted: readonly string[],
 ): Promise<ErasedPeople> {
-  // First statement, so that this transaction and a writer's transaction wait for each other.
+  // First, so that this transaction and a writer's transaction wait for each other.
   await sql.run("UPDATE writer SET last_commit = $1", [erasureNumber()]);
   const ids = await idsOfPersons(sql, projectId, wanted);
   const all = new Set([...ids, ...wanted]);
@@ -132,9 +118,8 @@ export async function eraseRows(
 }
 
 /**
- * Removes rejections without a distinct id whose text contains one of the ids as a whole: in
- * quotes, or at the end of the text after a colon, alone or as one of "a or b". Returns the number
- * of removed rejections.
+ * Removes rejections without a distinct id whose text names one of the ids: in quotes, or after a
+ * colon, alone or as one of "a or b".
  */
 async function eraseUnowned(
   sql: ErasingSql,
@@ -159,10 +144,7 @@ async function eraseUnowned(
   return removed;
 }
 
-/**
- * Removes the persons from the state of spike detection, and deletes unpublished announcements
- * about them. Returns the number of deleted announcements.
- */
+/** Returns the number of removed announcements. */
 async function eraseMemory(
   sql: ErasingSql,
   projectId: string,

@@ -1,34 +1,23 @@
 // Binds a database to one installation. One NATS server can have the streams of two installations,
-// and the same project id may belong to different customers. Only the prefix distinguishes them.
+// in which the same project id may belong to different customers.
 
 import { StoreError } from "../../../platform/base/store-error.ts";
 import { streamName } from "../../../platform/nats/names.ts";
 import type { EffectsReader, EffectsStore } from "./port.ts";
 
-export const installationSql = "SELECT subject_prefix FROM installation";
-
-/**
- * Returns the statement that stores the owner's prefix, unless the database has an owner.
- * `parameter` is a placeholder in the database's own syntax.
- */
-export function bindSql(parameter: string): string {
-  return `INSERT INTO installation
-    SELECT ${parameter} WHERE NOT EXISTS (SELECT 1 FROM installation)`;
-}
+/** Does nothing if the database has an owner. */
+export const bindSql = `INSERT INTO installation
+  SELECT CAST($1 AS text) WHERE NOT EXISTS (SELECT 1 FROM installation)`;
 
 interface Installation {
   /** The first part of the stream names. */
   readonly prefix: string;
-  /** The name of the database in error messages. */
   readonly shown: string;
 }
 
 export class OtherInstallationError extends StoreError {}
 
-/**
- * Checks the owner of the database. Rejects with an OtherInstallationError if the database belongs
- * to another installation. A new database has no owner.
- */
+/** Rejects with an OtherInstallationError if the database belongs to another installation. */
 export async function requireInstallation(
   reader: EffectsReader,
   { prefix, shown }: Installation,
@@ -40,7 +29,7 @@ export async function requireInstallation(
   );
 }
 
-/** Checks the owner, and binds the database to this installation. The store must be open. */
+/** The store must be open. */
 export async function takeForInstallation(
   store: EffectsStore,
   installation: Installation,
@@ -49,10 +38,7 @@ export async function takeForInstallation(
   await store.bindTo(installation.prefix);
 }
 
-/**
- * Returns the prefix of another installation whose streams the database has; undefined if it has
- * streams of this installation or none. Used for databases that do not store the prefix.
- */
+/** For databases that do not store the prefix. */
 async function ownerByStreams(reader: EffectsReader, prefix: string): Promise<string | undefined> {
   const streams = await reader.applied();
   const isOwn = streams.some(

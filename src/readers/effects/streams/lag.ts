@@ -1,5 +1,4 @@
-// Computes the lag of the database: queries NATS for the state of each stream, and compares it with
-// the applied position. For commands, which run with or without the process.
+// Computes the lag of the database from the state of the streams in NATS.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../../platform/nats/api.ts";
@@ -16,36 +15,26 @@ import type { Position } from "../types.ts";
 
 export interface StreamStatus extends StreamName {
   readonly epoch: number;
-  /** Sequence of the last applied frame; 0 if no frame was applied. */
+  /** The last applied frame; 0 if there is none. */
   readonly sequence: number;
-  /** Sequence of the last frame of the stream; undefined if unknown. */
   readonly lastSequence: number | undefined;
-  /**
-   * Seconds since the oldest unapplied frame was stored; 0 if all are applied, undefined if
-   * unknown.
-   */
+  /** The age of the oldest unapplied frame; 0 if all are applied, undefined if unknown. */
   readonly lagSeconds: number | undefined;
 }
 
-/** The lag of one stream. Unknown fields are undefined. */
 interface Lag {
   readonly messages: number | undefined;
   readonly seconds: number | undefined;
 }
 
-/** The total lag of several streams. */
 interface TotalLag {
-  /** Sum of the unapplied messages of all streams. Unknown lags count as 0. */
   readonly messages: number;
-  /** Seconds since the oldest unapplied message was stored; 0 if all are applied. */
   readonly seconds: number;
-  /** Whether the lag of every stream is known. */
   readonly isKnown: boolean;
 }
 
 const questionMs = 2_000;
 
-/** Returns the lag of a stream in messages; undefined if unknown. */
 export function lagMessages({ sequence, lastSequence }: StreamStatus): number | undefined {
   return lastSequence === undefined ? undefined : Math.max(0, lastSequence - sequence);
 }
@@ -64,15 +53,12 @@ export function lagOf(streams: readonly StreamStatus[]): TotalLag {
   );
 }
 
-/** Returns the seconds since a storage time, at least 0. Correct only if the clocks agree. */
+/** Correct only if the clocks agree. */
 export function lagSecondsSince(storedAtMs: number, nowMs: number): number {
   return Math.max(0, nowMs - storedAtMs) / 1_000;
 }
 
-/**
- * Returns the status of all existing streams and of all applied ones. Rejects if NATS does not
- * respond.
- */
+/** Returns the status of all existing and all applied streams. Rejects if NATS does not respond. */
 export async function streamStatuses(
   connection: NatsConnection,
   { prefix, applied, nowMs }: { prefix: string; applied: readonly Position[]; nowMs: number },
@@ -98,11 +84,7 @@ export async function streamStatuses(
   return [...found, ...gone.map(withoutLag)];
 }
 
-/**
- * Returns the position in the stream that exists now. In a recreated stream or an older copy, the
- * sequence of the database is meaningless. The returned position is the one where the writer will
- * continue.
- */
+/** In a recreated stream or an older copy, the sequence of the database is meaningless. */
 async function positionIn(
   asked: AskedStream,
   state: StreamState | undefined,
@@ -116,7 +98,6 @@ async function positionIn(
   return isOther ? { epoch: next.epoch, sequence: next.sequence } : { epoch, sequence };
 }
 
-/** Returns the status of a stream without querying NATS. */
 export function withoutLag({
   stream,
   lane,

@@ -1,30 +1,22 @@
-// Estimates the number of different ids with HyperLogLog. With 2,048 registers, the error is about
-// 2.3 %. A sketch of few ids is a short list of registers, because most projects have few. Joining
-// two sketches results in the sketch of all ids of both, in any order and any number of times.
+// Estimates the number of different ids with HyperLogLog (2,048 registers, an error of about 2.3
+// %). A sketch of few ids is a short list, because most projects have few.
 
 const registers = 2048;
 const registerBits = 11;
-/** Number of hash bits from which the value of a register is computed. */
 const rankBits = 32;
-/** Maximum number of registers in a list. A larger sketch is stored as 2,048 bytes. */
 const listedMax = 256;
 const bytesPerListed = 3;
 
 /**
- * A sketch of distinct ids. If at most 256 registers are not 0, they are stored in ascending order,
- * three bytes each: the register's number, high byte first, and its value. Otherwise all 2,048
- * registers are stored, one byte each.
+ * The stored form: at most 256 registers that are not 0, in ascending order, three bytes each
+ * (number, high byte first, and value); otherwise all 2,048 registers, one byte each.
  */
 export class IdSketch {
-  /** All registers, if there are too many for the list. */
   #dense: Uint8Array | undefined;
-  /**
-   * The registers that are not 0, in ascending order: the number of the register times 64, plus its
-   * value.
-   */
+  /** The registers that are not 0, in ascending order: number × 64 + value. */
   #listed: number[] = [];
 
-  /** Returns a stored sketch. Throws a RangeError for bytes that are not a sketch. */
+  /** Throws a RangeError for bytes that are not a sketch. */
   static from(bytes: Uint8Array): IdSketch {
     const sketch = new IdSketch();
     if (bytes.length === registers) {
@@ -38,12 +30,11 @@ export class IdSketch {
     return sketch;
   }
 
-  /** Adds the id with this hash (see IdHash). Returns whether the sketch has changed. */
+  /** Takes the hash of an id (see IdHash). Returns whether the sketch has changed. */
   add(high: number, low: number): boolean {
     return this.#raise(high >>> (32 - registerBits), Math.clz32(low) + 1);
   }
 
-  /** Joins another sketch into this one. Returns whether this sketch has changed. */
   join(other: IdSketch): boolean {
     let hasChanged = false;
     if (other.#dense === undefined) {
@@ -67,9 +58,7 @@ export class IdSketch {
   }
 
   /**
-   * Returns the estimated number of different ids. The estimator of Ertl (2017, "New cardinality
-   * estimation algorithms for HyperLogLog sketches") needs no tables and has no discontinuity
-   * between small and large numbers.
+   * The estimator of Ertl (2017, "New cardinality estimation algorithms for HyperLogLog sketches").
    */
   estimate(): number {
     const withValue = new Array<number>(rankBits + 2).fill(0);

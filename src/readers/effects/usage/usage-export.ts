@@ -1,17 +1,13 @@
-// Exports usage as lines for a billing system: one CloudEvents 1.0 line per closed day, lane and
-// class. The importer deduplicates the lines by their ids (OpenMeter by `source` and `id`, Lago by
-// `transaction_id`). Sends nothing.
+// Exports usage for a billing system: one CloudEvents 1.0 line per closed day, lane and class.
+// Importers deduplicate the lines by their ids (OpenMeter by `source` and `id`, Lago by
+// `transaction_id`).
 
 import type { UsageDay } from "../store/port.ts";
 
 /**
- * Returns JSON texts without line ends, sorted by day, lane and class. Days from `closedBefore`
- * (such as `2026-11-22`) are excluded, because their numbers may still grow. `revision` starts at
- * 1, and must be incremented whenever the same days are exported with different numbers, for
- * example after a rebuild. `source` is the name of the installation.
- *
- * `billable` in the data is whether the lane is billed. The time is the start of the day, so that a
- * sum by time counts the line in this day.
+ * Excludes days from `closedBefore`, whose numbers may still grow. `revision` must be incremented
+ * whenever the same days are exported with different numbers, for example after a rebuild. The time
+ * is the start of the day, so that a sum by time counts the line in this day.
  */
 export function usageExport(
   days: readonly UsageDay[],

@@ -1,17 +1,20 @@
-// Counts usage for billing: events and duplicates per project, day, lane and class. Also estimates
-// the number of active distinct ids per day. Uses no clock: a day is the UTC day of `received_at`.
+// Counts events and duplicates per project, day, lane and class, and estimates the active distinct
+// ids per day. A day is the UTC day of `received_at`.
 
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
 import { lanes } from "../../../platform/nats/names.ts";
-import { usageClasses } from "../closed-sets.ts";
 import type { StoredLine } from "../lines/line.ts";
 import type { EffectsStore } from "../store/port.ts";
-import type { ActiveIdsRow, Commit, UsageClass, UsageDelta } from "../types.ts";
+import {
+  type ActiveIdsRow,
+  type Commit,
+  type UsageClass,
+  type UsageDelta,
+  usageClasses,
+} from "../types.ts";
 import { IdSketch } from "./id-sketch.ts";
 
-/**
- * Number of counts per class: events and duplicates of the live lane, then of the historical lane.
- */
+/** Events and duplicates of the live lane, then of the historical lane. */
 const countsOfClass = 4;
 /** Index at which the counts of each class begin. */
 const classAt = Object.fromEntries(
@@ -24,52 +27,39 @@ interface ProjectDay {
   readonly day: number;
   readonly dayText: string;
   /**
-   * The counts of the current batch. A plain array, because there may be a large number of days.
+   * The counts of the current batch, as a plain array because there may be a large number of days.
    */
   readonly counts: number[];
-  /**
-   * The sketch of active ids; undefined if there were none. While `isLoaded` is false, it has only
-   * the ids of the current batch.
-   */
+  /** While `isLoaded` is false, the sketch has only the ids of the current batch. */
   sketch: IdSketch | undefined;
   isLoaded: boolean;
   /** Whether the sketch has ids that neither the store nor a running commit has. */
   isChanged: boolean;
-  /** Number of the last batch that counted an event of this project and day. */
   batch: number;
 }
 
 type Day = Parameters<EffectsStore["activeIds"]>[0][number];
 
 /**
- * Counts the usage of all projects. The caller calls `count` for each line. At the end of a batch,
- * it loads the days of `missing`, passes them to `adopt`, and then calls `apply` and `changes`. The
- * next batch may be counted while the changes are being committed. The caller must call `committed`
- * or `discard` before the next `changes`.
+ * The caller calls `count` for each line. At the end of a batch, it passes the rows of `missing` to
+ * `adopt`, then calls `apply` and `changes`. The next batch may be counted before `committed` or
+ * `discard`.
  */
 export class Usage {
   readonly #daysMax: number;
   readonly #projects = new Map<string, Map<number, ProjectDay>>();
   #daysTotal = 0;
-  /** The project days in which the current batch has counted events. */
   #touched: ProjectDay[] = [];
-  /** The project day of the last line. */
   #last: ProjectDay | undefined;
   #batch = 1;
-  /** The last formatted day, with its text. */
   #today = { day: 0, text: "1970-01-01" };
 
-  /**
-   * Creates empty counts. `daysMax` is the number of project days that are retained in memory, in
-   * addition to those of a batch.
-   */
+  /** `daysMax` is the number of project days in memory, in addition to those of a batch. */
   constructor(options: { readonly daysMax?: number } = {}) {
     this.#daysMax = options.daysMax ?? 10_000;
   }
 
-  /**
-   * Counts a line. Allocates an object only for the first line of a project and day in a batch.
-   */
+  /** Allocates an object only for the first line of a project and day in a batch. */
   count(line: StoredLine, isDuplicate: boolean): void {
     const day = Math.floor(line.receivedAtMs / dayMs);
     let found = this.#last;
@@ -83,14 +73,12 @@ export class Usage {
     if (found.sketch.add(line.idHashHigh, line.idHashLow)) found.isChanged = true;
   }
 
-  /** Returns the days to read with `EffectsStore.activeIds` and pass to `adopt`. */
   missing(): readonly Day[] {
     return this.#touched
       .filter((one) => one.sketch !== undefined && !one.isLoaded)
       .map(({ projectId, dayText }) => ({ projectId, day: dayText }));
   }
 
-  /** Adds the stored rows of all days that `missing` returned. */
   adopt(rows: readonly ActiveIdsRow[]): void {
     for (const row of rows) {
       const found = this.#projects.get(row.projectId)?.get(Date.parse(row.day) / dayMs);
@@ -102,7 +90,7 @@ export class Usage {
     }
   }
 
-  /** Completes the batch. Called after `adopt`: a day without a stored row is new. */
+  /** Called after `adopt`: a day without a stored row is new. */
   apply(): void {
     for (const one of this.#touched) if (one.sketch !== undefined) one.isLoaded = true;
   }
@@ -126,12 +114,10 @@ export class Usage {
     return { usage, activeIds };
   }
 
-  /** Records that the result of the last `changes` is committed. */
   committed(): void {
     for (const [projectId, days] of this.#projects) {
       if (this.#daysTotal <= this.#daysMax) return;
       for (const [day, { batch }] of days) {
-        // Days of the current batch are retained.
         if (batch === this.#batch) continue;
         days.delete(day);
         this.#daysTotal--;
@@ -140,7 +126,6 @@ export class Usage {
     }
   }
 
-  /** Removes all counts. Uncommitted lines will be read again. */
   discard(): void {
     this.#projects.clear();
     this.#daysTotal = 0;

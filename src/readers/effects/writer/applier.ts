@@ -1,6 +1,6 @@
-// Turns frames into commits: counts each line, applies the effect of each line to people and groups
-// in memory, and returns the changes to write. Applies one batch at a time; while a commit is being
-// written, the next batch can already be applied. Results do not depend on the clock.
+// Turns frames into commits: counts each line, applies its effect to people and groups in memory,
+// and returns the changes to write. While a commit is being written, the next batch can be applied.
+// Results do not depend on the clock.
 
 import { leastOf } from "../../../platform/base/extremes.ts";
 import type { Lane } from "../../../platform/base/lane.ts";
@@ -8,43 +8,38 @@ import type { Log } from "../../../platform/base/log.ts";
 import { TooLargeError } from "../../../platform/base/store-error.ts";
 import type { StoredFrame } from "../../stream/frame.ts";
 import type { FrameItem } from "../../stream/frame-item.ts";
+import type { ReaderWords } from "../../stream/resume.ts";
 import type { StreamName } from "../../stream/stored-stream.ts";
 import type { PositionItem, StreamItem } from "../../stream/stream-reader.ts";
-import { DuplicatesBudget } from "../duplicates/duplicates-budget.ts";
+import { DuplicatesBudget } from "../duplicates/duplicates.ts";
 import { FrameLines } from "../lines/frame-lines.ts";
 import type { LineVisitor, StoredLine } from "../lines/line.ts";
-import { type Loaded, People } from "../people/people.ts";
-import type { PeopleOptions } from "../people/people-options.ts";
+import { type Loaded, People, type PeopleOptions } from "../people/people.ts";
 import type { Missing } from "../people/wanted.ts";
 import { Spikes } from "../spikes/spikes.ts";
-import { lookupBytesMax } from "../store/bounds.ts";
 import type { EffectsStore } from "../store/port.ts";
-import { noRows } from "../store/rows/pieces.ts";
+import { noRows } from "../store/rows/flat-commit.ts";
+import { lookupBytesMax } from "../store/shared-sql.ts";
 import type { Commit, IncidentRow, MemberRow, Position, Rejection } from "../types.ts";
 import { Usage } from "../usage/usage.ts";
 import { countedBefore, StreamInMemory } from "./stream-in-memory.ts";
 import type { Changes } from "./transaction.ts";
 
-interface ApplierParts {
-  readonly lines: FrameLines;
-  readonly people: People;
-  readonly usage: Usage;
-  readonly spikes: Spikes;
-  readonly budget: DuplicatesBudget;
-}
-
-interface ApplierOptions extends ApplierParts {
+interface ApplierOptions {
   readonly store: Pick<
     EffectsStore,
     "members" | "groups" | "groupTypes" | "activeIds" | "activity"
   >;
-  /**
-   * Waits until everything before the next commit is committed, then calls `changes` and writes the
-   * result as a part of the next commit.
-   */
+  /** Writes `changes` as a part of the next commit, after the previous one. */
   readonly writePart: (changes: () => Promise<Changes>) => Promise<void>;
-  /** Maximum size of changed rows in bytes, above which they are written early. */
+  /** Changes above this size are written early. */
   readonly changedBytesMax?: number | undefined;
+  readonly prefix: string;
+  readonly duplicatesBytesMax?: number | undefined;
+  /** Each of these streams gets its share of memory from the start. */
+  readonly streams?: readonly { readonly lane: Lane }[];
+  readonly people?: PeopleOptions | undefined;
+  readonly log?: Pick<Log, "warn">;
 }
 
 type RowStore = Pick<EffectsStore, "members" | "groups" | "groupTypes">;
@@ -58,31 +53,32 @@ export interface Counts {
 }
 
 export interface Memory {
-  /** Size of the cached rows of people and groups. */
   readonly cacheBytes: number;
   readonly duplicatesBytes: number;
-  /** Milliseconds in which duplicates are detected, in the stream with the shortest period. */
+  /** The shortest period of all streams. */
   readonly duplicatesCoveredMs: number;
 }
 
-/** Maximum number of rows of people and groups in one commit. */
+/** Rows of people and groups in one commit. */
 const changedRowsMax = 20_000;
-/**
- * Maximum size of the changed rows in bytes. The rows are copied several times before the store
- * writes them.
- */
+/** The rows are copied several times before the store writes them. */
 const changedBytesDefault = 64 * 1_048_576;
+const duplicatesBytesDefault = 256 * 1_048_576;
 
-/**
- * Maximum number of effects that wait for their rows to be loaded. Also applies within a frame.
- */
+/** Effects that wait for their rows to be loaded, also within a frame. */
 const queuedMax = 2_000;
-/** Number of effects that are applied between two checks whether to yield to the event loop. */
 const effectsATurn = 100;
 
+/** Applies frames for the writer and for a rebuild. */
 export class Applier implements LineVisitor {
   readonly counts: Counts = { events: 0, frames: 0, duplicates: 0, rejected: 0 };
-  readonly #options: ApplierOptions;
+  readonly #store: ApplierOptions["store"];
+  readonly #writePart: ApplierOptions["writePart"];
+  readonly #lines = new FrameLines();
+  readonly #people: People;
+  readonly #usage = new Usage();
+  readonly #spikes: Spikes;
+  readonly #budget: DuplicatesBudget;
   readonly #turns = new LoopTurns();
   readonly #changedBytesMax: number;
   readonly #streams = new Map<string, StreamInMemory>();
@@ -90,28 +86,30 @@ export class Applier implements LineVisitor {
   #inFlight: readonly StreamInMemory[] = [];
   #frames = { live: 0, historical: 0 };
   #incidents: IncidentRow[] = [];
-  /** Keys of the incidents of the store and of this run, so that an incident is reported once. */
+  /** The incidents of the store and of this run, each of which is reported once. */
   #reported = new Set<string>();
-  /** The stream whose lines are currently read. */
   #stream: StreamInMemory | undefined;
   #isReread = false;
   #isStreamReplaced = false;
 
   constructor(options: ApplierOptions) {
-    this.#options = options;
+    const { duplicatesBytesMax: bytesMax = duplicatesBytesDefault, streams = [] } = options;
+    this.#store = options.store;
+    this.#writePart = options.writePart;
+    this.#people = new People(options.people, options.log);
+    this.#spikes = new Spikes({ prefix: options.prefix });
+    this.#budget = new DuplicatesBudget({ bytesMax, streams });
     this.#changedBytesMax = options.changedBytesMax ?? changedBytesDefault;
   }
 
   /**
-   * Starts from the stored state and drops everything uncommitted. If the stored position of a
-   * stream is the last one that this writer committed, the stream's duplicate detection is retained
-   * and need not be restored.
+   * Starts from the stored state and drops everything uncommitted. A stream's duplicate detection
+   * is retained if its stored position is the last one that this writer committed.
    */
   begin({ positions, incidents, largeProperties }: Stored): void {
-    const { people, usage, spikes, budget } = this.#options;
-    people.begin(largeProperties);
-    usage.discard();
-    spikes.discard();
+    this.#people.begin(largeProperties);
+    this.#usage.discard();
+    this.#spikes.discard();
     const before = new Map(this.#streams);
     this.#streams.clear();
     for (const position of positions) {
@@ -123,7 +121,7 @@ export class Applier implements LineVisitor {
       } else {
         const name = { stream, lane, partition };
         const countedTo = countedBefore(position, incidents);
-        this.#streams.set(stream, new StreamInMemory(name, budget, { position, countedTo }));
+        this.#streams.set(stream, new StreamInMemory(name, this.#budget, { position, countedTo }));
       }
     }
     for (const stream of before.values()) stream.close();
@@ -135,36 +133,31 @@ export class Applier implements LineVisitor {
     this.#isStreamReplaced = false;
   }
 
-  /**
-   * Returns the sequence of the first frame to deliver again. The frames from there to the position
-   * restore duplicate detection.
-   */
+  /** Returns the first frame to deliver again, to restore duplicate detection. */
   rememberFrom({ stream, sequence, duplicatesFrom }: Position): number {
     return this.#streams.get(stream)?.isWhole ? sequence + 1 : duplicatesFrom[0];
   }
 
   /**
-   * Whether a stream was replaced. After the next commit, the writer starts again from the store,
-   * so that no data of the old stream is in memory. Frames taken in the same step are read again.
+   * After the next commit, the writer must start again from the store, so that no data of the old
+   * stream is in memory. Frames taken in the same step are read again.
    */
   get isStreamReplaced(): boolean {
     return this.#isStreamReplaced;
   }
 
-  /** Memory that is in use between commits, for gauges. */
   get memory(): Memory {
-    const { people, budget } = this.#options;
-    const covered = [...this.#streams.values()].map(({ coveredMs }) => coveredMs);
+    const covered = [...this.#streams.values()].map(({ duplicates }) => duplicates.coveredMs);
     return {
-      cacheBytes: people.cacheBytes,
-      duplicatesBytes: budget.bytes,
+      cacheBytes: this.#people.cacheBytes,
+      duplicatesBytes: this.#budget.bytes,
       duplicatesCoveredMs: covered.length === 0 ? 0 : leastOf(covered),
     };
   }
 
   /** Whether the changes must be written before more items are applied. */
   get isFull(): boolean {
-    const { changedRows, changedBytes } = this.#options.people;
+    const { changedRows, changedBytes } = this.#people;
     return (
       changedRows >= changedRowsMax ||
       changedBytes >= this.#changedBytesMax ||
@@ -176,12 +169,8 @@ export class Applier implements LineVisitor {
     return this.#touched.size > 0;
   }
 
-  /**
-   * Applies a part of a batch. Rejects if the store does not respond; the caller must then call
-   * `begin`.
-   */
+  /** Applies a part of a batch. After an error, the caller must call `begin`. */
   async apply(items: readonly StreamItem[]): Promise<void> {
-    const { usage, spikes } = this.#options;
     this.#turns.begin();
     for (const item of items) {
       if (item.kind === "position") this.#moveTo(item);
@@ -190,24 +179,20 @@ export class Applier implements LineVisitor {
     }
     await this.#applyPeople();
     await this.#loadCounts();
-    usage.apply();
-    spikes.apply();
+    this.#usage.apply();
+    this.#spikes.apply();
     await this.#turns.breathe();
   }
 
-  /**
-   * Returns the changes to write. The caller must not apply anything until the promise is
-   * fulfilled, and must call `committed` or `begin` before the next call.
-   */
+  /** Nothing may be applied until the promise is fulfilled. */
   async changes(): Promise<Changes> {
-    const { people, usage, spikes } = this.#options;
     this.#inFlight = [...this.#touched];
     const changes: Changes = {
-      ...(await this.#turns.through(people.changes())),
+      ...(await this.#turns.through(this.#people.changes())),
       positions: this.#inFlight.map((stream) => stream.position()),
       frames: this.#frames,
-      ...usage.changes(),
-      ...spikes.changes(),
+      ...this.#usage.changes(),
+      ...this.#spikes.changes(),
       incidents: this.#incidents,
     };
     this.counts.rejected += changes.rejected.length;
@@ -218,10 +203,9 @@ export class Applier implements LineVisitor {
   }
 
   committed(): void {
-    const { people, usage, spikes } = this.#options;
-    people.committed();
-    usage.committed();
-    spikes.committed();
+    this.#people.committed();
+    this.#usage.committed();
+    this.#spikes.committed();
     for (const stream of this.#inFlight) stream.committed();
     this.#inFlight = [];
   }
@@ -229,22 +213,21 @@ export class Applier implements LineVisitor {
   line(line: StoredLine): void {
     const stream = this.#stream!;
     if (this.#isReread) {
-      stream.remember(line);
+      stream.duplicates.remember(line);
       return;
     }
-    const { people, usage, spikes } = this.#options;
-    const isDuplicate = stream.isDuplicate(line);
+    const isDuplicate = stream.duplicates.add(line);
     if (line.frame.sequence > stream.countedTo) {
-      usage.count(line, isDuplicate);
-      spikes.count(line, isDuplicate, stream.watermarkMs);
+      this.#usage.count(line, isDuplicate);
+      this.#spikes.count(line, isDuplicate, stream.duplicates.watermarkMs);
     }
     if (isDuplicate) {
       this.counts.duplicates++;
       return;
     }
     this.counts.events++;
-    if (!line.isPlain) people.add(line.effect());
-    else if (line.hasPerson && !people.seen(line)) people.touch(line);
+    if (!line.isPlain) this.#people.add(line.effect());
+    else if (line.hasPerson && !this.#people.seen(line)) this.#people.touch(line);
   }
 
   unreadable(frame: StoredFrame, line: number, projectId: string, rejection: Rejection): void {
@@ -252,7 +235,7 @@ export class Applier implements LineVisitor {
     const { lane, partition, epoch, sequence, storedAtMs: atMs } = frame;
     const place = { lane, partition, epoch, sequence, line };
     const event = { eventUuid: "", distinctId: undefined };
-    this.#options.people.reject({ projectId, place, ...event, atMs, ...rejection });
+    this.#people.reject({ projectId, place, ...event, atMs, ...rejection });
   }
 
   #moveTo({ name, position, incidents }: PositionItem): void {
@@ -276,9 +259,8 @@ export class Applier implements LineVisitor {
       this.#stream = stream;
       this.#isReread = isReread;
       if (!isReread) stream.beginFrame();
-      const { lines, people } = this.#options;
-      for (const _ of lines.read(frame, this)) {
-        if (people.queued >= queuedMax) {
+      for (const _ of this.#lines.read(frame, this)) {
+        if (this.#people.queued >= queuedMax) {
           await this.#applyPeople();
           await this.#writeWhereFull();
         }
@@ -299,62 +281,51 @@ export class Applier implements LineVisitor {
   #streamOf({ stream: name, lane, partition }: StreamName): StreamInMemory {
     let stream = this.#streams.get(name);
     if (stream === undefined) {
-      const { budget } = this.#options;
-      stream = new StreamInMemory({ stream: name, lane, partition }, budget);
+      stream = new StreamInMemory({ stream: name, lane, partition }, this.#budget);
       this.#streams.set(name, stream);
     }
     return stream;
   }
 
-  /**
-   * Applies the queued effects. If their rows are too large together, applies the effects in parts.
-   */
+  /** If the rows are too large together, applies the effects in parts. */
   async #applyPeople(): Promise<void> {
-    const { people } = this.#options;
     try {
       await this.#loadPeople();
     } catch (error) {
       if (!(error instanceof TooLargeError)) throw error;
-      for (const queue of people.takeParts()) {
+      for (const queue of this.#people.takeParts()) {
         queue();
         await this.#loadPeople();
-        people.apply();
+        this.#people.apply();
         await this.#writeWhereFull();
         await this.#turns.breathe();
       }
     }
-    while (!people.apply(effectsATurn)) await this.#turns.breathe();
+    while (!this.#people.apply(effectsATurn)) await this.#turns.breathe();
   }
 
-  /**
-   * Writes rows of people early, in the same transaction, if the changed rows exceed their maximum
-   * size. A frame can change more rows than fit in memory, and its position is written only after
-   * the whole frame is applied.
-   */
+  /** Writes rows early, because a frame can change more rows than fit in memory. */
   async #writeWhereFull(): Promise<void> {
-    const { people, writePart } = this.#options;
-    if (people.changedBytes < this.#changedBytesMax) return;
-    await writePart(async () => {
-      const changes = await this.#turns.through(people.changes());
+    if (this.#people.changedBytes < this.#changedBytesMax) return;
+    await this.#writePart(async () => {
+      const changes = await this.#turns.through(this.#people.changes());
       this.counts.rejected += changes.rejected.length;
       return { ...noRows, ...changes };
     });
-    people.committed();
+    this.#people.committed();
   }
 
   async #loadPeople(): Promise<void> {
-    const { people, store } = this.#options;
-    const missing = people.missing();
+    const missing = this.#people.missing();
     if (missing === undefined) return;
-    people.adopt(await loadRows(store, missing));
+    this.#people.adopt(await loadRows(this.#store, missing));
   }
 
   async #loadCounts(): Promise<void> {
-    const { usage, spikes, store } = this.#options;
-    const days = usage.missing();
-    usage.adopt(days.length === 0 ? [] : await store.activeIds(days));
-    for (let wanted = spikes.missing(); wanted.length > 0; wanted = spikes.missing())
-      spikes.adopt(await store.activity(wanted));
+    const days = this.#usage.missing();
+    this.#usage.adopt(days.length === 0 ? [] : await this.#store.activeIds(days));
+    for (let wanted = this.#spikes.missing(); wanted.length > 0; wanted = this.#spikes.missing())
+      this.#spikes.adopt(await this.#store.activity(wanted));
   }
 }
 
@@ -362,55 +333,17 @@ function keyOf({ stream, kind, epoch, sequence, detail }: IncidentRow): string {
   return JSON.stringify([stream, kind, epoch, sequence, detail]);
 }
 
-/** Maximum number of events in one transaction. Reached only when the writer catches up. */
+/** Maximum number of events in a transaction, reached only when the writer catches up. */
 export const batchEventsDefault = 100_000;
-/**
- * Maximum number of events in one step. The writer reads and applies a batch in steps, and yields
- * to the event loop between them.
- */
+/** The writer yields to the event loop between two steps. */
 export const stepEventsMax = 2_000;
 export const stepBytesMax = 2 * 1_048_576;
 
-const duplicatesBytesDefault = 256 * 1_048_576;
-
-interface NewApplierOptions
-  extends Pick<ApplierOptions, "store" | "writePart" | "changedBytesMax"> {
-  /** The first part of the stream names. */
-  readonly prefix: string;
-  /** Maximum memory for duplicate detection in bytes. */
-  readonly duplicatesBytesMax?: number | undefined;
-  /** The streams that will be read, if known. Each gets its share of memory from the start. */
-  readonly streams?: readonly { readonly lane: Lane }[];
-  readonly people?: PeopleOptions | undefined;
-  readonly log?: Pick<Log, "warn">;
-}
-
-/**
- * Creates the applier of the writer and of a rebuild, so that both apply the same frames in the
- * same way.
- */
-export function newApplier(options: NewApplierOptions): Applier {
-  const { store, writePart, changedBytesMax, prefix, people, log } = options;
-  const { duplicatesBytesMax = duplicatesBytesDefault, streams = [] } = options;
-  return new Applier({
-    ...{ store, writePart, changedBytesMax },
-    lines: new FrameLines(),
-    people: new People(people, log),
-    usage: new Usage(),
-    spikes: new Spikes({ prefix }),
-    budget: new DuplicatesBudget({ bytesMax: duplicatesBytesMax, streams }),
-  });
-}
-
-/** Number of projects whose members are loaded concurrently. */
 const projectsAtOnce = 4;
 
-/**
- * Loads the missing rows. Rejects with a TooLargeError if the rows are too large together; the
- * caller must then request fewer.
- */
+/** If it rejects with a TooLargeError, the caller must request fewer rows. */
 export async function loadRows(store: RowStore, missing: Missing): Promise<Loaded> {
-  // The look-ups are awaited together, so that no rejection is unhandled if several fail.
+  // Awaited together, so that no rejection is unhandled if several fail.
   const [members, groups, groupTypes] = await Promise.all([
     loadMembers(store, missing.members),
     missing.groups.length === 0 ? [] : store.groups(missing.groups),
@@ -440,14 +373,12 @@ async function loadMembers(
   return rows;
 }
 
-/** Maximum milliseconds of work before the applier yields to the event loop. */
 const turnMs = 10;
 
-/** Yields to the event loop during long work, because the same process responds to requests. */
+/** Yields to the event loop during long work, because the same process answers requests. */
 class LoopTurns {
   #sinceMonotonicMs = 0;
 
-  /** Starts the time measurement. */
   begin(): void {
     this.#sinceMonotonicMs = performance.now();
   }
@@ -456,10 +387,6 @@ class LoopTurns {
     return performance.now() - this.#sinceMonotonicMs > turnMs;
   }
 
-  /**
-   * Runs a generator to completion and returns the result. May yield to the event loop after each
-   * step.
-   */
   async through<Result>(steps: Generator<void, Result>): Promise<Result> {
     this.begin();
     for (;;) {
@@ -469,10 +396,17 @@ class LoopTurns {
     }
   }
 
-  /** Yields to the event loop if `turnMs` are over. Called between two steps of the work. */
+  /** Yields if `turnMs` are over. Called between two steps of the work. */
   async breathe(): Promise<void> {
     if (!this.isOver) return;
     await new Promise<void>((resolve) => setImmediate(resolve));
     this.begin();
   }
 }
+
+export const effectsWords: ReaderWords = {
+  action: "`penstock effects run --accept-expired` continues",
+  stays: "their effects stay",
+  reread: (olderTo) =>
+    `usage and spikes count ${olderTo === 0 ? "all of these messages" : `only the messages after ${olderTo}, the last one as old as those that were read`}`,
+};

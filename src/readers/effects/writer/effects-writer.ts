@@ -1,9 +1,6 @@
 // Applies the frames of the streams in batches, and commits the results together with the
-// positions.
-//
-// The writer stops by itself only if another writer is active. If the database was restored to an
-// older state, for example by a failover that loses the last commits, the writer continues from
-// that state.
+// positions. Stops by itself only if another writer is active. If the database was restored to an
+// older state, continues from that state.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../../platform/base/log.ts";
@@ -12,16 +9,15 @@ import { TooSlowError } from "../../../platform/base/store-error.ts";
 import { BatchLimit } from "../../stream/batch-limit.ts";
 import type { EventStreams, ReadPosition } from "../../stream/event-streams.ts";
 import { Session } from "../../stream/session.ts";
-import type { PeopleOptions } from "../people/people-options.ts";
-import { SpikeLog } from "../spikes/spike-log.ts";
+import type { PeopleOptions } from "../people/people.ts";
+import { SpikeLog } from "../spikes/announcement.ts";
 import { type EffectsStore, FencedError } from "../store/port.ts";
-import { effectsWords } from "../streams/reader-words.ts";
 import {
-  type Applier,
+  Applier,
   batchEventsDefault,
   type Counts,
+  effectsWords,
   type Memory,
-  newApplier,
   stepBytesMax,
   stepEventsMax,
 } from "./applier.ts";
@@ -31,6 +27,7 @@ import {
   Batch,
   type Changes,
   CommitChain,
+  type CommitCounts,
   CommitPace,
   knownMore,
   OpenTransaction,
@@ -39,43 +36,37 @@ import {
 
 export interface EffectsWriterOptions {
   readonly connection: NatsConnection;
-  /** The first part of the stream names. */
   readonly prefix: string;
-  /** The open store. The caller closes it. */
+  /** The caller opens and closes the store. */
   readonly store: EffectsStore;
   readonly log: Log;
-  /** Maximum bytes of frames in memory. */
+  readonly metrics?: CommitCounts;
   readonly bytesMax?: number;
-  /** Maximum number of events applied per second. Default: unlimited. */
   readonly eventsPerSecondMax?: number;
-  /** Approximate maximum number of events in one transaction. */
   readonly batchEventsMax?: number;
-  /** Maximum size of changed rows in bytes, above which they are written early. */
+  /** Changes above this size are written early. */
   readonly changedBytesMax?: number;
   /** Whether to continue after messages that were removed from a stream before they were read. */
   readonly acceptExpired?: boolean;
-  /** Maximum memory for duplicate detection in bytes. */
   readonly duplicatesBytesMax?: number;
   readonly people?: PeopleOptions;
-  /** Minimum interval between commits in milliseconds, unless a client waits. Default: 50. */
+  /** Minimum interval between commits, unless a client waits. Default: 50. */
   readonly commitEveryMs?: number;
 }
 
 interface WriterStatus {
-  /** The reasons why no events are applied. Empty if there is no problem. */
   readonly reasons: readonly string[];
   readonly streams: readonly StreamProgress[];
 }
 
 /**
- * Maximum size of frames in memory in bytes: some hundredths of a second of work. Frames that wait
- * longer survive V8's young generation, and every 64 MiB of surviving frames trigger a full garbage
- * collection.
+ * Some hundredths of a second of work. Frames that wait longer survive V8's young generation, and
+ * every 64 MiB of them trigger a full garbage collection.
  */
 const framesBytesDefault = 8 * 1_048_576;
 const pauseMsMax = 2_000;
 const sayAgainMs = 30_000;
-/** Number of the store's newest incidents to load. Loaded incidents are not reported again. */
+/** The newest incidents of the store, which are not reported again. */
 const incidentsKnown = 1_000;
 const putBack = "the database was restored to another state";
 
@@ -93,14 +84,12 @@ export class EffectsWriter {
   readonly #pace: CommitPace;
   #running: Promise<void> | undefined;
   #fault: string | undefined = "it is starting";
-  /**
-   * The reason why transactions are smaller than allowed. Undefined after a successful transaction.
-   */
+  /** Why transactions are smaller than allowed. Undefined after a successful transaction. */
   #slowness: string | undefined;
   #batchInFlight = new Batch();
   #batchAtHand = new Batch();
   readonly #transaction = new OpenTransaction();
-  /** Number of commits when a commit of another writer was last detected; -1 if never. */
+  /** `commits` when a commit of another writer was last detected. */
   #fencedAt = -1;
 
   constructor(options: EffectsWriterOptions) {
@@ -122,7 +111,7 @@ export class EffectsWriter {
       },
     });
     this.#pace = new CommitPace(options.commitEveryMs);
-    this.#applier = newApplier({
+    this.#applier = new Applier({
       ...{ store, prefix, duplicatesBytesMax, changedBytesMax, people, log },
       writePart: async (changes) => {
         await this.#session.room(1);
@@ -130,24 +119,21 @@ export class EffectsWriter {
         await this.#write(await changes(), "part");
       },
     });
-    this.#chain = new CommitChain(store);
+    this.#chain = new CommitChain(store, options.metrics);
     const outbox = outsideOf(this.#transaction, store);
     this.#outbox = new OutboxPublisher({ connection, store: outbox, log });
     this.#spikeLog = new SpikeLog(log);
     this.#warning = new SparseWarning(log, sayAgainMs);
   }
 
-  /** Totals since the start, for example of applied events. Failed batches are included. */
   get counts(): Readonly<Counts> {
     return this.#applier.counts;
   }
 
-  /** Number of commits since the start. */
   get commits(): number {
     return this.#session.commits;
   }
 
-  /** Memory in use, for gauges. */
   get memory(): Memory & { readonly framesBytes: number } {
     return { ...this.#applier.memory, framesBytes: this.#session.framesBytes };
   }
@@ -156,27 +142,17 @@ export class EffectsWriter {
     this.#running = this.#session.run().finally(() => this.#transaction.end());
   }
 
-  /**
-   * Waits until the writer has ended after `close`. Rejects with a FencedError if another writer is
-   * active on the same database.
-   */
+  /** Rejects with a FencedError if another writer is active on the same database. */
   async ended(): Promise<void> {
     await this.#running;
   }
 
-  /**
-   * Commits the current batches and ends. Frames that were read but not applied will be read again.
-   * Does not wait for a store that does not respond.
-   */
+  /** Commits the current batches and ends. Does not wait for a store that does not respond. */
   async close(): Promise<void> {
     await this.#session.close({ alongside: this.#outbox.close() });
     this.#reached.close();
   }
 
-  /**
-   * Returns the status of the writer. `nowMs` is the current time, from which the lag of each
-   * stream is computed.
-   */
   status(nowMs: number): WriterStatus {
     const batches = [this.#batchInFlight, this.#batchAtHand];
     const work = { reached: this.#reached, batches, nowMs };
@@ -186,19 +162,8 @@ export class EffectsWriter {
     };
   }
 
-  /**
-   * Waits until the stream is applied and committed up to the sequence. Rejects when the writer
-   * ends.
-   */
-  async positionReached(stream: string, sequence: number): Promise<void> {
-    await this.#reached.until(stream, sequence);
-  }
-
-  /**
-   * Waits like `positionReached`, for several streams. Also rejects with the signal's reason when
-   * the signal aborts.
-   */
-  async positionsReached(wanted: ReadonlyMap<string, number>, signal: AbortSignal): Promise<void> {
+  /** Waits until the streams are committed up to the sequences. Rejects when the writer ends, or with the signal's reason. */
+  async positionsReached(wanted: ReadonlyMap<string, number>, signal?: AbortSignal): Promise<void> {
     const each = [...wanted].map(([stream, to]) => this.#reached.until(stream, to, signal));
     await Promise.all(each);
   }
@@ -210,9 +175,8 @@ export class EffectsWriter {
   }
 
   /**
-   * Handles a commit number that this writer does not expect. If this writer holds the lock, it
-   * starts again from the state of the database. Rejects with the error if another writer may hold
-   * the lock, or if another writer commits without the lock repeatedly.
+   * Handles an unexpected commit number. If this writer holds the lock, it starts again from the
+   * database. Rejects if another writer may hold the lock, or commits without it repeatedly.
    */
   async #outlast(error: FencedError): Promise<void> {
     const { store, log } = this.#options;
@@ -256,9 +220,7 @@ export class EffectsWriter {
     );
   }
 
-  /**
-   * Applies the ready frames while the previous commit is being written, then commits the result.
-   */
+  /** Applies frames while the previous commit is being written, then commits the result. */
   async #batch(streams: EventStreams): Promise<boolean> {
     const pauseMs = this.#nextBatchMonotonicMs - performance.now();
     if (pauseMs > 0) await pauseUntilAborted(pauseMs, this.#session.signal);
@@ -281,9 +243,8 @@ export class EffectsWriter {
   }
 
   /**
-   * Returns whether the batch continues. A row that changes twice in a batch is written once, so a
-   * batch continues while the previous commit is being written, and while the backlog is large. If
-   * the writer has caught up, the batch ends soon.
+   * A row that changes twice in a batch is written once, so a batch continues while the previous
+   * commit is being written, and while the backlog is large.
    */
   async #hasMore(streams: EventStreams, batch: Batch): Promise<boolean> {
     await this.#readyOrCommitted(streams);
@@ -293,10 +254,7 @@ export class EffectsWriter {
     return streams.isReady;
   }
 
-  /**
-   * Waits until frames are ready or all commits are complete. If no frame is ready, a failing
-   * commit must be detected immediately.
-   */
+  /** If no frame is ready, a failing commit must be detected immediately. */
   async #readyOrCommitted(streams: EventStreams): Promise<void> {
     const { signal } = this.#session;
     while (!streams.isReady && this.#session.writes > 0 && !signal.aborted)
@@ -319,10 +277,6 @@ export class EffectsWriter {
     if (changes.outbox.length > 0) this.#outbox.ask();
   }
 
-  /**
-   * Writes a transaction or a part of one. `events` is the number of events in the transaction, or
-   * "part".
-   */
   async #write(changes: Changes, events: number | "part"): Promise<void> {
     const isPart = events === "part";
     const tried = isPart ? this.#batchAtHand.events + stepEventsMax : events;

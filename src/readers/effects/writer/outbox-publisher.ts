@@ -1,7 +1,6 @@
-// Publishes the messages that commits have added to the outbox, and removes each message after it
-// is published. A message that a stream refuses is retried with increasing pauses and does not
-// delay other messages. After a crash, a message may be published again; its id deduplicates it.
-// Never blocks the writer.
+// Publishes the messages of the outbox and removes each afterwards. A message that a stream refuses
+// is retried with increasing pauses and does not delay others. After a crash, a message may be
+// published again; its id deduplicates it.
 
 import { JetStreamApiError, type JetStreamClient, jetstream } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/nats-core";
@@ -17,26 +16,20 @@ interface OutboxPublisherOptions {
   readonly connection: NatsConnection;
   readonly store: Pick<EffectsStore, "outbox" | "published" | "trimOutbox">;
   readonly log: Pick<Log, "warn">;
-  /** Maximum number of rows in the outbox. Default: 10,000. */
   readonly rowsMax?: number;
 }
 
-/**
- * The outcome of publishing a message. After `unanswered`, the other messages of the subject are
- * skipped in this round, because each could also run into the timeout.
- */
+/** After `unanswered`, a round skips the subject, because each message could time out. */
 type Outcome = "stored" | "refused" | "unanswered";
 
-/**
- * The pause before a subject with an unpublished message is retried, and the time of the retry.
- */
+/** The next retry of a subject with an unpublished message. */
 interface Retry {
   readonly pauseMs: number;
   readonly atMonotonicMs: number;
 }
 
 const rowsAtOnce = 100;
-/** Maximum number of messages in the outbox. If there are more, the oldest are dropped. */
+/** If the outbox has more messages, the oldest are dropped. */
 const rowsMaxDefault = 10_000;
 const timeoutMs = 2_000;
 const retryMs = 1_000;
@@ -51,7 +44,6 @@ export class OutboxPublisher {
   readonly #warning: SparseWarning;
   readonly #dropWarning: SparseWarning;
   readonly #retries = new Map<string, Retry>();
-  /** Id of the last row for which publishing was tried. */
   #readTo = 0;
   #dropped = 0;
   #isAsked = true;
@@ -65,13 +57,12 @@ export class OutboxPublisher {
     this.#running = this.#run();
   }
 
-  /** Starts a round of publishing. Called when the outbox may have new rows. */
   ask(): void {
     this.#isAsked = true;
     this.#wake?.();
   }
 
-  /** Stops the publisher, and waits for the running publishes. */
+  /** Waits for the running publishes. */
   async close(): Promise<void> {
     this.#ended.abort();
     this.#wake?.();
@@ -97,7 +88,6 @@ export class OutboxPublisher {
     }
   }
 
-  /** Waits until `ask` is called or a retry is due. */
   async #rest(): Promise<void> {
     const woken = Promise.withResolvers<void>();
     this.#wake = woken.resolve;
@@ -155,7 +145,6 @@ export class OutboxPublisher {
     }
   }
 
-  /** Publishes each row, and removes the published rows from the outbox. */
   async #publishRows(rows: readonly OutboxRow[], tried: Map<string, Outcome>): Promise<void> {
     if (rows.length === 0) return;
     const { connection, store } = this.#options;
@@ -190,10 +179,7 @@ export class OutboxPublisher {
     this.#warning.warn({ reason: message }, "publishing from the outbox failed");
   }
 
-  /**
-   * Returns whether a stream stores the subject. If so, the publisher waits for the
-   * acknowledgement.
-   */
+  /** If a stream stores the subject, the publisher waits for the acknowledgement. */
   async #isStored(subject: string): Promise<boolean> {
     const manager = await managerOf(this.#options.connection, { timeoutMs });
     for await (const _ of manager.streams.names(subject)) return true;

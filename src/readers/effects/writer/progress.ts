@@ -1,5 +1,4 @@
-// Tracks the position of each stream in the store, resolves the waits for a position, and computes
-// the lag.
+// The position of each stream in the store, the waits for a position, and the lag.
 
 import type { StreamReader } from "../../stream/stream-reader.ts";
 import { lagSecondsSince, type StreamStatus } from "../streams/lag.ts";
@@ -15,19 +14,17 @@ interface Waiting {
 
 const endedText = "wait for a position: the writer has ended";
 
-/** The positions of the streams in the store, and the waits for a position. */
 export class Reached {
   #positions = new Map<string, Position>();
   #waiting: Waiting[] = [];
   #isClosed = false;
   readonly #onWaiting: () => void;
 
-  /** Creates a tracker without positions. `onWaiting` is called whenever a wait begins. */
+  /** `onWaiting` is called whenever a wait begins. */
   constructor(onWaiting: () => void = () => {}) {
     this.#onWaiting = onWaiting;
   }
 
-  /** Number of current waits. */
   get waiting(): number {
     return this.#waiting.length;
   }
@@ -36,7 +33,6 @@ export class Reached {
     return this.#positions.get(stream);
   }
 
-  /** Replaces all positions with those of the store. */
   begin(positions: readonly Position[]): void {
     this.#positions = new Map();
     this.reach(positions);
@@ -50,10 +46,7 @@ export class Reached {
     for (const one of waiting) if (this.#isReached(one.stream, one.sequence)) one.resolve();
   }
 
-  /**
-   * Waits until the stream reaches the sequence. Rejects when the writer ends, or with the signal's
-   * reason when the signal aborts.
-   */
+  /** Rejects when the writer ends, or with the signal's reason. */
   async until(stream: string, sequence: number, signal?: AbortSignal): Promise<void> {
     if (this.#isReached(stream, sequence)) return;
     signal?.throwIfAborted();
@@ -83,21 +76,19 @@ export class Reached {
 }
 
 export interface StreamProgress extends StreamStatus {
-  /** The reason why the stream cannot be read at the moment. */
   readonly fault: string | undefined;
 }
 
 interface Work {
   readonly reached: Reached;
-  /** The batches with uncommitted frames, oldest first. */
   readonly batches: readonly Pick<Batch, "storedAtMs">[];
   readonly nowMs: number;
 }
 
 /**
- * Returns the lag of the store in a stream, in messages and in seconds. The oldest frame that is
- * not applied is in the first of these that has frames: the running commit, the current batch, the
- * frames that were read but not taken, the unread frames.
+ * Returns the lag of the store in a stream. The oldest unapplied frame is in the first of these
+ * that has frames: the running commit, the current batch, the frames that were read but not taken,
+ * the unread frames.
  */
 export function streamProgress(
   reader: StreamReader,
@@ -109,8 +100,7 @@ export function streamProgress(
   if (lastSequence === undefined) return { ...common, lagSeconds: undefined };
   if (lastSequence <= sequence) return { ...common, lagSeconds: 0 };
   const taken = batches.map((batch) => batch.storedAtMs(name.stream));
-  // The storage time of unread frames is unknown, except that it is after that of the applied
-  // frames.
+  // Unread frames were stored after the applied ones; more is unknown.
   const appliedMs = watermarkMs === 0 ? nowMs : watermarkMs;
   const known = [...taken, reader.readyStoredAtMs, appliedMs];
   const sinceMs = known.find((storedAtMs) => storedAtMs !== undefined)!;

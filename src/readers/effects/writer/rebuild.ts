@@ -1,6 +1,6 @@
-// Builds a database from the streams, from their start up to the position of another database, with
-// the code that applies events normally. Each stream is read in order, but the order across streams
-// may differ. A link that was refused because of another link may therefore be accepted.
+// Builds a database from the streams, up to the position of another database, with the code that
+// applies events normally. The order across streams may differ, so a link that was refused because
+// of another link may be accepted.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { managerOf } from "../../../platform/nats/api.ts";
@@ -15,23 +15,19 @@ import {
 } from "../../stream/stored-stream.ts";
 import { StreamErasures } from "../../stream/stream-erasures.ts";
 import type { StreamItem } from "../../stream/stream-reader.ts";
-import type { PeopleOptions } from "../people/people-options.ts";
+import type { PeopleOptions } from "../people/people.ts";
 import type { EffectsReader, EffectsStore } from "../store/port.ts";
-import { effectsWords } from "../streams/reader-words.ts";
 import type { IncidentRow, OutboxRow, Position } from "../types.ts";
 import {
-  type Applier,
+  Applier,
   batchEventsDefault,
-  newApplier,
+  effectsWords,
   stepBytesMax,
   stepEventsMax,
 } from "./applier.ts";
 import { CommitChain } from "./transaction.ts";
 
-/**
- * Reports why a rebuild is impossible or cannot continue. The old database is unchanged. The
- * message does not name the command, because `verify` also rebuilds.
- */
+/** The message does not name the command, because `verify` also rebuilds. */
 export class RebuildError extends Error {
   override name = "RebuildError";
 }
@@ -42,17 +38,15 @@ export class RebuildError extends Error {
 export interface Applied {
   readonly positions: readonly Position[];
   readonly incidents: readonly IncidentRow[];
-  /** The unpublished announcements of spikes. */
   readonly outbox: readonly OutboxRow[];
 }
 
 export interface RebuildOptions {
   readonly connection: NatsConnection;
-  /** The first part of the stream names. */
   readonly prefix: string;
-  /** The state of the old database, up to which the new database is built. */
+  /** The old database, up to whose position the new one is built. */
   readonly applied: Applied;
-  /** The new database, open and empty. */
+  /** An open, empty database. */
   readonly into: EffectsStore;
   /** Whether to build the database although the streams lack messages. */
   readonly acceptMissing?: boolean;
@@ -60,14 +54,9 @@ export interface RebuildOptions {
   readonly batchEventsMax?: number;
   readonly duplicatesBytesMax?: number;
   readonly people?: PeopleOptions;
-  /** The signal that aborts the rebuild. */
   readonly signal?: AbortSignal;
-  /**
-   * Milliseconds without progress (reading, applying or committing) after which the rebuild fails.
-   * Default: 120,000.
-   */
+  /** The rebuild fails after this time without progress. Default: 120,000. */
   readonly stillMsMax?: number;
-  /** A callback that receives the number of applied messages after each commit. */
   readonly onProgress?: (messages: number) => void;
 }
 
@@ -80,9 +69,7 @@ export interface Rebuilt {
 const questionMs = 5_000;
 const framesBytesDefault = 8 * 1_048_576;
 const stillMsDefault = 120_000;
-/** Interval in milliseconds at which the end of a silent stream is checked. */
 const endCheckMs = 250;
-/** Maximum number of incidents that are copied from the old database, newest first. */
 const incidentsMax = 100_000;
 
 export async function appliedOf(
@@ -94,22 +81,16 @@ export async function appliedOf(
   return { positions, incidents: incidents.toReversed(), outbox };
 }
 
-/**
- * Builds the new database. Rejects with a RebuildError if the rebuild is impossible, makes no
- * progress or is aborted.
- */
+/** Rejects with a RebuildError if the rebuild is impossible, makes no progress or is aborted. */
 export async function rebuild(options: RebuildOptions): Promise<Rebuilt> {
   const { signal, stillMsMax = stillMsDefault } = options;
   const building = new Building(options);
-  const ended = Promise.withResolvers<never>();
-  const abort = (): void => ended.reject(new RebuildError("interrupted"));
-  if (signal?.aborted === true) abort();
-  signal?.addEventListener("abort", abort, { once: true });
+  const still = Promise.withResolvers<never>();
   const watchdog = setInterval(
     () => {
       if (performance.now() - building.movedMonotonicMs < stillMsMax) return;
       const seconds = Math.round(stillMsMax / 1000);
-      ended.reject(
+      still.reject(
         new RebuildError(
           `no progress for ${seconds} s: ${building.waitsFor()}. The database is unchanged. Retry`,
         ),
@@ -118,11 +99,26 @@ export async function rebuild(options: RebuildOptions): Promise<Rebuilt> {
     Math.max(1, Math.min(1_000, stillMsMax)),
   );
   try {
-    return await Promise.race([building.run(), ended.promise]);
+    return await untilAborted(Promise.race([building.run(), still.promise]), signal);
   } finally {
     clearInterval(watchdog);
-    signal?.removeEventListener("abort", abort);
     building.close();
+  }
+}
+
+/** Rejects with a RebuildError when the signal aborts. */
+export async function untilAborted<T>(
+  work: Promise<T>,
+  signal: AbortSignal | undefined,
+): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const abort = (): void => aborted.reject(new RebuildError("interrupted"));
+  if (signal?.aborted === true) abort();
+  signal?.addEventListener("abort", abort, { once: true });
+  try {
+    return await Promise.race([work, aborted.promise]);
+  } finally {
+    signal?.removeEventListener("abort", abort);
   }
 }
 
@@ -130,20 +126,17 @@ export async function rebuild(options: RebuildOptions): Promise<Rebuilt> {
 interface Goal {
   readonly name: StreamName;
   readonly asked: AskedStream;
-  /** The position before the first message to read. */
   readonly begin: StreamPosition;
-  /** Sequence of the last message to apply. */
   readonly to: number;
-  /** The final position of the new database. */
   readonly end: StreamPosition;
-  /** Sequence of the first message that the stream had when the rebuild started. */
+  /** The first message that the stream had at the start. */
   readonly first: number;
-  /** Sequences from `first` to `to` that were deleted before the rebuild started. */
+  /** The messages from `first` to `to` that were deleted before the start. */
   readonly deleted: ReadonlySet<number>;
-  /** Number of messages up to `to` that the stream had when the rebuild started. */
+  /** Number of messages up to `to` that the stream had at the start. */
   readonly held: number;
   arrived: number;
-  /** Sequence of the last message that has arrived or is known to be deleted. */
+  /** The last message that has arrived or is known to be deleted. */
   reached: number;
 }
 
@@ -164,7 +157,7 @@ class Building {
     this.#options = options;
     const { into: store, prefix, duplicatesBytesMax, people, applied } = options;
     this.#chain = new CommitChain(store);
-    this.#applier = newApplier({
+    this.#applier = new Applier({
       ...{ store, prefix, duplicatesBytesMax, people },
       streams: applied.positions,
       writePart: async (changes) => {
@@ -174,7 +167,6 @@ class Building {
     });
   }
 
-  /** Returns the reason of the wait, for an error message. */
   waitsFor(): string {
     const fault = this.#streams?.fault;
     const faults = (this.#streams?.readers ?? []).flatMap((reader) =>
@@ -212,10 +204,7 @@ class Building {
     return { messages: this.#messages, missing: this.#missing };
   }
 
-  /**
-   * Throws a RebuildError if messages were removed from the streams before they were read, unless
-   * missing messages are accepted.
-   */
+  /** Messages may have left the streams before they were read. */
   #checkArrived(): void {
     const { acceptMissing = false } = this.#options;
     let lost = 0;
@@ -227,9 +216,7 @@ class Building {
       );
   }
 
-  /**
-   * Sets the goal of each stream, and counts the applied messages that the streams no longer have.
-   */
+  /** Also counts the applied messages that the streams no longer have. */
   async #findGoals(): Promise<void> {
     const { connection, applied } = this.#options;
     const manager = await managerOf(connection, { timeoutMs: questionMs });
@@ -302,7 +289,7 @@ class Building {
     }
   }
 
-  /** Waits until items can be taken. Returns false if all streams are read up to their goals. */
+  /** Returns false if all streams are read up to their goals. */
   async #hasMore(streams: EventStreams): Promise<boolean> {
     for (;;) {
       if (this.#isClosed) throw new RebuildError("interrupted");
@@ -318,19 +305,13 @@ class Building {
     }
   }
 
-  /**
-   * Moves the goal's `reached` to the end if the stream has no further message, because the rest
-   * was deleted or erased.
-   */
+  /** If the rest of the stream was deleted or erased, the goal is reached. */
   async #checkEnd(goal: Goal): Promise<void> {
     const next = await goal.asked.messageFrom(goal.reached + 1).catch(() => "unknown" as const);
     if (next === undefined) goal.reached = goal.to;
   }
 
-  /**
-   * Returns whether the item must be applied, and counts it. Releases frames after the goal of
-   * their stream.
-   */
+  /** Returns whether the item must be applied, and counts it. Releases later frames. */
   #isWanted(item: StreamItem): boolean {
     if (item.kind === "position") {
       const goal = this.#goals.get(item.name.stream);
@@ -351,10 +332,7 @@ class Building {
     return isWanted;
   }
 
-  /**
-   * Commits the changes, together with the given rows of the old database. Announcements of spikes
-   * that the old database has published are not published again.
-   */
+  /** The incidents and unpublished announcements come from the old database. */
   async #commit(
     { incidents, outbox }: Pick<Applied, "incidents" | "outbox"> = { incidents: [], outbox: [] },
   ): Promise<void> {
@@ -390,10 +368,7 @@ function positionItem(
   return { kind: "position", name, position: { epoch, created, sequence, trail }, incidents: [] };
 }
 
-/**
- * Returns the number of messages of this epoch that were removed from the stream before they could
- * be applied.
- */
+/** Returns the number of messages of this epoch that were removed before they could be applied. */
 function neverRead({ stream, epoch }: Position, incidents: readonly IncidentRow[]): number {
   return incidents
     .filter((one) => one.stream === stream && one.epoch === epoch)
@@ -412,8 +387,7 @@ function goneWithEpochs({ stream }: Position, incidents: readonly IncidentRow[])
 }
 
 /**
- * Returns the number of messages that an erasure has removed, among the deleted ones and those
- * before `first`. A message whose replacement was also removed is not counted.
+ * Counts the deleted messages that an erasure has replaced, unless the replacement was removed too.
  */
 async function countReplaced(
   erased: ErasedMessages,

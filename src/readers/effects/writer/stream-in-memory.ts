@@ -1,20 +1,17 @@
-// Holds the state of one stream in memory, which may be ahead of the store: the position, the most
-// recent message ids and the duplicate detection.
+// The state of one stream in memory, which may be ahead of the store.
 
 import type { StoredFrame } from "../../stream/frame.ts";
 import type { StreamPosition } from "../../stream/resume.ts";
 import type { StreamName } from "../../stream/stored-stream.ts";
 import { type TrailEntry, trailLength, trailWith } from "../../stream/trail.ts";
-import { Duplicates } from "../duplicates/duplicates.ts";
-import type { DuplicatesBudget } from "../duplicates/duplicates-budget.ts";
-import type { StoredLine } from "../lines/line.ts";
+import { Duplicates, type DuplicatesBudget } from "../duplicates/duplicates.ts";
 import type { IncidentRow, Position } from "../types.ts";
 
 export class StreamInMemory {
   readonly name: StreamName;
-  /** Sequence of the last frame that usage and spikes have already counted in a previous epoch. */
+  /** The last frame that usage and spikes have already counted in a previous epoch. */
   readonly countedTo: number;
-  readonly #duplicates: Duplicates;
+  readonly duplicates: Duplicates;
   #epoch: number;
   #created: string;
   #sequence: number;
@@ -24,7 +21,6 @@ export class StreamInMemory {
   /** The last returned position, whose commit may still be running. */
   #inFlight: Position | undefined;
   #committed: Position | undefined;
-  /** The position to store if the stream was replaced. */
   #replaced: Position | undefined = undefined;
 
   constructor(
@@ -34,7 +30,7 @@ export class StreamInMemory {
   ) {
     this.name = name;
     this.countedTo = countedTo;
-    this.#duplicates = new Duplicates({ budget, lane: name.lane, position });
+    this.duplicates = new Duplicates({ budget, lane: name.lane, position });
     this.#epoch = position?.epoch ?? 1;
     this.#created = position?.created ?? "";
     this.#sequence = position?.sequence ?? 0;
@@ -44,49 +40,26 @@ export class StreamInMemory {
     this.#duplicatesFrom = position?.duplicatesFrom ?? [1, 1];
   }
 
-  /** The newest record time so far, limited by the storage time of the record's frame. */
-  get watermarkMs(): number {
-    return this.#duplicates.watermarkMs;
-  }
-
-  /** Period in milliseconds in which duplicates are detected. */
-  get coveredMs(): number {
-    return this.#duplicates.coveredMs;
-  }
-
-  /**
-   * Whether duplicate detection has all frames up to the position, so that no frame must be read
-   * again.
-   */
+  /** Whether duplicate detection has all frames up to the position. */
   get isWhole(): boolean {
     return !this.#isRemembering;
   }
 
-  /** Adds a line of a frame that was already applied to duplicate detection. */
-  remember(line: StoredLine): void {
-    this.#duplicates.remember(line);
-  }
-
-  /** Starts a new frame. Called before the frame's first line. */
+  /** Called before the frame's first line. */
   beginFrame(): void {
-    if (this.#isRemembering) this.#duplicates.restored();
+    if (this.#isRemembering) this.duplicates.restored();
     this.#isRemembering = false;
-  }
-
-  isDuplicate(line: StoredLine): boolean {
-    return this.#duplicates.add(line);
   }
 
   endFrame(frame: StoredFrame): void {
     const { sequence } = frame;
-    this.#duplicates.endFrame(sequence);
+    this.duplicates.endFrame(sequence);
     this.#sequence = sequence;
     this.#trail = trailWith(this.#trail, frame);
   }
 
   /**
-   * Moves to another position. Returns whether the stream has a new epoch; if so, the object must
-   * not be used after the position is committed.
+   * Returns whether the stream has a new epoch; the object must then not be used after the commit.
    */
   moveTo({ epoch, created, sequence, trail }: StreamPosition): boolean {
     const isAnother = this.#created !== "" && epoch !== this.#epoch;
@@ -99,30 +72,26 @@ export class StreamInMemory {
     if (isAnother)
       this.#replaced = {
         ...this.#storedPosition(),
-        watermarkMs: this.#duplicates.watermarkMs,
+        watermarkMs: this.duplicates.watermarkMs,
         duplicatesFrom: [Math.min(previous, from), Math.min(current, from)],
       };
     return isAnother;
   }
 
-  /** Returns the position to store in the transaction of all frames so far. */
   position(): Position {
     if (this.#replaced !== undefined) return this.#replaced;
-    const changes = this.#duplicates.changes();
+    const changes = this.duplicates.changes();
     this.#duplicatesFrom = changes.duplicatesFrom;
     this.#inFlight = { ...this.#storedPosition(), ...changes };
     return this.#inFlight;
   }
 
   committed(): void {
-    this.#duplicates.committed();
+    this.duplicates.committed();
     if (this.#replaced === undefined) this.#committed = this.#inFlight;
   }
 
-  /**
-   * Drops everything uncommitted. Returns false if duplicate detection is incomplete, or if the
-   * stored position differs from the last committed one; the object must then not be used.
-   */
+  /** Drops everything uncommitted. If it returns false, the object must not be used. */
   returnTo(position: Position): boolean {
     const known = this.#committed;
     if (this.#isRemembering || this.#replaced !== undefined || known === undefined) return false;
@@ -131,7 +100,7 @@ export class StreamInMemory {
       known.created === position.created &&
       known.sequence === position.sequence;
     if (!isSame) return false;
-    this.#duplicates.discard();
+    this.duplicates.discard();
     this.#inFlight = undefined;
     this.#epoch = known.epoch;
     this.#created = known.created;
@@ -141,9 +110,8 @@ export class StreamInMemory {
     return true;
   }
 
-  /** Releases the memory of duplicate detection. The object must not be used afterwards. */
   close(): void {
-    this.#duplicates.close();
+    this.duplicates.close();
   }
 
   #storedPosition(): Omit<Position, "duplicatesFrom" | "watermarkMs"> {
@@ -157,10 +125,7 @@ export class StreamInMemory {
   }
 }
 
-/**
- * Returns the sequence up to which the messages are already counted, if an operator has accepted an
- * older copy of the stream; otherwise 0.
- */
+/** Messages may be counted already if an operator has accepted an older copy of the stream. */
 export function countedBefore(
   { stream, epoch }: Position,
   incidents: readonly IncidentRow[],

@@ -1,5 +1,4 @@
-// Manages the transactions of the effects: their size and interval, the order of commits, and waits
-// for the end of a transaction.
+// The transactions of the effects: their size, interval and order.
 
 import { randomInt } from "node:crypto";
 import { atMost } from "../../../platform/base/retry.ts";
@@ -7,45 +6,61 @@ import type { StreamItem } from "../../stream/stream-reader.ts";
 import type { EffectsStore } from "../store/port.ts";
 import type { Commit } from "../types.ts";
 
-/** The content of a commit without its number and predecessor. */
 export type Changes = Omit<Commit, "after" | "number" | "isPart">;
 
-/** Exclusive upper limit of commit numbers: the maximum of randomInt. */
 const numberEnd = 2 ** 48 - 1;
 
-/** The commits of one writer. Each contains the number of its predecessor. */
+/** Receives the commits of a writer. Parts of a commit count when the commit is complete. */
+export interface CommitCounts {
+  part(commit: Commit, seconds: number): void;
+  committed(commit: Commit, seconds: number): void;
+  failed(): void;
+  undone(): void;
+}
+
 export class CommitChain {
   readonly #store: Pick<EffectsStore, "commit">;
+  readonly #counts: CommitCounts | undefined;
   #last = 0;
   #next = newNumber();
 
-  constructor(store: Pick<EffectsStore, "commit">) {
+  constructor(store: Pick<EffectsStore, "commit">, counts?: CommitCounts) {
     this.#store = store;
+    this.#counts = counts;
   }
 
-  /** Continues after the given last commit of the store; 0 if the store has no commit. */
+  /** Drops an incomplete commit. `last` is the store's last commit; 0 if it has none. */
   begin(last: number): void {
+    this.#counts?.undone();
     this.#last = last;
     this.#next = newNumber();
   }
 
-  /** Writes a commit, or a part of one if `isPart`. Rejects as the store does. */
   async write(changes: Changes, isPart: boolean): Promise<void> {
     const number = this.#next;
-    await this.#store.commit({ after: this.#last, number, isPart, ...changes });
-    if (!isPart) this.begin(number);
+    const commit = { after: this.#last, number, isPart, ...changes };
+    const sinceMonotonicMs = performance.now();
+    try {
+      await this.#store.commit(commit);
+    } catch (error) {
+      this.#counts?.failed();
+      throw error;
+    }
+    const seconds = (performance.now() - sinceMonotonicMs) / 1_000;
+    if (isPart) {
+      this.#counts?.part(commit, seconds);
+      return;
+    }
+    this.#counts?.committed(commit, seconds);
+    this.begin(number);
   }
 }
 
-/**
- * Returns a random number for a commit. The probability that another commit has the same number is
- * 10^-14. Never 0, which means that there is no commit.
- */
+/** Random, so that two commits differ. Never 0, which means that there is no commit. */
 function newNumber(): number {
   return randomInt(1, numberEnd);
 }
 
-/** The state of the current transaction, which is written in one or several parts. */
 export class OpenTransaction {
   #end: PromiseWithResolvers<void> | undefined;
 
@@ -53,16 +68,12 @@ export class OpenTransaction {
     this.#end ??= Promise.withResolvers();
   }
 
-  /** Resolves the waits when the transaction is committed or rolled back. */
   end(): void {
     this.#end?.resolve();
     this.#end = undefined;
   }
 
-  /**
-   * Waits until no transaction is open. A call to the store immediately afterwards precedes the
-   * next transaction.
-   */
+  /** A call to the store immediately afterwards precedes the next transaction. */
   async ended(): Promise<void> {
     while (this.#end !== undefined) await this.#end.promise;
   }
@@ -71,8 +82,8 @@ export class OpenTransaction {
 type Outbox = Pick<EffectsStore, "outbox" | "published" | "trimOutbox">;
 
 /**
- * Returns the store's outbox with removals that wait until no transaction is open. If a removal
- * were part of a transaction that is rolled back, the row would return and be published again.
+ * Delays removals from the outbox until no transaction is open. If one were part of a transaction
+ * that is rolled back, the row would return and be published again.
  */
 export function outsideOf(transaction: OpenTransaction, store: Outbox): Outbox {
   return {
@@ -88,27 +99,20 @@ export function outsideOf(transaction: OpenTransaction, store: Outbox): Outbox {
   };
 }
 
-/** Maximum age in milliseconds of a batch that still waits for frames of a backlog. */
+/** Maximum age of a batch that still waits for frames of a backlog. */
 const batchMsMax = 1_000;
-/**
- * Milliseconds of work after which a batch ends. With large rows, one event may take milliseconds.
- */
+/** With large rows, one event may take milliseconds. */
 const workMsMax = 3_000;
-/** Factor by which a batch may grow while the previous one is being committed. */
+/** Growth of a batch while the previous one is being committed. */
 const batchGrowth = 2;
 
-/**
- * The progress and the limits of a batch. Results do not depend on where a batch ends, so this
- * class may use a clock.
- */
+/** Results do not depend on where a batch ends, so this class may use a clock. */
 export class Batch {
   events = 0;
   /** Whether parts of the batch's transaction are already written. */
   hasParts = false;
   readonly #begunMonotonicMs = performance.now();
-  /**
-   * Storage time of the first new frame of each stream in the batch, until the batch is committed.
-   */
+  /** The first new frame of each stream, until the batch is committed. */
   readonly #storedAtMs = new Map<string, number>();
   #workMs = 0;
 
@@ -116,17 +120,12 @@ export class Batch {
     return performance.now() - this.#begunMonotonicMs < batchMsMax;
   }
 
-  /**
-   * Returns whether the batch can grow. Changed rows limit a batch separately (see
-   * `Applier.isFull`), because many events of one person change one row. A batch with written parts
-   * ends with the current step, because other projects would have to wait for the rest.
-   */
+  /** A batch with written parts ends soon, because other projects would have to wait. */
   hasRoom(eventsMax: number, isOtherInFlight: boolean): boolean {
     if (this.hasParts || this.#workMs >= workMsMax) return false;
     return this.events < (isOtherInFlight ? batchGrowth : 1) * eventsMax;
   }
 
-  /** Counts items that are applied in the batch. */
   add(items: readonly StreamItem[]): void {
     for (const item of items) {
       if (item.kind !== "frame") continue;
@@ -145,7 +144,6 @@ export class Batch {
     return this.#storedAtMs.get(stream);
   }
 
-  /** Runs a step and adds its duration to the batch's work. */
   async timed(step: () => Promise<void>): Promise<void> {
     const sinceMonotonicMs = performance.now();
     await step();
@@ -154,36 +152,27 @@ export class Batch {
 }
 
 const everyMsDefault = 50;
-/** Maximum milliseconds for which a batch waits once for frames of a backlog. */
+/** Maximum duration for which a batch waits once for frames of a backlog. */
 const moreMsMax = 100;
 
 /**
  * The interval between commits when few events arrive. A commit takes about as long for one event
- * as for a hundred, and at low rates commits are most of the load of the effects. Events of some
- * hundredths of a second are therefore committed together, unless a client waits for them.
+ * as for a hundred, so few events are committed together unless a client waits for them.
  */
 export class CommitPace {
   readonly #everyMs: number;
   #begunMonotonicMs = Number.NEGATIVE_INFINITY;
   #rest: AbortController | undefined;
 
-  /**
-   * Creates a pace. `everyMs` is the minimum time from the start of a commit to the start of the
-   * next one.
-   */
   constructor(everyMs: number = everyMsDefault) {
     this.#everyMs = everyMs;
   }
 
-  /** Records the start of a commit. */
   begun(): void {
     this.#begunMonotonicMs = performance.now();
   }
 
-  /**
-   * Waits until one of these happens: the next commit may begin, `more` is fulfilled, or `hurry` is
-   * called for a waiting client.
-   */
+  /** Waits until the next commit may begin, `more` is fulfilled, or `hurry` is called. */
   async rest(more: Promise<void>): Promise<void> {
     const ms = this.#begunMonotonicMs + this.#everyMs - performance.now();
     if (ms <= 0) return;
@@ -196,7 +185,6 @@ export class CommitPace {
   }
 }
 
-/** Waits until `more` is fulfilled, or `moreMsMax` are over. */
 export async function knownMore(more: Promise<void>): Promise<void> {
   await atMost(moreMsMax, more);
 }

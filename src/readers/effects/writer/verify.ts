@@ -1,7 +1,6 @@
-// Compares a database with the streams: builds a second database from the streams, up to the
-// position of the first one, and compares both line by line. Two kinds of differences have a known
-// cause and are listed separately. Which of two conflicting links is refused depends on the order
-// in which the streams were interleaved. An erasure removes events that usage has counted.
+// Compares a database with one that is built from the streams, line by line. Two kinds of
+// differences have a known cause: which of two conflicting links is refused depends on the order of
+// the streams, and an erasure removes events that usage has counted.
 
 import type { AppliedStream, EffectsReader } from "../store/port.ts";
 import {
@@ -11,37 +10,30 @@ import {
   type RebuildOptions,
   type Rebuilt,
   rebuild,
+  untilAborted,
 } from "./rebuild.ts";
 
 interface VerifyOptions extends Omit<RebuildOptions, "applied"> {
   readonly reader: EffectsReader;
-  /** Ids of the projects in which people were erased. */
   readonly erasedProjects?: ReadonlySet<string>;
-  /** Maximum number of characters that the comparison holds in memory. Default: 64 Mi. */
+  /** Maximum characters that the comparison holds in memory. Default: 64 Mi. */
   readonly comparedMax?: number;
 }
 
 export interface Verified extends Rebuilt {
   /**
-   * The first lines that only one of the databases has: `-` marks lines of the verified database,
-   * `+` lines of the rebuilt one.
+   * The first lines that only one database has: `-` marks the verified one, `+` the rebuilt one.
    */
   readonly differences: readonly string[];
-  /** One sentence for each known cause of differences. */
   readonly explained: readonly string[];
 }
 
 const differencesMax = 20;
 const comparedMaxDefault = 67_108_864;
-/** Estimated overhead of a text in memory, in characters. */
 const textCost = 100;
 const tries = 20;
 
-/**
- * Compares the database with one that is rebuilt into `into`, which must be open and empty. Rejects
- * with a RebuildError if events are applied continuously, if the streams lack messages, if there is
- * no progress, or if the signal aborts.
- */
+/** `into` must be open and empty. Rejects with a RebuildError. */
 export async function verify({ reader, ...options }: VerifyOptions): Promise<Verified> {
   const { signal, into, erasedProjects = new Set(), comparedMax = comparedMaxDefault } = options;
   const { applied, lines } = await snapshotOf(reader);
@@ -57,19 +49,6 @@ export async function verify({ reader, ...options }: VerifyOptions): Promise<Ver
     return { ...rebuilt, ...comparison.result() };
   } finally {
     void lines.return?.();
-  }
-}
-
-async function untilAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (signal === undefined) return await work;
-  const aborted = Promise.withResolvers<never>();
-  const abort = (): void => aborted.reject(new RebuildError("interrupted"));
-  if (signal.aborted) abort();
-  signal.addEventListener("abort", abort, { once: true });
-  try {
-    return await Promise.race([work, aborted.promise]);
-  } finally {
-    signal.removeEventListener("abort", abort);
   }
 }
 
@@ -117,7 +96,7 @@ async function* prepended<T>(
 
 type Sign = "-" | "+";
 
-/** The fields of a dump line that can explain a difference. */
+/** The fields that can explain a difference. */
 interface DumpLine {
   readonly table: string;
   readonly project_id: string;
@@ -127,19 +106,16 @@ interface DumpLine {
 }
 
 const refusedBegin = '{"table":"refused_links"';
-/** The tables that count events, including events that are erased later. */
+/** These tables also count events that are erased later. */
 const countingTables: ReadonlySet<string> = new Set(["usage_daily", "active_ids", "spikes"]);
 
-/**
- * Compares two dumps. Both have the same order, so lines that differ are read at about the same
- * time.
- */
+/** Both dumps have the same order, so lines that differ are read at about the same time. */
 class Comparison {
   readonly #erasedProjects: ReadonlySet<string>;
   readonly #apart = new Map<string, Sign>();
-  /** Keys of ids with a link that was refused because of other links, in either database. */
+  /** The ids of links that were refused because of other links, in either database. */
   readonly #refused = new Set<string>();
-  /** Remaining number of characters that the comparison may hold in memory. */
+  /** Remaining characters that the comparison may hold in memory. */
   #room: number;
   #isOver = false;
 
@@ -175,7 +151,7 @@ class Comparison {
     return true;
   }
 
-  /** Yields all lines except those of refused links, whose ids are stored in `#refused`. */
+  /** Yields all lines except those of refused links. */
   async *#compared(lines: AsyncIterator<string>): AsyncGenerator<string> {
     for (let next = await lines.next(); next.done !== true; next = await lines.next()) {
       if (!next.value.startsWith(refusedBegin)) {

@@ -1,7 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Duplicates } from "../../../../src/readers/effects/duplicates/duplicates.ts";
-import { DuplicatesBudget } from "../../../../src/readers/effects/duplicates/duplicates-budget.ts";
+import {
+  Duplicates,
+  DuplicatesBudget,
+} from "../../../../src/readers/effects/duplicates/duplicates.ts";
 import { HashSet64 } from "../../../../src/readers/effects/duplicates/hash-set.ts";
 import { storedFrame, storedLine } from "../line-kit.ts";
 

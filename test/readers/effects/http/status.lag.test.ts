@@ -2,7 +2,7 @@
 // estimate only if NATS does not answer.
 
 import { expect, test } from "vitest";
-import { withAskedLag } from "../../../../src/readers/effects/http/status.ts";
+import { withAskedLag } from "../../../../src/readers/effects/http/shapes.ts";
 import { applied } from "./reader-kit.ts";
 
 const ofStream = (lastSequence: number, lagSeconds: number) => [

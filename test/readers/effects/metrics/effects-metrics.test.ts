@@ -2,9 +2,9 @@
 // so that a first failure is an increase.
 
 import { expect, test } from "vitest";
-import { countedStore } from "../../../../src/readers/effects/metrics/counted-store.ts";
 import { EffectsMetrics } from "../../../../src/readers/effects/metrics/effects-metrics.ts";
-import { type EffectsStore, FencedError } from "../../../../src/readers/effects/store/port.ts";
+import { FencedError } from "../../../../src/readers/effects/store/port.ts";
+import { CommitChain } from "../../../../src/readers/effects/writer/transaction.ts";
 import { commitOf, linkRow, positionRow, project, rejectedRow } from "../store/row-kit.ts";
 
 test("counts a commit once it is done, and not one that fails", async () => {
@@ -17,7 +17,7 @@ test("counts a commit once it is done, and not one that fails", async () => {
   const commit = async (): Promise<void> => {
     if (fault !== undefined) throw fault;
   };
-  const store = countedStore({ commit } as Partial<EffectsStore> as EffectsStore, metrics);
+  const chain = new CommitChain({ commit }, metrics);
   const row = { projectId: project, day: "2026-11-22", class: "identify" } as const;
   const changes = commitOf(0, {
     positions: [positionRow(9)],
@@ -26,9 +26,9 @@ test("counts a commit once it is done, and not one that fails", async () => {
     rejected: [rejectedRow(1)],
     links: [linkRow(1, "a", "b")],
   });
-  await store.commit(changes);
+  await chain.write(changes, false);
   fault = new FencedError("another writer");
-  await expect(store.commit(changes)).rejects.toBe(fault);
+  await expect(chain.write(changes, false)).rejects.toBe(fault);
 
   const text = await metrics.text();
   for (const line of [
@@ -48,27 +48,22 @@ test("counts a commit once it is done, and not one that fails", async () => {
 test("counts a commit in parts once it is complete, and never what was rolled back of it", async () => {
   const metrics = new EffectsMetrics();
   let fault: Error | undefined;
-  const store = countedStore(
-    {
-      commit: async () => {
-        if (fault !== undefined) throw fault;
-      },
-      lastCommit: async () => 0,
-    } as Partial<EffectsStore> as EffectsStore,
-    metrics,
-  );
+  const commit = async (): Promise<void> => {
+    if (fault !== undefined) throw fault;
+  };
+  const chain = new CommitChain({ commit }, metrics);
   const changes = commitOf(0, { links: [linkRow(1, "a", "b"), linkRow(2, "a", "c")] });
   const links = async (): Promise<string | undefined> =>
     /links_total{outcome="merged"} (\d+)/.exec(await metrics.text())?.[1];
-  await store.commit({ ...changes, isPart: true });
+  await chain.write(changes, true);
   fault = new Error("the database is away");
-  await expect(store.commit(changes)).rejects.toBe(fault);
+  await expect(chain.write(changes, false)).rejects.toBe(fault);
   fault = undefined;
-  await store.commit({ ...changes, isPart: true });
-  await store.lastCommit();
-  await store.commit({ ...changes, isPart: true });
+  await chain.write(changes, true);
+  chain.begin(0);
+  await chain.write(changes, true);
   expect(await links()).toBe("0");
-  await store.commit(changes);
+  await chain.write(changes, false);
   expect(await links()).toBe("4");
   const text = await metrics.text();
   expect(text).toContain('penstock_effects_commits_total{outcome="committed"} 1\n');

@@ -3,8 +3,8 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { LargeProperties } from "../../../../src/readers/effects/people/large-properties.ts";
 import { People, type PeopleChanges } from "../../../../src/readers/effects/people/people.ts";
+import { LargeProperties } from "../../../../src/readers/effects/people/property-bag.ts";
 import type { EventEffect } from "../../../../src/readers/effects/types.ts";
 import { applyBatch, effectOf, projectId, Rows } from "./rows.ts";
 

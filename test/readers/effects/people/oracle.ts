@@ -2,7 +2,7 @@
 // another, with people as lists of ids. Shares no algorithm with the code it is compared with.
 
 import { personUuid } from "../../../../src/readers/effects/people/person-uuid.ts";
-import { isIllegalId } from "../../../../src/readers/effects/rules/illegal-ids.ts";
+import { isIllegalId } from "../../../../src/readers/effects/rules/ids.ts";
 import { compareStamps } from "../../../../src/readers/effects/stamp.ts";
 import type {
   EventEffect,

@@ -2,8 +2,11 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { LargeProperties } from "../../../../src/readers/effects/people/large-properties.ts";
-import { PropertyBag, Refused } from "../../../../src/readers/effects/people/property-bag.ts";
+import {
+  LargeProperties,
+  PropertyBag,
+  Refused,
+} from "../../../../src/readers/effects/people/property-bag.ts";
 import type { PropertyWrites, Stamp } from "../../../../src/readers/effects/types.ts";
 
 function room(bytesMax = 1e6, countMax = 1e3, large = new LargeProperties(1e9)) {

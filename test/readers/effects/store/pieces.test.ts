@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { piecesOf } from "../../../../src/readers/effects/store/rows/pieces.ts";
+import { piecesOf } from "../../../../src/readers/effects/store/rows/flat-commit.ts";
 import {
   commitOf,
   groupRow,

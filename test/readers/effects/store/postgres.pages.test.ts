@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import type { PageOf } from "../../../../src/readers/effects/store/port.ts";
-import { cutPage } from "../../../../src/readers/effects/store/postgres/pages.ts";
+import { cutPage } from "../../../../src/readers/effects/store/postgres/people.ts";
 
 /** A page of rows named a, b, c, …, each of this many bytes. */
 async function pageOf(

@@ -21,13 +21,13 @@ import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { expect, onTestFinished, test } from "vitest";
 import { StoreError } from "../../../../src/platform/base/store-error.ts";
+import { takeWriterLock } from "../../../../src/readers/effects/store/sqlite/database.ts";
 import { SqliteReader } from "../../../../src/readers/effects/store/sqlite/reader.ts";
 import {
   createReplacement,
   replaceDatabase,
 } from "../../../../src/readers/effects/store/sqlite/replace-file.ts";
 import { SqliteStore } from "../../../../src/readers/effects/store/sqlite/store.ts";
-import { takeWriterLock } from "../../../../src/readers/effects/store/sqlite/writer-lock.ts";
 import { commitOf } from "./row-kit.ts";
 
 const killedChild = path.join(import.meta.dirname, "replace-killed-child.ts");

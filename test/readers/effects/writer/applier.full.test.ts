@@ -1,12 +1,7 @@
 import { expect, test } from "vitest";
 import { TooLargeError } from "../../../../src/platform/base/store-error.ts";
-import { DuplicatesBudget } from "../../../../src/readers/effects/duplicates/duplicates-budget.ts";
-import { FrameLines } from "../../../../src/readers/effects/lines/frame-lines.ts";
-import { People } from "../../../../src/readers/effects/people/people.ts";
 import { toColumns } from "../../../../src/readers/effects/people/property-columns.ts";
-import { Spikes } from "../../../../src/readers/effects/spikes/spikes.ts";
 import type { MemberRow } from "../../../../src/readers/effects/types.ts";
-import { Usage } from "../../../../src/readers/effects/usage/usage.ts";
 import { Applier } from "../../../../src/readers/effects/writer/applier.ts";
 import type { Changes } from "../../../../src/readers/effects/writer/transaction.ts";
 import type { StreamItem } from "../../../../src/readers/stream/stream-reader.ts";
@@ -31,12 +26,7 @@ async function noPart(): Promise<void> {
 
 function newApplier(store: typeof emptyStore = emptyStore, writePart: WritePart = noPart): Applier {
   const applier = new Applier({
-    ...{ store, writePart },
-    lines: new FrameLines(),
-    people: new People(),
-    usage: new Usage(),
-    spikes: new Spikes({ prefix: "penstock" }),
-    budget: new DuplicatesBudget({ bytesMax: 32 * mebibyte }),
+    ...{ store, writePart, prefix: "penstock", duplicatesBytesMax: 32 * mebibyte },
   });
   applier.begin({ positions: [], incidents: [], largeProperties: [] });
   return applier;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { noRows } from "../../../../src/readers/effects/store/rows/pieces.ts";
+import { noRows } from "../../../../src/readers/effects/store/rows/flat-commit.ts";
 import type { Commit } from "../../../../src/readers/effects/types.ts";
 import { CommitChain } from "../../../../src/readers/effects/writer/transaction.ts";
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { DuplicatesBudget } from "../../../../src/readers/effects/duplicates/duplicates-budget.ts";
+import { DuplicatesBudget } from "../../../../src/readers/effects/duplicates/duplicates.ts";
 import { StreamInMemory } from "../../../../src/readers/effects/writer/stream-in-memory.ts";
 import { storedFrame, storedLine } from "../line-kit.ts";
 
@@ -17,7 +17,7 @@ function begun(): StreamInMemory {
 function apply(stream: StreamInMemory, sequence: number, uuid: number): boolean {
   const frame = storedFrame({ sequence, messageId: `m${sequence}` });
   stream.beginFrame();
-  const isDuplicate = stream.isDuplicate(storedLine({ frame, uuidHashLow: uuid }));
+  const isDuplicate = stream.duplicates.add(storedLine({ frame, uuidHashLow: uuid }));
   stream.endFrame(frame);
   return isDuplicate;
 }

@@ -21,7 +21,7 @@ export function batchTests(rig: WriterRig): void {
     const events = [{ ...event, receivedAtMs: 1_800_000_000_000, set: { plan: "pro" } }];
     const frame = { lane: "live", projectId: "shop", messageId: "one", events } as const;
     const [sequence] = await storeFrames(connection, [frame]);
-    await writer.positionReached("PENSTOCK_LIVE_0", sequence!);
+    await writer.positionsReached(new Map([["PENSTOCK_LIVE_0", sequence!]]));
     const person = await store.reader.personByDistinctId("shop", "anna");
     expect(person).toMatchObject({ mainDistinctId: "anna", propertiesJson: '{"plan":"pro"}' });
     expect(writer.counts).toMatchObject({ events: 1, frames: 1, duplicates: 0, rejected: 0 });
@@ -43,9 +43,9 @@ export function batchTests(rig: WriterRig): void {
         ],
       });
       const [first] = await storeFrames(connection, [frame(1)]);
-      await slow.positionReached("PENSTOCK_LIVE_0", first!);
+      await slow.positionsReached(new Map([["PENSTOCK_LIVE_0", first!]]));
       const [second] = await storeFrames(connection, [frame(2)]);
-      await free.positionReached("PENSTOCK_LIVE_0", second!);
+      await free.positionsReached(new Map([["PENSTOCK_LIVE_0", second!]]));
       expect(slow.counts).toMatchObject({ events: 1 });
       await slow.close();
       expect(slow.counts).toMatchObject({ events: 1 });
@@ -71,7 +71,7 @@ export function batchTests(rig: WriterRig): void {
       })),
     }));
     const sequences = await storeFrames(connection, frames);
-    await writer.positionReached("PENSTOCK_LIVE_0", sequences.at(-1)!);
+    await writer.positionsReached(new Map([["PENSTOCK_LIVE_0", sequences.at(-1)!]]));
     await expect.poll(() => said).toContainEqual({ message: "a spike began", isThere: true });
   });
 
@@ -148,10 +148,10 @@ export function batchTests(rig: WriterRig): void {
       const applied = async () => (await store.positions()).at(-1)?.sequence;
       const before = await applied();
       expect(before).toBeLessThan(6);
-      await writer.positionReached("PENSTOCK_LIVE_0", 6);
+      await writer.positionsReached(new Map([["PENSTOCK_LIVE_0", 6]]));
       await storeFrames(connection, frames.slice(6, 7));
       await expect.poll(() => writer.counts.frames).toBe(7);
-      const waiting = writer.positionReached("PENSTOCK_LIVE_0", 8);
+      const waiting = writer.positionsReached(new Map([["PENSTOCK_LIVE_0", 8]]));
       await storeFrames(connection, frames.slice(7, 8));
       await waiting;
       await storeFrames(connection, frames.slice(8));

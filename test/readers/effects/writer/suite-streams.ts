@@ -7,9 +7,7 @@ import path from "node:path";
 import { DiscardPolicy, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { countedStore } from "../../../../src/readers/effects/metrics/counted-store.ts";
 import type { EffectsStore } from "../../../../src/readers/effects/store/port.ts";
-import type { Commit } from "../../../../src/readers/effects/types.ts";
 import {
   appliedOf,
   RebuildError,
@@ -21,7 +19,7 @@ import { startNatsServer } from "../../../kit/nats-server.ts";
 import { numbersFrom, randomFrames } from "../../../kit/random-events.ts";
 import { makeStreams, storeFrames, type TestFrame } from "../../../kit/stored-events.ts";
 import { commitOf } from "../store/row-kit.ts";
-import { deleteStreams, goneAfterTest, type WriterRig } from "./writer-kit.ts";
+import { deleteStreams, goneAfterTest, storeWith, type WriterRig } from "./writer-kit.ts";
 
 const live = "PENSTOCK_LIVE_0";
 
@@ -248,14 +246,14 @@ export function streamTests(rig: WriterRig): void {
       const common = { connection, prefix: "penstock", applied };
       const total = lanes.live.length + lanes.historical.length;
       const purged = await rig.openStore();
-      const purgingOnce = {
-        ...countedStore(purged, { part() {}, committed() {}, failed() {}, undone() {} }),
-        commit: async (commit: Commit): Promise<void> => {
-          await manager.streams.deleteMessage("PENSTOCK_HISTORICAL_0", 3);
+      let isPurged = false;
+      const purgingOnce = storeWith(purged, {
+        async commit(commit) {
+          if (!isPurged) await manager.streams.deleteMessage("PENSTOCK_HISTORICAL_0", 3);
+          isPurged = true;
           await purged.commit(commit);
-          purgingOnce.commit = (next) => purged.commit(next);
         },
-      };
+      });
       // A frame of each stream is in hand at the first commit.
       const few = { bytesMax: 1, batchEventsMax: 1 };
       await expect(rebuild({ ...common, ...few, into: purgingOnce })).rejects.toThrow(
@@ -323,8 +321,7 @@ export function streamTests(rig: WriterRig): void {
       await expect(rebuild({ ...common, ...stopped })).rejects.toThrow("interrupted");
       expect(commits).toBe(1);
       const into = await rig.openStore();
-      const stuck = {
-        ...countedStore(into, { part() {}, committed() {}, failed() {}, undone() {} }),
+      const stuck = storeWith(into, {
         // From then on a minute has passed: on a busy host, progress may take a second.
         commit: () => {
           const now = performance.now.bind(performance);
@@ -332,11 +329,11 @@ export function streamTests(rig: WriterRig): void {
           onTestFinished(() => spy.mockRestore());
           return new Promise<void>(() => {});
         },
-      };
+      });
       await expect(rebuild({ ...common, into: stuck, stillMsMax: 60_000 })).rejects.toThrow(
         "no progress for 60 s: the new database does not accept writes",
       );
-      const full = { ...stuck, commit: () => Promise.reject(new Error("the disk is full")) };
+      const full = storeWith(into, { commit: () => Promise.reject(new Error("the disk is full")) });
       await expect(rebuild({ ...common, into: full })).rejects.toThrow("the disk is full");
     });
 

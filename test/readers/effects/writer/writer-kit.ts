@@ -127,6 +127,16 @@ export async function deleteStreams(
   await untilStreamsGone(nats, names);
 }
 
+/** The store with other methods in place of its own. */
+export function storeWith(store: EffectsStore, own: Partial<EffectsStore>): EffectsStore {
+  return new Proxy(store, {
+    get: (of, name: keyof EffectsStore) => {
+      const value = own[name] ?? of[name];
+      return typeof value === "function" ? value.bind(of) : value;
+    },
+  });
+}
+
 /** Removed when the test ends. */
 export function goneAfterTest(folder: string): string {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));

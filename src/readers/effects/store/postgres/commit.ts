@@ -1,5 +1,4 @@
-// Writes one commit in one transaction, which first replaces the number of the last commit. If that
-// number is not the expected one, nothing is written.
+// Writes one commit in one transaction, which first replaces the number of the last commit.
 
 import type { ClientBase } from "pg";
 import { pick, type Table, type Value } from "../../../../platform/base/table.ts";
@@ -11,22 +10,20 @@ import {
   upsertSql,
 } from "../../../../platform/postgres/arrays.ts";
 import { selectRows } from "../../../../platform/postgres/select-rows.ts";
-import { isTrimDue, rejectedRetained, rowsOfProjects } from "../bounds.ts";
 import { FencedError } from "../port.ts";
-import type { FlatCommit } from "../rows/flat-commit.ts";
+import { type FlatCommit, upserted, upsertedLists } from "../rows/flat-commit.ts";
 import * as tables from "../rows/tables.ts";
+import { isTrimDue, rejectedRetained, rowsOfProjects } from "../shared-sql.ts";
 
 interface Part {
   readonly shown: string;
-  /** Whether this part begins the transaction. */
   readonly isFirst: boolean;
-  /** Whether this part commits the transaction. */
   readonly isLast: boolean;
 }
 
 /**
- * Writes a commit, or a part of one. Rejects with a FencedError if `after` is not the last commit.
- * After any other error that closes the connection, it is unknown whether the commit is stored.
+ * Rejects with a FencedError if `after` is not the last commit. After another error that closes the
+ * connection, it is unknown whether the commit is stored.
  */
 export async function writeCommit(
   client: ClientBase,
@@ -39,7 +36,7 @@ export async function writeCommit(
     await writeRows(client, commit);
     if (isLast) await client.query("COMMIT");
   } catch (error) {
-    // If the connection is lost, the server rolls back without this statement.
+    // If the connection is lost, the server rolls back.
     await client.query("ROLLBACK").catch(() => {});
     throw error;
   }
@@ -61,33 +58,23 @@ async function writeNumber(
 }
 
 async function writeRows(client: ClientBase, commit: FlatCommit): Promise<void> {
-  const upsert = (table: Table, values: readonly Value[]): Promise<void> =>
-    each(client, { table, values, sql: upsertSql(table, sourceOf(table)) });
   await writeBarePersons(client, commit.barePersons);
   await writePersons(client, commit.newPersons);
   await writePersons(client, commit.members);
   await writeMerged(client, commit.mergedMembers);
   await writeGroups(client, commit.groups);
   await insert(client, tables.links, commit.links, " ON CONFLICT DO NOTHING");
-  await upsert(tables.groupTypes, commit.groupTypes);
-  await upsert(tables.groupMembers, commit.groupMembers);
-  await upsert(tables.largeProperties, commit.largeProperties);
-  await upsert(tables.usage, commit.usage);
-  await upsert(tables.activeIds, commit.activeIds);
-  await upsert(tables.spikes, commit.spikes);
-  await upsert(tables.activity, commit.activity);
-  await upsert(tables.positions, commit.positions);
   await removeFromTrails(client, commit.trailRemoved);
-  await upsert(tables.trail, commit.trailAdded);
+  for (const list of upsertedLists) {
+    const table = upserted[list];
+    const sql = upsertSql(table, sourceOf(table));
+    await each(client, { table, values: commit[list], sql });
+  }
   await writeRejected(client, commit.rejected);
   await append(client, tables.incidents, commit.incidents);
-  await upsert(tables.outbox, commit.outbox);
 }
 
-/**
- * Returns the SQL source of an upsert's rows. A statement must not write a row twice, so rows of
- * the same key whose values are merged are combined first.
- */
+/** A statement must not write a row twice, so rows of the same key are combined first. */
 function sourceOf(table: Table): string {
   const { key, columns, types } = table;
   const rest = columns
@@ -105,10 +92,7 @@ async function each(
   for (const arrays of chunksOf(values, table.columns.length)) await client.query(sql, arrays);
 }
 
-/**
- * Writes new persons with default values. If a person unexpectedly exists, resets it to the state
- * of a new one.
- */
+/** An existing person is unexpected and is reset. */
 async function writeBarePersons(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.barePersons;
   const constants = { known: "false", ids_total: "1", property_bytes: "0", version: "1" };
@@ -123,11 +107,7 @@ async function writeBarePersons(client: ClientBase, values: readonly Value[]): P
   await each(client, { table, values, sql });
 }
 
-/**
- * Writes persons and adds the new ones to their total, because counting all persons takes a scan. A
- * row is new if its xmax is 0, because no transaction has locked it. A merged row never becomes a
- * person again.
- */
+/** Adds new persons, whose rows have xmax 0, to the total. Counting all takes a scan. */
 async function writePersons(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.members;
   const sql = `WITH written AS (
@@ -137,10 +117,7 @@ async function writePersons(client: ClientBase, values: readonly Value[]): Promi
   await each(client, { table, values, sql });
 }
 
-/**
- * Writes merged rows and subtracts those that were persons from the total of persons. Each old row
- * is looked up individually, because a join may scan the whole table.
- */
+/** Looks up each row individually, because a join may scan the whole table. */
 async function writeMerged(client: ClientBase, values: readonly Value[]): Promise<void> {
   const table = tables.mergedMembers;
   const sql = `WITH new AS MATERIALIZED (SELECT * FROM ${unnestSql(table, "given")}),
@@ -168,7 +145,6 @@ async function removeFromTrails(client: ClientBase, values: readonly Value[]): P
   for (const arrays of chunksOf(values, key.columns.length)) await client.query(sql, arrays);
 }
 
-/** Appends rejections, adds them to their totals, and deletes the oldest ones of each project. */
 async function writeRejected(client: ClientBase, values: readonly Value[]): Promise<void> {
   await append(client, tables.rejected, values);
   const added = rowsOfProjects(values, tables.rejected.columns.length);
@@ -182,8 +158,7 @@ async function writeRejected(client: ClientBase, values: readonly Value[]): Prom
   );
   for (const [projectId, total] of totals) {
     if (!isTrimDue(total as number, added.get(projectId as string) ?? 0)) continue;
-    // Counts the existing rows instead of using the total, because an operator may have deleted
-    // rows.
+    // Counts the existing rows, because an operator may have deleted some.
     await client.query(
       `DELETE FROM rejected WHERE project_id = $1 AND id <= (
          SELECT id FROM rejected WHERE project_id = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)`,
@@ -200,7 +175,7 @@ async function append(client: ClientBase, table: Table, values: readonly Value[]
   ]);
 }
 
-/** Inserts the rows in the given order, so that their ids ascend in this order. */
+/** Inserts the rows in the given order, so that their ids ascend. */
 async function insert(
   client: ClientBase,
   table: Table,
@@ -211,13 +186,4 @@ async function insert(
   const sql = `INSERT INTO ${name} (${columnsSql(columns)})
     SELECT ${columnsSql(columns)} FROM ${unnestSql(table, "given", "at")} ORDER BY "at"${unless}`;
   await each(client, { table, values, sql });
-}
-
-/** Removes published rows from the outbox. */
-export async function removePublished(
-  client: ClientBase,
-  messageIds: readonly string[],
-): Promise<void> {
-  const sql = "DELETE FROM outbox WHERE message_id = ANY ($1::text[])";
-  await client.query(sql, [arrayOf(messageIds)]);
 }

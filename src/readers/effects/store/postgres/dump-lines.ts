@@ -1,5 +1,4 @@
-// Yields the dump of a PostgreSQL database. All lines are of one moment, and rows are read in
-// batches.
+// Yields the dump of a PostgreSQL database, all of one moment.
 
 import type { ClientBase } from "pg";
 import type { Value } from "../../../../platform/base/table.ts";
@@ -17,7 +16,7 @@ import {
 import { dumpedPersons } from "../rows/tables.ts";
 import type { ReaderPool } from "./reader-pool.ts";
 
-/** Maximum number of persons or groups per batch. Each may have 512 KiB of properties. */
+/** Each may have 512 KiB of properties. */
 const withPropertiesAtOnce = 50;
 const rowsAtOnce = 1_000;
 
@@ -55,10 +54,7 @@ async function personLines(rows: Value[][], client: ClientBase): Promise<string[
   return persons.map((person) => personLine(person, ids.get(person.uuid)));
 }
 
-/**
- * Returns the distinct ids of the persons, by the uuid of the person's row. The uuid also depends
- * on the project.
- */
+/** By the uuid of the person's row, which also depends on the project. */
 async function idsOf(
   client: ClientBase,
   persons: readonly DumpedPerson[],

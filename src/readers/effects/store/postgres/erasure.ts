@@ -1,6 +1,5 @@
-// Removes persons from the schema of the effects, on a separate connection, with or without a
-// running writer. Does not need the writer's lock: the changed commit number makes the writer start
-// again.
+// Removes persons from PostgreSQL. Does not need the writer's lock: the changed commit number makes
+// the writer start again.
 
 import type { Client } from "pg";
 import { type PostgresAddress, readAddress } from "../../../../platform/postgres/address.ts";
@@ -14,20 +13,16 @@ import {
   idsOfPersons,
   type PeopleErasure,
 } from "../erase-rows.ts";
-import { hints } from "./hints.ts";
-import { requireVersion, schemaName } from "./migrate.ts";
+import { hints, requireVersion, schemaName } from "./migrate.ts";
 
-/**
- * Maximum milliseconds of a statement. A statement may wait for a writer's transaction, and scan
- * all group members of the project.
- */
+/** A statement may wait for a writer's transaction and scan all group members of the project. */
 const statementMsMax = 600_000;
 const name = "penstock erase";
 
 export class PostgresErasure implements PeopleErasure {
   readonly #address: PostgresAddress;
 
-  /** Creates the erasure without connecting. Throws a StoreError if the URL is invalid. */
+  /** Throws a StoreError if the URL is invalid. */
   constructor({ url }: { readonly url: string }) {
     this.#address = readAddress(url);
   }

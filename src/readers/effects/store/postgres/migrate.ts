@@ -1,17 +1,16 @@
-// Upgrades the tables for the writer, completely or not at all, and checks for readers whether this
-// release can read the tables.
+// Upgrades the tables for the writer, and checks for readers whether this release can read them.
 
 import type { ClientBase } from "pg";
 import { StoreError } from "../../../../platform/base/store-error.ts";
 import { postgres, schemaFrom, schemaVersion } from "../rows/schema.ts";
 
 export const schemaName = "penstock_effects";
-/** Name of the schema in which a rebuild creates the new tables. */
+/** The schema in which a rebuild creates the new tables. */
 export const rebuiltSchemaName = "penstock_effects_rebuilt";
 
 /**
- * Creates or upgrades the tables. The caller must hold the writer's lock. Rejects with a StoreError
- * if the tables are from a newer release.
+ * Creates or upgrades the tables, completely or not at all. The caller must hold the writer's lock.
+ * Rejects with a StoreError if the tables are from a newer release.
  */
 export async function bringUpToDate(
   client: ClientBase,
@@ -36,15 +35,13 @@ export async function bringUpToDate(
   }
 }
 
-/**
- * Checks the version of the tables. Rejects with a StoreError if this release cannot read them.
- */
+/** Rejects with a StoreError if this release cannot read the tables. */
 export async function requireVersion(client: ClientBase, shown: string): Promise<void> {
   const version = await versionOf(client);
   if (version !== schemaVersion) throw new StoreError(otherVersion(version, shown));
 }
 
-/** Returns the version of the tables; 0 if they do not exist. */
+/** Returns 0 if the tables do not exist. */
 async function versionOf(client: ClientBase, schema = schemaName): Promise<number> {
   const table = await client.query({
     text: "SELECT to_regclass($1) IS NOT NULL",
@@ -76,3 +73,12 @@ function otherVersion(version: number, shown: string): string {
     ? `${at}: its tables have version ${version}, and this release supports ${schemaVersion}: use a newer release`
     : `${at}: its tables have version ${version}, and this release needs ${schemaVersion}: run \`penstock effects\` of this release first`;
 }
+
+const notTheTables = "the tables do not exist: `penstock effects` creates them when it starts";
+
+/** Advice by SQLSTATE. */
+export const hints = {
+  "42501": "the user lacks a privilege: let it own the database, or the schema penstock_effects",
+  "42P01": notTheTables,
+  "3F000": notTheTables,
+};

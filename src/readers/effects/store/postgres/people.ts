@@ -1,13 +1,11 @@
-// Queries people within a transaction of the caller. A person is the row at the end of a chain of
-// pointers. The person's ids are found by following the pointers backwards. The pointers form a
-// tree of small depth for any number of ids.
+// Queries people, within a transaction of the caller. A person is the row at the end of a chain of
+// pointers. Its ids are found by following the pointers backwards.
 
 import type { ClientBase } from "pg";
 import { isUuid } from "../../../../platform/base/forms.ts";
-import type { Row } from "../../../../platform/base/table.ts";
+import type { Row, Table, Value } from "../../../../platform/base/table.ts";
 import { columnsSql, selectSql } from "../../../../platform/postgres/arrays.ts";
 import { selectRows } from "../../../../platform/postgres/select-rows.ts";
-import { linksMax, linksReadMax } from "../bounds.ts";
 import { idBytes, type Link, type Page, type PageOf, type Person } from "../port.ts";
 import {
   firstIdOf,
@@ -18,9 +16,9 @@ import {
   shownLinkOf,
 } from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
-import { cutPage, pageRows } from "./pages.ts";
+import { linksMax, linksReadMax } from "../shared-sql.ts";
 
-/** The common part of queries about the members of the person whose row has the uuid $2. */
+/** The members of the person whose row has the uuid $2. */
 const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
     SELECT $2::uuid
     UNION ALL
@@ -30,7 +28,7 @@ const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
     JOIN members AS m ON m.project_id = $1 AND m.uuid = tree.uuid
   )`;
 
-// UNION returns each row once, so the query ends even if another program has created a cycle.
+// UNION ends even if another program has created a cycle.
 const personRowSql = `WITH RECURSIVE up (uuid, merged_into) AS (
     SELECT uuid, merged_into FROM members WHERE project_id = $1 AND uuid = $2::uuid
     UNION
@@ -76,7 +74,6 @@ export async function personsPage(
   });
 }
 
-/** Returns the links of all ids of a person; undefined if the person does not exist. */
 export async function linksOf(
   client: ClientBase,
   projectId: string,
@@ -89,13 +86,12 @@ export async function linksOf(
   return rows.map(shownLinkOf);
 }
 
-/** Returns the row of the person to whom the uuid belongs. */
 async function personRow(
   client: ClientBase,
   projectId: string,
   uuid: string,
 ): Promise<Row | undefined> {
-  // PostgreSQL also accepts other spellings of a uuid, but no answer has contained them.
+  // PostgreSQL also accepts other spellings, but no answer has contained them.
   if (!isUuid(uuid)) return undefined;
   return (await selectRows(client, personRowSql, [projectId, uuid]))[0];
 }
@@ -106,9 +102,7 @@ async function shownPerson(client: ClientBase, projectId: string, row: Row): Pro
   return personOf(row, await firstIds(client, [projectId, uuid, firstIdOf(row)]));
 }
 
-/**
- * Returns the first id of the person, followed by the ids seen next, one more than `shownIdsMax`.
- */
+/** The first id, followed by the ids seen next, one more than `shownIdsMax`. */
 async function firstIds(
   client: ClientBase,
   person: readonly [projectId: string, uuid: string, firstId: string],
@@ -117,4 +111,70 @@ async function firstIds(
     ORDER BY distinct_id <> $3, first_ms, first_rank, distinct_id LIMIT $4`;
   const rows = await selectRows(client, sql, [...person, shownIdsMax + 1]);
   return rows.map(([id, uuid]) => ({ id: id as string, uuid: uuid as string }));
+}
+
+interface PageQuery {
+  readonly table: Table;
+  /** The SQL condition. It may use $1 (the project) and `values`, which start at $4. */
+  readonly where: string;
+  readonly key: string;
+  readonly projectId: string;
+  readonly values: readonly Value[];
+}
+
+/** The first query is small, because measuring a row requires reading all its properties. */
+const firstRows = 16;
+
+/** Each query reads at most twice as many rows, because a few large rows fill a page. */
+export async function* pageRows(
+  client: ClientBase,
+  query: PageQuery,
+  { after, limit, bytesMax }: Page,
+): AsyncGenerator<Value[]> {
+  const { table, key, projectId, values } = query;
+  const at = table.columns.indexOf(key);
+  let last: Value = after ?? null;
+  let left = limit + 1;
+  for (let size = firstRows; left > 0; size *= 2) {
+    const wanted = Math.min(size, left);
+    const from = last === null ? [] : [last];
+    const sql = pageSql(query, last === null ? undefined : `$${4 + values.length}`);
+    const rows = await selectRows(client, sql, [projectId, wanted, bytesMax, ...values, ...from]);
+    yield* rows;
+    if (rows.length < wanted) return;
+    left -= wanted;
+    last = rows.at(-1)![at]!;
+  }
+}
+
+function pageSql({ table, where, key }: PageQuery, after: string | undefined): string {
+  const names = columnsSql(table.columns);
+  const window = `ORDER BY "${key}" ROWS BETWEEN UNBOUNDED PRECEDING AND 2 PRECEDING`;
+  const behind = after === undefined ? "" : ` AND "${key}" > ${after}`;
+  return `SELECT ${names} FROM (
+      SELECT ${names}, coalesce(sum(chars) OVER (${window}), 0) AS before_last FROM (
+        SELECT ${names}, char_length(coalesce(properties::text, '{}')) AS chars
+        FROM ${table.name} WHERE ${where}${behind} ORDER BY "${key}" LIMIT $2
+      ) AS rows
+    ) AS counted WHERE before_last <= $3 ORDER BY "${key}"`;
+}
+
+/** `rows` has one more row than the limit if more rows exist. */
+export async function cutPage<Result>(
+  rows: Iterable<Value[]> | AsyncIterable<Value[]>,
+  { limit, bytesMax }: Pick<Page, "limit" | "bytesMax">,
+  read: (row: Value[]) => Promise<{ result: Result; bytes: number; key: string }>,
+): Promise<PageOf<Result>> {
+  const results: Result[] = [];
+  let next: string | undefined;
+  let sum = 0;
+  for await (const row of rows) {
+    if (results.length > 0 && results.length >= limit) return { results, next };
+    const { result, bytes, key } = await read(row);
+    sum += bytes;
+    if (results.length > 0 && sum > bytesMax) return { results, next };
+    results.push(result);
+    next = key;
+  }
+  return { results, next: undefined };
 }

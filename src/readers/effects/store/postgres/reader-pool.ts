@@ -1,5 +1,4 @@
-// Provides the readers' connections: a few, opened on demand and closed when idle. Each answer is
-// read in one read-only transaction, so it is of one moment.
+// The readers' connections. Each answer is read in one transaction, so it is of one moment.
 
 import { type Client, type ClientBase, Pool } from "pg";
 import { pauseUntilAborted } from "../../../../platform/base/retry.ts";
@@ -15,13 +14,12 @@ import {
 } from "../../../../platform/postgres/connect.ts";
 import { leavesConnection, storeErrorOf } from "../../../../platform/postgres/faults.ts";
 import { selectRows } from "../../../../platform/postgres/select-rows.ts";
-import { hints } from "./hints.ts";
-import { requireVersion, schemaName } from "./migrate.ts";
+import { hints, requireVersion, schemaName } from "./migrate.ts";
 
 const connectionsMax = 4;
 const idleMs = 30_000;
 const statementMsMax = 30_000;
-/** Maximum milliseconds of a statement of the dump. Its first rows require sorting all persons. */
+/** The time for a statement of the dump, which first sorts all persons. */
 const longStatementMsDefault = 600_000;
 const [name, schema] = ["penstock effects reader", schemaName];
 const shortReads = { name, schema, statementMsMax };
@@ -29,7 +27,6 @@ const beginSnapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 interface BatchQuery<Item> {
   readonly sql: string;
-  /** Maximum number of rows per batch. */
   readonly rowsMax: number;
   readonly itemsOf: (rows: Value[][], client: ClientBase) => Promise<readonly Item[]>;
 }
@@ -45,7 +42,6 @@ export class ReaderPool {
     this.#longStatementMsMax = longStatementMsMax;
   }
 
-  /** Runs `work` in a read-only transaction. Rejects with a StoreError. */
   async read<Result>(work: (client: ClientBase) => Promise<Result>): Promise<Result> {
     try {
       const client = await (await this.#made()).connect();
@@ -63,10 +59,7 @@ export class ReaderPool {
     }
   }
 
-  /**
-   * Yields the rows of several queries, batch by batch, on a separate connection and in one
-   * transaction. The caller may process them slowly: `verify` builds a database meanwhile.
-   */
+  /** All queries are in one transaction. The caller may be slow: `verify` builds a database. */
   async *batches<Item>(queries: readonly BatchQuery<Item>[]): AsyncGenerator<Item> {
     let client: Client | undefined;
     try {
@@ -113,8 +106,7 @@ export class ReaderPool {
     pool.on("error", () => {});
     pool.on("connect", (client) => {
       this.#clients.add(client);
-      // If a connection is lost during a query, the query rejects. Without a listener, the error
-      // would also end the process.
+      // The query reports a lost connection. Without a listener, the error would end the process.
       client.on("error", () => {});
     });
     pool.on("remove", (client) => void this.#clients.delete(client));
@@ -136,9 +128,7 @@ export class ReaderPool {
     }
   }
 
-  /**
-   * Closes the connections. Waits for running reads, but not for a server that does not respond.
-   */
+  /** Waits for running reads, but not for a server that does not respond. */
   async close(): Promise<void> {
     const pool = this.#pool;
     this.#pool = undefined;

@@ -1,69 +1,43 @@
-// Implements the reader for PostgreSQL. It takes no lock and creates no tables, so a process
-// without the writer can also use it, such as a command.
+// The reader for PostgreSQL. Takes no lock and creates no tables.
 
 import type { ClientBase } from "pg";
 import type { Row, Value } from "../../../../platform/base/table.ts";
 import { readAddress } from "../../../../platform/postgres/address.ts";
-import { selectSql } from "../../../../platform/postgres/arrays.ts";
+import { arrayOf, selectSql } from "../../../../platform/postgres/arrays.ts";
 import { selectRows } from "../../../../platform/postgres/select-rows.ts";
 import { personUuid } from "../../people/person-uuid.ts";
-import type { IncidentRow, OutboxRow, Position, RejectedRow, SpikeRow } from "../../types.ts";
+import type { Position } from "../../types.ts";
 import type { DumpKind } from "../dump.ts";
-import { installationSql } from "../installation.ts";
-import {
-  type AppliedStream,
-  type EffectsReader,
-  type Group,
-  type GroupName,
-  type Link,
-  type Page,
-  type PageOf,
-  type Person,
-  type ProjectIds,
-  type ReachedStream,
-  type StreamMessage,
-  type Totals,
-  type UsageDay,
-  usageRowsMax,
-  type Versioned,
+import type {
+  EffectsReader,
+  Group,
+  Link,
+  Page,
+  PageOf,
+  Person,
+  ProjectIds,
+  ReachedStream,
+  StreamMessage,
+  Totals,
+  Versioned,
 } from "../port.ts";
-import { projectsSql } from "../projects-sql.ts";
-import {
-  activeDayOf,
-  appliedStreamOf,
-  incidentOf,
-  outboxOf,
-  rejectedOf,
-  shownGroupOf,
-  spikeOf,
-  usageDayOf,
-} from "../rows/read-rows.ts";
+import { positionsOf, type StepRow, shownGroupOf, UuidWalk } from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
-import { spikePage, spikesBegin } from "../spike-page.ts";
+import { SharedReader, totalsOf } from "../shared-sql.ts";
 import { dumpLines } from "./dump-lines.ts";
-import { cutPage, pageRows } from "./pages.ts";
-import { linksOf, personByUuid, personsPage } from "./people.ts";
-import { reachedIn, uuidsIn } from "./person-uuids.ts";
-import { readPositions } from "./positions.ts";
+import { cutPage, linksOf, pageRows, personByUuid, personsPage } from "./people.ts";
 import { ReaderPool } from "./reader-pool.ts";
 import { holdersSql } from "./session.ts";
 
-interface Days {
-  readonly from: string;
-  readonly to: string;
-}
-
-const outboxSql = `${selectSql(tables.outbox)} ORDER BY id`;
-const newestIncidentsSql = `${selectSql(tables.incidents)} ORDER BY id DESC LIMIT $1`;
-
-export class PostgresReader implements EffectsReader {
+export class PostgresReader extends SharedReader implements EffectsReader {
   readonly #pool: ReaderPool;
 
   /**
-   * Creates the reader, which connects at the first query. `longStatementMsMax` is the maximum time
-   * of the server for each part of a dump. Throws a StoreError if the URL is invalid.
+   * Connects at the first query. `longStatementMsMax` limits each part of a dump. Throws a
+   * StoreError if the URL is invalid.
    */
   constructor({ url, longStatementMsMax }: { url: string; longStatementMsMax?: number }) {
+    super();
     this.#pool = new ReaderPool(readAddress(url), longStatementMsMax);
   }
 
@@ -87,75 +61,12 @@ export class PostgresReader implements EffectsReader {
     return this.#pool.read((client) => linksOf(client, projectId, uuid));
   }
 
-  async group({ projectId, type, key }: GroupName): Promise<Group | undefined> {
-    const sql = `${selectSql(tables.shownGroups)}
-      WHERE project_id = $1 AND type = $2 AND key = $3`;
-    const [row] = await this.#all(sql, projectId, type, key);
-    return row && shownGroupOf(row);
-  }
-
   groups(projectId: string, type: string, page: Page): Promise<PageOf<Group>> {
     return this.#pool.read((client) => groupsPage(client, [projectId, type], page));
   }
 
-  async groupTypes(projectId: string): Promise<readonly string[]> {
-    const sql = "SELECT type FROM group_types WHERE project_id = $1 ORDER BY type";
-    return (await this.#all(sql, projectId)).map(([type]) => type as string);
-  }
-
-  async usage(projectId: string, { from, to }: Days): Promise<readonly UsageDay[]> {
-    const sql = `${selectSql(tables.usageDays)}
-      WHERE project_id = $1 AND day BETWEEN $2 AND $3 ORDER BY day, lane, class LIMIT $4`;
-    return (await this.#all(sql, projectId, from, to, usageRowsMax)).map(usageDayOf);
-  }
-
-  async activePeople(
-    projectId: string,
-    { from, to }: Days,
-  ): Promise<readonly { day: string; estimate: number }[]> {
-    const sql = `${selectSql(tables.activeDays)}
-      WHERE project_id = $1 AND day BETWEEN $2 AND $3 ORDER BY day`;
-    return (await this.#all(sql, projectId, from, to)).map(activeDayOf);
-  }
-
-  async spikes(projectId: string, fromMs: number, page: Page): Promise<PageOf<SpikeRow>> {
-    const sql = `${selectSql(tables.spikes)}
-      WHERE project_id = $1 AND (started_at_ms, subject) > ($2, $3)
-      ORDER BY started_at_ms, subject LIMIT $4`;
-    const begin = spikesBegin(fromMs, page);
-    return spikePage(
-      (await this.#all(sql, projectId, ...begin, page.limit + 1)).map(spikeOf),
-      page,
-    );
-  }
-
-  async rejected(projectId: string | undefined, limit: number): Promise<readonly RejectedRow[]> {
-    const where = projectId === undefined ? "" : "WHERE project_id = $2";
-    const sql = `${selectSql(tables.rejected)} ${where} ORDER BY id DESC LIMIT $1`;
-    const values = projectId === undefined ? [limit] : [limit, projectId];
-    return (await this.#all(sql, ...values)).map(rejectedOf);
-  }
-
-  async incidents(limit: number): Promise<readonly IncidentRow[]> {
-    return (await this.#all(newestIncidentsSql, limit)).map(incidentOf);
-  }
-
-  async unpublished(): Promise<readonly OutboxRow[]> {
-    return (await this.#all(outboxSql)).map(outboxOf);
-  }
-
   positions(): Promise<readonly Position[]> {
     return this.#pool.read(readPositions);
-  }
-
-  async installation(): Promise<string | undefined> {
-    const [row] = await this.#all(installationSql);
-    return row?.[0] as string | undefined;
-  }
-
-  async applied(): Promise<readonly AppliedStream[]> {
-    const sql = `${selectSql(tables.appliedStreams)} ORDER BY stream`;
-    return (await this.#all(sql)).map(appliedStreamOf);
   }
 
   reached(messages: readonly StreamMessage[]): Promise<Versioned<readonly ReachedStream[]>> {
@@ -169,17 +80,11 @@ export class PostgresReader implements EffectsReader {
   async totals(): Promise<Totals> {
     const sql = `SELECT persons, groups,
       (SELECT count(*) FROM spikes WHERE ended_at_ms IS NULL), rejected, incidents FROM totals`;
-    const [row = []] = (await this.#all(sql)) as readonly (readonly number[])[];
-    const [persons = 0, groups = 0, openSpikes = 0, rejected = 0, incidents = 0] = row;
-    return { persons, groups, openSpikes, rejected, incidents };
-  }
-
-  async projects(): Promise<readonly string[]> {
-    return (await this.#all(projectsSql)).map(([id]) => id as string);
+    return totalsOf(await this.all(sql));
   }
 
   async hasWriter(): Promise<boolean> {
-    return (await this.#all(holdersSql)).length > 0;
+    return (await this.all(holdersSql)).length > 0;
   }
 
   dump(kind: DumpKind = "all"): AsyncIterable<string> {
@@ -193,7 +98,7 @@ export class PostgresReader implements EffectsReader {
     });
   }
 
-  #all(sql: string, ...values: Value[]): Promise<Row[]> {
+  protected all(sql: string, ...values: readonly Value[]): Promise<Row[]> {
     return this.#pool.read((client) => selectRows(client, sql, values));
   }
 }
@@ -210,4 +115,58 @@ async function groupsPage(
     const group = shownGroupOf(row);
     return { result: group, bytes: group.propertiesJson.length, key: group.key };
   });
+}
+
+/** Consistent only within a snapshot transaction, or without another writer. */
+export async function readPositions(client: ClientBase): Promise<Position[]> {
+  const { positions, trail } = tables;
+  return positionsOf({
+    rows: await selectRows(client, `${selectSql(positions)} ORDER BY stream`),
+    trail: await selectRows(client, `${selectSql(trail)} ORDER BY stream, sequence`),
+  });
+}
+
+const reachedSql = `SELECT p.stream, p.epoch, p.created, p.sequence, t.message_id
+  FROM unnest($1::text[], $2::bigint[]) AS wanted (stream, sequence)
+  JOIN positions AS p ON p.stream = wanted.stream
+  LEFT JOIN position_trail AS t ON t.stream = wanted.stream AND t.sequence = wanted.sequence`;
+
+/** Looks up each row individually, because one join may scan the whole table. */
+const stepsSql = `SELECT wanted.at - 1, found.first_uuid, found.merged_into
+  FROM unnest($1::text[], $2::uuid[]) WITH ORDINALITY AS wanted (project_id, uuid, at)
+  CROSS JOIN LATERAL (
+    SELECT first_uuid, merged_into FROM members
+    WHERE project_id = wanted.project_id AND uuid = wanted.uuid LIMIT 1
+  ) AS found`;
+
+export async function reachedIn(
+  client: ClientBase,
+  messages: readonly StreamMessage[],
+): Promise<ReachedStream[]> {
+  const rows = await selectRows(client, reachedSql, [
+    arrayOf(messages.map(({ stream }) => stream)),
+    arrayOf(messages.map(({ sequence }) => sequence)),
+  ]);
+  return rows.map(([stream, epoch, created, sequence, messageId]) => ({
+    stream: stream as string,
+    epoch: epoch as number,
+    created: created as string,
+    sequence: sequence as number,
+    messageId: (messageId as string | null) ?? undefined,
+  }));
+}
+
+export async function uuidsIn(
+  client: ClientBase,
+  ids: readonly ProjectIds[],
+): Promise<(string | null)[]> {
+  const walk = new UuidWalk(ids);
+  while (walk.steps.length > 0) {
+    const rows = await selectRows(client, stepsSql, [
+      arrayOf(walk.steps.map(({ projectId }) => projectId)),
+      arrayOf(walk.steps.map(({ uuid }) => uuid)),
+    ]);
+    walk.take(rows as unknown as StepRow[]);
+  }
+  return walk.shown;
 }

@@ -1,6 +1,6 @@
-// Manages the writer's only connection, which holds the writer's lock and is reopened when it is
-// lost. Concurrent calls run one after another. A new connection takes over the lock of a previous
-// connection of the same session, but not the lock of another writer.
+// The writer's only connection, which holds the writer's lock and is reopened when it is lost.
+// Concurrent calls run one after another. A new connection takes over the lock of an earlier
+// connection of this session, but not of another writer.
 
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -17,13 +17,9 @@ import {
 import { leavesConnection, storeErrorOf } from "../../../../platform/postgres/faults.ts";
 import { selectRows } from "../../../../platform/postgres/select-rows.ts";
 import { FencedError } from "../port.ts";
-import { hints } from "./hints.ts";
-import { bringUpToDate, schemaName } from "./migrate.ts";
+import { bringUpToDate, hints, schemaName } from "./migrate.ts";
 
-/**
- * The two arbitrary numbers of the advisory lock. Advisory locks belong to a database and end with
- * the connection.
- */
+/** Arbitrary numbers. Advisory locks end with the connection. */
 const [lockClass, lockObject] = [1_885_695_603, 1];
 const lockNumbers = `${lockClass}, ${lockObject}`;
 export const holdersSql = `SELECT pid, application_name, host(client_addr) FROM pg_locks
@@ -33,43 +29,28 @@ export const holdersSql = `SELECT pid, application_name, host(client_addr) FROM 
 export const holdsLockSql = `SELECT EXISTS (SELECT FROM pg_locks WHERE granted
   AND pid = pg_backend_pid() AND locktype = 'advisory'
   AND classid = ${lockClass} AND objid = ${lockObject})`;
-/**
- * Milliseconds to wait for a lock, because the server needs some time to detect that a writer was
- * killed, and the next writer may start immediately.
- */
+/** The server needs some time to detect that a writer was killed. */
 const graceMs = 1_000;
 const pauseMs = 20;
-/**
- * The statement that sets the interval at which the server checks the client of a long statement.
- * Available since version 14.
- */
+/** The interval at which the server checks the client of a long statement, since version 14. */
 const checkSql = `SELECT set_config(name, '250', false) FROM pg_settings
   WHERE name = 'client_connection_check_interval'`;
-/**
- * Maximum milliseconds of a statement and of the wait for a response. Enough for a batch that
- * changes a full cache.
- */
+/** The time is enough for a batch that changes a full cache. */
 const statementMsMax = 120_000;
 
 export class WriterSession {
   readonly #address: PostgresAddress;
   readonly #schema: string;
   #isNew: boolean;
-  /**
-   * Application name that distinguishes an earlier connection of this session from another writer's
-   * connection.
-   */
+  /** Distinguishes an earlier connection of this session from another writer's. */
   readonly #name = `penstock effects ${randomUUID().slice(0, 8)}`;
   #client: Client | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #isClosed = false;
-  /** Whether closing has timed out, so that a connection that opens now must not be used. */
+  /** Closing has timed out, so a connection that opens now must not be used. */
   #isGivenUp = false;
 
-  /**
-   * Creates the session without connecting. If `isNew`, the first connection drops the existing
-   * schema.
-   */
+  /** If `isNew`, the first connection drops the existing schema. */
   constructor(address: PostgresAddress, { schema = schemaName, isNew = false } = {}) {
     this.#address = address;
     this.#schema = schema;
@@ -77,8 +58,8 @@ export class WriterSession {
   }
 
   /**
-   * Runs `work` exclusively on the connection. Rejects with a StoreError, or with a FencedError of
-   * `work`. After a connection error, the next call reconnects.
+   * Runs `work` exclusively. Rejects with a StoreError, or with a FencedError of `work`. After a
+   * connection error, the next call reconnects.
    */
   run<Result>(doing: string, work: (client: Client) => Promise<Result>): Promise<Result> {
     const result = this.#last.then(() => this.#runAlone(doing, work));
@@ -86,10 +67,7 @@ export class WriterSession {
     return result;
   }
 
-  /**
-   * Waits for running calls and releases the lock. If the server does not respond, closes the
-   * connection without waiting; the server then releases the lock.
-   */
+  /** Waits for running calls, but not for a server that does not respond. */
   async close(): Promise<void> {
     this.#isClosed = true;
     const late = new AbortController();
@@ -103,8 +81,7 @@ export class WriterSession {
     await this.#last;
     const client = this.#client;
     if (client === undefined) return;
-    // The lock is released explicitly, because the server ends the connection later than the
-    // client. An unreachable server has already released the lock.
+    // The server ends the connection later than the client, so the lock is released explicitly.
     await client.query("SELECT pg_advisory_unlock_all()").catch(() => {});
     await client.end().catch(() => {});
   }
@@ -167,9 +144,8 @@ export class WriterSession {
   }
 
   /**
-   * Returns the holder of the lock if it is another session. If an earlier connection of this
-   * session still holds the lock, ends that connection, because the server may still commit what
-   * was sent on it.
+   * Returns the holder of the lock if it is another session. Ends an earlier connection of this
+   * session, because the server may still commit what was sent on it.
    */
   async #otherHolder(client: Client): Promise<string | undefined> {
     const rows = await selectRows(client, holdersSql);

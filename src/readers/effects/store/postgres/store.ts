@@ -1,7 +1,6 @@
-// Implements the store for PostgreSQL. One connection writes and holds the writer's lock; readers
-// have separate connections. If a commit rejects with an error other than a FencedError, it is
-// unknown whether the commit is stored. The caller must then drop its memory and read the last
-// commit.
+// The store for PostgreSQL. One connection writes and holds the writer's lock. If a commit rejects
+// with an error other than a FencedError, it is unknown whether it is stored: the caller must drop
+// its memory and read the last commit.
 
 import type { ClientBase } from "pg";
 import { StoreError, TooLargeError } from "../../../../platform/base/store-error.ts";
@@ -20,11 +19,9 @@ import type {
   Position,
   StoredOutboxRow,
 } from "../../types.ts";
-import { lookupBytesMax, trimOutboxSql } from "../bounds.ts";
 import { bindSql } from "../installation.ts";
 import type { EffectsStore, GroupName } from "../port.ts";
-import { flatCommit } from "../rows/flat-commit.ts";
-import { piecesOf } from "../rows/pieces.ts";
+import { flatCommit, piecesOf } from "../rows/flat-commit.ts";
 import {
   activeIdsOf,
   activityOf,
@@ -36,16 +33,13 @@ import {
   outboxRowOf,
 } from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
-import { removePublished, writeCommit } from "./commit.ts";
+import { lookupBytesMax, trimOutboxSql } from "../shared-sql.ts";
+import { writeCommit } from "./commit.ts";
 import { hasSchema, rebuiltSchemaName, schemaName } from "./migrate.ts";
-import { readPositions } from "./positions.ts";
-import { PostgresReader } from "./reader.ts";
+import { PostgresReader, readPositions } from "./reader.ts";
 import { holdsLockSql, WriterSession } from "./session.ts";
 
-/**
- * Maximum number of rows of one kind in a piece of a commit. Converting a piece takes some
- * milliseconds.
- */
+/** A piece of this size is converted in some milliseconds. */
 const pieceRowsMax = 2_000;
 const remedyOfDamage =
   "restore a backup of it; without one, drop the schema penstock_effects and start again: the events that the streams still have are applied again, and the effects of older events are lost";
@@ -55,7 +49,7 @@ export class PostgresStore implements EffectsStore {
   readonly reader: PostgresReader;
   readonly #address: PostgresAddress;
   readonly #session: WriterSession;
-  /** The number of the incomplete commit, and the connection of its transaction. */
+  /** The commit whose parts are not complete. */
   #begun: { readonly of: ClientBase; readonly number: number } | undefined;
   /** The stored trails, if the connection `of` has read or written them. */
   #trails:
@@ -63,9 +57,8 @@ export class PostgresStore implements EffectsStore {
     | undefined;
 
   /**
-   * Creates the store, which connects at the first call. `url` starts with `postgres://`. If
-   * `isRebuilt`, the store writes into a new schema until `takePlace` is called, but takes the lock
-   * of the database. Throws a StoreError if the URL is invalid.
+   * If `isRebuilt`, writes into a new schema until `takePlace`, but takes the lock of the database.
+   * Throws a StoreError if the URL is invalid.
    */
   constructor({ url, isRebuilt = false }: { readonly url: string; readonly isRebuilt?: boolean }) {
     this.#address = readAddress(url);
@@ -74,10 +67,7 @@ export class PostgresStore implements EffectsStore {
     this.reader = new PostgresReader({ url });
   }
 
-  /**
-   * Renames the current schema to an unused name, and the rebuilt schema to the current name, both
-   * or neither. Returns the new name of the replaced schema.
-   */
+  /** Replaces the current schema. Returns its new name. */
   takePlace(): Promise<string> {
     return this.#session.run("replace the schema", async (client) => {
       let kept = `${schemaName}_before_rebuild`;
@@ -96,7 +86,6 @@ export class PostgresStore implements EffectsStore {
     });
   }
 
-  /** Drops the rebuilt schema, which will not replace the current one. */
   dropRebuilt(): Promise<void> {
     return this.#session.run("drop the rebuilt schema", async (client) => {
       await client.query(`DROP SCHEMA IF EXISTS ${rebuiltSchemaName} CASCADE`);
@@ -111,10 +100,7 @@ export class PostgresStore implements EffectsStore {
     await Promise.all([this.reader.close(), this.#session.close()]);
   }
 
-  /**
-   * Returns whether the session holds the lock. A session takes the lock when it connects; if that
-   * fails, the call rejects.
-   */
+  /** A session takes the lock when it connects; if that fails, the call rejects. */
   holdsLock(): Promise<boolean> {
     return this.#session.run("check the writer's lock", async (client) => {
       const [row] = await selectRows(client, holdsLockSql);
@@ -124,7 +110,7 @@ export class PostgresStore implements EffectsStore {
 
   bindTo(prefix: string): Promise<void> {
     return this.#session.run("note the installation", async (client) => {
-      await client.query(bindSql("$1::text"), [prefix]);
+      await client.query(bindSql, [prefix]);
     });
   }
 
@@ -221,7 +207,7 @@ export class PostgresStore implements EffectsStore {
     return this.#session.run("commit", async (client) => {
       const known = this.#trails?.of === client ? this.#trails : undefined;
       const byStream = known?.byStream ?? trailsOf(await readPositions(client));
-      // If the commit fails with an unknown outcome, the trails are read again.
+      // If the outcome is unknown, the trails are read again.
       this.#trails = undefined;
       const { shown } = this.#address;
       const { number, isPart = false } = commit;
@@ -243,7 +229,6 @@ export class PostgresStore implements EffectsStore {
     });
   }
 
-  /** Rolls back an incomplete commit. */
   async #undo(client: ClientBase): Promise<void> {
     if (this.#begun?.of === client) await client.query("ROLLBACK");
     this.#begun = undefined;
@@ -259,17 +244,17 @@ export class PostgresStore implements EffectsStore {
 
   trimOutbox(rowsMax: number): Promise<number> {
     return this.#session.run("trim the outbox", async (client) => {
-      return (await client.query(trimOutboxSql("$1"), [rowsMax])).rowCount ?? 0;
+      return (await client.query(trimOutboxSql, [rowsMax])).rowCount ?? 0;
     });
   }
 
   published(messageIds: readonly string[]): Promise<void> {
-    return this.#session.run("remove published messages", (client) =>
-      removePublished(client, messageIds),
-    );
+    const sql = "DELETE FROM outbox WHERE message_id = ANY ($1::text[])";
+    return this.#session.run("remove published messages", async (client) => {
+      await client.query(sql, [arrayOf(messageIds)]);
+    });
   }
 
-  /** Returns the rows of the keys, in the order of the keys. */
   #byKey(what: string, table: Table, keys: readonly Value[][]): Promise<Row[]> {
     const columns = table.key.map((_, column) => arrayOf(keys.map((key) => key[column] ?? null)));
     const isWanted = table.key.map((column) => `"${column}" = wanted."${column}"`).join(" AND ");
@@ -292,8 +277,7 @@ function trailsOf(positions: readonly Position[]): Map<string, Position["trail"]
 }
 
 /**
- * Returns the columns of a query that omits properties if they are too large together. The last
- * column is the size of all properties.
+ * Omits properties if they are too large together. The last column is the size of all properties.
  */
 function boundedSql({ columns }: Table, prefix = ""): string {
   if (!columns.includes("property_bytes")) return `${columnsSql(columns, prefix)}, 0 AS all_bytes`;

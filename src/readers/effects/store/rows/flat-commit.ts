@@ -1,9 +1,8 @@
-// Converts a commit to the form that the databases take: one flat array of values per table, row by
-// row in the order of tables.ts. Sending flat arrays to the SQLite thread takes a fraction of the
-// time of rows as objects. The code for people and links is written by hand, because a commit can
-// have many of these rows.
+// Converts a commit to one flat array of values per table. Sending these to the SQLite thread takes
+// a fraction of the time of objects. The code for people and links is written by hand, because a
+// commit can have many of these rows.
 
-import { rowWriter, type Value } from "../../../../platform/base/table.ts";
+import { rowWriter, type Table, type Value } from "../../../../platform/base/table.ts";
 import { personUuid } from "../../people/person-uuid.ts";
 import type {
   Commit,
@@ -14,22 +13,30 @@ import type {
   Position,
   Stamp,
 } from "../../types.ts";
-import { trailChanges } from "../trail-changes.ts";
 import * as tables from "./tables.ts";
 
-/**
- * Exclusive upper limit of the number of members in a commit. Multiplied by 2^32 it is still a safe
- * integer.
- */
+/** Exclusive limit of the members in a commit. Multiplied by 2^32 it is a safe integer. */
 const rowsMax = 2 ** 20;
 
-export interface FlatCommit {
+/** The lists whose rows replace stored rows of the same key or merge with them. */
+export const upserted = {
+  groupTypes: tables.groupTypes,
+  groupMembers: tables.groupMembers,
+  largeProperties: tables.largeProperties,
+  usage: tables.usage,
+  activeIds: tables.activeIds,
+  spikes: tables.spikes,
+  activity: tables.activity,
+  positions: tables.positions,
+  trailAdded: tables.trail,
+  outbox: tables.outbox,
+} as const satisfies Readonly<Record<string, Table>>;
+export const upsertedLists = Object.keys(upserted) as readonly (keyof typeof upserted)[];
+
+export interface FlatCommit extends Readonly<Record<keyof typeof upserted, Value[]>> {
   readonly after: number;
   readonly number: number;
-  readonly positions: Value[];
-  /** The trail entries to remove: stream and sequence. */
   readonly trailRemoved: Value[];
-  readonly trailAdded: Value[];
   /** New persons with default values in all columns except their times. */
   readonly barePersons: Value[];
   /** Other new persons. Almost none of these rows exists in the store. */
@@ -38,16 +45,8 @@ export interface FlatCommit {
   readonly mergedMembers: Value[];
   readonly links: Value[];
   readonly groups: Value[];
-  readonly groupTypes: Value[];
-  readonly groupMembers: Value[];
-  readonly largeProperties: Value[];
   readonly rejected: Value[];
-  readonly usage: Value[];
-  readonly activeIds: Value[];
-  readonly spikes: Value[];
-  readonly activity: Value[];
   readonly incidents: Value[];
-  readonly outbox: Value[];
 }
 
 const writeActiveIds = rowWriter(tables.activeIds);
@@ -64,10 +63,6 @@ const writeSpike = rowWriter(tables.spikes);
 const writeTrail = rowWriter(tables.trail);
 const writeUsage = rowWriter(tables.usage);
 
-/**
- * Converts a commit. `before` contains the stored trails by stream. Members should be in the order
- * of their uuids.
- */
 export function flatCommit(
   commit: Commit,
   before: ReadonlyMap<string, Position["trail"]>,
@@ -138,18 +133,17 @@ function flatMembers(rows: readonly MemberRow[]): FlatMembers {
 }
 
 /**
- * Returns the rows in the order of the first 32 bits of their uuids. The index has the same order,
- * so neighbouring rows are written to the same page one after another. Sorted as numbers, because
- * comparing that many texts takes longer than writing them.
+ * Sorts by the first 32 bits of the uuids, in which the index is ordered too, so that neighbouring
+ * rows are written to the same page. Comparing texts would take longer than writing them.
  */
-export function inOrderOfUuids(rows: readonly MemberRow[]): MemberRow[] {
+function inOrderOfUuids(rows: readonly MemberRow[]): MemberRow[] {
   const keys = new Float64Array(rows.length);
   // Parses the digits before the first hyphen.
   for (const [at, { uuid }] of rows.entries()) keys[at] = Number.parseInt(uuid, 16) * rowsMax + at;
   return Array.from(keys.sort(), (key) => rows[key % rowsMax]!);
 }
 
-/** Returns whether the columns of `barePersons` contain the whole row. */
+/** Whether the columns of `barePersons` contain the whole row. */
 function isBarePerson(row: MemberRow): row is MemberRow & { person: PersonState } {
   const { distinctId, first, mergedInto, person } = row;
   return (
@@ -201,4 +195,76 @@ function pushGroup({ properties, ...row }: GroupRow, values: Value[]): void {
 function pushPosition({ duplicatesFrom, ...row }: Position, values: Value[]): void {
   const [duplicatesPrevious, duplicatesCurrent] = duplicatesFrom;
   writePosition({ ...row, duplicatesPrevious, duplicatesCurrent }, values);
+}
+
+const pieceCharsMax = 2_097_152;
+
+export const noRows: Omit<Commit, "after" | "number" | "isPart"> = {
+  ...{ positions: [], frames: { live: 0, historical: 0 }, members: [], links: [], groups: [] },
+  ...{ groupTypes: [], groupMembers: [], largeProperties: [], rejected: [], usage: [] },
+  ...{ activeIds: [], spikes: [], activity: [], incidents: [], outbox: [] },
+};
+
+/** The lists without a maximum length. */
+const longLists = ["members", "groups", "links", "groupMembers", "rejected"] as const;
+
+/**
+ * Splits a commit into pieces of at most `rowsMax` rows of one kind, because converting a whole
+ * commit would block the event loop. All pieces except the last have `isPart`.
+ */
+export function* piecesOf(commit: Commit, rowsMax: number): Generator<Commit> {
+  const { after, number } = commit;
+  const last = { ...commit, members: inOrderOfUuids(commit.members) };
+  for (const list of longLists) {
+    for (;;) {
+      const count = rowsOfPiece(last[list], rowsMax);
+      if (count === last[list].length) break;
+      const rows = last[list].slice(0, count);
+      Object.assign(last, { [list]: last[list].slice(count) });
+      yield { ...noRows, after, number, isPart: true, [list]: rows };
+    }
+  }
+  yield last;
+}
+
+function rowsOfPiece(rows: Commit[(typeof longLists)[number]], rowsMax: number): number {
+  let chars = 0;
+  let count = 0;
+  for (; count < rows.length && count < rowsMax; count++) {
+    const row = rows[count]!;
+    const properties =
+      "person" in row ? row.person?.properties : "properties" in row ? row.properties : undefined;
+    chars += properties === undefined ? 0 : properties.json.length + properties.state.length;
+    if (chars > pieceCharsMax && count > 0) break;
+  }
+  return count;
+}
+
+type Trail = Position["trail"];
+
+interface TrailChanges {
+  readonly removed: readonly number[];
+  readonly added: Trail;
+}
+
+/**
+ * Returns the difference between two trails that ascend by sequence. A trail has up to 1,000
+ * entries and is part of every commit, so only the difference is written.
+ */
+export function trailChanges(before: Trail, after: Trail): TrailChanges {
+  const removed: number[] = [];
+  const added: Trail[number][] = [];
+  let at = 0;
+  for (const entry of after) {
+    while (at < before.length && before[at]!.sequence < entry.sequence)
+      removed.push(before[at++]!.sequence);
+    const old = before[at];
+    if (old?.sequence !== entry.sequence) added.push(entry);
+    else {
+      if (old.messageId !== entry.messageId) added.push(entry);
+      at++;
+    }
+  }
+  while (at < before.length) removed.push(before[at++]!.sequence);
+  return { removed, added };
 }

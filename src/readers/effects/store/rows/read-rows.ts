@@ -1,9 +1,10 @@
-// Converts rows of either database to the types of the interface. The converters for people are
-// written by hand, because the number of these rows is large; the others are generated from the
-// tables.
+// Converts rows of either database to objects. The converters for people are written by hand,
+// because the number of these rows is large.
 
+import { StoreError } from "../../../../platform/base/store-error.ts";
 import { indicesOf, type Row, rowReader } from "../../../../platform/base/table.ts";
 import type { TrailEntry } from "../../../stream/trail.ts";
+import { personUuid } from "../../people/person-uuid.ts";
 import type {
   GroupRow,
   LinePlace,
@@ -14,10 +15,9 @@ import type {
   Stamp,
   StoredOutboxRow,
 } from "../../types.ts";
-import type { Group, Link, Person } from "../port.ts";
+import type { Group, Link, Person, ProjectIds } from "../port.ts";
 import * as tables from "./tables.ts";
 
-/** Indices of the values in a row of `members`. */
 export const memberAt = indicesOf(tables.members);
 
 export const activeIdsOf = rowReader(tables.activeIds);
@@ -38,7 +38,7 @@ const readRejected = rowReader(tables.rejected);
 const readShownGroup = rowReader(tables.shownGroups);
 const readTrail = rowReader(tables.trail);
 
-/** Converts a row of `members`. The value of `merged_into` must be a distinct id, not a uuid. */
+/** The value of `merged_into` must be a distinct id, not a uuid. */
 export function memberRowOf(row: Row): MemberRow {
   const first = {
     timeMs: row[memberAt.first_ms] as number,
@@ -80,23 +80,20 @@ function stampAt(row: Row, ms: number, rank: number): Stamp | undefined {
   return timeMs === null ? undefined : { timeMs: timeMs as number, rank: row[rank] as string };
 }
 
-/** Returns the person's distinct id that was seen first. */
 export function firstIdOf(row: Row): string {
   return (row[memberAt.first_id] ?? row[memberAt.distinct_id]) as string;
 }
 
-/** Returns the number of ids of a person, from the person's row. */
 export function idsTotalOf(row: Row): number {
   return row[memberAt.ids_total] as number;
 }
 
-/** Maximum number of ids, and of uuids in `mergedFrom`, that are returned for a person. */
+/** Also limits the uuids in `mergedFrom`. */
 export const shownIdsMax = 100;
 
 /**
- * Converts a row to a person as readers receive it. `ids` starts with the first id, followed by the
- * ids seen next, and has one more than `shownIdsMax` if more exist. Unused for a person with one
- * id.
+ * `ids` starts with the first id, followed by the ids seen next, and has one more than
+ * `shownIdsMax` if more exist. Unused for a person with one id.
  */
 export function personOf(
   row: Row,
@@ -118,7 +115,7 @@ export function personOf(
   };
 }
 
-/** Converts a row that consists of the id and the columns of the table. */
+/** The row is the id and the columns of the table. */
 export function outboxRowOf([id, ...row]: Row): StoredOutboxRow {
   return { id: id as number, ...outboxOf(row) };
 }
@@ -139,10 +136,7 @@ export function rejectedOf(row: Row): RejectedRow {
   return { ...rest, place };
 }
 
-/**
- * Converts the rows of positions. `trail` has the entries of all streams, sorted by stream and
- * sequence.
- */
+/** `trail` is sorted by stream and sequence. */
 export function positionsOf(read: { rows: readonly Row[]; trail: readonly Row[] }): Position[] {
   const trails = new Map<string, TrailEntry[]>();
   for (const { stream, ...entry } of read.trail.map(readTrail)) {
@@ -155,4 +149,55 @@ export function positionsOf(read: { rows: readonly Row[]; trail: readonly Row[] 
     trail: trails.get(rest.stream) ?? [],
     duplicatesFrom: [duplicatesPrevious, duplicatesCurrent],
   }));
+}
+
+interface Step {
+  readonly projectId: string;
+  readonly uuid: string;
+  readonly at: number;
+}
+
+export type StepRow = readonly [step: number, firstUuid: string | null, mergedInto: string | null];
+
+/**
+ * Finds the uuids of the persons of many ids, round by round: a row has either the uuid or the next
+ * row to read.
+ */
+export class UuidWalk {
+  /** In the order of the ids; null if the id has no person or is not resolved yet. */
+  readonly shown: (string | null)[] = [];
+  #steps: Step[] = [];
+  #isFirst = true;
+
+  constructor(ids: readonly ProjectIds[]) {
+    for (const { projectId, distinctIds } of ids) {
+      for (const distinctId of distinctIds) {
+        const at = this.shown.length;
+        this.#steps.push({ projectId, uuid: personUuid(projectId, distinctId), at });
+        this.shown.push(null);
+      }
+    }
+  }
+
+  get steps(): readonly Step[] {
+    return this.#steps;
+  }
+
+  /** Throws a StoreError if a row is missing that another row points to. */
+  take(rows: Iterable<StepRow>): void {
+    const next: Step[] = [];
+    let found = 0;
+    for (const [index, firstUuid, mergedInto] of rows) {
+      const step = this.#steps[index]!;
+      found++;
+      if (mergedInto === null) this.shown[step.at] = firstUuid ?? step.uuid;
+      else next.push({ ...step, uuid: mergedInto });
+    }
+    if (!this.#isFirst && found < this.#steps.length)
+      throw new StoreError(
+        "look up people: the database is damaged: a row points to one that does not exist",
+      );
+    this.#isFirst = false;
+    this.#steps = next;
+  }
 }

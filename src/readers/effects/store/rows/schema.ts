@@ -1,7 +1,6 @@
-// Generates the stored schema of both databases from the tables. Users query the schema, so it is
-// an interface. A released version never changes: each change is an additional upgrade. Times are
-// milliseconds since the epoch. In tables with few rows, each time has a readable column next to
-// it; the views also have readable times. Texts sort by their bytes.
+// Generates the stored schema of both databases. Users query it, so it is an interface: a released
+// version never changes, each change is an additional upgrade. Tables with few rows have a readable
+// column next to each time.
 
 import type { ColumnType, Table } from "../../../../platform/base/table.ts";
 import * as tables from "./tables.ts";
@@ -9,51 +8,41 @@ import * as tables from "./tables.ts";
 interface Dialect {
   readonly name: "sqlite" | "postgres";
   readonly types: Readonly<Record<ColumnType, string>>;
-  /** Returns the definition of a column that is computed from an expression. */
+  /** The definition of a column that is computed from an expression. */
   computed(name: string, of: string): string;
-  /** Returns the expression of a readable time. */
   time(ms: string): string;
-  /** Returns the expression of a uuid in its usual spelling. */
+  /** The expression of a uuid in its usual spelling. */
   uuid(column: string): string;
   json(text: string): string;
-  /**
-   * The statements that create the tables with one row: the number of the last commit, and counts
-   * that would take a scan.
-   */
+  /** Creates the tables with one row: the last commit, and counts that would take a scan. */
   readonly single: string;
 }
 
 interface Stored {
   readonly table: Table;
-  /** Names of the `<name>_ms` columns that have a readable column `<name>` next to them. */
+  /** The `<name>_ms` columns that have a readable column `<name>` next to them. */
   readonly times?: readonly string[];
-  /**
-   * Names of further columns of this kind in PostgreSQL. In SQLite, these tables have too many rows
-   * for the additional time.
-   */
+  /** Further columns of this kind in PostgreSQL. In SQLite, these tables have too many rows. */
   readonly timesOfPostgres?: readonly string[];
-  /**
-   * The type of an additional column that numbers the rows. Without it, the key is the primary key.
-   */
+  /** The type of an additional column that numbers the rows and is the primary key. */
   readonly id?: Partial<Readonly<Record<Dialect["name"], string>>>;
-  /** Whether rows are only appended, so that the key is not unique. */
+  /** Rows are only appended, so the key is not unique. */
   readonly isAppended?: boolean;
-  /** Whether SQLite stores the rows separately from the index of the primary key. */
+  /** SQLite stores the rows separately from the index of the primary key. */
   readonly hasRowid?: boolean;
   readonly fillfactor?: number;
   readonly indexes?: readonly string[];
 }
 
 const identity = "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY";
-/** The type of an id that is not reused after its row was deleted. */
+/** An id that is not reused after its row was deleted. */
 const lastingId = { sqlite: "INTEGER PRIMARY KEY AUTOINCREMENT", postgres: identity };
 
 const stored: readonly Stored[] = [
   {
-    // One row for each distinct id ever seen. The uuid of the row is computed from the distinct id,
-    // so one index finds a row by either. In SQLite the rows are in insertion order. New ids arrive
-    // in random order, so only writes to the index are scattered, and the index has little more
-    // than uuids.
+    // The uuid is computed from the distinct id, so one index finds a row by either. In SQLite the
+    // rows are in insertion order, because new ids arrive in random order: only the writes to the
+    // index are scattered.
     table: tables.members,
     id: { sqlite: "INTEGER PRIMARY KEY" },
     fillfactor: 85,
@@ -62,7 +51,7 @@ const stored: readonly Stored[] = [
     ],
   },
   {
-    // The same link is requested repeatedly, but each of its outcomes is stored once.
+    // Each outcome of the same link is stored once.
     table: tables.links,
     times: ["at_ms"],
     indexes: [
@@ -91,7 +80,7 @@ const stored: readonly Stored[] = [
     isAppended: true,
     indexes: ["INDEX rejected_project ON rejected (project_id, id)"],
   },
-  // Total number of rejections per project. Only the newest rejections are retained.
+  // Only the newest rejections are retained.
   { table: tables.rejectedTotals, hasRowid: true },
   { table: tables.positions, times: ["watermark_ms"] },
   { table: tables.trail },
@@ -110,12 +99,9 @@ export const sqlite: Dialect = {
     ...{ text: "TEXT", uuid: "BLOB", integer: "INTEGER", int32: "INTEGER", real: "REAL" },
     ...{ boolean: "INTEGER", json: "TEXT", bytes: "BLOB" },
   },
-  /**
-   * Returns the definition of a column that is not stored, but computed in 3 µs whenever a row is
-   * written.
-   */
+  /** Not stored, but computed in 3 µs whenever a row is written. */
   computed: (name, of) => `${name} TEXT AS (${of})`,
-  /** Returns the expression of a time such as `2026-11-22T10:00:00.000Z`. */
+  /** Such as `2026-11-22T10:00:00.000Z`. */
   time: (ms) => {
     const rest = `((${ms} % 1000) + 1000) % 1000`;
     const seconds = `strftime('%Y-%m-%dT%H:%M:%S', (${ms} - ${rest}) / 1000, 'unixepoch')`;
@@ -156,18 +142,12 @@ export const postgres: Dialect = {
 
 export const schemaVersion = 5;
 
-/**
- * Returns the statements that upgrade a database from a version to `schemaVersion`. Version 0 has
- * no tables.
- */
+/** Version 0 has no tables. */
 export function schemaFrom(version: number, dialect: Dialect): readonly string[] {
   return version === 0 ? [everything(dialect)] : upgrades(dialect).slice(version - 1);
 }
 
-/**
- * Returns the upgrades. Entry n upgrades a database from version n + 1 to the next. An entry must
- * not use the tables of this file, because later versions change them.
- */
+/** Entry n upgrades version n + 1. It must not use the tables, which later versions change. */
 function upgrades({ name }: Dialect): readonly string[] {
   const isSqlite = name === "sqlite";
   const text = isSqlite ? "TEXT" : 'text COLLATE "C"';
@@ -194,10 +174,6 @@ function everything(dialect: Dialect): string {
   return [...each, views(dialect), dialect.single, installation(dialect)].join("\n");
 }
 
-/**
- * Returns the statement that creates the table of the database's owner. The table has one row after
- * the first start of a writer.
- */
 function installation({ name, types }: Dialect): string {
   const end = name === "sqlite" ? " STRICT" : "";
   return `CREATE TABLE installation (subject_prefix ${types.text} NOT NULL)${end};`;

@@ -1,7 +1,5 @@
-// Defines the tables of both databases: the columns in the order in which the values of a row are
-// written and read. Rows are passed as one flat array of values, because copying many small objects
-// between threads takes longer than writing them. The schema of both databases is generated from
-// these tables.
+// The tables of both databases, from which their schema is generated. Values of a row are written
+// and read in the order of the columns.
 
 import type { Lane } from "../../../../platform/base/lane.ts";
 import { type Column, pick, table } from "../../../../platform/base/table.ts";
@@ -19,7 +17,7 @@ const bytes: Column<Uint8Array> = { type: "bytes" };
 const json: Column<string> = { type: "json" };
 const boolean: Column<number> = { type: "boolean" };
 
-/** Returns a text column whose values are from a closed set. */
+/** A text from a closed set. */
 function word<Word extends string>(): Column<Word> {
   return { type: "text" };
 }
@@ -36,7 +34,6 @@ const place = {
   line: int32,
 } as const;
 
-/** Names of the columns of a line's position. */
 export const placeColumns: readonly string[] = Object.keys(place);
 
 export const members = table(
@@ -47,9 +44,8 @@ export const members = table(
     first_ms: integer,
     first_rank: text,
     merged_into: orNull(uuid),
-    // In a row that is merged into another, all following columns are null. In a person's row, the
-    // `first_…` columns are null if they equal the row's own values, and `main_id` is null if it
-    // equals the first id.
+    // In a merged row, all following columns are null. In a person's row, the `first_…` columns are
+    // null if they equal the row's own values, and `main_id` is null if it equals the first id.
     first_id: orNull(text),
     first_uuid: orNull(uuid),
     first_id_ms: orNull(integer),
@@ -68,19 +64,9 @@ export const members = table(
   },
 );
 
-/**
- * The columns of the most frequent rows of `members`: new persons with one id and default values.
- * Each further column would take additional time.
- */
-export const barePersons = pick(members, [
-  "project_id",
-  "uuid",
-  "distinct_id",
-  "first_ms",
-  "first_rank",
-  "created_at_ms",
-  "last_seen_at_ms",
-]);
+const newMember = ["project_id", "uuid", "distinct_id", "first_ms", "first_rank"] as const;
+/** New persons with one id and default values: the most frequent rows, written with few columns. */
+export const barePersons = pick(members, [...newMember, "created_at_ms", "last_seen_at_ms"]);
 /** Values of the non-null columns that `barePersons` omits. */
 export const constantsOfBarePersons = {
   known: 0,
@@ -89,17 +75,8 @@ export const constantsOfBarePersons = {
   version: 1,
 } as const;
 
-/** The columns of a row of `members` that is merged into another. */
-export const mergedMembers = pick(members, [
-  "project_id",
-  "uuid",
-  "distinct_id",
-  "first_ms",
-  "first_rank",
-  "merged_into",
-]);
+export const mergedMembers = pick(members, [...newMember, "merged_into"]);
 
-/** The columns of a person in the dump. */
 export const dumpedPersons = pick(members, [
   "project_id",
   "uuid",
@@ -126,7 +103,6 @@ export const groups = table(
     property_state: text,
   },
 );
-/** The columns of a group for readers. */
 export const shownGroups = pick(groups, [
   "type",
   "key",
@@ -148,7 +124,6 @@ export const links = table(
     outcome: word<LinkOutcome>(),
   },
 );
-/** The columns of a link for readers. */
 export const shownLinks = pick(links, ["a", "b", "kind", "at_ms", "event_uuid", "outcome"]);
 
 export const groupTypes = table("group_types", { project_id: text, type: text }, {});
@@ -158,7 +133,6 @@ export const groupMembers = table(
   { first_seen_at_ms: oldest },
 );
 
-/** Total bytes of all large properties, by project. */
 export const largeProperties = table("large_properties", { project_id: text }, { bytes: integer });
 
 export const usage = table(
@@ -221,8 +195,8 @@ export const outbox = table("outbox", { message_id: text }, { subject: text, jso
 export const rejectedTotals = table("rejected_totals", { project_id: text }, { total: integer });
 
 /**
- * The rejections. Rows of `rejected` and `incidents` are only appended, so their keys are not
- * unique. `verify` compares the stored details, so the text of a rejection must not change.
+ * Rows of `rejected` and `incidents` are only appended, so their keys are not unique. `verify`
+ * compares the details, so the text of a rejection must not change.
  */
 export const rejected = table(
   "rejected",

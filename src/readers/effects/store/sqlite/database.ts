@@ -1,33 +1,34 @@
-// Opens a connection to the database's file and converts SQLite errors. The only table that it uses
-// is that of the schema version. Runs only in separate threads, because node:sqlite is synchronous.
+// A connection to the database's file. Runs only in separate threads, because node:sqlite is
+// synchronous.
 
 import path from "node:path";
-import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { makeOwnFile } from "../../../../platform/base/files.ts";
+import { DatabaseSync } from "node:sqlite";
+import {
+  type FileLock,
+  makeOwnFile,
+  mustBePlain,
+  takeFileLock,
+} from "../../../../platform/base/files.ts";
 import { StoreError } from "../../../../platform/base/store-error.ts";
 import type { Value } from "../../../../platform/base/table.ts";
 import { schemaFrom, schemaVersion, sqlite } from "../rows/schema.ts";
-import { mustBeReadable } from "./file-access.ts";
+import { isAbsent, mustBeReadable } from "./file-access.ts";
 
 const busyTimeoutMs = 5_000;
 const writerCacheKiB = 128 * 1024;
 const readerCacheKiB = 16 * 1024;
-/**
- * Number of pages of 4 KiB (together 128 MiB) at which the log is written into the file. Many
- * commits change the same pages, so rare checkpoints write less.
- */
+/** 128 MiB. Many commits change the same pages, so rare checkpoints write less. */
 const checkpointPages = 32_768;
 const logBytesMax = 256 * 1024 * 1024;
 
+/** A statement of node:sqlite, typed for rows as arrays. */
 export interface Statement {
-  /** Runs the statement and returns the number of changed rows. */
-  run(...values: readonly Value[]): number;
+  run(...values: readonly Value[]): { readonly changes: number };
   get(...values: readonly Value[]): Value[] | undefined;
   all(...values: readonly Value[]): Value[][];
   iterate(...values: readonly Value[]): IterableIterator<Value[]>;
 }
 
-/** The position of a part in a transaction. */
 export interface Part {
   readonly isFirst: boolean;
   readonly isLast: boolean;
@@ -43,9 +44,7 @@ export class Database {
     this.#db = db;
   }
 
-  /**
-   * Opens the file for writing. Creates the file if it does not exist, and upgrades the tables.
-   */
+  /** Creates the file if it does not exist, and upgrades the tables. */
   static forWriting(file: string): Database {
     return faults(`open ${file}`, () => {
       // The file will contain personal data. SQLite gives the log and its index the same mode.
@@ -53,8 +52,8 @@ export class Database {
       const db = new DatabaseSync(file, { timeout: busyTimeoutMs });
       try {
         spillBeside(file, db);
-        // A power failure can lose the last commits, but never a part of one. The lost events are
-        // read again from the stream.
+        // A power failure can lose the last commits, but never a part of one. Their events are read
+        // again.
         db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA mmap_size = 0;
           PRAGMA cache_size = -${writerCacheKiB}; PRAGMA wal_autocheckpoint = ${checkpointPages};
           PRAGMA journal_size_limit = ${logBytesMax};`);
@@ -67,7 +66,7 @@ export class Database {
     });
   }
 
-  /** Opens the file read-only. Works next to a writer of another process. */
+  /** Works next to a writer of another process. */
   static forReading(file: string, cacheKiB = readerCacheKiB): Database {
     mustBeReadable(file);
     return faults(`read ${file}`, () => {
@@ -85,7 +84,6 @@ export class Database {
     });
   }
 
-  /** Returns a cached statement, for repeated queries. */
   prepared(sql: string): Statement {
     let statement = this.#statements.get(sql);
     if (statement === undefined) {
@@ -102,13 +100,10 @@ export class Database {
   prepare(sql: string): Statement {
     const statement = this.#db.prepare(sql);
     statement.setReturnArrays(true);
-    return new Prepared(statement);
+    return statement as unknown as Statement;
   }
 
-  /**
-   * Runs `work` in a transaction. Converts database errors to StoreErrors. While a transaction is
-   * being written in parts, `work` runs within it.
-   */
+  /** Within a transaction that is written in parts, `work` runs in that transaction. */
   transaction<Result>(kind: "read" | "write", work: () => Result): Result {
     const what = `${kind === "read" ? "read" : "write to"} ${this.file}`;
     if (this.#db.isTransaction) return faults(what, work);
@@ -118,10 +113,7 @@ export class Database {
     });
   }
 
-  /**
-   * Writes a part of a transaction. The first part begins the transaction and the last part commits
-   * it. If a part fails, everything is rolled back, and later parts also fail.
-   */
+  /** If a part fails, everything is rolled back, and later parts also fail. */
   part({ isFirst, isLast }: Part, work: () => void): void {
     faults(`write to ${this.file}`, () => {
       if (isFirst) {
@@ -133,9 +125,9 @@ export class Database {
     });
   }
 
-  /** Rolls back the written parts of a transaction that will not be completed. */
+  /** Rolls back the parts of a transaction that will not be completed. */
   undo(): void {
-    // SQLite may already have rolled back the transaction after an error.
+    // SQLite may already have rolled back after an error.
     if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
   }
 
@@ -150,52 +142,22 @@ export class Database {
     }
   }
 
-  begin(): void {
-    faults(`read ${this.file}`, () => this.#db.exec("BEGIN"));
-  }
-
   close(): void {
     this.#db.close();
   }
 }
 
-/** A statement of node:sqlite, typed for rows as arrays. */
-class Prepared implements Statement {
-  readonly #statement: StatementSync;
-
-  constructor(statement: StatementSync) {
-    this.#statement = statement;
-  }
-
-  run(...values: readonly Value[]): number {
-    return this.#statement.run(...values).changes as number;
-  }
-
-  get(...values: readonly Value[]): Value[] | undefined {
-    return this.#statement.get(...values) as unknown as Value[] | undefined;
-  }
-
-  all(...values: readonly Value[]): Value[][] {
-    return this.#statement.all(...values) as unknown as Value[][];
-  }
-
-  iterate(...values: readonly Value[]): IterableIterator<Value[]> {
-    return this.#statement.iterate(...values) as unknown as IterableIterator<Value[]>;
-  }
-}
-
 /**
- * Configures SQLite to create temporary files in the database's folder. They are needed for the
- * rollback of a statement above 64 KiB, and for sorts that exceed memory. A container may have no
- * other writable folder, and a sort in memory has no limit. Applies to all connections of the
- * process.
+ * Lets all connections of the process create temporary files in the database's folder, for large
+ * rollbacks and sorts. A container may have no other writable folder, and a sort in memory has no
+ * limit.
  */
 function spillBeside(file: string, db: DatabaseSync): void {
   const folder = path.dirname(path.resolve(file)).replaceAll("'", "''");
   try {
     db.exec(`PRAGMA temp_store_directory = '${folder}'`);
   } catch {
-    // If the folder is read-only, such as that of a backup, SQLite chooses another folder.
+    // If the folder is read-only, SQLite chooses another one.
   }
 }
 
@@ -226,14 +188,11 @@ function otherVersion(file: string, version: number): string {
     : `read ${file}: its tables have version ${version}, and this release needs ${schemaVersion}: run \`penstock effects\` of this release first`;
 }
 
-/**
- * The advice for a damaged file. `penstock effects rebuild` does not help, because it reads the
- * positions from the damaged database.
- */
+/** A rebuild does not help, because it reads the positions from the damaged database. */
 export const remedyOfDamage =
   "restore a copy of it; without one, delete it and its -wal and start again: the events that the streams still have are applied again, and the effects of older events are lost";
 
-/** The advice by SQLite result code, without the bits of extended codes. */
+/** Advice by SQLite result code, without the bits of extended codes. */
 const remedies: Readonly<Record<number, string>> = {
   5: "another process keeps it locked: end that process",
   6: "another process keeps it locked: end that process",
@@ -245,7 +204,16 @@ const remedies: Readonly<Record<number, string>> = {
   26: "the file is not an SQLite database: use another one, or delete it",
 };
 
-/** Runs `work`, and converts an error of SQLite to a StoreError. */
+const busyCode = 5;
+
+/** Returns whether another connection holds a lock. */
+export function isBusy(error: unknown): boolean {
+  return (
+    error instanceof Error && "errcode" in error && (Number(error.errcode) & 0xff) === busyCode
+  );
+}
+
+/** Converts an error of SQLite to a StoreError. */
 export function faults<Result>(what: string, work: () => Result): Result {
   try {
     return work();
@@ -257,5 +225,69 @@ export function faults<Result>(what: string, work: () => Result): Result {
     throw new StoreError(`${what}: ${remedy === undefined ? reason : `${remedy} (${reason})`}`, {
       cause: error,
     });
+  }
+}
+
+/**
+ * Limits a database's name to one writer, with a lock on an empty file next to it. If another
+ * process holds the lock, throws a StoreError without waiting. The kernel releases the lock when
+ * the process ends.
+ */
+export function takeWriterLock(file: string): FileLock {
+  return faults(`open ${file}`, () => {
+    const name = `${file}.writer-lock`;
+    const lock = takeFileLock(name);
+    if (lock === "busy")
+      throw new StoreError(
+        `open ${file}: another \`penstock effects\` writes to it: end that process, or use another PENSTOCK_EFFECTS_URL`,
+      );
+    return lock;
+  });
+}
+
+/** Takes no lock, so a writer may start meanwhile. Throws a StoreError if the state is unknown. */
+export function isWriterLocked(file: string): boolean {
+  const name = `${file}.writer-lock`;
+  if (isAbsent(name)) return false;
+  mustBePlain(name);
+  return faults(`read ${name}`, () => {
+    const lock = new DatabaseSync(name, { readOnly: true, timeout: 0 });
+    try {
+      lock.prepare("SELECT count(*) FROM sqlite_master").get();
+      return false;
+    } catch (error) {
+      if (isBusy(error)) return true;
+      throw error;
+    } finally {
+      lock.close();
+    }
+  });
+}
+
+export class ReadingSide {
+  protected readonly file: string;
+  readonly #cacheKiB: number | undefined;
+  #database: Database | undefined;
+
+  /** Reads within the transaction of `database` if it is given. */
+  constructor(file: string, cacheKiB?: number, database?: Database) {
+    this.file = file;
+    this.#cacheKiB = cacheKiB;
+    this.#database = database;
+  }
+
+  close(): void {
+    this.#database?.close();
+    this.#database = undefined;
+  }
+
+  protected read<Result>(work: () => Result): Result {
+    this.#database ??= Database.forReading(this.file, this.#cacheKiB);
+    return this.#database.transaction("read", work);
+  }
+
+  /** Must be called within `read`. */
+  protected prepared(sql: string): Statement {
+    return this.#database!.prepared(sql);
   }
 }

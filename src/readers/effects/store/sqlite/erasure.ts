@@ -1,6 +1,5 @@
-// Removes persons from the file, with or without a running writer. Overwrites the deleted data. If
-// the database has no readers at the moment, also writes the log into the file and truncates the
-// log.
+// Removes persons from the file and overwrites the deleted data. Without readers at the moment,
+// also truncates the log.
 
 import { setTimeout as delay } from "node:timers/promises";
 import {
@@ -10,14 +9,14 @@ import {
   idsOfPersons,
   type PeopleErasure,
 } from "../erase-rows.ts";
-import { Database, faults } from "./database.ts";
+import { Database, faults, isBusy } from "./database.ts";
 import { mustBeReadable } from "./file-access.ts";
+import { numbered } from "./statements.ts";
 
-/** Maximum milliseconds to wait for a writer's transaction. */
+/** Maximum wait for a writer's transaction. */
 const patienceMs = 60_000;
 const emptyingMs = 10_000;
 const retryMs = 100;
-const busy = 5;
 
 export class SqliteErasure implements PeopleErasure {
   readonly #file: string;
@@ -77,18 +76,17 @@ function begun(database: Database): boolean {
     begin(database);
     return true;
   } catch (error) {
-    const { errcode = 0 } = error as { readonly errcode?: number };
-    if ((errcode & 0xff) === busy) return false;
+    if (isBusy(error)) return false;
     throw error;
   }
 }
 
 function sqlOf(database: Database): ErasingSql {
-  const prepared = (sql: string) => database.prepared(sql.replaceAll(/\$(\d)/g, "?$1"));
+  const prepared = (sql: string) => database.prepared(numbered(sql));
   return {
     textType: "TEXT",
     uuid: (parameter) => `unhex(${parameter}, '-')`,
-    run: async (sql, values = []) => prepared(sql).run(...values),
+    run: async (sql, values = []) => prepared(sql).run(...values).changes,
     all: async (sql, values = []) => prepared(sql).all(...values),
   };
 }

@@ -1,9 +1,7 @@
-// Checks whether a database's file exists and is readable.
-
 import { accessSync, constants, statSync } from "node:fs";
 import { StoreError } from "../../../../platform/base/store-error.ts";
 
-/** Throws a StoreError that states what to do if the file does not exist or is not readable. */
+/** Throws a StoreError that states what to do. */
 export function mustBeReadable(file: string): void {
   if (isAbsent(file))
     throw new StoreError(
@@ -19,7 +17,7 @@ export function mustBeReadable(file: string): void {
   }
 }
 
-/** Returns whether the file does not exist; false if this user lacks the permission to check. */
+/** False if this user lacks the permission to check. */
 export function isAbsent(file: string): boolean {
   try {
     statSync(file);

@@ -1,5 +1,5 @@
-// Reads the dump in a separate thread and transaction, and returns it in batches. During the dump,
-// the database's log cannot be truncated.
+// Reads the dump in a separate thread and transaction. Meanwhile, the database's log cannot be
+// truncated.
 
 import {
   type DumpKind,
@@ -11,8 +11,7 @@ import {
 } from "../dump.ts";
 import { dumpedPersons } from "../rows/tables.ts";
 import { Database } from "./database.ts";
-import { selectSql } from "./statements.ts";
-import { uuidTextsOf } from "./uuid-bytes.ts";
+import { selectSql, uuidTextsOf } from "./statements.ts";
 
 const batchRowsMax = 1_000;
 const batchCharactersMax = 4 * 1024 * 1024;
@@ -24,30 +23,25 @@ export class SqliteLongRead {
 
   constructor(file: string) {
     this.#database = Database.forReading(file);
-    this.#database.begin();
+    this.#database.exec("BEGIN");
   }
 
   close(): void {
     this.#database.close();
   }
 
-  /** Returns the next lines of the dump; empty at the end. */
   dump(kind: DumpKind): string[] {
     this.#lines ??= dumpLines(this.#database, kind);
-    return batchOf(this.#lines, (line) => line.length);
+    const batch: string[] = [];
+    let characters = 0;
+    while (batch.length < batchRowsMax && characters < batchCharactersMax) {
+      const { value, done } = this.#lines.next();
+      if (done === true) break;
+      characters += value.length;
+      batch.push(value);
+    }
+    return batch;
   }
-}
-
-function batchOf<Item>(items: Iterator<Item>, charactersOf: (item: Item) => number): Item[] {
-  const batch: Item[] = [];
-  let characters = 0;
-  while (batch.length < batchRowsMax && characters < batchCharactersMax) {
-    const { value, done } = items.next();
-    if (done === true) break;
-    characters += charactersOf(value);
-    batch.push(value);
-  }
-  return batch;
 }
 
 function* dumpLines(database: Database, kind: DumpKind): Generator<string> {
@@ -59,8 +53,7 @@ function* dumpLines(database: Database, kind: DumpKind): Generator<string> {
 }
 
 function* personLines(database: Database): Generator<string> {
-  // Sorts only ids, because sorting writes all selected columns to a file, and properties are many
-  // times as long as the sort keys.
+  // Sorts only ids: sorting would write all selected columns to a file, and properties are long.
   const sorted = database.prepare(`
     SELECT id FROM members WHERE merged_into IS NULL
     ORDER BY project_id, coalesce(first_uuid, uuid)`);

@@ -1,41 +1,32 @@
-// Looks up the rows that the writer needs to apply events, in a separate thread: the rows of the
-// next batch are read while the previous batch is written, so they may be one commit old. The
-// caller has the newer rows in memory until they are committed.
+// Looks up the rows of the next batch while the previous one is written, in a separate thread. They
+// may be one commit old; the caller has the newer rows in memory until then.
 
 import { StoreError, TooLargeError } from "../../../../platform/base/store-error.ts";
 import { indicesOf, type Row, type Value } from "../../../../platform/base/table.ts";
 import { personUuid } from "../../people/person-uuid.ts";
-import { lookupBytesMax } from "../bounds.ts";
 import type { GroupName } from "../port.ts";
 import { memberAt } from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
-import { type Database, remedyOfDamage } from "./database.ts";
-import { ReadingSide } from "./reading-side.ts";
-import { selectSql } from "./statements.ts";
-import { uuidTextsOf } from "./uuid-bytes.ts";
+import { lookupBytesMax } from "../shared-sql.ts";
+import { type Database, ReadingSide, remedyOfDamage } from "./database.ts";
+import { selectSql, uuidTextsOf } from "./statements.ts";
 
 const cacheKiB = 64 * 1024;
 const withUuidTexts = uuidTextsOf(tables.members);
 const groupAt = indicesOf(tables.groups);
 
 export class SqliteLookups extends ReadingSide {
-  /**
-   * Reads within the transaction of `database` if it is given; otherwise opens the file at the
-   * first query.
-   */
   constructor(file: string, database?: Database) {
     super(file, cacheKiB, database);
   }
 
-  /**
-   * Returns the rows between the ids and their persons. The value of merged_into is a distinct id.
-   */
+  /** Returns the rows between the ids and their persons. `merged_into` is a distinct id. */
   members(projectId: string, distinctIds: readonly string[]): Value[][] {
     return this.read(() => {
       const found = new Map<Value, Value[]>();
       let bytes = 0;
       let uuids = distinctIds.map((id) => personUuid(projectId, id));
-      // Each query reads all rows at the same distance from the ids, in the order of the index.
+      // Each query reads all rows at the same distance from the ids.
       const sql = `${selectSql(tables.members)} WHERE project_id = ?
         AND uuid IN (SELECT unhex(value, '-') FROM json_each(?))`;
       while (uuids.length > 0) {

@@ -1,16 +1,10 @@
-// Runs the queries of the reader in a separate thread. Each answer is read in one transaction, so
-// it never contains half a commit. A page starts after the last key of the previous one, so no rows
-// are skipped by counting.
+// The queries of the reader, in a separate thread. Each answer is read in one transaction.
 
 import { statSync } from "node:fs";
 import type { Row, Value } from "../../../../platform/base/table.ts";
 import { personUuid } from "../../people/person-uuid.ts";
-import { linksMax, linksReadMax } from "../bounds.ts";
-import { installationSql } from "../installation.ts";
 import {
-  type AppliedStream,
   type Group,
-  type GroupName,
   idBytes,
   type Link,
   type Page,
@@ -19,35 +13,27 @@ import {
   type ProjectIds,
   type ReachedStream,
   type StreamMessage,
-  type Totals,
-  type UsageDay,
-  usageRowsMax,
   type Versioned,
 } from "../port.ts";
-import { projectsSql } from "../projects-sql.ts";
 import {
-  activeDayOf,
-  appliedStreamOf,
   firstIdOf,
   idsTotalOf,
   memberAt,
   personOf,
+  type StepRow,
   shownGroupOf,
   shownIdsMax,
   shownLinkOf,
-  usageDayOf,
+  UuidWalk,
 } from "../rows/read-rows.ts";
 import * as tables from "../rows/tables.ts";
-import { spikesBegin } from "../spike-page.ts";
-import { reachedIn, uuidsIn } from "./person-uuids.ts";
-import { ReadingSide } from "./reading-side.ts";
-import { selectSql } from "./statements.ts";
-import { uuidBytes, uuidText, uuidTextsOf } from "./uuid-bytes.ts";
-import { isWriterLocked } from "./writer-lock.ts";
+import { linksMax, linksReadMax } from "../shared-sql.ts";
+import { isWriterLocked, ReadingSide, type Statement } from "./database.ts";
+import { numbered, selectSql, uuidBytes, uuidText, uuidTextsOf } from "./statements.ts";
 
-/** Maximum number of rows from an id to its person: the maximum number of ids of a person. */
+/** A person has at most this number of ids. */
 const stepsMax = 10_000;
-/** The common part of queries about the members of the person whose row has the uuid ?2. */
+/** The members of the person whose row has the uuid ?2. */
 const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
     SELECT ?2
     UNION ALL
@@ -59,12 +45,14 @@ const membersOfPerson = `WITH RECURSIVE tree (uuid) AS (
   )`;
 
 const withUuidTexts = uuidTextsOf(tables.members);
-const outboxSql = `${selectSql(tables.outbox)} ORDER BY id`;
-const newestIncidentsSql = `${selectSql(tables.incidents)} ORDER BY id DESC LIMIT ?`;
 const linkColumns = tables.shownLinks.columns.join(", ");
 const placeColumns = tables.placeColumns.join(", ");
 
 export class SqliteQueries extends ReadingSide {
+  all(sql: string, values: readonly Value[]): Value[][] {
+    return this.read(() => this.prepared(numbered(sql)).all(...values));
+  }
+
   personByDistinctId(projectId: string, distinctId: string): Person | undefined {
     return this.personByUuid(projectId, personUuid(projectId, distinctId));
   }
@@ -111,15 +99,6 @@ export class SqliteQueries extends ReadingSide {
     });
   }
 
-  group({ projectId, type, key }: GroupName): Group | undefined {
-    return this.read(() => {
-      const sql = `${selectSql(tables.shownGroups)}
-        WHERE project_id = ? AND type = ? AND key = ?`;
-      const row = this.prepared(sql).get(projectId, type, key);
-      return row && shownGroupOf(row);
-    });
-  }
-
   groups(projectId: string, type: string, { after, limit, bytesMax }: Page): PageOf<Group> {
     return this.read(() => {
       const sql = `${selectSql(tables.shownGroups)}
@@ -132,59 +111,8 @@ export class SqliteQueries extends ReadingSide {
     });
   }
 
-  groupTypes(projectId: string): string[] {
-    const sql = "SELECT type FROM group_types WHERE project_id = ? ORDER BY type";
-    return this.#all(sql, projectId).map(([type]) => type as string);
-  }
-
-  usage(projectId: string, { from, to }: { from: string; to: string }): UsageDay[] {
-    const sql = `${selectSql(tables.usageDays)}
-      WHERE project_id = ? AND day BETWEEN ? AND ? ORDER BY day, lane, class LIMIT ?`;
-    return this.#all(sql, projectId, from, to, usageRowsMax).map(usageDayOf);
-  }
-
-  activePeople(
-    projectId: string,
-    { from, to }: { from: string; to: string },
-  ): { day: string; estimate: number }[] {
-    const sql = `${selectSql(tables.activeDays)}
-      WHERE project_id = ? AND day BETWEEN ? AND ? ORDER BY day`;
-    return this.#all(sql, projectId, from, to).map(activeDayOf);
-  }
-
-  /** Returns the spikes of a page, and one more row if more exist. */
-  spikes(projectId: string, fromMs: number, page: Page): Value[][] {
-    const sql = `${selectSql(tables.spikes)}
-      WHERE project_id = ? AND (started_at_ms, subject) > (?, ?)
-      ORDER BY started_at_ms, subject LIMIT ?`;
-    return this.#all(sql, projectId, ...spikesBegin(fromMs, page), page.limit + 1);
-  }
-
-  rejected(projectId: string | undefined, limit: number): Value[][] {
-    const where = projectId === undefined ? "" : "WHERE project_id = ?";
-    const sql = `${selectSql(tables.rejected)} ${where} ORDER BY id DESC LIMIT ?`;
-    return this.#all(sql, ...(projectId === undefined ? [limit] : [projectId, limit]));
-  }
-
-  incidents(limit: number): Value[][] {
-    return this.#all(newestIncidentsSql, limit);
-  }
-
-  unpublished(): Value[][] {
-    return this.#all(outboxSql);
-  }
-
   positions(): { rows: Value[][]; trail: Value[][] } {
     return this.read(() => this.#positions());
-  }
-
-  installation(): string | undefined {
-    const [row] = this.#all(installationSql);
-    return row?.[0] as string | undefined;
-  }
-
-  applied(): AppliedStream[] {
-    return this.#all(`${selectSql(tables.appliedStreams)} ORDER BY stream`).map(appliedStreamOf);
   }
 
   reached(messages: readonly StreamMessage[]): Versioned<ReachedStream[]> {
@@ -193,20 +121,6 @@ export class SqliteQueries extends ReadingSide {
 
   personUuids(ids: readonly ProjectIds[]): Versioned<(string | null)[]> {
     return this.#once(() => uuidsIn((sql) => this.prepared(sql), ids));
-  }
-
-  totals(): Totals {
-    const sql = `SELECT persons, groups,
-      (SELECT count(*) FROM spikes WHERE ended_at_ms IS NULL),
-      (SELECT coalesce(sum(total), 0) FROM rejected_totals),
-      (SELECT coalesce(max(id), 0) FROM incidents) FROM totals`;
-    const row = this.#all(sql)[0] ?? [];
-    const [persons = 0, groups = 0, openSpikes = 0, rejected = 0, incidents = 0] = row as number[];
-    return { persons, groups, openSpikes, rejected, incidents };
-  }
-
-  projects(): string[] {
-    return this.#all(projectsSql).map(([id]) => id as string);
   }
 
   hasWriter(): boolean {
@@ -220,10 +134,7 @@ export class SqliteQueries extends ReadingSide {
     };
   }
 
-  /**
-   * Returns the row of the person to whom the uuid belongs; undefined if manual changes have
-   * created a cycle.
-   */
+  /** Returns undefined if manual changes have created a cycle. */
   #personRow(projectId: string, uuid: Uint8Array): Value[] | undefined {
     const byUuid = this.prepared(`${selectSql(tables.members)} WHERE project_id = ? AND uuid = ?`);
     let row = byUuid.get(projectId, uuid);
@@ -239,9 +150,7 @@ export class SqliteQueries extends ReadingSide {
     return personOf(row, idsTotalOf(row) > 1 ? this.#ids(projectId, row) : []);
   }
 
-  /**
-   * Returns the first id of the person, followed by the ids seen next, one more than `shownIdsMax`.
-   */
+  /** The first id, followed by the ids seen next, one more than `shownIdsMax`. */
   #ids(projectId: string, row: Row): { id: string; uuid: string }[] {
     const sql = `${membersOfPerson} SELECT distinct_id, uuid FROM ids
       ORDER BY distinct_id <> ?3, first_ms, first_rank, distinct_id LIMIT ?4`;
@@ -251,8 +160,7 @@ export class SqliteQueries extends ReadingSide {
   }
 
   /**
-   * Opens and closes the file for one call. If a frequent reader kept the file open, it could never
-   * be replaced.
+   * Opens the file for one call: a file that a frequent reader keeps open could never be replaced.
    */
   #once<Answer>(work: () => Answer): Versioned<Answer> {
     this.close();
@@ -266,13 +174,9 @@ export class SqliteQueries extends ReadingSide {
       this.close();
     }
   }
-
-  #all(sql: string, ...values: Value[]): Value[][] {
-    return this.read(() => this.prepared(sql).all(...values));
-  }
 }
 
-/** Returns a page. `rows` has one more row than the limit if more rows exist. */
+/** `rows` has one more row than the limit if more rows exist. */
 function pageOf<Result>(
   rows: Iterable<Value[]>,
   { limit, bytesMax }: Pick<Page, "limit" | "bytesMax">,
@@ -293,4 +197,51 @@ function pageOf<Result>(
 
 function uuidAt(row: Row): Uint8Array {
   return uuidBytes(row[memberAt.uuid] as string);
+}
+
+type Prepare = (sql: string) => Statement;
+
+const reachedSql = `SELECT p.stream, p.epoch, p.created, p.sequence, t.message_id
+  FROM positions AS p LEFT JOIN position_trail AS t ON t.stream = p.stream AND t.sequence = ?2
+  WHERE p.stream = ?1`;
+
+const stepsSql = `SELECT wanted.key, found.first_uuid, found.merged_into
+  FROM json_each(?2) AS wanted CROSS JOIN members AS found
+  ON found.project_id = ?1 AND found.uuid = unhex(wanted.value, '-')`;
+
+export function reachedIn(prepare: Prepare, messages: readonly StreamMessage[]): ReachedStream[] {
+  return messages.flatMap(({ stream, sequence }) => {
+    const row = prepare(reachedSql).get(stream, sequence);
+    if (row === undefined) return [];
+    const [, epoch, created, reached, messageId] = row;
+    return {
+      stream,
+      epoch: epoch as number,
+      created: created as string,
+      sequence: reached as number,
+      messageId: (messageId as string | null) ?? undefined,
+    };
+  });
+}
+
+export function uuidsIn(prepare: Prepare, ids: readonly ProjectIds[]): (string | null)[] {
+  const shown: (string | null)[] = [];
+  for (const one of ids) {
+    const walk = new UuidWalk([one]);
+    while (walk.steps.length > 0) {
+      const uuids = JSON.stringify(walk.steps.map(({ uuid }) => uuid));
+      walk.take(stepRows(prepare(stepsSql).iterate(one.projectId, uuids)));
+    }
+    for (const uuid of walk.shown) shown.push(uuid);
+  }
+  return shown;
+}
+
+function* stepRows(rows: Iterable<readonly Value[]>): Generator<StepRow> {
+  for (const [step, firstUuid, mergedInto] of rows)
+    yield [step as number, textOf(firstUuid), textOf(mergedInto)];
+}
+
+function textOf(uuid: Value | undefined): string | null {
+  return uuid instanceof Uint8Array ? uuidText(uuid) : null;
 }

@@ -1,13 +1,11 @@
-// Implements the reader for SQLite. It opens the file read-only and neither takes the writer's lock
-// nor waits for it, so a process without the writer can also use it, such as a command.
+// The reader for SQLite. Opens the file read-only at the first query, and takes no writer's lock.
 
-import type { IncidentRow, OutboxRow, Position, RejectedRow, SpikeRow } from "../../types.ts";
+import type { Value } from "../../../../platform/base/table.ts";
+import type { Position } from "../../types.ts";
 import type { DumpKind } from "../dump.ts";
 import type {
-  AppliedStream,
   EffectsReader,
   Group,
-  GroupName,
   Link,
   Page,
   PageOf,
@@ -16,34 +14,30 @@ import type {
   ReachedStream,
   StreamMessage,
   Totals,
-  UsageDay,
   Versioned,
 } from "../port.ts";
-import { incidentOf, outboxOf, positionsOf, rejectedOf, spikeOf } from "../rows/read-rows.ts";
-import { spikePage } from "../spike-page.ts";
+import { positionsOf } from "../rows/read-rows.ts";
+import { SharedReader, totalsOf } from "../shared-sql.ts";
 import type { SqliteLongRead } from "./long-read.ts";
 import type { SqliteQueries } from "./queries.ts";
 import { ThreadLink } from "./thread-link.ts";
 
-interface Days {
-  readonly from: string;
-  readonly to: string;
-}
+const totalsSql = `SELECT persons, groups,
+  (SELECT count(*) FROM spikes WHERE ended_at_ms IS NULL),
+  (SELECT coalesce(sum(total), 0) FROM rejected_totals),
+  (SELECT coalesce(max(id), 0) FROM incidents) FROM totals`;
 
-export class SqliteReader implements EffectsReader {
+export class SqliteReader extends SharedReader implements EffectsReader {
   readonly #file: string;
   readonly #thread: ThreadLink<SqliteQueries>;
 
-  /**
-   * Creates the reader, which opens the file at the first query. If the file does not exist, that
-   * query rejects.
-   */
   constructor({ file }: { readonly file: string }) {
+    super();
     this.#file = file;
     this.#thread = new ThreadLink({ role: "reader", file });
   }
 
-  /** Ends the thread, which otherwise prevents the process from exiting. */
+  /** A running thread prevents the process from exiting. */
   close(): Promise<void> {
     return this.#thread.close();
   }
@@ -64,56 +58,12 @@ export class SqliteReader implements EffectsReader {
     return this.#thread.call("links", projectId, uuid);
   }
 
-  group(name: GroupName): Promise<Group | undefined> {
-    return this.#thread.call("group", name);
-  }
-
   groups(projectId: string, type: string, page: Page): Promise<PageOf<Group>> {
     return this.#thread.call("groups", projectId, type, page);
   }
 
-  groupTypes(projectId: string): Promise<readonly string[]> {
-    return this.#thread.call("groupTypes", projectId);
-  }
-
-  usage(projectId: string, days: Days): Promise<readonly UsageDay[]> {
-    return this.#thread.call("usage", projectId, days);
-  }
-
-  activePeople(
-    projectId: string,
-    days: Days,
-  ): Promise<readonly { day: string; estimate: number }[]> {
-    return this.#thread.call("activePeople", projectId, days);
-  }
-
-  async spikes(projectId: string, fromMs: number, page: Page): Promise<PageOf<SpikeRow>> {
-    const rows = await this.#thread.call("spikes", projectId, fromMs, page);
-    return spikePage(rows.map(spikeOf), page);
-  }
-
-  async rejected(projectId: string | undefined, limit: number): Promise<readonly RejectedRow[]> {
-    return (await this.#thread.call("rejected", projectId, limit)).map(rejectedOf);
-  }
-
-  async incidents(limit: number): Promise<readonly IncidentRow[]> {
-    return (await this.#thread.call("incidents", limit)).map(incidentOf);
-  }
-
-  async unpublished(): Promise<readonly OutboxRow[]> {
-    return (await this.#thread.call("unpublished")).map(outboxOf);
-  }
-
   async positions(): Promise<readonly Position[]> {
     return positionsOf(await this.#thread.call("positions"));
-  }
-
-  installation(): Promise<string | undefined> {
-    return this.#thread.call("installation");
-  }
-
-  applied(): Promise<readonly AppliedStream[]> {
-    return this.#thread.call("applied");
   }
 
   reached(messages: readonly StreamMessage[]): Promise<Versioned<readonly ReachedStream[]>> {
@@ -124,38 +74,32 @@ export class SqliteReader implements EffectsReader {
     return this.#thread.call("personUuids", ids);
   }
 
-  totals(): Promise<Totals> {
-    return this.#thread.call("totals");
-  }
-
-  projects(): Promise<readonly string[]> {
-    return this.#thread.call("projects");
+  async totals(): Promise<Totals> {
+    return totalsOf(await this.all(totalsSql));
   }
 
   hasWriter(): Promise<boolean> {
     return this.#thread.call("hasWriter");
   }
 
-  dump(kind: DumpKind = "all"): AsyncIterable<string> {
-    return this.#long((thread) => thread.call("dump", kind));
-  }
-
-  async *#long<Item>(
-    next: (thread: ThreadLink<SqliteLongRead>) => Promise<readonly Item[]>,
-  ): AsyncGenerator<Item> {
+  async *dump(kind: DumpKind = "all"): AsyncGenerator<string> {
     const thread = new ThreadLink<SqliteLongRead>({ role: "long_read", file: this.#file });
     try {
-      let batch = next(thread);
+      let batch = thread.call("dump", kind);
       for (;;) {
-        const items = await batch;
-        if (items.length === 0) return;
+        const lines = await batch;
+        if (lines.length === 0) return;
         // The thread reads the next batch while these lines are processed.
-        batch = next(thread);
+        batch = thread.call("dump", kind);
         batch.catch(() => undefined);
-        yield* items;
+        yield* lines;
       }
     } finally {
       await thread.close();
     }
+  }
+
+  protected all(sql: string, ...values: readonly Value[]): Promise<Value[][]> {
+    return this.#thread.call("all", sql, values);
   }
 }

@@ -1,5 +1,5 @@
-// Replaces a database with a rebuilt one. At any moment, one of the two complete databases has the
-// name. The caller must hold the writer's lock on that name.
+// Replaces a database with a rebuilt one. At any moment, one of the two has the name. The caller
+// must hold the writer's lock on that name.
 
 import {
   closeSync,
@@ -22,7 +22,7 @@ import path from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { mustBeSingle, newFile } from "../../../../platform/base/files.ts";
 import { StoreError } from "../../../../platform/base/store-error.ts";
-import { faults } from "./database.ts";
+import { faults, isBusy } from "./database.ts";
 
 interface Replacing {
   readonly file: string;
@@ -30,24 +30,20 @@ interface Replacing {
 }
 
 const files = ["", "-wal", "-shm"] as const;
-/** Maximum milliseconds to wait for occasional readers, such as a sink that queries people. */
+/** Occasional readers, such as a sink that queries people, end by then. */
 const readersMsMax = 3_000;
 const retryMs = 20;
-const busy = 5;
 
-/**
- * Removes the files of a database. `keepLock` retains the lock's file, for a caller that holds the
- * lock.
- */
+/** `keepLock` is for a caller that holds the lock. */
 export function removeDatabase(file: string, { keepLock = false } = {}): void {
   for (const end of files) rmSync(`${file}${end}`, { force: true });
   if (!keepLock) rmSync(`${file}.writer-lock`, { force: true });
 }
 
 /**
- * Creates an empty file for the new database, with the owner and the mode of the database that it
- * will replace, because the process may run as root and the later writer may not. Throws a
- * StoreError if this user may not set the owner.
+ * Creates an empty file with the owner and mode of the database that it will replace, because the
+ * process may run as root and the later writer may not. Throws a StoreError if this user may not
+ * set the owner.
  */
 export function createReplacement({ file, rebuilt }: Replacing): void {
   removeDatabase(rebuilt);
@@ -60,8 +56,8 @@ export function createReplacement({ file, rebuilt }: Replacing): void {
     } finally {
       closeSync(descriptor);
     }
-    // If the lock's file did not exist, this process has created it. Opening and closing it again
-    // would release the lock.
+    // This process may have created the lock's file. Opening and closing it again would release the
+    // lock.
     const lock = `${file}.writer-lock`;
     mustBeSingle(lock);
     if (isOfAnother(lstatSync(lock), { uid, gid })) lchownSync(lock, uid, gid);
@@ -81,14 +77,13 @@ function isOfAnother(file: Owner, { uid, gid }: Owner): boolean {
 }
 
 /**
- * Replaces the database and returns the new, previously unused name of the old one. Both files must
- * be in the same folder. Throws a StoreError while another process reads one of them.
+ * Returns the new name of the old database. Both files must be in the same folder. Throws a
+ * StoreError while another process reads one of them.
  */
 export function replaceDatabase({ file, rebuilt }: Replacing): string {
   for (const one of [rebuilt, file]) intoOneFile(one);
   const backup = backUp(file);
-  // The removal of the old log must be durable before the rename: if the log reappeared, it would
-  // be read as that of the new database.
+  // If the old log reappeared after a crash, it would be read as that of the new database.
   syncFolder(file);
   renameSync(rebuilt, file);
   syncFolder(file);
@@ -96,10 +91,7 @@ export function replaceDatabase({ file, rebuilt }: Replacing): string {
   return backup;
 }
 
-/**
- * Writes the log into the file and removes the log. Otherwise the next database with this name
- * would read it.
- */
+/** Removes the log, which the next database with this name would read. */
 function intoOneFile(file: string): void {
   if (!existsSync(file)) throw new StoreError(`open ${file}: the file no longer exists`);
   faults(`write to ${file}`, () => {
@@ -115,10 +107,7 @@ function intoOneFile(file: string): void {
     throw new StoreError(`write to ${file}: its log still exists: end the processes that read it`);
 }
 
-/**
- * Runs `work`, and retries while the database is busy, because SQLite does not wait for readers
- * here.
- */
+/** Retries, because SQLite does not wait for readers here. */
 function retryWhileRead(work: () => void): void {
   const sinceMonotonicMs = performance.now();
   for (;;) {
@@ -126,21 +115,19 @@ function retryWhileRead(work: () => void): void {
       work();
       return;
     } catch (error) {
-      const isBusy = error instanceof Error && "errcode" in error && error.errcode === busy;
-      if (!isBusy || performance.now() - sinceMonotonicMs > readersMsMax) throw error;
+      if (!isBusy(error) || performance.now() - sinceMonotonicMs > readersMsMax) throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, retryMs);
     }
   }
 }
 
-/** Links or copies the database to a backup name, which is returned. */
 function backUp(file: string): string {
   const backup = backupName(file);
   try {
     linkSync(file, backup);
   } catch {
-    // If the file system has no links, copies to a temporary name first, so that only a complete
-    // copy has the backup's name.
+    // Without links, copies to a temporary name first, so that only a complete copy has the
+    // backup's name.
     const part = `${file}.before-rebuild.part`;
     rmSync(part, { force: true });
     copyFileSync(file, part, constants.COPYFILE_EXCL);
@@ -150,9 +137,8 @@ function backUp(file: string): string {
 }
 
 /**
- * Returns the first unused name for a backup. Earlier backups are retained, because they may be the
- * only data about events that are no longer in the streams. A name that links to the database
- * itself was left by a process that ended before the replacement, and is used again.
+ * Retains earlier backups, because they may be the only data about old events. Uses a name again
+ * that links to the database itself, which a killed process has left.
  */
 function backupName(file: string): string {
   const inode = statSync(file).ino;

@@ -1,10 +1,10 @@
-// Generates the texts of SQLite statements from the columns of a table. Values are in the order of
-// the columns. Executes nothing.
+// Generates the texts of SQLite statements. Values are in the order of the columns.
 
-import type { Table } from "../../../../platform/base/table.ts";
+import { Buffer } from "node:buffer";
+import type { Table, Value } from "../../../../platform/base/table.ts";
 import { barePersons, constantsOfBarePersons, members } from "../rows/tables.ts";
 
-/** Returns an insert of `count` rows. `constants` are additional columns with fixed values. */
+/** `constants` are additional columns with fixed values. */
 export function insertSql(
   table: Table,
   count = 1,
@@ -17,10 +17,7 @@ export function insertSql(
   return `INSERT INTO ${name} (${names}) VALUES ${rows}`;
 }
 
-/**
- * Returns an insert of `count` rows that replaces rows of the same key or merges their values, as
- * the columns define.
- */
+/** Replaces rows of the same key or merges their values, as the columns define. */
 export function upsertSql(table: Table, count = 1): string {
   const { key, columns, types } = table;
   const rest = columns.filter((column) => !key.includes(column));
@@ -35,8 +32,7 @@ export function upsertSql(table: Table, count = 1): string {
 }
 
 /**
- * Returns an update with the same parameters as the insert. `constants` are additional columns with
- * fixed values.
+ * Takes the same parameters as the insert. `constants` are additional columns with fixed values.
  */
 export function updateSql(
   table: Table,
@@ -52,15 +48,12 @@ export function updateSql(
   return `UPDATE ${name} SET ${set.join(", ")} WHERE ${key.map(equal).join(" AND ")}`;
 }
 
-/**
- * Returns an insert of `count` members that does not change existing rows. `table` is `members`,
- * `barePersons` or `mergedMembers`.
- */
+/** Does not change existing rows. `table` is `members`, `barePersons` or `mergedMembers`. */
 export function insertMembersSql(table: Table, count: number): string {
   return `${insertSql(table, count, constantsOf(table))} ON CONFLICT DO NOTHING`;
 }
 
-/** Returns an update that resets an existing row to the state of a newly inserted one. */
+/** Resets an existing row to the state of a newly inserted one. */
 export function resetMemberSql(table: Table): string {
   const left = members.columns.filter((column) => !table.columns.includes(column));
   const absent = Object.fromEntries(left.map((column) => [column, null]));
@@ -79,7 +72,36 @@ function marks(table: Table): string {
   return table.columns.map((column) => parameter(table, column, "?")).join(", ");
 }
 
-/** Returns the parameter of a column. A uuid is sent as text and stored as 16 bytes. */
+/** A uuid is sent as text and stored as 16 bytes. */
 function parameter({ types }: Table, column: string, mark: string): string {
   return types[column]?.type === "uuid" ? `unhex(${mark}, '-')` : mark;
+}
+
+/** Converts any other text to bytes that no row has. */
+export function uuidBytes(uuid: string): Uint8Array {
+  return Buffer.from(uuid.replaceAll("-", ""), "hex");
+}
+
+export function uuidText(bytes: Uint8Array): string {
+  const hex = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("hex");
+  const [a, b, c, d] = [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20)];
+  return `${a}-${b}-${c}-${d}-${hex.slice(20)}`;
+}
+
+/** Converts the uuids in a row to text, in place. */
+export function uuidTextsOf({ columns, types }: Table): (row: Value[]) => Value[] {
+  const isUuid = columns.map((column) => types[column]?.type === "uuid");
+  const indices = [...isUuid.keys()].filter((index) => isUuid[index]);
+  return (row) => {
+    for (const index of indices) {
+      const value = row[index];
+      if (value instanceof Uint8Array) row[index] = uuidText(value);
+    }
+    return row;
+  };
+}
+
+/** Converts parameters such as `$1` to those of SQLite. */
+export function numbered(sql: string): string {
+  return sql.replaceAll(/\$(\d)/g, "?$1");
 }

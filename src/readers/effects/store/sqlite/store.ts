@@ -1,7 +1,6 @@
-// Implements the store for SQLite: one file, no server. Converts rows to flat arrays and back, and
-// uses the database in three threads: one writes, one looks up the rows that the next batch needs,
-// and one answers readers. So applying events seldom waits for a commit, and HTTP requests never
-// do.
+// The store for SQLite, in three threads: one writes, one looks up the rows that the next batch
+// needs, and one answers readers. So applying events seldom waits for a commit, and HTTP requests
+// never do.
 
 import type {
   ActiveIdsRow,
@@ -14,8 +13,7 @@ import type {
   StoredOutboxRow,
 } from "../../types.ts";
 import type { EffectsStore, GroupName } from "../port.ts";
-import { flatCommit } from "../rows/flat-commit.ts";
-import { piecesOf } from "../rows/pieces.ts";
+import { flatCommit, piecesOf } from "../rows/flat-commit.ts";
 import {
   activeIdsOf,
   activityOf,
@@ -31,10 +29,7 @@ import { SqliteReader } from "./reader.ts";
 import { ThreadLink } from "./thread-link.ts";
 import type { SqliteWriter } from "./writer.ts";
 
-/**
- * Maximum number of rows of one kind in a piece of a commit. Converting a piece takes some
- * milliseconds.
- */
+/** A piece of this size is converted in some milliseconds. */
 const pieceRowsMax = 1_000;
 
 type RowLookups = Pick<SqliteLookups, "members" | "groups" | "groupTypes">;
@@ -43,14 +38,13 @@ export class SqliteStore implements EffectsStore {
   readonly reader: SqliteReader;
   readonly #thread: ThreadLink<SqliteWriter>;
   readonly #lookups: ThreadLink<SqliteLookups>;
-  /** Number of the incomplete commit; undefined if the last commit is complete. */
+  /** The commit whose parts are not complete. */
   #begun: number | undefined;
-  /** Fulfilled when all requested parts of a commit are written or rolled back. */
+  /** Fulfilled when all requested parts are written or rolled back. */
   #partsWritten: Promise<unknown> = Promise.resolve();
-  /** The stored trails by stream; undefined if unknown. */
+  /** The stored trails; undefined if they are unknown. */
   #trails: Map<string, Position["trail"]> | undefined;
 
-  /** Creates the store. `file` is a path whose folder must exist. */
   constructor({ file }: { readonly file: string }) {
     this.#thread = new ThreadLink({ role: "writer", file });
     this.#lookups = new ThreadLink({ role: "lookups", file });
@@ -124,7 +118,7 @@ export class SqliteStore implements EffectsStore {
   async #write(commit: Commit): Promise<void> {
     if (this.#trails === undefined) await this.positions();
     const before = this.#trails ?? new Map<string, Position["trail"]>();
-    // If the commit fails with an unknown outcome, the trails are read again.
+    // If the outcome is unknown, the trails are read again.
     this.#trails = undefined;
     const { number, isPart = false } = commit;
     let isFirst = this.#begun !== number;
@@ -144,10 +138,9 @@ export class SqliteStore implements EffectsStore {
   }
 
   /**
-   * Returns the thread for look-ups. While a commit is written in parts, this is the writer's
-   * thread, because only its connection sees the parts, and the caller no longer has their rows in
-   * memory. Waits for running parts first: between two pieces, rows may point to rows that are not
-   * written yet.
+   * Returns the thread for look-ups. While a commit is written in parts, only the writer's
+   * connection sees them. Waits for running parts first: between two pieces, rows may point to rows
+   * that are not written yet.
    */
   async #rows(): Promise<ThreadLink<RowLookups>> {
     await this.#partsWritten;

@@ -1,5 +1,4 @@
-// Sends calls from the main thread to a database thread as messages, and returns promises. Calls
-// run in order. Known errors retain their class.
+// Calls the methods of an object in a database thread, in order. Known errors retain their class.
 
 import { Worker } from "node:worker_threads";
 import { StoreError, TooLargeError } from "../../../../platform/base/store-error.ts";
@@ -27,17 +26,16 @@ interface Pending {
   readonly reject: (error: Error) => void;
 }
 
-/** The names of the methods of an object type. */
 type MethodOf<Side> = {
   [Name in keyof Side]: Side[Name] extends (...args: never[]) => unknown ? Name : never;
 }[keyof Side] &
   string;
 type Method<Side, Name extends keyof Side> = Extract<Side[Name], (...args: never[]) => unknown>;
 
-/** The file that the thread runs. Tests run the TypeScript source; a build runs JavaScript. */
+/** Tests run the TypeScript source; a build runs JavaScript. */
 const threadFile = import.meta.url.endsWith(".ts") ? "./thread.ts" : "./thread.js";
 
-/** The link to a thread. `Side` is the class whose methods run in the thread. */
+/** `Side` is the class whose methods run in the thread. */
 export class ThreadLink<Side> {
   readonly #data: ThreadData;
   readonly #pending = new Map<number, Pending>();
@@ -48,10 +46,7 @@ export class ThreadLink<Side> {
     this.#data = data;
   }
 
-  /**
-   * Calls a method in the thread. Starts the thread at the first call, and again at the next call
-   * after the thread has failed.
-   */
+  /** Starts the thread if it is not running, for example after it has failed. */
   call<Name extends MethodOf<Side>>(
     method: Name,
     ...args: Parameters<Method<Side, Name>>
@@ -64,10 +59,7 @@ export class ThreadLink<Side> {
     return promise;
   }
 
-  /**
-   * Waits until the thread has finished the requested calls and closed its connection, then ends
-   * it.
-   */
+  /** Waits until the thread has finished the requested calls and closed its connection. */
   async close(): Promise<void> {
     const worker = this.#worker;
     if (worker === undefined) return;
@@ -96,8 +88,7 @@ export class ThreadLink<Side> {
     worker.on("error", (error) => {
       fault = error;
     });
-    // The calls are rejected only after the thread has ended: until then it may hold the writer's
-    // lock.
+    // Rejected only after the thread has ended: until then it may hold the writer's lock.
     worker.on("exit", (code) => {
       if (this.#worker === worker) this.#worker = undefined;
       const { role, file } = this.#data;

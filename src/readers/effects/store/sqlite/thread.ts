@@ -1,5 +1,4 @@
-// Runs in a database thread: creates the object for the thread's role, and answers calls in order.
-// thread-link.ts sends the calls.
+// The entry point of a database thread. thread-link.ts sends the calls.
 
 import { parentPort, workerData } from "node:worker_threads";
 import { SqliteLongRead } from "./long-read.ts";

@@ -1,27 +1,26 @@
-// Implements the writer's part of the database, in a separate thread: takes the lock, writes
-// commits, and reads data that must be as new as the last commit. All rows of a commit are in one
-// transaction with the commit's number.
+// The writer's part of the database, in a separate thread: takes the lock, writes commits, and
+// reads data that must be as new as the last commit.
 
 import type { FileLock } from "../../../../platform/base/files.ts";
 import type { Table, Value } from "../../../../platform/base/table.ts";
-import { isTrimDue, rejectedRetained, rowsOfProjects, trimOutboxSql } from "../bounds.ts";
 import { bindSql } from "../installation.ts";
 import { FencedError, type GroupName } from "../port.ts";
-import type { FlatCommit } from "../rows/flat-commit.ts";
+import { type FlatCommit, upserted, upsertedLists } from "../rows/flat-commit.ts";
 import * as tables from "../rows/tables.ts";
-import { Database, type Part, type Statement } from "./database.ts";
+import { isTrimDue, rejectedRetained, rowsOfProjects, trimOutboxSql } from "../shared-sql.ts";
+import { Database, type Part, type Statement, takeWriterLock } from "./database.ts";
 import { SqliteLookups } from "./lookups.ts";
 import {
   insertMembersSql,
   insertSql,
+  numbered,
   resetMemberSql,
   selectSql,
   updateSql,
   upsertSql,
 } from "./statements.ts";
-import { takeWriterLock } from "./writer-lock.ts";
 
-/** Number of rows per call, because a call takes about as long as a row. */
+/** A statement writes several rows, because a call takes about as long as a row. */
 const rowsACall = 16;
 
 export class SqliteWriter {
@@ -33,10 +32,7 @@ export class SqliteWriter {
     this.#file = file;
   }
 
-  /**
-   * Takes the lock and opens the database. The other methods do so too, in case a new thread has
-   * replaced a failed one.
-   */
+  /** The other methods do so too, in case a new thread has replaced a failed one. */
   open(): void {
     this.#open();
   }
@@ -48,15 +44,11 @@ export class SqliteWriter {
     this.#lock = undefined;
   }
 
-  /**
-   * Returns whether the locked file still exists. If it was removed, another process may have
-   * locked a new file.
-   */
+  /** If the locked file was removed, another process may have locked a new one. */
   holdsLock(): boolean {
     return this.#lock?.isHeld() === true;
   }
 
-  /** Returns the number of the last commit. Rolls back an incomplete commit. */
   lastCommit(): number {
     const database = this.#open();
     database.undo();
@@ -72,24 +64,15 @@ export class SqliteWriter {
       this.#writeGroups(commit.groups);
       const once = `${insertSql(tables.links)} ON CONFLICT DO NOTHING`;
       this.#each(this.#prepared(once), tables.links.columns.length, commit.links);
-      this.#upsert(tables.groupTypes, commit.groupTypes);
-      this.#upsert(tables.groupMembers, commit.groupMembers);
-      this.#upsert(tables.largeProperties, commit.largeProperties);
-      this.#upsert(tables.usage, commit.usage);
-      this.#upsert(tables.activeIds, commit.activeIds);
-      this.#upsert(tables.spikes, commit.spikes);
-      this.#upsert(tables.activity, commit.activity);
-      this.#upsert(tables.positions, commit.positions);
       const removed = "DELETE FROM position_trail WHERE stream = ? AND sequence = ?";
       this.#each(this.#prepared(removed), 2, commit.trailRemoved);
-      this.#upsert(tables.trail, commit.trailAdded);
+      for (const list of upsertedLists) this.#upsert(upserted[list], commit[list]);
       this.#writeRejected(commit.rejected);
       this.#insert(tables.incidents, commit.incidents);
-      this.#upsert(tables.outbox, commit.outbox);
     });
   }
 
-  // The next three methods look up rows, including the written parts of an unfinished commit.
+  // These three also see the written parts of an unfinished commit.
   members(projectId: string, distinctIds: readonly string[]): Value[][] {
     return this.#lookups().members(projectId, distinctIds);
   }
@@ -120,7 +103,7 @@ export class SqliteWriter {
   }
 
   bindTo(prefix: string): void {
-    this.#open().transaction("write", () => this.#prepared(bindSql("?")).run(prefix));
+    this.#open().transaction("write", () => this.#prepared(numbered(bindSql)).run(prefix));
   }
 
   outbox(limit: number, afterId: number): Value[][] {
@@ -130,7 +113,10 @@ export class SqliteWriter {
   }
 
   trimOutbox(rowsMax: number): number {
-    return this.#open().transaction("write", () => this.#prepared(trimOutboxSql("?")).run(rowsMax));
+    return this.#open().transaction(
+      "write",
+      () => this.#prepared(numbered(trimOutboxSql)).run(rowsMax).changes,
+    );
   }
 
   published(messageIds: readonly string[]): void {
@@ -153,7 +139,7 @@ export class SqliteWriter {
 
   #number({ number, after }: FlatCommit): void {
     const next = "UPDATE writer SET last_commit = ? WHERE last_commit = ?";
-    if (this.#prepared(next).run(number, after) === 0)
+    if (this.#prepared(next).run(number, after).changes === 0)
       throw new FencedError(
         `write to ${this.#file}: its last commit is no longer ${after}, the last one that this writer knows`,
       );
@@ -172,10 +158,7 @@ export class SqliteWriter {
     if (persons !== 0) this.#prepared("UPDATE totals SET persons = persons + ?").run(persons);
   }
 
-  /**
-   * Inserts members, or resets those that exist, and returns the number of new ones. `replaces` is
-   * called for each row before it may replace an existing one.
-   */
+  /** Returns the number of new members. `replaces` is called before a row may be reset. */
   #insertMembers(
     table: Table,
     values: readonly Value[],
@@ -189,10 +172,10 @@ export class SqliteWriter {
     for (let at = 0; at < values.length; ) {
       const count = values.length - at >= width * rowsACall ? rowsACall : 1;
       const rows = values.slice(at, at + width * count);
-      const inserted = (count === 1 ? one : many).run(...rows);
+      const inserted = (count === 1 ? one : many).run(...rows).changes;
       added += inserted;
-      // Some rows already existed. SQLite does not report which ones, but a reset does not change
-      // the rows that were just inserted.
+      // SQLite does not report which rows existed, but a reset does not change rows that were just
+      // inserted.
       for (let from = 0; inserted < count && from < rows.length; from += width) {
         const row = rows.slice(from, from + width);
         replaces(row);
@@ -216,7 +199,7 @@ export class SqliteWriter {
     let added = 0;
     for (let at = 0; at < values.length; at += width) {
       const row = values.slice(at, at + width);
-      if (update.run(...row) > 0) continue;
+      if (update.run(...row).changes > 0) continue;
       insert.run(...row);
       added++;
     }
@@ -229,8 +212,7 @@ export class SqliteWriter {
       `INSERT INTO rejected_totals VALUES (?, ?)
        ON CONFLICT DO UPDATE SET total = total + excluded.total RETURNING total`,
     );
-    // Counts the existing rows instead of using the total, because an operator may have deleted
-    // rows.
+    // Counts the existing rows, because an operator may have deleted some.
     const oldest = this.#prepared(
       `DELETE FROM rejected WHERE project_id = ?1 AND id <= (
          SELECT id FROM rejected WHERE project_id = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)`,

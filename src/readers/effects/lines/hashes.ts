@@ -1,18 +1,18 @@
-// Computes the 64-bit hash that identifies an event in duplicate detection. The hash covers the
-// project, the 128 bits of the uuid, the name and the distinct id, so that two events with the same
-// uuid are different. Each reader of frames has a random secret key, so that no client can choose a
-// uuid that collides with another event in any project. The hash must not be stored. The addon
-// computes the same hash for the lines that it reads (text_hash.h).
+// The hashes of events and distinct ids. The addon computes the same ones (text_hash.h).
 
 import type { Buffer } from "node:buffer";
 import { halfSipHash64 } from "../../../platform/base/half-sip-hash.ts";
 import type { EventFacts, Span } from "../rules/event-facts.ts";
 
-/** Offsets of the eight 4-character words in a UUID's text, without the hyphens. */
 const wordPlaces = [0, 4, 9, 14, 19, 24, 28, 32] as const;
-/** Bits that convert four letters to lower case and do not change digits. */
+/** Converts four letters to lower case and does not change digits. */
 const lowerCase = 0x2020_2020;
 
+/**
+ * Identifies an event in duplicate detection, by its project, uuid, name and distinct id. Each
+ * reader of frames has a secret random key, so no client can choose a uuid that collides with
+ * another event. The hash must not be stored.
+ */
 export class EventHash {
   readonly #key: Uint32Array;
   readonly #projectKeys = new Map<string, Uint32Array>();
@@ -21,12 +21,11 @@ export class EventHash {
   #words = new Uint32Array(64);
   readonly #hash = new Int32Array(2);
 
-  /** Creates a hash with the secret `key`: two random words. */
+  /** `key` is two random secret words. */
   constructor(key: Uint32Array) {
     this.#key = key;
   }
 
-  /** The high half of the hash, as a signed 32-bit word. */
   get high(): number {
     return this.#hash[0]!;
   }
@@ -35,10 +34,7 @@ export class EventHash {
     return this.#hash[1]!;
   }
 
-  /**
-   * Computes the hash of an event. The name and the distinct id are hashed as they are in the body,
-   * including their quotes.
-   */
+  /** Hashes the name and the distinct id as they are in the body, including the quotes. */
   set({ projectId, uuidView, uuidAt, body, event, id }: HashedFacts): void {
     if (projectId !== this.#projectId) this.#setProject(projectId);
     const most = wordPlaces.length + wordsOf(event) + wordsOf(id);
@@ -51,10 +47,7 @@ export class EventHash {
     halfSipHash64(this.#projectKey, words.subarray(0, count), this.#hash);
   }
 
-  /**
-   * Sets the key of a project: the hash of its id under the secret key, so that clients cannot
-   * compute it.
-   */
+  /** Derives the project's key from its id, so that clients cannot compute it. */
   #setProject(projectId: string): void {
     let key = this.#projectKeys.get(projectId);
     if (key === undefined) {
@@ -70,20 +63,15 @@ export class EventHash {
   }
 }
 
-/** Number of projects whose keys are cached. */
 const projectKeysMax = 4_096;
 
 type HashedFacts = Pick<EventFacts, "projectId" | "uuidView" | "uuidAt" | "body" | "event" | "id">;
 
-/**
- * Returns the maximum number of words of a text: one for each four bytes, one for the rest, and one
- * for the length.
- */
+/** One word for each four bytes, one for the rest, and one for the length. */
 function wordsOf({ start, end }: Span): number {
   return ((end - start) >> 2) + 2;
 }
 
-/** Adds the words of a text. Returns the total number of words. */
 function addText(
   words: Uint32Array,
   from: number,
@@ -94,4 +82,34 @@ function addText(
   if (at < end) words[count++] = body.readUIntBE(at, end - at);
   words[count++] = end - start;
   return count;
+}
+
+/**
+ * The hash of a distinct id. Databases store values derived from it, so it must never change.
+ * Clients can choose ids that collide.
+ */
+export class IdHash {
+  high = 0;
+  low = 0;
+
+  set(id: string): void {
+    // Two multiplications per character and a finaliser, so that similar ids have unrelated hashes.
+    let high = 0x9e3779b9;
+    let low = 0x41c6ce57;
+    for (let at = 0; at < id.length; at++) {
+      const letter = id.charCodeAt(at);
+      high = Math.imul(high ^ letter, 0x85ebca77);
+      low = Math.imul(low ^ letter, 0xc2b2ae3d);
+    }
+    this.high = mixed(high ^ (low >>> 16) ^ id.length);
+    this.low = mixed(low ^ this.high);
+  }
+}
+
+/** The finaliser of MurmurHash3. */
+function mixed(word: number): number {
+  let hash = word;
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return hash ^ (hash >>> 16);
 }

@@ -1,7 +1,7 @@
 // The ids that are never merged, and similar ids that are.
 
 import { expect, test } from "vitest";
-import { isIllegalId } from "../../../../src/readers/effects/rules/illegal-ids.ts";
+import { isIllegalId } from "../../../../src/readers/effects/rules/ids.ts";
 
 const zeros = "00000000-0000-0000-0000-000000000000";
 const ones = "ffffffff-ffff-ffff-ffff-ffffffffffff";

@@ -2,7 +2,7 @@
 
 import { randomFillSync } from "node:crypto";
 import { expect, test } from "vitest";
-import { EventHash } from "../../../../src/readers/effects/lines/event-hash.ts";
+import { EventHash } from "../../../../src/readers/effects/lines/hashes.ts";
 import { Span } from "../../../../src/readers/effects/rules/event-facts.ts";
 
 const hash = new EventHash(randomFillSync(new Uint32Array(2)));

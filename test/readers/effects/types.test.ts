@@ -1,11 +1,7 @@
 // An operator looks up the words that the effects write into tables and metrics.
 
 import { expect, test } from "vitest";
-import {
-  linkOutcomes,
-  rejectedReasons,
-  usageClasses,
-} from "../../../src/readers/effects/closed-sets.ts";
+import { linkOutcomes, rejectedReasons, usageClasses } from "../../../src/readers/effects/types.ts";
 import { incidentKinds } from "../../../src/readers/stream/incidents.ts";
 import { read } from "../../docs/docs-kit.ts";
 

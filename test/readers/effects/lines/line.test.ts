@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { recordMs } from "../../../../src/readers/effects/lines/record-time.ts";
+import { recordMs } from "../../../../src/readers/effects/lines/line.ts";
 import { storedFrame, storedLine } from "../line-kit.ts";
 
 const storedAtMs = Date.UTC(2026, 10, 22, 12);

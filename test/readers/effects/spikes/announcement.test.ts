@@ -2,8 +2,10 @@
 // number.
 
 import { expect, test } from "vitest";
-import { spikeAnnouncement } from "../../../../src/readers/effects/spikes/announcement.ts";
-import { SpikeLog } from "../../../../src/readers/effects/spikes/spike-log.ts";
+import {
+  SpikeLog,
+  spikeAnnouncement,
+} from "../../../../src/readers/effects/spikes/announcement.ts";
 import type { OutboxRow } from "../../../../src/readers/effects/types.ts";
 
 const startedAtMs = Date.UTC(2026, 10, 22, 12);
