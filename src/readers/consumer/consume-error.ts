@@ -1,5 +1,4 @@
-// The error that ends the iteration if a retry cannot help. The program needs other options or
-// another version of Penstock.
+// Ends the iteration: only other options or another version of Penstock can help.
 
 export class ConsumeError extends Error {
   override name = "ConsumeError";

@@ -1,6 +1,5 @@
 // The entry point of the npm package. Delivers every frame of all streams at least once, each
-// stream in order, until the program stops the reader. Reconnects for ever, finds streams that are
-// created later, and reports every possible loss of events.
+// stream in order, and reports every possible loss of events.
 
 import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
@@ -37,8 +36,8 @@ const stopLookMs = 20;
 
 /**
  * Returns a reader of the stored events. Throws a ConsumeError if an option is invalid. The
- * iteration rejects with a ConsumeError if only other options or another version of Penstock can
- * help. The iteration also rejects with any error that `onNotice` throws.
+ * iteration rejects with a ConsumeError if a retry cannot help, and with any error that `onNotice`
+ * throws.
  */
 export function consume(options: ConsumeOptions): EventConsumer {
   return new Consumption(options);
@@ -91,7 +90,7 @@ class Consumption implements EventConsumer {
     }
   }
 
-  /** Called when the program leaves its loop. Unacknowledged frames stay unacknowledged. */
+  /** Called when the program leaves its loop. */
   async return(): Promise<IteratorResult<Frame, undefined>> {
     await this.stop({ timeoutMs: 0 });
     return { done: true, value: undefined };
@@ -164,7 +163,6 @@ class Consumption implements EventConsumer {
     }
   }
 
-  /** Connects, and reads until the connection is lost. */
   async #connected(): Promise<void> {
     const { nats, durable, ackWaitMs = 30_000 } = this.#options;
     const given = typeof nats === "function" ? await this.#unlessEnded(nats) : nats;
@@ -190,10 +188,7 @@ class Consumption implements EventConsumer {
     }
   }
 
-  /**
-   * Waits for a function of the program, which may take any time. Returns undefined if the reader
-   * is stopped first.
-   */
+  /** Calls a function of the program. Returns undefined if the reader is stopped first. */
   async #unlessEnded<Given>(ask: () => Given | Promise<Given>): Promise<Given | undefined> {
     const { signal } = this.#ended;
     let end = (): void => {};
@@ -212,7 +207,6 @@ class Consumption implements EventConsumer {
     for (const reader of this.#readers.values()) reader.reportWorking();
   }
 
-  /** Looks for new streams and checks the known ones until the reader is stopped. */
   async #lookForEver(connection: NatsConnection): Promise<void> {
     const { signal } = this.#ended;
     const manager = await managerOf(connection, { timeoutMs: questionMs });
@@ -253,7 +247,7 @@ class Consumption implements EventConsumer {
     });
   }
 
-  /** Reports a notice unless its text equals that of the previous notice passed to this method. */
+  /** Reports a notice unless it repeats the previous one. */
   #notifyOnce(notice: Notice): void {
     const words = noticeText(notice);
     if (words === this.#said) return;
@@ -265,7 +259,7 @@ class Consumption implements EventConsumer {
     const { onNotice = printNotice } = this.#options;
     try {
       const result: unknown = onNotice(notice);
-      // An async function is allowed too. If its rejection were not handled, the process would end.
+      // A rejection without a handler would end the process.
       if (result instanceof Promise) result.catch((error: unknown) => this.#fail(error));
     } catch (error) {
       this.#fail(error);
@@ -288,10 +282,7 @@ function printNotice(notice: Notice): void {
   if (notice.type !== "connected") console.warn(`penstock/consumer: ${noticeText(notice)}`);
 }
 
-/**
- * Closes the connection. Flushes it first if the server answers, so that the last acknowledgements
- * arrive.
- */
+/** Closes the connection after the last acknowledgements were sent, if the server answers. */
 async function leave(connection: NatsConnection | undefined): Promise<void> {
   if (connection === undefined || connection.isClosed()) return;
   const flushed = connection.flush().catch(() => {});
@@ -299,7 +290,6 @@ async function leave(connection: NatsConnection | undefined): Promise<void> {
   await connection.close();
 }
 
-/** Returns the text of a notice, for a program without `onNotice`. */
 function noticeText(notice: Notice): string {
   switch (notice.type) {
     case "connected":

@@ -1,5 +1,5 @@
-// Holds how far one stream was read, and detects that the stream or its consumer was recreated.
-// Recreates a lost consumer without skipping messages, and reports the change.
+// Holds how far a stream was read, and detects that the stream or its consumer was recreated. A
+// lost consumer is recreated without skipping messages.
 
 import type { ConsumerInfo, JetStreamManager, JsMsg } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -25,7 +25,6 @@ import {
 import type { HeldFrames } from "./held-frames.ts";
 import type { Notice } from "./types.ts";
 
-/** A connection and the JetStream client that uses it. */
 export interface Link {
   readonly connection: NatsConnection;
   readonly manager: JetStreamManager;
@@ -36,7 +35,7 @@ interface ConsumerPositionOptions extends DurableOptions {
   readonly notify: (notice: Notice) => void;
 }
 
-/** The stream or its consumer has changed. The next `open` determines the change and reports it. */
+/** The stream or its consumer has changed. The next `open` reports the change. */
 export class ChangedError extends Error {}
 
 interface Gap {
@@ -44,10 +43,7 @@ interface Gap {
   readonly to: number;
 }
 
-/**
- * Maximum number of separate gaps. If there are more, all are merged into one, because a notice
- * states the largest possible range of lost messages.
- */
+/** Beyond this number, all gaps become one. */
 const gapsMax = 1_000;
 
 export class ConsumerPosition {
@@ -56,11 +52,11 @@ export class ConsumerPosition {
   #position: StreamPosition | undefined;
   #trail: TrailEntry[] = [];
   #consumerCreated = "";
-  /** The sequence up to which all messages were acknowledged when the consumer was last queried. */
+  /** Sequence up to which all messages were acknowledged at the last query. */
   #floor = 0;
   #isMissing = false;
   #erasures: { readonly manager: JetStreamManager; readonly all: StreamErasures } | undefined;
-  /** Ranges of sequences that were not received since the last check. */
+  /** Sequences that were not received since the last check. */
   #gaps: Gap[] = [];
 
   constructor(options: ConsumerPositionOptions) {
@@ -68,7 +64,7 @@ export class ConsumerPosition {
     this.#stream = options.name.stream;
   }
 
-  /** The sequence up to which the stream was read, or has nothing to read. */
+  /** Sequence up to which the stream was read. */
   get sequence(): number {
     return this.#position?.sequence ?? 0;
   }
@@ -90,9 +86,7 @@ export class ConsumerPosition {
     return hasReadOriginal(headers, { durable, created: this.#consumerCreated });
   }
 
-  /**
-   * Finds or creates the consumer so that no message is skipped. If it rejects, the caller retries.
-   */
+  /** Finds or creates the consumer so that no message is skipped. */
   async open(link: Link, hand: HeldFrames): Promise<void> {
     const { manager, connection } = link;
     const state = await this.#state(manager);
@@ -116,14 +110,13 @@ export class ConsumerPosition {
     hand.expect(info.num_ack_pending - hand.upTo(sent), sent);
   }
 
-  /** Throws if `info` is not that of the consumer that was opened. */
+  /** Throws if the consumer is not the one that was opened. */
   check(info: ConsumerInfo | undefined): void {
     if (info?.created !== this.#consumerCreated) throw new ChangedError("the consumer is gone");
   }
 
   /**
-   * Queries the stream and the consumer, and reports lost messages. Rejects with a ChangedError if
-   * the stream or the consumer was deleted or recreated.
+   * Reports lost messages. Rejects with a ChangedError if the stream or the consumer was recreated.
    */
   async look(manager: JetStreamManager, hand: HeldFrames): Promise<void> {
     const before = this.#position;
@@ -135,8 +128,7 @@ export class ConsumerPosition {
     this.#floor = Math.max(this.#floor, info.ack_floor.stream_seq);
     hand.forgetAcked(this.#floor);
     this.#notifyExpired(state.firstSequence);
-    // All messages that the stream had when its state was queried have arrived, or belong to
-    // projects that are not read.
+    // Everything that the stream had has arrived, or belongs to projects that are not read.
     if (info.num_pending === 0 && info.num_ack_pending <= hand.size && hand.isComplete)
       this.#moveTo(Math.max(this.sequence, state.lastSequence));
   }
@@ -152,10 +144,6 @@ export class ConsumerPosition {
     return state;
   }
 
-  /**
-   * Returns the erasures in the stream. Messages that an erasure removed from the start of the
-   * stream are not lost, because their remaining events arrive later in other messages.
-   */
   #erasuresBy(manager: JetStreamManager): StreamErasures {
     if (this.#erasures?.manager !== manager)
       this.#erasures = { manager, all: new StreamErasures(manager, this.#stream) };
@@ -186,7 +174,7 @@ export class ConsumerPosition {
       this.#position = { ...none, sequence: from - 1 };
       return info;
     }
-    // If messages have left the stream meanwhile, the server has moved the consumer past them.
+    // If messages have left the stream, the server has moved the consumer past them.
     this.#position = { ...none, sequence: Math.max(floor, firstSequence - 1) };
     return found;
   }
@@ -242,10 +230,7 @@ export class ConsumerPosition {
     else this.#gaps.push({ from, to });
   }
 
-  /**
-   * Reports gaps before the first sequence of the stream as expired messages. Later gaps are single
-   * deleted messages and are not reported.
-   */
+  /** Reports gaps before the first message as expired. Later gaps are deleted messages. */
   #notifyExpired(firstSequence: number): void {
     const gone = this.#gaps.filter(({ from }) => from < firstSequence);
     this.#gaps = [];

@@ -1,5 +1,4 @@
-// Creates, finds and checks the durable consumer of one stream. Requests the messages that the
-// consumer sent to a previous reader again, so that they arrive at once and in order.
+// The durable consumer of a stream.
 
 import {
   AckPolicy,
@@ -24,13 +23,10 @@ export interface DurableOptions {
 export const acks = { ack: "+ACK", nak: "-NAK", working: "+WPI" } as const;
 export type Ack = (typeof acks)[keyof typeof acks];
 
-/**
- * Maximum number of messages that are requested again. If there are more, they arrive after their
- * ack wait.
- */
+/** Maximum number of messages that are requested again. Others arrive after their ack wait. */
 const askedBackMax = 20_000;
 
-/** Returns the state of the consumer; undefined if the consumer does not exist. */
+/** Returns undefined if the consumer does not exist. */
 export async function durableInfo(
   manager: JetStreamManager,
   stream: string,
@@ -62,10 +58,7 @@ export async function makeDurable(
   });
 }
 
-/**
- * Returns the last tokens of the subjects that may have events of the projects; an empty array
- * selects all subjects.
- */
+/** Returns the last tokens of the subjects to read; an empty array selects all subjects. */
 function subjectsOf(projects: readonly string[] | undefined): string[] {
   return projects === undefined ? [] : [...projects, manyProjects];
 }
@@ -107,10 +100,8 @@ export async function matchDurable(
 }
 
 /**
- * Returns a description of a setting with which the existing consumer would silently lose frames;
- * undefined if there is no such setting. All other settings only slow the consumer down, or their
- * effect is reported. For example, a consumer that the server removes after a while or on a restart
- * is recreated. The start of reading is not checked, because the creator of the consumer chose it.
+ * Returns a setting with which the consumer would silently lose frames. All other settings only
+ * slow it down, or their effect is reported.
  */
 function lossBy({ max_deliver, headers_only }: ConsumerInfo["config"]): string | undefined {
   if ((max_deliver ?? -1) > 0)
@@ -127,14 +118,11 @@ interface Sent {
   readonly stream: string;
   readonly durable: string;
   readonly sequence: number;
-  /** Number of messages that the consumer had sent, including this message. */
+  /** Number of messages that the consumer had sent, including this one. */
   readonly deliverySequence: number;
 }
 
-/**
- * Returns the subject that acknowledges a message over any connection. The server ignores the
- * tokens that are filled with placeholders.
- */
+/** Acknowledges a message over any connection. The server ignores the tokens with placeholders. */
 export function answerSubject({ stream, durable, sequence, deliverySequence }: Sent): string {
   return `$JS.ACK.${stream}.${durable}.1.${sequence}.${deliverySequence}.0.0`;
 }
@@ -143,14 +131,13 @@ interface AskBackOptions {
   readonly connection: NatsConnection;
   readonly stream: string;
   readonly info: ConsumerInfo;
-  /**
-   * Returns the answer for a message that the consumer has sent and that the server still counts as
-   * unacknowledged.
-   */
   readonly answer: (sequence: number) => Ack;
 }
 
-/** Answers all messages that were sent over an earlier connection, in order. */
+/**
+ * Answers all messages that were sent over an earlier connection, in order, so that those without
+ * an acknowledgement arrive again at once.
+ */
 export function answerAll({ connection, stream, info, answer }: AskBackOptions): void {
   const { ack_floor: floor, delivered, name: durable } = info;
   if (delivered.stream_seq - floor.stream_seq > askedBackMax) return;

@@ -1,6 +1,5 @@
-// Remembers which events were delivered, by a key of project, uuid, name and distinct id, in a
-// window that is bounded in number and time. If a frame is delivered again, its own events are not
-// duplicates.
+// Remembers which frame delivered an event, for a limited number of events and time. If a frame is
+// delivered again, its own events are not duplicates.
 
 interface UuidWindowOptions {
   readonly maxUuids: number;
@@ -15,12 +14,9 @@ interface Noted {
 
 export class UuidWindow {
   readonly #options: UuidWindowOptions;
-  /** Id of the frame that delivered each event, by the key of the event. */
+  /** Frame of each event, by the key of the event. */
   readonly #frames = new Map<string, number>();
-  /**
-   * Keys in insertion order. A Map alone is not enough, because finding its oldest entry becomes
-   * slower with every deletion.
-   */
+  /** Keys in insertion order. The oldest entry of a Map is slow to find after many deletions. */
   #order: Noted[] = [];
   #oldest = 0;
 
@@ -32,10 +28,7 @@ export class UuidWindow {
     return this.#frames.size;
   }
 
-  /**
-   * Records the event. Returns the id of another frame that delivered the event within the window;
-   * undefined if there is none. The window stores `key`, so the key must be short.
-   */
+  /** Records the event. Returns another frame that delivered it. The window stores the key. */
   duplicateOf(key: string, frame: number): number | undefined {
     const { maxUuids, windowMs, monotonicMs } = this.#options;
     if (maxUuids === 0) return undefined;

@@ -1,5 +1,5 @@
-// Builds batches from frames, with the position of each stream after the batch. A frame is never
-// split. The bytes of a frame are held until the batch is written or dropped.
+// Builds batches from whole frames. The bytes of a frame are held until the batch is written or
+// dropped.
 
 import { Buffer } from "node:buffer";
 import { linesToPause } from "../../records/reader.ts";
@@ -13,27 +13,23 @@ import type { RejectedLine, SinkRecord } from "./sink-records.ts";
 import { SinkRecords } from "./sink-records.ts";
 import type { Before, SinkBatch, SinkFilter, SinkIncident, SinkPosition } from "./sink-target.ts";
 
-/** A batch with its counts and the release of its memory. */
 export interface BuiltBatch extends SinkBatch {
-  /** Number of messages in the batch, by lane. The filter may exclude all events of a message. */
+  /** Number of messages by lane, including those without a selected event. */
   readonly frames: { readonly live: number; readonly historical: number };
   /** Releases the bytes of the frames. */
   release(): void;
 }
 
 export interface BatchLimits {
-  /** Maximum number of events and rejected lines. Exceeded only if a single frame has more. */
+  /** Events and rejected lines. Only a single frame may exceed it. */
   readonly eventsMax: number;
-  /** Maximum number of bytes of frames. Exceeded only if a single frame has more. */
+  /** Bytes of frames. Only a single frame may exceed it. */
   readonly bytesMax: number;
 }
 
-/**
- * Number of pauses of the record reader between two yields to the event loop. Short lines take
- * milliseconds in total.
- */
+/** Pauses of the record reader between two yields to the event loop. */
 const pausesAtOnce = 4_096 / linesToPause;
-/** Maximum number of rejected lines of a frame that are stored individually. */
+/** Maximum number of rejected lines of a frame that are stored one by one. */
 const singleMax = 10_000;
 
 export class BatchBuilder {
@@ -42,7 +38,7 @@ export class BatchBuilder {
   readonly #positions = new Map<string, StreamProgress>();
   #before: Before;
   readonly #changed = new Set<string>();
-  /** Items that were put in and not yet added to a batch, in order. */
+  /** Items that are not in a batch yet. */
   readonly #waiting: StreamItem[] = [];
   #items: FrameItem[] = [];
   #events: SinkRecord[] = [];
@@ -50,7 +46,6 @@ export class BatchBuilder {
   #incidents: SinkIncident[] = [];
   #bytes = 0;
 
-  /** Creates a builder that continues at `positions`, the positions of the target. */
   constructor(filter: SinkFilter, positions: readonly SinkPosition[]) {
     this.#filter = filter;
     for (const position of positions)
@@ -62,7 +57,6 @@ export class BatchBuilder {
     return this.#changed.size === 0;
   }
 
-  /** Number of events and rejected lines in the batch. */
   get lines(): number {
     return this.#events.length + this.#rejected.length;
   }
@@ -75,20 +69,15 @@ export class BatchBuilder {
     return this.lines >= eventsMax || this.#bytes >= bytesMax;
   }
 
-  /** Whether items were put in and not yet added to a batch. */
   get hasWaiting(): boolean {
     return this.#waiting.length > 0;
   }
 
-  /** Adds items to the queue. If the current batch is full, they are added to a later one. */
   put(items: readonly StreamItem[]): void {
     for (const item of items) this.#waiting.push(item);
   }
 
-  /**
-   * Adds the waiting items until the batch is full. Yields to the event loop between the parts of a
-   * long frame.
-   */
+  /** Adds waiting items until the batch is full. Yields to the event loop within a long frame. */
   async addWaiting(limits: BatchLimits): Promise<void> {
     while (this.hasWaiting && !this.isFull(limits)) {
       const item = this.#waiting.shift()!;
@@ -97,7 +86,6 @@ export class BatchBuilder {
     }
   }
 
-  /** Returns the current batch. The next batch starts after it. */
   take(): BuiltBatch {
     const positions = [...this.#changed].map((stream) => this.#positions.get(stream)!.position());
     const items = this.#items;
@@ -160,9 +148,8 @@ export class BatchBuilder {
 }
 
 /**
- * The rejected lines of one frame. A message of another program may have a million such lines, and
- * each would take a hundred times its bytes. After the first 10,000, all lines are therefore
- * combined into one rejected line with their text.
+ * The rejected lines of a frame. A foreign message may have a million, and each would take a
+ * hundred times its bytes. All after the first 10,000 become one rejected line.
  */
 class RejectedOfFrame {
   readonly #data: Uint8Array;
@@ -174,7 +161,7 @@ class RejectedOfFrame {
     this.#data = data;
   }
 
-  /** Returns the line if it is stored individually; undefined if it is part of `rest`. */
+  /** Returns undefined if the line becomes part of `rest`. */
   single(line: RejectedLine): RejectedLine | undefined {
     if (++this.#count <= singleMax) return line;
     this.#first ??= line;
@@ -182,10 +169,7 @@ class RejectedOfFrame {
     return undefined;
   }
 
-  /**
-   * Returns one line that combines the later lines. Its text also includes the records between
-   * them.
-   */
+  /** Combines the later lines. The text includes the records between them. */
   rest(): RejectedLine | undefined {
     const first = this.#first;
     const lines = this.#count - singleMax;
@@ -201,10 +185,7 @@ class RejectedOfFrame {
   }
 }
 
-/**
- * The position of one stream and its most recent messages by id, so that another stream of the same
- * name is recognised. Returned objects do not change any more.
- */
+/** The position of a stream and its latest messages. Returned objects do not change. */
 class StreamProgress {
   readonly #name: StreamName;
   #position: Omit<StreamPosition, "trail">;

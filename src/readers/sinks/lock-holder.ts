@@ -1,6 +1,4 @@
-// Records in a file next to a lock which process holds the lock. The kernel does not report the
-// holder, and an operator who waits for a frozen process must find it. The file has no effect on
-// the lock.
+// Names the holder of a lock in a file next to it, for an operator who waits for a frozen process.
 
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
@@ -8,29 +6,25 @@ import { hostname } from "node:os";
 interface Holder {
   readonly pid: number;
   readonly host: string;
-  /** Time in ISO 8601 when the lock was taken. */
   readonly since: string;
 }
 
 const ownerOnly = 0o600;
 
 /**
- * Writes the file. Must be called by the process that has just taken the lock. Ignores a file that
- * cannot be written.
+ * Must be called by the process that has just taken the lock. Ignores a file that cannot be
+ * written.
  */
 export function noteHolder(file: string, pid: number): void {
   const holder: Holder = { pid, host: hostname(), since: new Date().toISOString() };
   try {
-    // The file is removed first, so that a link under its name is not followed.
+    // A link under the file's name must not be followed.
     rmSync(file, { force: true });
     writeFileSync(file, `${JSON.stringify(holder)}\n`, { mode: ownerOnly, flag: "wx" });
   } catch {}
 }
 
-/**
- * Returns the end of a sentence: the holder of the lock, and what to do. Empty if the holder is
- * unknown.
- */
+/** Returns the end of a sentence: the holder of the lock, and what to do; empty if unknown. */
 export function holderText(file: string): string {
   const holder = holderIn(file);
   if (holder === undefined) return "";

@@ -1,5 +1,4 @@
-// Removes duplicates from a batch: the first event of each project, uuid, name and distinct id
-// stays. Also finds the next copy of an event, for a target that rejects the first one.
+// Removes duplicates within a batch: the first event of each key stays.
 
 import type { SinkRecord } from "./sink-records.ts";
 
@@ -13,7 +12,7 @@ export function singleEvents(events: readonly SinkRecord[]): SinkRecord[] {
   });
 }
 
-/** Returns the next copy of each event that has one. */
+/** Finds the copy to try if a target rejects an event. */
 export function nextCopies(events: readonly SinkRecord[]): Map<SinkRecord, SinkRecord> {
   const last = new Map<string, SinkRecord>();
   const next = new Map<SinkRecord, SinkRecord>();

@@ -1,5 +1,4 @@
-// Counts what a sink has written since the process started. Counts only stored batches, so that a
-// batch that was rolled back does not count.
+// Counts what a sink has stored since the process started.
 
 import type { IncidentKind } from "../stream/incidents.ts";
 import type { BuiltBatch } from "./batch-builder.ts";
@@ -10,7 +9,7 @@ export interface CommitCounts {
   readonly batch: BuiltBatch;
   readonly outcome: WriteOutcome;
   readonly seconds: number;
-  /** Reasons of the rejected lines, including events that the target refused. */
+  /** Including events that the target refused. */
   readonly rejected: readonly RejectReason[];
   readonly incidents: readonly IncidentKind[];
 }
@@ -20,16 +19,11 @@ export class SinkCounts {
   events = 0;
   duplicates = 0;
   rejected = 0;
-  /**
-   * Number of events that the target has refused since it last accepted an event or reported a
-   * duplicate.
-   */
+  /** Refused events since the target last accepted one or reported a duplicate. */
   refusedInRow = 0;
   commits = 0;
 
-  /**
-   * Creates the counts. `onCommit` is called for every commit; for a failed batch, with undefined.
-   */
+  /** `onCommit` is called for every commit; for a failed batch, with undefined. */
   constructor(onCommit?: (commit: CommitCounts | undefined) => void) {
     this.#onCommit = onCommit;
   }

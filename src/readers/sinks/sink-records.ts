@@ -1,7 +1,5 @@
-// An event as the sinks use it: its values, its columns, and how it is read from a frame. A batch
-// holds tens of thousands of events while it is written, so each object is small. Values that the
-// lines of a request have in common are shared, and a view of the frame's bytes is created only
-// when it is needed.
+// An event as the sinks use it. A batch has tens of thousands, so each object is small: values that
+// the lines of a request share exist once, and views of the frame's bytes are created when needed.
 
 import { Buffer } from "node:buffer";
 import { isUuid } from "../../platform/base/forms.ts";
@@ -13,45 +11,42 @@ import type { RecordView } from "../../records/record-view.ts";
 import { TokenType } from "../../records/table.ts";
 import type { StoredFrame } from "../stream/frame.ts";
 
-/** A stored event. Its bytes are those of the frame and must not be changed. */
+/** The bytes are those of the frame and must not be changed. */
 export interface SinkRecord {
   readonly stream: string;
   readonly sequence: number;
   /** Index of the line in the frame. */
   readonly line: number;
-  /** Time in ms when the stream stored the frame. */
+  /** When the stream stored the frame. */
   readonly storedAtMs: number;
-  /** UUID of 36 characters, in lower case. */
+  /** 36 characters, in lower case. */
   readonly uuid: string;
   readonly projectId: string;
   readonly event: string;
   readonly distinctId: string;
-  /** Time of the event in ms, in the years 0 to 9999. */
+  /** In the years 0 to 9999. */
   readonly timestampMs: number;
   readonly receivedAtMs: number;
-  /** Client's own time of the event in ms; NaN if the record has none. */
+  /** Client's own time of the event; NaN if the record has none. So is `sentAtMs`. */
   readonly timestampSentMs: number;
   readonly sentAtMs: number;
-  /** Client's address; empty if the record has none. */
+  /** Empty if the record has none. */
   readonly ip: string;
   readonly kind: string;
   readonly personProfile: boolean;
   readonly historical: boolean;
-  /** Properties as JSON, as the client sent them. */
+  /** JSON as the client sent it. */
   readonly properties: Uint8Array;
   readonly set: Uint8Array | undefined;
   readonly setOnce: Uint8Array | undefined;
   readonly unset: Uint8Array | undefined;
   /** The whole record, without the line feed. */
   readonly text: Uint8Array;
-  /**
-   * UUID of the event's person; empty if the event has no person or persons are not used. Set after
-   * the batch is built; all other fields never change.
-   */
+  /** Empty without a person. Set after the batch is built; all other fields never change. */
   personUuid: string;
 }
 
-/** Reasons why a line is rejected: it is not a record, or the target does not accept the event. */
+/** A line is not a record, or the target refuses the event. */
 export const rejectReasons = ["not_json", "not_a_record", "wrong_project", "value"] as const;
 export type RejectReason = (typeof rejectReasons)[number];
 
@@ -60,14 +55,13 @@ export interface RejectedLine {
   readonly sequence: number;
   readonly line: number;
   readonly storedAtMs: number;
-  /** Project of the line; empty if unknown. */
+  /** Empty if unknown. */
   readonly projectId: string;
   readonly reason: RejectReason;
   readonly detail: string;
   readonly text: Uint8Array;
 }
 
-/** Returns the rejected line of an event that the target refuses, with the reason. */
 export function refusedLine(event: SinkRecord, detail: string): RejectedLine {
   const { stream, sequence, line, storedAtMs, projectId, text } = event;
   return { stream, sequence, line, storedAtMs, projectId, reason: "value", detail, text };
@@ -83,7 +77,7 @@ type FrameOfRecords = Pick<
   "stream" | "sequence" | "storedAtMs" | "projectId" | "data"
 >;
 
-/** Fields that the lines of one request share, except their project. */
+/** Fields that the lines of one request share. */
 type SharedFields = Pick<
   SinkRecord,
   "receivedAtMs" | "timestampSentMs" | "sentAtMs" | "ip" | "kind" | "personProfile" | "historical"
@@ -96,9 +90,7 @@ export class SinkRecords {
   readonly #records = new RecordReader();
   #shared: SharedFields | undefined = undefined;
 
-  /**
-   * Calls the visitor for every line that is not blank, in order. Yields where RecordReader yields.
-   */
+  /** Visits every line that is not blank. Yields where RecordReader yields. */
   *read(frame: FrameOfRecords, visitor: SinkVisitor): Generator<void, void> {
     const { stream, sequence, storedAtMs, data } = frame;
     const body = Buffer.from(data.buffer, data.byteOffset, data.length);
@@ -109,7 +101,7 @@ export class SinkRecords {
     };
     yield* this.#records.read(data, {
       record: (record) => {
-        // Called for every line, even a rejected one, because the next line may refer to it.
+        // Called even for a rejected line, because the next line may refer to it.
         const shared = this.#sharedOf(record);
         const fault = record.isWritten ? undefined : faultOf(record);
         if (fault !== undefined) reject(record, "not_a_record", fault);
@@ -133,19 +125,14 @@ export class SinkRecords {
   }
 }
 
-/** Position of a line in the frame's data. */
 type LinePlace = Pick<RecordView, "line" | "start" | "end">;
 
 interface FrameBytes {
   readonly frame: FrameOfRecords;
-  /** Data of the frame. */
   readonly body: Buffer;
 }
 
-/**
- * Returns the reason why the gateway cannot have written the record; undefined if there is no such
- * reason.
- */
+/** Returns the reason why the gateway cannot have written the record. */
 function faultOf(record: RecordView): string | undefined {
   const lacks = (part: Part): boolean => !isString(record.type(part));
   if (lacks(Part.Uuid)) return "it has no uuid";
@@ -256,7 +243,7 @@ class FrameRecord implements SinkRecord {
     return this.#shared.historical;
   }
 
-  /** Properties of the event, with `replaced` as the member `$replaced`. */
+  /** With `replaced` as the member `$replaced`. */
   get properties(): Buffer {
     const [start, end] = [this.#propertiesStart, this.#propertiesEnd];
     const properties = end === 0 ? emptyObject : this.#body.subarray(start, end);
@@ -271,9 +258,7 @@ class FrameRecord implements SinkRecord {
   }
 }
 
-/**
- * Type of an event's value by the type of its field. An absent text is "", an absent time is NaN.
- */
+/** Value by type of the field. An absent text is "", an absent time is NaN. */
 interface Values {
   readonly id: string;
   readonly uuid: string;
@@ -307,10 +292,7 @@ function column<Name extends ColumnField>(
   return { name: name ?? field, type, isOptional, of } as EventColumn;
 }
 
-/**
- * The columns of an event in the databases and files of the sinks, in order. Users query them, so
- * they are a public interface. The table of record fields defines their types.
- */
+/** The columns of an event in databases and files, in order. They are a public interface. */
 export const eventColumns: readonly EventColumn[] = [
   column("project_id", ({ projectId }) => projectId),
   column("uuid", ({ uuid }) => uuid),
@@ -331,7 +313,6 @@ export const eventColumns: readonly EventColumn[] = [
   column("$unset", ({ unset }) => unset),
 ];
 
-/** The additional column of a sink with persons. */
 export const personColumn: EventColumn = {
   name: "person_uuid",
   type: "uuid",

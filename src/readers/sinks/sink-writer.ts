@@ -1,6 +1,5 @@
-// The writer of a sink: builds batches from the events of the streams, and writes each batch to the
-// target together with the positions of the streams. While another sink has the target, this one is
-// the standby. It takes over when the other sink ends.
+// Builds batches from the streams and writes them to the target, with the positions. While another
+// sink has the target, this one stands by.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../platform/base/log.ts";
@@ -22,21 +21,18 @@ import {
 import { type UnreadStream, UnreadWatch } from "./unread-watch.ts";
 
 interface WriterLimits extends BatchLimits {
-  /** Maximum time in ms for which the first event of a batch waits for others. */
+  /** Maximum time for which the first event of a batch waits for others. */
   readonly ageMsMax: number;
 }
 
 export interface SinkWriterOptions {
   readonly connection: NatsConnection;
-  /** First part of the stream names. */
   readonly prefix: string;
-  /** Target of the events. The caller closes it. */
+  /** The caller closes it. */
   readonly target: SinkTarget;
-  /** Adds the persons of events; undefined if events get no persons. */
   readonly persons?: EventPersons | undefined;
   readonly filter: SinkFilter;
   readonly limits: WriterLimits;
-  /** Whether to continue after messages that have left a stream unread. */
   readonly acceptExpired: boolean;
   readonly counts: SinkCounts;
   readonly log: Log;
@@ -44,28 +40,25 @@ export interface SinkWriterOptions {
 
 export interface SinkStatus {
   readonly state: "starting" | "standing by" | "writing" | "hindered";
-  /** Reasons why nothing is being written; empty if there is no problem. */
+  /** Why nothing is written; empty if there is no problem. */
   readonly reasons: readonly string[];
   readonly hasTarget: boolean;
   /** Holder of the target, while this sink stands by. */
   readonly standsByFor?: string;
-  /** Unread part of each stream, by the last known state of the target; empty on standby. */
+  /** By the last known state of the target; empty on standby. */
   readonly streams: readonly UnreadStream[];
 }
 
-/**
- * Number of batches in memory in addition to those being written: one is being built, and two are
- * read ahead.
- */
+/** Batches in memory besides those being written: one being built, two read ahead. */
 const batchesAhead = 3;
 const stepEvents = 2_000;
 const stepBytes = 2_097_152;
 const pauseMsMax = 5_000;
 const standbyMs = 500;
 const sayAgainMs = 30_000;
-/** Time in ms with nothing to write after which the reason of a failed write is outdated. */
+/** Time without events after which the reason of a failed write is outdated. */
 const idleMs = 10_000;
-/** Number of refused events in a row above which a wrong table is more likely than wrong events. */
+/** After more refused events in a row, a wrong table is likelier than wrong events. */
 const refusedMax = 100;
 const words = {
   action: "`penstock sink` with --accept-expired continues",
@@ -80,22 +73,17 @@ export class SinkWriter {
   readonly #refusals: SparseWarning;
   readonly #watch: UnreadWatch;
   readonly #limit: BatchLimit;
-  /** Ends the wait for more events of the current batch. */
   #gathering: AbortController | undefined;
-  /** Ends the wait for the persons of a batch. */
   #waiting: AbortController | undefined;
-  /** Builder of the current session. */
   #builder: BatchBuilder | undefined;
   #fault: string | undefined = "it is starting";
-  /** Whether a batch has failed and no batch was written since. */
+  /** Whether a batch has failed and none was written since. */
   #hasFailedToWrite = false;
   #openSinceMonotonicMs: number | undefined;
   #streams: EventStreams | undefined;
-  /** Reason why the sink stands by; undefined if it does not. */
   #standsByFor: string | undefined;
-  /** State that was last logged. */
   #logged: { readonly isWriting: boolean; readonly reason: string } | undefined;
-  /** Positions of the target at the last `open`, advanced by the batches since. */
+  /** Positions of the target at the last `open`, moved by the batches since. */
   #written = new Map<string, SinkPosition>();
 
   constructor(options: SinkWriterOptions) {
@@ -129,8 +117,8 @@ export class SinkWriter {
   }
 
   /**
-   * Writes the current batches and ends. Waits until `until` aborts at most, or 10 s if `until` is
-   * undefined. If the wait was long enough, no write is running when the promise is fulfilled.
+   * Writes the current batches and ends. Waits until `until` aborts, or 10 s without it. If the
+   * wait was long enough, no write is running afterwards.
    */
   async close(until?: AbortSignal): Promise<void> {
     const closed = this.#session.close({ until });
@@ -152,7 +140,7 @@ export class SinkWriter {
     return { state, reasons, hasTarget, streams: this.#watch.streams(nowMs) };
   }
 
-  /** Committed positions. Later messages must not leave their stream. */
+  /** Later messages must not leave their stream. */
   get #committed(): SinkPosition[] {
     const { committed } = this.#options.target;
     const written = [...this.#written.values()];
@@ -165,10 +153,7 @@ export class SinkWriter {
     );
   }
 
-  /**
-   * Reason of the last failure. A reopened target does not clear it, because the target may still
-   * reject the failed batch.
-   */
+  /** A reopened target does not clear the fault: it may still reject the failed batch. */
   get #faultNow(): string | undefined {
     const since = this.#openSinceMonotonicMs;
     if (!this.#hasFailedToWrite || since === undefined || this.#session.writes > 0)
@@ -176,10 +161,7 @@ export class SinkWriter {
     return performance.now() - since > idleMs ? undefined : this.#fault;
   }
 
-  /**
-   * Warning about refused events. Writing continues, because one project's events must not stop
-   * those of others.
-   */
+  /** Writing continues, because one project's events must not stop those of others. */
   get #refusing(): string[] {
     const { refusedInRow } = this.#options.counts;
     if (refusedInRow <= refusedMax) return [];
@@ -188,10 +170,7 @@ export class SinkWriter {
     ];
   }
 
-  /**
-   * Records a failed session. Returns the pause in ms before the next one; undefined for the
-   * default.
-   */
+  /** Returns the pause before the next session; undefined for the default. */
   #note(error: Error): number | undefined {
     const { log, counts } = this.#options;
     const { message: reason } = error;
@@ -217,7 +196,7 @@ export class SinkWriter {
     return undefined;
   }
 
-  /** Logs that writing failed, once for each reason. */
+  /** Logs each reason once. */
   #logHindered(reason: string): void {
     const { shown: target } = this.#options.target;
     if (this.#logged?.isWriting === false && this.#logged.reason === reason) return;
@@ -225,7 +204,6 @@ export class SinkWriter {
       this.#logged = { isWriting: false, reason };
   }
 
-  /** Logs that writing works, once after each problem. */
   #logWriting(): void {
     const { log, target } = this.#options;
     if (this.#logged?.isWriting === true) return;
@@ -233,10 +211,7 @@ export class SinkWriter {
     log.info({ target: target.shown }, "writing events");
   }
 
-  /**
-   * Logs success if no events have arrived for 10 s. While events may arrive, only a written batch
-   * counts as success.
-   */
+  /** While events may arrive, only a written batch proves that writing works again. */
   async #logWritingOnceIdle(streams: EventStreams): Promise<void> {
     await pauseUntilAborted(idleMs, this.#session.signal);
     const isOver = this.#session.writes === 0 && this.#faultNow === undefined;
@@ -263,23 +238,22 @@ export class SinkWriter {
     }
   }
 
-  /** Builds a batch while the previous ones are being written, and then starts its write. */
+  /** Builds a batch while the previous ones are being written. */
   async #batch(streams: EventStreams): Promise<boolean> {
     const session = this.#session;
     const builder = this.#builder!;
-    // If no event arrives, a failing write must still be noticed at once.
+    // A failing write must be noticed even if no event arrives.
     if (!builder.hasWaiting) await Promise.race([streams.ready(), session.failed()]);
     await this.#gather(streams, builder);
     const batch = builder.isEmpty ? undefined : builder.take();
     const isWhole = batch === undefined || (await this.#hasPersons(batch));
     await session.room(this.#options.target.batchesMax ?? 1);
-    // If closing interrupted the wait for persons, the batch is dropped and read again at the next
-    // start.
+    // A batch without its persons is dropped and read again at the next start.
     if (batch !== undefined && isWhole) session.write(this.#write(batch));
     return true;
   }
 
-  /** Adds the persons to the batch. Returns false if the sink closes before they are known. */
+  /** Returns false if the sink closes before the persons are known. */
   async #hasPersons(batch: BuiltBatch): Promise<boolean> {
     const { persons } = this.#options;
     if (persons === undefined) return true;
@@ -312,7 +286,6 @@ export class SinkWriter {
           builder.put(streams.take(Math.min(stepEvents, room[0]), Math.min(stepBytes, room[1])));
         }
         await builder.addWaiting(limits);
-        // Lets the event loop handle other requests.
         await new Promise(setImmediate);
       }
     } finally {

@@ -1,6 +1,5 @@
-// Queries NATS every few seconds for the part of each stream that is not in the target, and for the
-// time until its oldest message leaves the stream. Works whether or not the streams are being read.
-// Read only.
+// Queries NATS for the unread part of each stream, and for the time until its oldest message
+// leaves. Works even if the streams are not read.
 
 import { DiscardPolicy, type JetStreamManager, type StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -11,46 +10,36 @@ import type { SinkPosition } from "./sink-target.ts";
 
 interface UnreadWatchOptions {
   readonly connection: NatsConnection;
-  /** Returns the positions of the target. */
   readonly written: () => readonly SinkPosition[];
   readonly everyMs?: number;
 }
 
 export interface UnreadStream extends StreamName {
-  /** Sequence of the last frame that is in the target. */
+  /** Last frame in the target. */
   readonly sequence: number;
-  /**
-   * Sequence of the last frame of the stream. This field and the following ones are undefined while
-   * NATS does not answer.
-   */
+  /** Undefined while NATS does not answer, like the following fields. */
   readonly lastSequence: number | undefined;
-  /** Time since the oldest frame that is not in the target was stored; 0 if no frame waits. */
+  /** Age of the oldest frame that is not in the target; 0 if no frame waits. */
   readonly lagSeconds: number | undefined;
-  /**
-   * Time until the oldest frame that is not in the target leaves the stream; Infinity if no frame
-   * waits or frames never leave.
-   */
+  /** Time until that frame leaves the stream; Infinity if none waits or leaves. */
   readonly expirySeconds: number | undefined;
-  /** Time for which a frame stays in the stream; Infinity if there is no limit. */
+  /** Infinity if frames stay for ever. */
   readonly retentionSeconds: number | undefined;
 }
 
-/** State of a stream as NATS reported it. */
 interface Asked {
   readonly atMs: number;
   readonly created: string;
   readonly lastSequence: number;
   readonly ageMsMax: number;
-  /** Number of bytes that the stream can store before its oldest unread message is discarded. */
+  /** Bytes that fit before the oldest unread message is discarded. */
   readonly bytesLeft: number;
   readonly bytesPerMs: number;
-  /** Oldest message that was unread at the time of the query. */
   readonly oldest: { readonly sequence: number; readonly storedAtMs: number } | undefined;
 }
 
 const questionMs = 2_000;
 const everyMsDefault = 5_000;
-/** Age in ms after which a state is ignored. */
 const staleMs = 30_000;
 
 export class UnreadWatch {
@@ -61,7 +50,7 @@ export class UnreadWatch {
     this.#options = options;
   }
 
-  /** Queries until the signal aborts. Never rejects: if a query fails, the state is unknown. */
+  /** Never rejects: if a query fails, the state is unknown. */
   async run(signal: AbortSignal): Promise<void> {
     const { connection, everyMs = everyMsDefault } = this.#options;
     const manager = await managerOf(connection, { timeoutMs: questionMs });
@@ -83,7 +72,7 @@ export class UnreadWatch {
           : undefined;
         this.#asked.set(stream, askedOf(info, { nowMs, oldest, before: this.#asked.get(stream) }));
       } catch {
-        // The gauges disappear when the last state is too old.
+        // The gauges disappear when the state is too old.
       }
     }
   }
@@ -114,7 +103,7 @@ function askedOf(
   const ageMsMax = config.max_age === 0 ? Number.POSITIVE_INFINITY : config.max_age / nanosPerMs;
   const messageBytes = state.messages === 0 ? 0 : state.bytes / state.messages;
   const unread = oldest === undefined ? 0 : state.last_seq - oldest.sequence + 1;
-  // A stream loses messages by size only if it discards old messages for new ones.
+  // Only a stream that discards old messages loses messages by size.
   const isBounded = config.discard !== DiscardPolicy.New;
   const bytesMax = isBounded ? bytesMaxOf(config) : Number.POSITIVE_INFINITY;
   const isSame = before?.created === created && nowMs > before.atMs;
@@ -139,7 +128,7 @@ function unreadOf(
       expirySeconds: Number.POSITIVE_INFINITY,
       retentionSeconds,
     };
-  // All messages that are unread now were stored after the last written message.
+  // Unread messages were stored after the last written one.
   const writtenAtMs = trail.at(-1)?.storedAtMs ?? 0;
   const storedAtMs = Math.max(oldest?.storedAtMs ?? nowMs, writtenAtMs);
   const byAgeMs = storedAtMs + ageMsMax - nowMs;

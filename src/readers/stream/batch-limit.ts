@@ -1,12 +1,9 @@
-// Adapts the maximum number of events of a transaction. If a transaction takes the database too
-// long or fails repeatedly, the limit is halved, because the same batch would be retried for ever.
-// After 16 successes, the limit is doubled.
+// Adapts the number of events of a transaction. A transaction that is too slow or fails repeatedly
+// would be retried for ever, so the limit is halved. After 16 successes, it is doubled.
 
 import { TooSlowError } from "../../platform/base/store-error.ts";
 
-/** Number of successful transactions before the limit is doubled. */
 const patience = 16;
-/** Number of consecutive failures before the limit is halved. */
 const failuresMin = 2;
 
 export class BatchLimit {
@@ -26,8 +23,8 @@ export class BatchLimit {
   }
 
   /**
-   * Runs the write of about `events` events. If the write takes too long, rejects with a
-   * TooSlowError that states the new limit. `what` is the noun for the next transactions.
+   * Runs the write of about `events` events. A slow one rejects with a TooSlowError that states the
+   * new limit. `what` is the noun for the next transactions.
    */
   async within<Result>(
     events: number,
@@ -53,7 +50,7 @@ export class BatchLimit {
     this.#succeeded = 0;
   }
 
-  /** Records that the session failed. The failure counts only if a transaction was begun. */
+  /** Counts only if a transaction was begun. */
   failed(): void {
     if (this.#tried > 0 && ++this.#failed >= failuresMin) this.#tooSlow(this.#tried);
     this.#tried = 0;

@@ -1,6 +1,5 @@
-// Reads all streams of both lanes and all partitions concurrently, each from its own position.
-// Looks for new streams every 3 s. Takes live events before historical ones, but always some of
-// both.
+// Reads all streams, each from its own position. Looks for new streams every 3 s. Live events come
+// first, but a part of each batch is historical.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -16,25 +15,22 @@ import { type StreamItem, StreamReader } from "./stream-reader.ts";
 
 interface EventStreamsOptions {
   readonly connection: NatsConnection;
-  /** First part of the stream names. */
   readonly prefix: string;
-  /** Position of each stream, by the name of the stream. */
+  /** By the name of the stream. */
   readonly positions: ReadonlyMap<string, ReadPosition>;
   /** Maximum number of bytes of unreleased frames. */
   readonly bytesMax: number;
   /** Whether to continue after messages that have left a stream unread. */
   readonly acceptExpired: boolean;
-  /** Lanes to read; both by default. */
+  /** Both by default. */
   readonly lanes?: readonly Lane[] | undefined;
-  /** Name of the reader, used in the names of its consumers. */
   readonly reader: ReaderName;
-  /** Texts about the program that reads. */
   readonly words: ReaderWords;
   readonly log: Pick<Log, "info" | "warn">;
 }
 
 export interface ReadPosition extends StreamPosition {
-  /** Sequence from which messages are read again to be remembered; by default, no message is. */
+  /** Sequence from which messages are read again to be remembered. */
   readonly rememberFrom?: number;
 }
 
@@ -60,12 +56,11 @@ export class EventStreams {
     void this.#lookForEver();
   }
 
-  /** Readers of the streams that exist or still have items to take. */
   get readers(): readonly StreamReader[] {
     return [...this.#readers.values()].filter(({ isGone, isReady }) => isReady || !isGone);
   }
 
-  /** Reason why no stream is read; undefined if the streams have been listed. */
+  /** Why no stream is read; undefined if the streams have been listed. */
   get fault(): string | undefined {
     return this.#fault;
   }
@@ -89,8 +84,8 @@ export class EventStreams {
   }
 
   /**
-   * Returns the next items of all streams, up to about `eventsMax` events and `bytesMax` bytes.
-   * Each lane that has items gets a part of the batch.
+   * Returns the next items, about `eventsMax` events and `bytesMax` bytes, of each lane that has
+   * some.
    */
   take(eventsMax: number, bytesMax: number): StreamItem[] {
     const ready = this.readers.filter(({ isReady }) => isReady);
@@ -103,10 +98,7 @@ export class EventStreams {
     return [...first.items, ...rest.items];
   }
 
-  /**
-   * Makes every reader check its stream before it continues, because the connection was lost or
-   * must be closed.
-   */
+  /** Makes every reader check its stream before it continues. */
   interrupt(): void {
     for (const reader of this.#readers.values()) reader.interrupt();
   }

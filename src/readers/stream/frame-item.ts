@@ -1,5 +1,3 @@
-// Converts a message of a stream to a frame item.
-
 import type { MsgHdrs } from "@nats-io/nats-core";
 import type { RewrittenFrame } from "../../platform/nats/erased-messages.ts";
 import { eventsHeader, isOfManyProjects, messageIdHeader } from "../../platform/nats/names.ts";
@@ -12,10 +10,7 @@ import { messageIdOf, type StreamName } from "./stored-stream.ts";
 export interface FrameItem {
   readonly kind: "frame";
   readonly frame: StoredFrame;
-  /**
-   * Number of events according to the message's header. If the header is missing or implausible, an
-   * estimate by size.
-   */
+  /** From the message's header if plausible, otherwise by size. */
   readonly events: number;
   /** Whether the frame was read before and is delivered only to be remembered. */
   readonly isReread: boolean;
@@ -31,7 +26,6 @@ export interface FrameOrigin {
   readonly isReread: boolean;
 }
 
-/** Parts of a message that a frame needs. */
 type MessageParts = Pick<PulledMessage, "sequence" | "storedAtMs" | "share"> & {
   readonly message: {
     readonly subject: string;
@@ -43,9 +37,8 @@ type MessageParts = Pick<PulledMessage, "sequence" | "storedAtMs" | "share"> & {
 const eventBytesLikely = 300;
 
 /**
- * Returns the frame of a message, under the message's own sequence. If the message replaces an
- * erased one, its lines are delivered by `rewrittenItem` under the sequence of the erased message,
- * and this frame has no lines.
+ * If the message replaces an erased one, the frame has no lines: `rewrittenItem` delivers them
+ * under the sequence of the erased message.
  */
 export function frameItem(pulled: PulledMessage, origin: FrameOrigin): FrameItem {
   const { stream } = origin.name;
@@ -58,10 +51,7 @@ export function frameItem(pulled: PulledMessage, origin: FrameOrigin): FrameItem
   return { ...item, events: 0, release: () => pulled.share.release(data.length) };
 }
 
-/**
- * Returns the frame that replaces an erased message, under the sequence and time of the erased
- * message.
- */
+/** The frame has the sequence and time of the erased message. */
 export function rewrittenItem(
   { sequence, storedAtMs, message }: RewrittenFrame,
   share: Share,
@@ -72,7 +62,6 @@ export function rewrittenItem(
   return itemOf({ message: { subject, data, headers }, sequence, storedAtMs, share }, origin);
 }
 
-/** Returns a copy of the item whose release also calls `released`. */
 export function releasing(item: FrameItem, released: () => void): FrameItem {
   const release = (): void => {
     released();
@@ -99,7 +88,7 @@ function itemOf(
     data,
   };
   const said = Number(headers?.get(eventsHeader));
-  // Another publisher may send any number. An event has at least one byte.
+  // Another publisher may send any number.
   const isLikely = Number.isInteger(said) && said >= 1 && said <= bytes;
   const events = isLikely ? said : Math.ceil(bytes / eventBytesLikely);
   return { kind: "frame", frame, events, isReread, release: () => share.release(bytes) };

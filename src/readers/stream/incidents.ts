@@ -1,6 +1,5 @@
-// The kinds of incidents that readers report. They are stored in tables and used as metric labels.
+// Changes of a stream that its reader did not cause. Tables and metric labels have these names.
 
-/** Kinds of changes of a stream that its reader did not cause. */
 export const incidentKinds = [
   "stream_made_anew",
   "tail_lost",

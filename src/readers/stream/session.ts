@@ -1,7 +1,6 @@
-// The main loop of effects and sinks: opens the target, continues reading at the target's
-// positions, and writes one batch after another. A batch is built while earlier batches are being
-// written. After any failure, the session ends and everything in memory is dropped. After a pause,
-// the next session starts from the state of the target. JetStream is the journal.
+// The main loop of effects and sinks. It opens the target, reads from the target's positions, and
+// builds one batch while the previous ones are written. After any failure, everything in memory is
+// dropped, and the next session starts from the target. JetStream is the journal.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -14,46 +13,39 @@ import type { ReaderWords } from "./resume.ts";
 import type { StreamReader } from "./stream-reader.ts";
 
 interface SessionTarget {
-  /**
-   * Loads the state of the target. Returns the position of each stream, by the name of the stream.
-   */
+  /** Loads the state of the target. Returns its positions, by the name of the stream. */
   open(): Promise<ReadonlyMap<string, ReadPosition>>;
-  /** Called when the target is open and the streams are being read. */
   opened(streams: EventStreams): void;
   /**
-   * Builds the next batch and passes its write to `Session.write`. The positions are committed with
-   * the batch. Returns false to end the session; the next one then starts at once.
+   * Builds the next batch and passes its write to `Session.write`. Returns false to end the
+   * session; the next one then starts at once.
    */
   batch(streams: EventStreams): Promise<boolean>;
   /**
-   * Called when the session has failed and no write is running. Returns the pause in ms; undefined
-   * for the default, which doubles until a batch is written. Rejects if no other session may start.
+   * Called when no write is running. Returns the pause in ms; undefined for the default, which
+   * doubles until a batch is written. Rejects if no other session may start.
    */
   failed(error: Error): Promise<number | undefined>;
 }
 
 interface SessionOptions {
   readonly connection: NatsConnection;
-  /** First part of the stream names. */
   readonly prefix: string;
   readonly target: SessionTarget;
-  /** Adapted to the result of each batch and to each failed session. */
   readonly limit: BatchLimit;
   /** Maximum number of bytes of unreleased frames. */
   readonly bytesMax: number;
   /** Whether to continue after messages that have left a stream unread. */
   readonly acceptExpired: boolean;
-  /** Lanes to read; both by default. */
+  /** Both by default. */
   readonly lanes?: readonly Lane[] | undefined;
   readonly reader: ReaderName;
   readonly words: ReaderWords;
   readonly log: Log;
-  /** Maximum pause in ms between two sessions. */
   readonly pauseMsMax: number;
 }
 
 const pauseMsMin = 100;
-/** Maximum time in ms for which `close` waits by default. */
 const closeMsMax = 10_000;
 const foreverMs = 2 ** 31 - 1;
 
@@ -70,17 +62,15 @@ export class Session {
     this.#options = options;
   }
 
-  /** Signal that aborts when closing begins. */
+  /** Aborts when closing begins. */
   get signal(): AbortSignal {
     return this.#ended.signal;
   }
 
-  /** Number of batches written since the start. */
   get commits(): number {
     return this.#commits;
   }
 
-  /** Number of batches that are being written. */
   get writes(): number {
     return this.#writes.length;
   }
@@ -93,10 +83,7 @@ export class Session {
     return this.#streams?.bytesInHand ?? 0;
   }
 
-  /**
-   * Returns the reasons why nothing is being read or written, `own` first; empty if there is no
-   * problem.
-   */
+  /** Returns why nothing is read or written, `own` first; empty if there is no problem. */
   reasons(own: string | undefined): string[] {
     const whole = own ?? this.#streams?.fault;
     const faults = this.readers.flatMap(({ name, fault }) =>
@@ -105,7 +92,7 @@ export class Session {
     return whole === undefined ? faults : [whole, ...faults];
   }
 
-  /** Runs sessions until `close` is called. Rejects if the target allows no other session. */
+  /** Runs sessions until `close`. Rejects if the target allows no other session. */
   run(): Promise<void> {
     void this.#followConnection();
     this.#running = this.#runSessions();
@@ -113,9 +100,8 @@ export class Session {
   }
 
   /**
-   * Ends the session after the current batches are written, and waits for `alongside` too. Waits
-   * until `until` aborts at most, or 10 s if `until` is undefined. Frames that were read and not
-   * written are read again at the next start.
+   * Waits until the current batches are written, and for `alongside`; at most until `until` aborts,
+   * or 10 s without it. Frames that were not written are read again.
    */
   async close({ alongside, until }: CloseOptions = {}): Promise<void> {
     this.#ended.abort();
@@ -127,7 +113,7 @@ export class Session {
     over.abort();
   }
 
-  /** Tracks the write of a batch. If the write fails, the session ends. */
+  /** If the write fails, the session ends. */
   write(write: Promise<void>): void {
     const writes = this.#writes;
     writes.push(write);
@@ -185,7 +171,7 @@ export class Session {
     } finally {
       streams.close();
       await Promise.allSettled(this.#writes);
-      // A failed write is the cause of the other errors, so its error is thrown instead.
+      // A failed write is the cause of the other errors.
       await Promise.all(this.#writes);
     }
   }

@@ -1,6 +1,5 @@
-// Reads one stream for ever, in order from its position, each message once. Before each start, it
-// checks whether the stream is still the same one. It starts again if a message is missing, the
-// server stops sending or the consumer is lost.
+// Reads one stream for ever, in order, each message once. Before each start, it checks whether the
+// stream is still the same. It starts again after a missing message, silence or a lost consumer.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -32,21 +31,19 @@ interface StreamReaderOptions {
   readonly connection: NatsConnection;
   readonly manager: JetStreamManager;
   readonly name: StreamName;
-  /** Position up to which the stream was read; undefined if it was never read. */
+  /** Undefined if the stream was never read. */
   readonly position: StreamPosition | undefined;
-  /** Sequence from which messages that were read before are read again to be remembered. */
+  /** Sequence from which messages are read again to be remembered. */
   readonly rememberFrom: number | undefined;
   readonly bytes: BytesInHand;
   readonly acceptExpired: boolean;
-  /** Name of the reader, used in the names of its consumers. */
   readonly reader: ReaderName;
   readonly words: ReaderWords;
   readonly log: Pick<Log, "info" | "warn">;
-  /** Called when there is an item to take. */
   readonly onReady: () => void;
 }
 
-/** A new position. The items after this one come after the position. */
+/** The items after this one come after the position. */
 export interface PositionItem {
   readonly kind: "position";
   readonly name: StreamName;
@@ -64,7 +61,6 @@ const sayAgainMs = 30_000;
 const positionKeys = ["epoch", "created", "sequence"] as const;
 const lostText = "replacements of erased messages have left the stream: their events are not read";
 
-/** The stream cannot be read until an operator intervenes. */
 class StoppedError extends Error {}
 
 export class StreamReader {
@@ -74,10 +70,7 @@ export class StreamReader {
   readonly #ended = new AbortController();
   readonly #warning: SparseWarning;
   #position: StreamPosition | undefined;
-  /**
-   * Sequence of the next message to read again. All messages from it to the position are read
-   * again.
-   */
+  /** All messages from it to the position are read again. */
   #rereadFrom: number;
   #trail: TrailEntry[] = [];
   #ready: StreamItem[] = [];
@@ -103,29 +96,24 @@ export class StreamReader {
     void this.#run();
   }
 
-  /** Reason why the stream is not being read; undefined if it is. */
+  /** Why the stream is not being read. */
   get fault(): string | undefined {
     return this.isGone ? undefined : this.#fault;
   }
 
-  /** Last sequence of the stream; undefined while NATS does not report it. */
+  /** Undefined while NATS does not report it. */
   get lastSequence(): number | undefined {
     return this.#isKnown ? this.#lastSequence : undefined;
   }
 
-  /**
-   * Time in ms when the oldest ready new message was stored; undefined if no new message is ready.
-   */
+  /** When the oldest ready new message was stored. */
   get readyStoredAtMs(): number | undefined {
     for (const item of this.#ready)
       if (item.kind === "frame" && !item.isReread) return item.frame.storedAtMs;
     return undefined;
   }
 
-  /**
-   * Whether the stream was read to its end and removed. Such a stream is not queried until `learn`
-   * is called.
-   */
+  /** Whether the stream was read to its end and removed. It is not queried until `learn`. */
   get isGone(): boolean {
     return this.#absence.isWaiting;
   }
@@ -134,12 +122,11 @@ export class StreamReader {
     return this.#ready.length > 0;
   }
 
-  /** Whether the stream has more unread messages than fit into memory. */
   get isFarBehind(): boolean {
     return this.#pull?.isFarBehind === true;
   }
 
-  /** Returns the next items within the limits. Returns at least one item if any is ready. */
+  /** Returns at least one item if any is ready. */
   take(eventsMax: number, bytesMax: number): StreamItem[] {
     let [count, events, bytes] = [0, 0, 0];
     for (const item of this.#ready) {
@@ -151,14 +138,14 @@ export class StreamReader {
     return this.#ready.splice(0, count);
   }
 
-  /** Updates the stream's state from the result of another query. */
+  /** Updates the state from another query. */
   learn({ lastSequence }: StreamState): void {
     this.#lastSequence = Math.max(this.#lastSequence, lastSequence);
     this.#isKnown = true;
     this.#absence.end();
   }
 
-  /** Ends the current read, because the connection was lost and earlier checks are invalid. */
+  /** Earlier checks are invalid after a lost connection. */
   interrupt(): void {
     this.#breaks++;
     this.#isKnown = false;
@@ -203,7 +190,6 @@ export class StreamReader {
       this.#warning.warn(fields, "stream read failed; retrying");
   }
 
-  /** Reads until an error occurs. Never fulfilled. */
   async #read(): Promise<never> {
     const breaks = this.#breaks;
     const state = await this.#check();
@@ -228,10 +214,7 @@ export class StreamReader {
     }
   }
 
-  /**
-   * Decides where to continue. Pushes a position item unless reading continues right after the last
-   * message.
-   */
+  /** Pushes a position item unless reading continues right after the last message. */
   async #check(): Promise<StreamState> {
     const { acceptExpired, words, log, name } = this.#options;
     const before = this.#position;
@@ -281,10 +264,8 @@ export class StreamReader {
   }
 
   /**
-   * Checks the messages that are missing before the given one. Replacements of erased messages are
-   * read under the sequences of the erased ones. Deleted messages are logged. Throws if the stream
-   * still has a skipped message or its first messages have expired, so that the stream is read
-   * again after a check.
+   * Checks the messages before the given one: erased ones are replaced, deleted ones are logged.
+   * Throws if the stream still has one or has lost some, so that the stream is checked again.
    */
   async #checkGap(due: number, { sequence, share }: PulledMessage): Promise<void> {
     const state = await this.#erasures.stateFrom(due, this.#position);
@@ -297,7 +278,7 @@ export class StreamReader {
     this.#options.log.info(gap, "messages were deleted from the stream before they were read");
   }
 
-  /** Reads the replacements of erased messages. Returns the number of erased messages. */
+  /** Returns the number of erased messages. */
   async #fill(from: number, to: number, { share, isReread }: Filling): Promise<number> {
     const { created } = this.#position!;
     let [erased, missed] = [0, 0];
@@ -305,8 +286,8 @@ export class StreamReader {
       erased++;
       missed += Number(isMissed);
       if (frame === undefined) continue;
-      // If every frame is released, only later messages of the pull use the budget. Waiting for
-      // their release would never end.
+      // If every frame is released, only later messages of the pull use the budget, and a wait
+      // would never end.
       while (share.room() === 0 && this.#inHand > 0 && !this.#ended.signal.aborted) {
         this.#options.onReady();
         await pauseUntilAborted(pauseMsMin, this.#ended.signal);
@@ -329,10 +310,7 @@ export class StreamReader {
     throw new StoppedError(detail);
   }
 
-  /**
-   * Adds a message that was read before. Missing messages before it are not reported, because they
-   * are before the position.
-   */
+  /** Missing messages before it are not reported, because they are before the position. */
   async #addReread(pulled: PulledMessage): Promise<void> {
     const { sequence, share } = pulled;
     if (sequence > this.#rereadFrom)
@@ -364,7 +342,7 @@ export class StreamReader {
   }
 
   #push(item: PositionItem): void {
-    // The trail is changed in place later, and the receiver keeps the item.
+    // The trail is changed in place later.
     const trail = item.position.trail.slice(-trailLength);
     this.#ready.push({ ...item, position: { ...item.position, trail } });
     this.#options.onReady();

@@ -1,32 +1,29 @@
-// Parses the `http://` or `https://` URL of a ClickHouse: host, user, server settings, and a text
-// for people without the password. User and password are sent as headers, so that they do not
-// appear in logs of URLs. Connects to nothing.
+// Parses the URL of a ClickHouse. User and password become headers, which are not logged.
 
 import { readFileSync } from "node:fs";
 import { StoreError } from "../../../platform/base/store-error.ts";
 
 export interface ClickHouseAddress {
-  /** URL without secrets, such as `http://host:8123`, with the path of a proxy. */
+  /** URL without secrets, such as `http://host:8123`. */
   readonly shown: string;
   readonly isTls: boolean;
-  /** Host name or address for connections. An IPv6 address has no brackets. */
+  /** An IPv6 address without brackets. */
   readonly host: string;
   readonly port: number;
   readonly path: string;
   /** Certificate authorities as PEM; undefined for Node's default. */
   readonly ca: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
-  /** Server settings that are sent with every request. */
   readonly settings: Readonly<Record<string, string>>;
 }
 
 const defaultPorts = { "http:": 8_123, "https:": 8_443 } as const;
-/** Parameters of the HTTP interface that the sink sets itself. */
+/** Parameters that the sink sets itself. */
 const reserved = ["query", "query_id", "user", "password", "database", "default_format", "role"];
 const authority = "sslrootcert";
 const explicitPort = /^[a-z]+:\/\/[^/?#]*?:(\d+)(?=[/?#]|$)/i;
 
-/** Parses the URL. Throws a StoreError that contains neither password nor user. */
+/** Throws a StoreError that contains neither password nor user. */
 export function readAddress(text: string): ClickHouseAddress {
   const url = URL.parse(text);
   if (url === null || (url.protocol !== "http:" && url.protocol !== "https:"))

@@ -1,13 +1,11 @@
-// An error that ClickHouse returns, with its code, a text for people, and whether a value of a row
-// caused it, so that the row can be rejected.
+// Errors of ClickHouse, and whether a value of a row caused them.
 
 import { StoreError } from "../../../platform/base/store-error.ts";
 
-/** The server returned an error or an invalid response. */
 export class ClickHouseError extends StoreError {
-  /** The server's error code, as in `Code: 252`; undefined if there was none. */
+  /** Error code of the server, as in `Code: 252`. */
   readonly code: number | undefined;
-  /** The server's error text, which may contain parts of a row. */
+  /** Error text of the server. It may contain parts of a row. */
   readonly said: string;
 
   constructor(message: string, { code, said }: { code: number | undefined; said: string }) {
@@ -18,9 +16,7 @@ export class ClickHouseError extends StoreError {
 }
 
 export const runningAlready = 216;
-/**
- * Codes of errors that a value of a row can cause, whatever types and constraints the table has.
- */
+/** Codes of errors that a value can cause, whatever types and constraints the table has. */
 const valueCodes = new Set([
   ...[6, 25, 26, 27, 38, 41, 53, 69, 70, 72, 117, 131, 190, 321, 349, 376, 395, 407, 469],
   ...[675, 676, 691],
@@ -41,10 +37,7 @@ const hints: Readonly<Record<number, string>> = {
 };
 const shownMax = 300;
 
-/**
- * Returns the error of a response. `doing` is the failed operation, such as `write to ClickHouse at
- * …`.
- */
+/** `doing` is the failed operation, such as `write to ClickHouse at …`. */
 export function errorOf(
   doing: string,
   { status, code, text }: { status: number; code: number | undefined; text: string },
@@ -83,7 +76,7 @@ function byStatus(status: number): string | undefined {
   return undefined;
 }
 
-/** Returns the text without the class of the exception, the version and the stack. */
+/** Removes the exception's class, the version and the stack. */
 function plainText(text: string): string {
   return text
     .replace(/^[\s\S]*?Code: \d+[.,] (?:e\.displayText\(\) = )?DB::Exception: /, "")

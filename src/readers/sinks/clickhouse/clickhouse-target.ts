@@ -1,7 +1,6 @@
-// The ClickHouse target. ClickHouse has no transactions across tables, so events are written first
-// and the positions last. After an interrupted batch, the next one queries which rows exist and
-// skips them. If the server rejects a value, the batch is halved until the event is found. This
-// event is rejected, and the others are written.
+// The ClickHouse target. ClickHouse has no transactions, so the positions are written after the
+// events. After an interruption, the next batch skips the rows that exist. If the server rejects a
+// value, the batch is halved until the event is found.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { StoreError } from "../../../platform/base/store-error.ts";
@@ -36,20 +35,16 @@ import { WrittenRows } from "./written-rows.ts";
 interface ClickHouseTargetOptions {
   readonly url: string;
   readonly database: string;
-  /** Whether missing tables are created; true by default. */
   readonly makesTables?: boolean;
-  /** Whether events have a column for the uuid of their person; false by default. */
   readonly withPerson?: boolean;
-  /** Whether a lock keeps out a second sink; true by default. */
   readonly hasLock?: boolean;
 }
 
-/** Maximum time in ms for which a server may still list a query that it has answered. */
+/** Time in ms for which a server may still list a query that it has answered. */
 const sameIdMsMax = 30_000;
 const sameIdPauseMs = 10;
 const textEncoder = new TextEncoder();
 
-/** Rejected events with their errors. */
 type Refused = Map<SinkRecord, ClickHouseError>;
 
 function faultsOf(refused: Refused): ReadonlyMap<SinkRecord, string> {
@@ -64,12 +59,12 @@ export class ClickHouseTarget implements SinkTarget {
   readonly #withPerson: boolean;
   readonly #lock: SinkLock | undefined;
   readonly #writtenRows: WrittenRows;
-  /** Query id of all inserts of events, so that one insert runs at a time across sinks. */
+  /** Id of all inserts of events. The server runs one query of an id at a time, across sinks. */
   readonly #queryId: string;
   #form: ServerForm = modernForm;
   #rows: JsonRows;
 
-  /** Throws a StoreError if the URL is invalid. Connects at the first call of a method. */
+  /** Throws a StoreError if the URL is invalid. */
   constructor(options: ClickHouseTargetOptions) {
     const { url, database, makesTables = true, withPerson = false, hasLock = true } = options;
     const address = readAddress(url);
@@ -85,7 +80,6 @@ export class ClickHouseTarget implements SinkTarget {
     this.#queryId = `penstock-sink-write:${database}`;
   }
 
-  /** Returns the statements that create the tables on this server. */
   async ddl(): Promise<string> {
     await this.#learnForm();
     return ddl(this.#database, this.#form, { withPerson: this.#withPerson });
@@ -137,7 +131,7 @@ export class ClickHouseTarget implements SinkTarget {
       wantedColumns.filter((name) => !there.has(name));
     let there = await columns();
     if (missing(there).length > 0 && this.#makesTables) {
-      // If the database exists, the user does not need the privilege to create one.
+      // An existing database needs no privilege to create one.
       const [database, ...tables] = tablesSql(this.#database, this.#form);
       const wanted = tableNames.filter(
         (name) => ![...there].some((one) => one.startsWith(`${name}.`)),
@@ -161,9 +155,8 @@ export class ClickHouseTarget implements SinkTarget {
   }
 
   /**
-   * Writes the events, and rejects those that the server does not accept. If an event is rejected,
-   * its next copy is tried, because the copy may differ. The rejected event is stored before its
-   * copy is tried. Otherwise, if the message is written again, the row of the copy would count as
+   * Writes the events. The next copy of a rejected event is tried, because it may differ. The
+   * rejected event is stored first. Otherwise, after a restart, the row of the copy would count as
    * the row of both.
    */
   async #writeEvents(all: readonly SinkRecord[]): Promise<{ written: number; refused: number }> {
@@ -194,7 +187,7 @@ export class ClickHouseTarget implements SinkTarget {
     await this.#insertRejected([...faults].map(([event, fault]) => refusedLine(event, fault)));
   }
 
-  /** Inserts the events. Halves them until each rejected event is alone. */
+  /** Halves the events until each rejected one is alone. */
   async #insertEvents(events: readonly SinkRecord[], refused: Refused): Promise<void> {
     if (events.length === 0) return;
     try {
@@ -242,10 +235,7 @@ export class ClickHouseTarget implements SinkTarget {
     await this.#client.insert("write to", { sql, chunks }, { settings, ...id });
   }
 
-  /**
-   * Runs `work`, and retries while another query with the same id runs, because the rows of that
-   * query must be visible.
-   */
+  /** Retries while another query with the same id runs, because its rows must be visible. */
   async #alone(work: () => Promise<void>): Promise<void> {
     const deadline = performance.now() + sameIdMsMax;
     for (;;) {

@@ -1,5 +1,4 @@
-// An HTTP client for ClickHouse: statements, queries, and inserts that stream their rows. Also
-// checks the body of a response with status 200 for exceptions.
+// An HTTP client for ClickHouse. A response with status 200 may also contain an exception.
 
 import http, { type ClientRequest, type IncomingMessage } from "node:http";
 import https from "node:https";
@@ -15,18 +14,14 @@ type Cell = string | number | null | readonly Cell[];
 type ClickHouseRow = readonly Cell[];
 
 interface RequestOptions {
-  /** Id of the query. The server runs one query of an id at a time. */
+  /** The server runs one query of an id at a time. */
   readonly queryId?: string;
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** Maximum time in ms for which the client waits for a response, and for each part of it. */
 const answerMsMax = 120_000;
 const answerBytesMax = 268_435_456;
-/**
- * Compression level. JSON rows shrink to a fifth at the lowest level; higher levels take many times
- * as long.
- */
+/** The lowest level shrinks JSON to a fifth. Higher levels take many times as long. */
 const gzipLevel = 1;
 
 export class ClickHouseClient {
@@ -43,17 +38,12 @@ export class ClickHouseClient {
     return this.#address.shown;
   }
 
-  /**
-   * Runs a statement. Rejects with a ClickHouseError, or with a StoreError if there is no response.
-   */
+  /** Rejects with a ClickHouseError, or with a StoreError if there is no response. */
   async run(doing: string, sql: string, options: RequestOptions = {}): Promise<void> {
     this.#checkEmpty(doing, await this.#answer(doing, options, sql));
   }
 
-  /**
-   * Returns the rows of a SELECT, which must be few. 64-bit numbers arrive as strings or as
-   * numbers.
-   */
+  /** Returns the rows of a small SELECT. 64-bit numbers arrive as strings or as numbers. */
   async rows(doing: string, sql: string, options: RequestOptions = {}): Promise<ClickHouseRow[]> {
     const text = await this.#answer(doing, options, `${sql} FORMAT JSONCompact`);
     try {
@@ -91,7 +81,6 @@ export class ClickHouseClient {
     return request;
   }
 
-  /** Aborts running requests. */
   close(): void {
     this.#agent.destroy();
   }
@@ -114,8 +103,7 @@ export class ClickHouseClient {
       request.destroy(new Error(`no response for ${answerMsMax / 1_000} s`)),
     );
     const answered = answerOf(request);
-    // If a response arrives before the request is complete, it explains the error better than the
-    // broken connection after it.
+    // An early response explains an error better than the broken connection after it.
     const sent = isText
       ? new Promise<void>((resolve) => request.end(body, resolve))
       : pipeline(Readable.from(body), createGzip({ level: gzipLevel }), request);
@@ -134,7 +122,6 @@ export class ClickHouseClient {
     return text;
   }
 
-  /** Throws if the body has an exception, which may also arrive with status 200. */
   #checkEmpty(doing: string, text: string): void {
     if (hasException(text))
       throw errorOf(this.#words(doing), { status: 200, code: undefined, text });
@@ -151,7 +138,7 @@ export class ClickHouseClient {
     const request = isTls
       ? https.request({ ...options, ...(ca === undefined ? {} : { ca }) })
       : http.request(options);
-    // The first error reaches the caller through the response. Later errors add no information.
+    // The first error reaches the caller through the response.
     return request.on("error", () => {});
   }
 
@@ -168,20 +155,16 @@ interface RequestParts {
 
 interface Answer {
   readonly status: number;
-  /** Exception code in the server's header. */
   readonly code: number | undefined;
   readonly text: string;
 }
 
-/**
- * Returns the text of a connection error. OpenSSL reports a plain-text response as a wrong TLS
- * version.
- */
+/** OpenSSL reports a plain-text response as a wrong TLS version. */
 function faultOf({ message }: Error): string {
   return message.includes("wrong version number") ? "it does not use TLS: write http://" : message;
 }
 
-/** Returns the response. Rejects if the connection closes before the end of the response. */
+/** Rejects if the connection closes before the end of the response. */
 export function answerOf(request: ClientRequest): Promise<Answer> {
   return new Promise((resolve, reject) => {
     request.once("error", reject);

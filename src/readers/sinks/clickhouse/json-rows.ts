@@ -1,5 +1,4 @@
-// Writes rows in ClickHouse's JSONEachRow format, and finds events whose times the server cannot
-// store. Properties are copied as they were sent, because the server stores them as text.
+// Rows in JSONEachRow format. Properties are stored as text, as they were sent.
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
@@ -8,7 +7,7 @@ import { type EventColumn, eventColumns, personColumn } from "../sink-records.ts
 import type { ServerForm } from "./tables.ts";
 
 const chunkCharacters = 524_288;
-/** Start of the last day in ms that a column of days can store in every version. */
+/** Last day that a Date column can store in every version. */
 const lastDayMs = Date.UTC(2105, 11, 31);
 const ranges = {
   milliseconds: { fromMs: Date.UTC(1900), toMs: Date.UTC(2300) - 1, said: "1900 to 2299" },
@@ -21,7 +20,7 @@ export class JsonRows {
   readonly #form: ServerForm;
   readonly #columns: readonly (EventColumn & { readonly member: string })[];
   readonly #range: (typeof ranges)["seconds"];
-  /** Texts of days by day number. Nearly all times of a batch are on a few days. */
+  /** Texts of days by day number. */
   readonly #days = new Map<number, string>();
 
   constructor(form: ServerForm, { withPerson }: { readonly withPerson: boolean }) {
@@ -34,10 +33,7 @@ export class JsonRows {
     this.#range = form.hasMilliseconds ? ranges.milliseconds : ranges.seconds;
   }
 
-  /**
-   * Returns the reason why the server would store another time than the event's; undefined if the
-   * server stores the event's time.
-   */
+  /** Returns a reason if the server would store another time than the event's. */
   timeFault({ timestampMs }: SinkRecord): string | undefined {
     const { fromMs, toMs, said } = this.#range;
     return timestampMs >= fromMs && timestampMs <= toMs
@@ -45,7 +41,6 @@ export class JsonRows {
       : `its timestamp ${new Date(timestampMs).toISOString()} is outside of ${said}, the range of ClickHouse ${this.#form.version}`;
   }
 
-  /** Yields chunks of some hundred KiB each, or of one event. */
   *events(records: Iterable<SinkRecord>): Generator<Buffer, void> {
     let text = "";
     for (const record of records) {
@@ -69,8 +64,8 @@ export class JsonRows {
     const { timestampMs, timestampSentMs, stream, sequence, line } = record;
     let text = "";
     for (const column of this.#columns) text += column.member + this.#value(record, column);
-    // If an event is sent again, the table recognises it by this day. A client sends the same
-    // timestamp each time, but the corrected time differs, so the sent one is used.
+    // The table recognises a repeated event by this day. A client repeats the sent timestamp, but
+    // the corrected one differs.
     const claimedMs = Number.isNaN(timestampSentMs) ? timestampMs : timestampSentMs;
     const day = this.#day(Math.floor(Math.min(Math.max(claimedMs, 0), lastDayMs) / dayMs));
     return `${text},"day":"${day}","stream":"${stream}","sequence":${sequence},"line":${line}}\n`;
@@ -88,7 +83,7 @@ export class JsonRows {
     return isOptional && text === "" ? "null" : `"${text}"`;
   }
 
-  /** Returns the time as text, clamped to the range that the server can store. */
+  /** Returns the time as text, clamped to the server's range. */
   #time(ms: number): string {
     const { fromMs, toMs } = this.#range;
     const held = Math.min(Math.max(ms, fromMs), toMs);

@@ -1,5 +1,4 @@
-// Reads and writes the positions in ClickHouse. Each commit adds one row, and the furthest row
-// counts, so that a late write of an older sink moves no position back.
+// The positions in ClickHouse. Each commit adds a row, and the furthest row counts.
 
 import { lanes } from "../../../platform/nats/names.ts";
 import type { SinkBatch, SinkPosition } from "../sink-target.ts";
@@ -33,10 +32,7 @@ export async function readPositions(
   });
 }
 
-/**
- * Reads the positions and compares them. Rejects with a MovedError if a stream's position is not
- * the one that the batch was built for.
- */
+/** Rejects with a MovedError if the batch does not start at the position in the table. */
 export async function checkBefore(
   client: ClickHouseClient,
   database: string,
@@ -53,7 +49,7 @@ export async function checkBefore(
   mustBeNext(batch, (stream) => there.get(stream));
 }
 
-/** Returns the rows of all positions as one block, which is inserted as a whole or not at all. */
+/** One block is inserted as a whole or not at all. */
 export function positionRows(positions: readonly SinkPosition[]): string {
   return positions
     .map(({ trail, ...position }) => {

@@ -1,5 +1,4 @@
-// All metrics of a sink, by name, with type and labels. The docs are generated from this table. The
-// default metrics of prom-client (process_*, nodejs_*) are added.
+// All metrics of a sink. The docs are generated from this table.
 
 import type { MetricRow } from "../../../platform/metrics/table.ts";
 

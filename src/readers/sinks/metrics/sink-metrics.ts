@@ -1,6 +1,3 @@
-// The Prometheus metrics of a sink. Counters count batches that the target has stored. Gauges are
-// read at each scrape.
-
 import { MetricSet } from "../../../platform/metrics/metric-set.ts";
 import { lanes } from "../../../platform/nats/names.ts";
 import { incidentKinds } from "../../stream/incidents.ts";
@@ -38,7 +35,7 @@ export class SinkMetrics extends MetricSet<SinkMetricName> {
     super(sinkMetricTable);
   }
 
-  /** Counts a commit; undefined counts a failed batch. */
+  /** Counts a commit, or a failed batch if undefined. */
   record(commit: CommitCounts | undefined): void {
     if (commit === undefined) {
       this.#commits.add(1, "failed");
@@ -66,7 +63,7 @@ export class SinkMetrics extends MetricSet<SinkMetricName> {
     this.show("penstock_sink_frames_bytes", framesBytes);
     this.show("penstock_sink_ready", () => status().reasons.length === 0);
     this.show("penstock_sink_active", () => status().hasTarget);
-    /** Shows a gauge by lane. Omits values that are unknown or not finite. */
+    /** Shows a gauge by lane, without unknown and infinite values. */
     const ofLanes = (
       name: SinkMetricName,
       read: (stream: UnreadStream) => number | undefined,

@@ -1,17 +1,13 @@
-// The columns of the Parquet files, and the text form of a row in a segment. Users query the
-// columns, so they are a public interface. A row is one line, with fields between unit separators.
-// JSON has no raw control characters, so it is copied as it was sent. In other texts, the few
-// characters that would be ambiguous are escaped.
+// The columns of the Parquet files, a public interface, and the text form of a row in a segment. A
+// row is a line of fields between unit separators. JSON has no raw control characters and is
+// copied. In other texts, ambiguous characters are escaped.
 
 import type { FieldType } from "../../../records/fields.ts";
 import { type EventColumn, eventColumns, personColumn } from "../sink-records.ts";
 
 interface Column {
   readonly name: string;
-  /**
-   * Form of a field. `text` may have any characters. `json` and `word` have no characters that need
-   * an escape. A `time` is milliseconds since 1970.
-   */
+  /** Only `text` may need an escape. A `time` is milliseconds since 1970. */
   readonly type: "text" | "json" | "word" | "time" | "whole" | "boolean";
 }
 
@@ -28,7 +24,7 @@ const columnTypes: Readonly<Record<FieldType, Column["type"]>> = {
   names: "json",
 };
 
-/** Columns of an event except its project, which is in the path. JSON comes last in a row. */
+/** The path has the project. JSON comes last in a row. */
 const inRow = [...eventColumns, personColumn].filter(({ name }) => name !== "project_id");
 
 type JsonColumn = Extract<EventColumn, { readonly type: "object" | "names" }>;
@@ -41,10 +37,7 @@ function isJson(column: EventColumn): column is JsonColumn {
 export const jsonColumns = inRow.filter(isJson);
 export const plainColumns = inRow.filter((column): column is PlainColumn => !isJson(column));
 
-/**
- * Columns of each table, in the order of the fields in a row. `project_id` and `day` are in the
- * path.
- */
+/** Columns in the order of the fields in a row. */
 export const tables = {
   events: [...plainColumns, ...jsonColumns].map(
     ({ name, type }): Column => ({ name, type: columnTypes[type] }),
@@ -69,16 +62,12 @@ export type TableName = keyof typeof tables;
 
 export const separator = "\x1f";
 const mark = "\x1e";
-/**
- * Letter after the escape character for each escaped character. An empty text is escaped too,
- * because it would be read as null.
- */
+/** Letter after the escape character for each character. */
 const escaped = { "\n": "n", "\r": "r", "\0": "0", "\x1f": "f" } as const;
 const emptyText = `${mark}-`;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to escape.
 const toEscape = /[\0\n\r\x1e\x1f]/;
 
-/** Returns the field of a text, escaped if necessary. */
 export function fieldOf(text: string): string {
   if (text === "") return emptyText;
   if (!toEscape.test(text)) return text;
@@ -91,10 +80,7 @@ export function fieldOf(text: string): string {
 const sqlTypes = { text: "VARCHAR", json: "VARCHAR", word: "VARCHAR" } as const;
 const fieldTypes = { ...sqlTypes, time: "BIGINT", whole: "BIGINT", boolean: "BOOLEAN" } as const;
 
-/**
- * Returns the query that reads rows from files. `rowBytesMax` is the length in bytes of the longest
- * row.
- */
+/** `rowBytesMax` is the length of the longest row. */
 export function rowsSql(
   table: TableName,
   { files, rowBytesMax }: { readonly files: readonly string[]; readonly rowBytesMax: number },
@@ -126,15 +112,12 @@ function unescapeSql(field: string): string {
   let text = replaced(field, "-", "''");
   for (const [character, letter] of Object.entries(escaped))
     text = replaced(text, letter, `chr(${character.charCodeAt(0)})`);
-  // This replacement is last, because its result may look like another escape.
+  // The last replacement, because its result may look like another escape.
   text = replaced(text, "e", sqlMark);
   return `CASE WHEN contains(${field}, ${sqlMark}) THEN ${text} ELSE ${field} END`;
 }
 
-/**
- * Returns the name of a file as an SQL string. DuckDB reads it as a pattern, so its special
- * characters are escaped.
- */
+/** DuckDB reads a file name as a pattern. */
 function quotedName(file: string): string {
   return quoted(file.replace(/[*?[]/g, "[$&]"));
 }

@@ -1,5 +1,4 @@
-// Creates Parquet files from rows with DuckDB as a library. DuckDB takes 70 MB and is needed only
-// here, so it is installed only on request, into a folder of its own, and loaded only here.
+// Creates Parquet files with DuckDB. It takes 70 MB, so it is installed only on request.
 
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -8,18 +7,15 @@ import { quoted, rowsSql, type TableName } from "./columns.ts";
 
 interface ParquetFile {
   readonly table: TableName;
-  /** Paths of the files of rows, in the format of columns.ts. */
+  /** Files of rows in the format of columns.ts. */
   readonly rows: readonly string[];
   readonly rowBytesMax: number;
-  /** Path of the file to create. */
   readonly file: string;
-  /** Metadata for the footer of the file. */
   readonly metadata?: Readonly<Record<string, string>>;
-  /** Project that becomes a column, although the rows do not have it. */
+  /** Project that becomes a column. */
   readonly projectId?: string;
 }
 
-/** The parts of DuckDB's client library that are used. */
 interface DuckDb {
   readonly DuckDBInstance: {
     create(file: string, settings: Readonly<Record<string, string>>): Promise<DuckDbInstance>;
@@ -40,16 +36,11 @@ interface DuckDbConnection {
 const packageName = "@duckdb/node-api";
 const require = createRequire(import.meta.url);
 const root = resolve(import.meta.dirname, "../../../..");
-/**
- * Folders of the package in a clone and in a bundle. Otherwise, the package is resolved like any
- * other.
- */
+/** Folders of the package in a clone and in a bundle. */
 const places = [".cache/duckdb", "duckdb"].map((folder) => join(root, folder, "node_modules"));
-/** Memory limits to try in order. The first is enough for usual events. */
+/** Memory limits to try in order. */
 const memoryMebibytes = [512, 1_024, 2_048] as const;
-/**
- * Maximum number of bytes of a row group before compression. A group also has at most 122,880 rows.
- */
+/** Size of a row group before compression. A group also has at most 122,880 rows. */
 const rowGroupBytes = 67_108_864;
 
 class ParquetMaker {
@@ -61,10 +52,7 @@ class ParquetMaker {
     this.#connection = connection;
   }
 
-  /**
-   * Opens DuckDB. Rejects with instructions if it is not installed. `scratch` is a folder for
-   * temporary files.
-   */
+  /** `scratch` is a folder for temporary files. */
   static async open(scratch: string, mebibytes: number): Promise<ParquetMaker> {
     const { DuckDBInstance } = duckdb();
     const instance = await DuckDBInstance.create(":memory:", {
@@ -78,7 +66,7 @@ class ParquetMaker {
     return new ParquetMaker(instance, await instance.connect());
   }
 
-  /** Creates the file and returns its number of rows. The file is not synced to disk. */
+  /** Returns the number of rows. The file is not synced to disk. */
   async make({ table, rows, rowBytesMax, file, ...rest }: ParquetFile): Promise<number> {
     const { projectId, metadata } = rest;
     const select = rowsSql(table, { files: rows, rowBytesMax });
@@ -99,7 +87,7 @@ class ParquetMaker {
   }
 }
 
-/** Runs `work`, and repeats it with more memory if there was not enough. */
+/** Repeats `work` with more memory if there was not enough. */
 export async function withParquetMaker<Result>(
   scratch: string,
   work: (maker: ParquetMaker) => Promise<Result>,
@@ -117,7 +105,7 @@ export async function withParquetMaker<Result>(
   }
 }
 
-/** Returns the client library. Throws with instructions if DuckDB is not installed. */
+/** Throws with instructions if DuckDB is not installed. */
 export function duckdb(): DuckDb {
   const place = [...places, undefined].find((one) => one === undefined || existsSync(one));
   try {

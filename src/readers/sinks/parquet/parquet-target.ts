@@ -1,7 +1,6 @@
-// The Parquet target. JetStream is the journal: a batch is added to the open segment, and until the
-// segment is committed, its events are only in their streams. When the segment is full or old
-// enough, its files are created and committed together with the positions of the streams, while the
-// next batch waits. If the process is killed, at most one segment is read again.
+// The Parquet target. JetStream is the journal: the events of the open segment are only in their
+// streams. A segment that is full or old enough is committed with the positions of the streams.
+// After a crash, at most one segment is read again.
 
 import type { Log } from "../../../platform/base/log.ts";
 import type { SinkBatch, SinkPosition, SinkTarget, WriteOutcome } from "../sink-target.ts";
@@ -15,12 +14,9 @@ import { Segment } from "./segment.ts";
 
 export interface ParquetTargetOptions {
   readonly folder: string;
-  /** Id of this process, for the message to a sink on standby. */
+  /** Process id for the message to a sink on standby. */
   readonly pid: number;
-  /**
-   * Size in bytes at which a segment is committed. It is committed earlier if its first batch
-   * reaches `segmentAgeMsMax`.
-   */
+  /** Size in bytes at which a segment is committed, unless `segmentAgeMsMax` comes first. */
   readonly segmentBytesMax: number;
   readonly segmentAgeMsMax: number;
   readonly log: Pick<Log, "info" | "warn">;
@@ -32,16 +28,13 @@ export class ParquetTarget implements SinkTarget {
   readonly shown: string;
   readonly #options: ParquetTargetOptions;
   readonly #folder: ParquetFolder;
-  /** The open segment; undefined if the target is not open. */
+  /** Undefined if the target is not open. */
   #segment: Segment | undefined;
   #committed: Manifest | undefined;
-  /** The last operation. Operations run one at a time. */
+  /** Operations run one at a time. */
   #last: Promise<unknown> = Promise.resolve();
   readonly #seen = new SeenEvents();
-  /**
-   * Reason why the last commit failed. Until a commit succeeds, the segment accepts no more
-   * batches.
-   */
+  /** Reason why the last commit failed. Until a commit succeeds, no batch is accepted. */
   #fault: string | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -59,10 +52,7 @@ export class ParquetTarget implements SinkTarget {
     return this.#committed?.positions ?? [];
   }
 
-  /**
-   * Opens the target. If the folder is still locked, the open segment is retained, because only
-   * NATS was unreachable.
-   */
+  /** While the folder is locked, the open segment stays, because only NATS was unreachable. */
   open(): Promise<readonly SinkPosition[]> {
     return this.#doing("open", async () => {
       // Events of failed batches arrive again and must count as new.
@@ -70,7 +60,7 @@ export class ParquetTarget implements SinkTarget {
       if (!this.#folder.isTaken) await this.#letGoOfSegment();
       if (this.#segment === undefined) {
         await this.#folder.take();
-        // DuckDB is checked before events are accepted that could not be written without it.
+        // Fails before events are accepted that could not be written.
         duckdb();
         this.#committed = await recover(this.#folder);
         this.#segment = await Segment.begin(scratchOf(this.#folder), this.#committed);
@@ -99,7 +89,6 @@ export class ParquetTarget implements SinkTarget {
     });
   }
 
-  /** Commits the open segment and releases the folder. */
   async close(): Promise<void> {
     await this.#doing("close", async () => {
       clearTimeout(this.#timer);
@@ -149,10 +138,7 @@ export class ParquetTarget implements SinkTarget {
       );
   }
 
-  /**
-   * Commits the segment after `ms`. This also retries a failed commit, because without a failing
-   * batch the sink does not reopen the folder.
-   */
+  /** Commits the segment after `ms`, or retries a failed commit. */
   #commitIn(ms: number, segment: Segment): void {
     clearTimeout(this.#timer);
     const due = async (): Promise<void> => {
@@ -170,7 +156,7 @@ export class ParquetTarget implements SinkTarget {
   }
 }
 
-/** Returns an error of the file system with an explanation. Returns any other error unchanged. */
+/** Explains an error of the file system. */
 function fileError(error: unknown, doing: string): Error {
   const { code, message } = error as NodeJS.ErrnoException;
   if (!(error instanceof Error) || code === undefined || !/^E[A-Z]+$/.test(code))

@@ -1,5 +1,5 @@
-// Writes events and rejected lines as rows of a segment (columns.ts), grouped by folder of the
-// target. The rows of a batch are one buffer, so that they are written at once.
+// Writes events and rejected lines as rows of a segment, grouped by folder of the target. The rows
+// of a batch are one buffer, which is written at once.
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
@@ -14,9 +14,8 @@ import {
   type TableName,
 } from "./columns.ts";
 
-/** Contiguous rows of one folder. */
 export interface Run {
-  /** Path below the target's folder, such as `events/project_id=shop/day=2026-11-23`. */
+  /** Such as `events/project_id=shop/day=2026-11-23`. */
   readonly folder: string;
   readonly bytes: number;
   readonly rows: number;
@@ -31,10 +30,7 @@ export interface BatchRows {
 }
 
 const bytesAtFirst = 1_048_576;
-/**
- * Size in bytes near which files of rows are kept. DuckDB reads 2,048 rows of a file at once,
- * however long they are.
- */
+/** Approximate size of a file of rows. DuckDB reads 2,048 rows at once, however long they are. */
 export const rowsFileBytes = 16_777_216;
 /** Maximum number of bytes of a UTF-16 code unit in UTF-8. */
 const characterBytesMax = 3;
@@ -59,7 +55,6 @@ export function rowsOf(
   return writer.take();
 }
 
-/** Returns the table of a run's folder. */
 export function tableOf(folder: string): TableName {
   return folder.slice(0, folder.indexOf("/")) as TableName;
 }
@@ -82,10 +77,7 @@ function inFolders<Row>(
   return folders;
 }
 
-/**
- * Returns a function that returns the folder of an event. It caches the last folder, because
- * consecutive events often have the same one.
- */
+/** Consecutive events often have the same folder, so the last one is cached. */
 function eventFolders(): (event: SinkRecord) => string {
   let last = { projectId: "", day: Number.NaN, name: "" };
   return ({ projectId, storedAtMs }) => {

@@ -1,26 +1,25 @@
-// A segment: the events of some seconds or minutes before they are written as Parquet files. The
-// rows are in a scratch file, and the spans of each folder's rows are in memory. Both may be lost:
-// until a segment is committed, its events are read from their streams again.
+// The events of some seconds or minutes before they become Parquet files. The rows are in a scratch
+// file. It may be lost: until the commit, the events are in their streams.
 
 import { type FileHandle, open } from "node:fs/promises";
 import type { SinkBatch, SinkPosition } from "../sink-target.ts";
 import type { BatchRows } from "./rows.ts";
 
-/** The state at the end of a segment, with which the next one begins. */
+/** The state with which the next segment begins. */
 export interface SegmentEnd {
   readonly segment: number;
   readonly positions: readonly SinkPosition[];
-  /** The most recent incidents. A stopped stream reports the same incident at each start. */
+  /** The latest incidents. A stopped stream reports the same incident at each start. */
   readonly incidents: readonly string[];
 }
 
-/** Rows of one folder: the start and end of each of their spans in the scratch file. */
+/** Rows of a folder: the start and end of each span in the scratch file. */
 export interface Part {
   readonly spans: number[];
   rows: number;
 }
 
-/** Messages of a stream in a segment: those after the sequence `after`, up to `to`. */
+/** Messages after the sequence `after`, up to `to`. */
 interface StreamRange {
   readonly stream: string;
   readonly epoch: number;
@@ -34,7 +33,7 @@ const incidentsMax = 100;
 
 export class Segment implements SegmentEnd {
   readonly segment: number;
-  /** Rows of each folder, such as `events/project_id=shop/day=2026-11-23`. */
+  /** By folder, such as `events/project_id=shop/day=2026-11-23`. */
   readonly parts = new Map<string, Part>();
   readonly #scratch: FileHandle;
   readonly #first: ReadonlyMap<string, SinkPosition>;
@@ -53,15 +52,12 @@ export class Segment implements SegmentEnd {
     this.#incidents = before.incidents;
   }
 
-  /** Starts a segment in an empty scratch file; its previous content is discarded. */
+  /** Discards the content of the scratch file. */
   static async begin(scratch: string, before: SegmentEnd): Promise<Segment> {
     return new Segment(await open(scratch, "w+", 0o600), before);
   }
 
-  /**
-   * Starts the next segment in the same scratch file. Must be called after this segment is
-   * committed.
-   */
+  /** Starts the next segment in the same file. This segment must be committed. */
   async next(): Promise<Segment> {
     await this.#scratch.truncate(0);
     return new Segment(this.#scratch, this);
@@ -79,12 +75,11 @@ export class Segment implements SegmentEnd {
     return this.#rows;
   }
 
-  /** Length in bytes of the longest row. */
   get rowBytesMax(): number {
     return this.#rowBytesMax;
   }
 
-  /** Whether no batch was added. A batch without rows counts as added. */
+  /** A batch without rows counts too. */
   get isEmpty(): boolean {
     return this.#isEmpty;
   }
@@ -113,7 +108,7 @@ export class Segment implements SegmentEnd {
     return this.#incidents.includes(nameOf(incident));
   }
 
-  /** Appends a batch. If this fails, the segment is unchanged. The rows are not synced to disk. */
+  /** If this fails, the segment is unchanged. The rows are not synced to disk. */
   async append(
     { bytes, runs, rowBytesMax }: BatchRows,
     { positions, incidents }: Pick<SinkBatch, "positions" | "incidents">,

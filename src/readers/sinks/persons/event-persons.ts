@@ -1,7 +1,5 @@
-// Adds the person's uuid to each event of a batch, between reading and writing. The effects store
-// the persons, and they may lag. A batch waits until the effects have applied it, so that an event
-// without a person really has none. The batch also waits while the effects cannot be queried, and
-// the reason is reported. No uuid is ever guessed.
+// Adds the person's uuid to each event of a batch. The batch waits until the effects have applied
+// it, so that an event without a person really has none. No uuid is ever guessed.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
@@ -15,12 +13,8 @@ import type { PersonSource, ProjectIds } from "./person-source.ts";
 interface EventPersonsOptions {
   readonly source: PersonSource;
   readonly log: Pick<Log, "warn">;
-  /**
-   * Time in ms for which the effects and this process may read different streams. After it,
-   * everything in memory is dropped and read again.
-   */
+  /** Time in ms after which everything is read again if the effects read another stream. */
   readonly otherStreamMsMax?: number;
-  /** Time in ms below which lag is not logged. */
   readonly reportAfterMs?: number;
 }
 
@@ -29,17 +23,14 @@ const retryMsMax = 200;
 const reportAfterMsDefault = 5_000;
 const sayAgainMs = 30_000;
 const otherStreamMsDefault = 60_000;
-/** Maximum number of ids per query. */
 const questionIdsMax = 10_000;
-/** Maximum number of cached ids in addition to those of the batch. The cache takes about 20 MB. */
+/** Maximum number of cached ids. The cache takes about 20 MB. */
 const knownIdsMax = 100_000;
 
-/** The effects and this process read different streams of the same name. */
 class OtherStreamError extends Error {
   override name = "OtherStreamError";
 }
 
-/** Adds the persons to the events of one batch at a time. */
 export class EventPersons {
   readonly #source: PersonSource;
   readonly #warning: SparseWarning;
@@ -57,12 +48,12 @@ export class EventPersons {
     this.#reportAfterMs = options.reportAfterMs ?? reportAfterMsDefault;
   }
 
-  /** Time for which the current batch has been waiting; 0 if no batch waits. */
+  /** Wait of the current batch; 0 if no batch waits. */
   get waitSeconds(): number {
     return this.#waitMs / 1_000;
   }
 
-  /** Reason why nothing is being written; undefined until the wait takes long. */
+  /** Undefined until the wait takes long. */
   get fault(): string | undefined {
     if (this.#why === undefined || this.#waitMs < this.#reportAfterMs) return undefined;
     return `waiting for the effects, for the persons of events: ${this.#why}`;
@@ -73,8 +64,8 @@ export class EventPersons {
   }
 
   /**
-   * Sets `personUuid` of the batch's events, and waits for the effects as long as necessary.
-   * Returns false if the signal aborts first. Rejects if reading must start again.
+   * Sets `personUuid` of the events when the effects have applied them. Returns false if the signal
+   * aborts first. Rejects if reading must start again.
    */
   async fill(batch: SinkBatch, signal: AbortSignal): Promise<boolean> {
     const events = batch.events.filter(mayHavePerson);
@@ -98,10 +89,7 @@ export class EventPersons {
     }
   }
 
-  /**
-   * Tries to set the uuids. Returns the reason if they cannot be set yet; undefined if they are
-   * set.
-   */
+  /** Returns the reason if the uuids cannot be set yet. */
   async #tried(
     events: readonly SinkRecord[],
     needed: readonly NeededMessage[],
@@ -122,10 +110,7 @@ export class EventPersons {
     }
   }
 
-  /**
-   * Sets the uuids of events that are applied at `version`, the version of the answer that showed
-   * it.
-   */
+  /** `version` is that of the answer which showed that the events are applied. */
   async #setUuids(events: readonly SinkRecord[], version: string): Promise<void> {
     const uuids = new UuidsById();
     for (const ids of questionsOf(this.#unknown(events, uuids, version))) {
@@ -149,10 +134,7 @@ export class EventPersons {
       event.personUuid = uuids.get(event.projectId, event.distinctId) ?? "";
   }
 
-  /**
-   * Returns each id that must be queried once, by project. Writes ids with a cached answer to
-   * `uuids`.
-   */
+  /** Returns the ids to query, by project. Writes cached answers to `uuids`. */
   #unknown(
     events: readonly SinkRecord[],
     uuids: UuidsById,
@@ -172,10 +154,7 @@ export class EventPersons {
     return unknown;
   }
 
-  /**
-   * Returns the cache for the version. The cache starts empty if the version has changed or the
-   * cache is full.
-   */
+  /** Empties the cache if the version has changed or the cache is full. */
   #knownOf(version: string): UuidsById {
     if (version !== this.#version || this.#known.size >= knownIdsMax) {
       this.#version = version;
@@ -185,15 +164,11 @@ export class EventPersons {
   }
 }
 
-/**
- * Whether the effects create a person for the event. A group identify creates no person; whether
- * its id already has one would depend on the lag of the effects.
- */
+/** Whether the effects create a person for the event. A group identify creates none. */
 function mayHavePerson({ personProfile, kind }: SinkRecord): boolean {
   return personProfile && kind !== "group_identify";
 }
 
-/** Yields the ids in parts of a limited number. */
 function* questionsOf(
   idsByProject: ReadonlyMap<string, readonly string[]>,
 ): Generator<ProjectIds[]> {
@@ -214,7 +189,7 @@ function* questionsOf(
   if (question.length > 0) yield question;
 }
 
-/** The uuids of persons by project and distinct id; an empty uuid if the id has no person. */
+/** By project and distinct id; an empty uuid if the id has no person. */
 class UuidsById {
   readonly #projects = new Map<string, Map<string, string>>();
   #size = 0;

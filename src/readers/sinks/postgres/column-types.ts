@@ -1,6 +1,5 @@
-// Checks that the columns of the table of events have the types in whose binary form they are
-// copied. With another type, the server would reject every event. Runs when the table is opened,
-// and again when the server rejects an event, because a user may have altered the table since.
+// Checks the types of the columns that are copied in binary form. A user may alter the table at any
+// time, so this also runs when the server rejects an event.
 
 import type { Client } from "pg";
 import { StoreError } from "../../../platform/base/store-error.ts";
@@ -9,10 +8,8 @@ import { selectRows } from "../../../platform/postgres/select-rows.ts";
 import { eventTypes } from "./tables.ts";
 
 /**
- * Finds the first column with a wrong type. All string types (S) have the same binary form, which
- * an enum (E) accepts as its label. The type `name` is excluded because it truncates a text. Both
- * kinds of timestamp have the same form. A domain has the form of its base type, which may be a
- * domain as well.
+ * Finds the first column with a wrong type. String types (S) and enums (E) share a binary form,
+ * except `name`, which truncates. Timestamps share one too. A domain has that of its base type.
  */
 const otherTypeSql = `WITH RECURSIVE based AS (
     SELECT attnum, attname, wanted, format_type(atttypid, atttypmod) AS found, atttypid AS base
@@ -28,10 +25,7 @@ const otherTypeSql = `WITH RECURSIVE based AS (
     ELSE base = to_regtype(wanted) END)
   ORDER BY attnum LIMIT 1`;
 
-/**
- * Checks `columns`, the columns that are copied. Rejects with a StoreError that names the first
- * column with a wrong type.
- */
+/** Rejects with a StoreError that names the first column with a wrong type. */
 export async function checkColumnTypes(
   client: Client,
   schema: string,

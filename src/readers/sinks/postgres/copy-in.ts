@@ -1,5 +1,5 @@
-// Sends data to PostgreSQL with COPY … FROM STDIN, which the client library does not implement.
-// Chunks are generated only as fast as the connection accepts them.
+// COPY … FROM STDIN, which the client library does not have. Chunks are generated only as fast as
+// the connection accepts them.
 
 import type { Socket } from "node:net";
 import type { Client, Connection, Submittable } from "pg";
@@ -12,10 +12,7 @@ interface CopyConnection extends Connection {
   sendCopyFail(message: string): void;
 }
 
-/**
- * Sends the chunks as the data of the COPY statement `sql`. Rejects with the error of the server or
- * the client, as for any other statement.
- */
+/** Rejects with the error of the server or the client, as for any other statement. */
 export async function copyIn(client: Client, sql: string, chunks: Iterable<Buffer>): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     client.query(
@@ -29,12 +26,12 @@ export async function copyIn(client: Client, sql: string, chunks: Iterable<Buffe
 
 type Done = (error?: Error | null) => void;
 
-/** A COPY statement. The client calls its methods by name. */
+/** The client calls the methods by name. */
 class CopyIn implements Submittable {
   readonly #sql: string;
   readonly #chunks: Iterable<Buffer>;
   #hasEnded = false;
-  /** Called when the statement ends. The client replaces it with a function that has a timeout. */
+  /** The client replaces it with a function that has a timeout. */
   callback: Done;
 
   constructor(sql: string, chunks: Iterable<Buffer>, done: Done) {
@@ -79,7 +76,6 @@ class CopyIn implements Submittable {
   }
 }
 
-/** Waits until the socket accepts data or is closed. */
 function drained(stream: Socket): Promise<void> {
   return new Promise((resolve) => {
     const go = (): void => {

@@ -1,22 +1,21 @@
-// Writes events in PostgreSQL's binary COPY format. Nothing needs an escape, and properties are
-// copied from the frame unchanged.
+// Events in PostgreSQL's binary COPY format. Nothing needs an escape.
 
 import { Buffer } from "node:buffer";
 import type { SinkRecord } from "../sink-records.ts";
 import { type EventColumn, eventColumns, personColumn } from "../sink-records.ts";
 
 const signature = Buffer.from("PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", "latin1");
-/** Milliseconds from 1970 to 2000, PostgreSQL's epoch. */
+/** 2000-01-01, PostgreSQL's epoch. */
 const epochMs = 946_684_800_000;
 const microsPerMs = 1_000;
 const jsonbVersion = 1;
-/** Maximum number of bytes of a column without its text or JSON: a length and a uuid. */
+/** A length and a uuid. */
 const columnBytesMax = 4 + 16;
 /** Maximum number of bytes of a UTF-16 code unit in UTF-8. */
 const characterBytesMax = 3;
 const chunkBytes = 262_144;
 
-/** Yields the data of one COPY in chunks of some hundred KiB, or of one event. */
+/** Yields chunks of some hundred KiB, or of one event. */
 export function* copyChunks(
   records: Iterable<SinkRecord>,
   { withPerson }: { readonly withPerson: boolean },
@@ -118,8 +117,7 @@ class CopyChunk {
     this.#length(8);
     const micros = (ms - epochMs) * microsPerMs;
     if (Number.isSafeInteger(micros)) {
-      // The number is written in two halves, because creating a BigInt for each time would take
-      // longer.
+      // Two halves, because creating a BigInt for each time takes longer.
       const high = Math.floor(micros / 2 ** 32);
       this.#at = this.#buffer.writeInt32BE(high, this.#at);
       this.#at = this.#buffer.writeUInt32BE(micros - high * 2 ** 32, this.#at);

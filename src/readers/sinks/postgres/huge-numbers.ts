@@ -1,23 +1,18 @@
-// Detects numbers with an exponent so large that jsonb would write thousands of digits. Nine bytes
-// can become 131,072, and a table with some thousand such numbers can be neither read nor dumped.
-// Many numbers with smaller exponents have the same effect.
+// Finds numbers that jsonb would write with thousands of digits. Nine bytes can become 131,072, and
+// a table with thousands of such numbers can be neither read nor dumped.
 
 import { Ascii, stringEnd } from "../../../platform/base/ascii.ts";
 
-/** Maximum exponent of a number. Doubles have exponents up to 308. */
+/** Doubles have exponents up to 308. */
 const exponentMax = 999;
-/**
- * Maximum sum of the exponents in one JSON text, which is about the number of digits that are
- * written.
- */
+/** About the number of digits that one JSON text may have. */
 const exponentSumMax = 67_108_864;
 const letterE = 0x65;
 const zero = 0x30;
 const nine = zero + 9;
-/** Bit that turns an upper-case letter into a lower-case one. */
 const lowerCase = 0x20;
 
-/** Whether the JSON, which must be well-formed, has a number that is too large. */
+/** The JSON must be well-formed. */
 export function hasHugeNumber(json: Uint8Array): boolean {
   const { length } = json;
   let sum = 0;
@@ -33,7 +28,6 @@ export function hasHugeNumber(json: Uint8Array): boolean {
   return false;
 }
 
-/** Returns the exponent without its sign. Parsing stops when the exponent is too large. */
 function exponentAt(json: Uint8Array, start: number): number {
   let at = start;
   if (json[at] === Ascii.Plus || json[at] === Ascii.Minus) at++;

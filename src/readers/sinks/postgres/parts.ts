@@ -1,24 +1,16 @@
-// The partitions of the table of events: one for each day on which streams stored events. A day may
-// also be in a partition that the user has created, moved or renamed. A table with the partition's
-// name may be one that the user has detached.
+// The partitions of the events, one for each day of the stream's time. The user may have created,
+// moved, renamed or detached a partition.
 
 import { type Client, DatabaseError } from "pg";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
 
-/** Queries whether a table with the name exists, and whether it is a partition of the events. */
 const partSql = `SELECT to_regclass($1) IS NOT NULL, EXISTS (SELECT FROM pg_inherits
   WHERE inhrelid = to_regclass($1) AND inhparent = to_regclass('events'))`;
-/**
- * Codes of the errors that another partition covers the day or a part of it, or that the default
- * partition has rows of the day.
- */
+/** Another partition covers the day, or the default partition has rows of it. */
 const isElsewhere: ReadonlySet<string | undefined> = new Set(["42P17", "23514"]);
 
-/**
- * Creates the partition for events stored on `day`, such as 2026-11-22, if the day has none. Must
- * be called in a transaction.
- */
+/** Creates the partition of the day, such as 2026-11-22, if it is missing, within a transaction. */
 export async function makePart(client: Client, day: string): Promise<void> {
   const first = `events_${day.replaceAll("-", "")}`;
   let part = first;
@@ -41,9 +33,8 @@ export async function makePart(client: Client, day: string): Promise<void> {
 
 function statements(part: string, day: string): string[] {
   const next = dayOf(Date.parse(day) + dayMs);
-  // Attaching a table does not block readers of the other partitions, and does not wait for them. A
-  // partition must have what the user may have added to the table. Indexes and triggers are added
-  // automatically.
+  // Attaching a table does not block readers of other partitions. The table must have what the user
+  // may have added; indexes and triggers follow by themselves.
   return [
     `CREATE TABLE ${part}
       (LIKE events INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING GENERATED INCLUDING STORAGE)`,

@@ -1,7 +1,6 @@
-// The PostgreSQL target. Writes events, rejected lines and positions in one transaction. The keys
-// of a batch are inserted first, and events whose key exists are skipped. The other events are
-// copied straight into their table. If the server rejects a value, events are inserted one by one:
-// failing events are rejected, and the others are written.
+// The PostgreSQL target. Events, rejected lines and positions are one transaction. The keys of a
+// batch are inserted first, and events whose key exists are skipped. If the server rejects a value,
+// events are inserted one by one, and the failing ones are rejected.
 
 import { hash } from "node:crypto";
 import type { Client } from "pg";
@@ -33,15 +32,13 @@ import { personColumnSql, tablesSql, tablesVersion } from "./tables.ts";
 interface PostgresTargetOptions {
   readonly url: string;
   readonly schema: string;
-  /** Whether events have a column for the uuid of their person; false by default. */
   readonly withPerson?: boolean;
 }
 
 const hasPersonSql = `SELECT EXISTS (SELECT FROM pg_attribute
   WHERE attrelid = to_regclass($1) AND attname = 'person_uuid' AND NOT attisdropped)`;
 /**
- * Inserts new keys. A row of an older release has the uuid itself as its key, which matches every
- * event with the uuid.
+ * A row of an older release has the uuid itself as its key. It matches every event with the uuid.
  */
 const keysSql = `INSERT INTO event_keys (uuid, project_id, day)
   SELECT key, project_id, (to_timestamp(ms / 1000.0) AT TIME ZONE 'UTC')::date
@@ -54,14 +51,9 @@ const knownKeysSql = `SELECT at FROM unnest($1::uuid[], $2::text[], $3::uuid[])
     WITH ORDINALITY AS wanted (key, project_id, uuid, at)
   WHERE EXISTS (SELECT FROM event_keys AS old
     WHERE old.uuid IN (wanted.key, wanted.uuid) AND old.project_id = wanted.project_id)`;
-/**
- * Number of events of a failed batch that are retried together before each is tried alone. A single
- * try uses a transaction id of the server.
- */
+/** Events of a failed batch to retry together before each is tried alone. */
 const triedAtOnce = 256;
-/**
- * Deletes the keys of rejected events, so that a rejected event counts as new each time it arrives.
- */
+/** A rejected event must count as new each time it arrives. */
 const forgetSql = `DELETE FROM event_keys USING unnest($1::uuid[], $2::text[]) AS refused (key, project)
   WHERE event_keys.uuid = key AND event_keys.project_id = project`;
 const rejectedSql = `INSERT INTO rejected
@@ -70,10 +62,7 @@ const rejectedSql = `INSERT INTO rejected
   FROM unnest($1::text[], $2::bigint[], $3::integer[], $4::float8[], $5::text[], $6::text[],
     $7::text[], $8::text[])
     AS new (stream, sequence, line, ms, project_id, reason, detail, record)`;
-/**
- * Inserts incidents that are not stored yet. A stopped stream reports the same incident at each
- * start.
- */
+/** A stopped stream reports the same incident at each start. */
 const incidentsSql = `INSERT INTO incidents (stream, epoch, sequence, kind, messages, detail)
   SELECT * FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::text[], $5::bigint[], $6::text[])
     AS new (stream, epoch, sequence, kind, messages, detail)
@@ -86,14 +75,13 @@ export class PostgresTarget implements SinkTarget {
   readonly #schema: string;
   readonly #session: SinkSession;
   readonly #withPerson: boolean;
-  /** Names of the columns that are copied. */
   readonly #columns: readonly string[];
   /** Days whose partition is known to exist. */
   #days = new Set<string>();
-  /** Position of each stream in the database, with its trail. */
+  /** Stored position of each stream, with its trail. */
   #trailEnds = new Map<string, SinkPosition>();
 
-  /** Throws a StoreError if the URL is invalid. Connects at the first call of a method. */
+  /** Throws a StoreError if the URL is invalid. */
   constructor({ url, schema, withPerson = false }: PostgresTargetOptions) {
     const address: PostgresAddress = readAddress(url);
     this.shown = `${address.shown}, schema ${schema}`;
@@ -110,7 +98,7 @@ export class PostgresTarget implements SinkTarget {
     return this.#session.run("open", async (client) => {
       await this.#session.begin(client);
       await this.#makeTables(client);
-      // The types are checked first, because adding a column blocks readers of the table.
+      // Checked first, because adding a column blocks readers of the table.
       await checkColumnTypes(client, this.#schema, this.#columns);
       if (this.#withPerson) await this.#makePersonColumn(client);
       const positions = await readPositions(client);
@@ -161,22 +149,18 @@ export class PostgresTarget implements SinkTarget {
     const schema = await selectRows(client, "SELECT to_regnamespace($1) IS NOT NULL", [
       `"${this.#schema}"`,
     ]);
-    // If the schema exists, the user does not need the privilege to create one.
+    // An existing schema needs no privilege to create one.
     const [, ...tables] = tablesSql(this.#schema);
     for (const sql of schema[0]?.[0] === 1 ? tables : tablesSql(this.#schema))
       await client.query(sql);
   }
 
-  /**
-   * Adds the column of the person's uuid if it is missing. Queries first, because adding a column
-   * needs a privilege and waits for readers of the table.
-   */
+  /** Adding a column needs a privilege and waits for readers, so the query comes first. */
   async #makePersonColumn(client: Client): Promise<void> {
     const [has] = await selectRows(client, hasPersonSql, [`"${this.#schema}".events`]);
     if (has?.[0] !== 1) await client.query(personColumnSql(this.#schema));
   }
 
-  /** Writes the new events: all at once, or one by one if the server rejects a value. */
   async #writeEvents(
     client: Client,
     all: readonly SinkRecord[],
@@ -203,10 +187,7 @@ export class PostgresTarget implements SinkTarget {
     return { written: fresh.length - unwritten.length, refused };
   }
 
-  /**
-   * Inserts the events, or their next copies, one by one. Returns the events without an accepted
-   * copy.
-   */
+  /** Returns the events without an accepted copy. */
   async #insertEach(
     client: Client,
     {
@@ -228,7 +209,7 @@ export class PostgresTarget implements SinkTarget {
     return some.filter((_, key) => !accepted.has(key));
   }
 
-  /** Whether the server accepts all of the events. If it rejects a value, no event is written. */
+  /** If the server rejects a value, no event is written. */
   async #isCopied(client: Client, events: readonly SinkRecord[]): Promise<boolean> {
     await client.query("SAVEPOINT before_copy");
     try {
@@ -248,10 +229,7 @@ export class PostgresTarget implements SinkTarget {
     await copyIn(client, sql, copyChunks(events, { withPerson: this.#withPerson }));
   }
 
-  /**
-   * Creates missing partitions. Returns the days whose partition exists when the transaction is
-   * committed.
-   */
+  /** Returns the days whose partition exists when the transaction is committed. */
   async #makeParts(client: Client, events: readonly SinkRecord[]): Promise<string[]> {
     const days: string[] = [];
     let lastNumber = Number.NaN;
@@ -268,7 +246,7 @@ export class PostgresTarget implements SinkTarget {
   }
 }
 
-/** Returns the events that are not in the database, and inserts their keys. */
+/** Inserts the keys of the events, and returns the events that are new. */
 async function freshOf(client: Client, events: readonly SinkRecord[]): Promise<SinkRecord[]> {
   if (events.length === 0) return [];
   const noted = async (some: readonly SinkRecord[]): Promise<number> => {
@@ -296,7 +274,7 @@ function keysOf(events: readonly SinkRecord[]): [keys: string, projects: string,
 
 const textNames = ["event", "distinctId", "ip", "kind"] as const;
 
-/** Returns the reason why PostgreSQL cannot or must not store the event; undefined if it can. */
+/** Returns a reason if PostgreSQL cannot or must not store the event. */
 function faultOf(event: SinkRecord): string | undefined {
   const name = textNames.find((one) => event[one].includes("\0"));
   if (name !== undefined) return `its ${name} has the character U+0000`;
@@ -318,18 +296,14 @@ async function insertRejected(client: Client, lines: readonly RejectedLine[]): P
   ]);
 }
 
-/**
- * Replaces the character U+0000, which PostgreSQL texts cannot contain. A subject may contain it
- * too.
- */
+/** PostgreSQL texts cannot contain U+0000. */
 function storable(text: string): string {
   return text.replaceAll("\0", "\ufffd");
 }
 
 /**
- * Returns the key of an event in event_keys: a text in the form of a uuid, derived from uuid, name
- * and distinct id. As in PostHog, two events with the same uuid are different if their names or
- * distinct ids differ. The first half of the key is that of the uuid, so that neighbours in an
+ * The key of an event, in the form of a uuid. As in PostHog, events with the same uuid differ if
+ * their name or distinct id does. The first half is that of the uuid, so that neighbours in an
  * index stay neighbours. Databases store the key, so this function must never change.
  */
 function eventKey({

@@ -1,6 +1,4 @@
-// Finds the events of a batch that PostgreSQL refuses, with the reason: a value in their JSON, or a
-// constraint or trigger that the user has added to the table. Inserts the events one by one, in one
-// statement.
+// Inserts events one by one, in one statement, and returns those that PostgreSQL refuses.
 
 import type { Client } from "pg";
 import { DatabaseError } from "pg";
@@ -9,28 +7,24 @@ import { selectRows } from "../../../platform/postgres/select-rows.ts";
 import type { SinkRecord } from "../sink-records.ts";
 import { eventTypes } from "./tables.ts";
 
-/** Refused events, each with the reason. */
+/** With the reasons. */
 export type Refused = Map<SinkRecord, string>;
 
-/** The fields of a server error that are used. */
 type Report = Pick<DatabaseError, "code" | "constraint" | "column" | "dataType"> & {
   /** Whether a RAISE of a trigger or function is the cause. */
   readonly isRaised: boolean;
 };
 
-/** Server routine that executes the RAISE of a trigger. */
 const raiseRoutine = "exec_stmt_raise";
 /**
- * Codes of errors that no value causes. Most are classes that concern the server, the connection,
- * missing objects, privileges, or a function that is wrong for every value. 22P03 means that the
- * binary form of a value is not that of its column, which is an error of the column.
+ * Codes that no value causes. They concern the server, the connection, missing objects or
+ * privileges. 22P03 means that a column does not have the binary form of its value.
  */
 const notOfValue = /^(08|0A|22P03|25|28|2F|38|39|3D|3F|40|42|53|55|57|58|72|F0|HV|XX)/;
 
 /**
- * Whether the server, or an object that the user has added to the table, refuses a value: a data
- * exception, a limit, a constraint, or any error that a trigger raises. A missing partition is not
- * such an error.
+ * Whether the server, or an object that the user has added, refuses a value: a data exception, a
+ * limit, a constraint, or any error that a trigger raises.
  */
 export function isOfValue(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false;
@@ -44,7 +38,7 @@ function refusesValue({ code = "", constraint, column, dataType, isRaised }: Rep
   return !notOfValue.test(code);
 }
 
-/** Value of each column, as text or as an integer that every server parses alike. */
+/** Text, or an integer that every server parses alike. */
 const textOfColumn: Readonly<Record<string, (event: SinkRecord) => string | number | null>> = {
   project_id: ({ projectId }) => projectId,
   uuid: ({ uuid }) => uuid,
@@ -66,18 +60,15 @@ const textOfColumn: Readonly<Record<string, (event: SinkRecord) => string | numb
   person_uuid: ({ personUuid }) => personUuid || null,
 };
 
-/** Events to insert. For each key, only the first event that the table accepts is inserted. */
 interface Tried {
-  /** Events, with those of the same key adjacent. */
+  /** Events of the same key are adjacent. Only the first accepted one of each key is inserted. */
   readonly events: readonly SinkRecord[];
-  /** Number of the key of each event, from 0. */
   readonly keys: readonly number[];
 }
 
 /**
- * Inserts events one by one, and returns those that the table refuses. Rejects with an error that
- * no value has caused. Must be called in a transaction, which then checks all constraints
- * immediately.
+ * Rejects with an error that no value has caused. Must be called in a transaction, which then
+ * checks all constraints immediately.
  */
 export async function insertEach(
   client: Client,
@@ -101,10 +92,7 @@ export async function insertEach(
   return refused;
 }
 
-/**
- * Returns the statement that declares the cursor over the events. Times are integers of
- * milliseconds, because a double has too few digits for microseconds.
- */
+/** Times are integers of milliseconds: a double has too few digits for microseconds. */
 function cursorSql(columns: readonly string[]): string {
   const isTime = (name: string): boolean => eventTypes.get(name) === "timestamptz";
   const types = columns.map((name, at) => `$${at + 2}::${isTime(name) ? "bigint" : "text"}[]`);
@@ -119,10 +107,7 @@ function cursorSql(columns: readonly string[]): string {
       AS tried (key, ${columns.map((name) => `"${name}"`).join(", ")}, at)`;
 }
 
-/**
- * Returns the statement that inserts each event of the cursor. Values are first assigned to a row,
- * which accepts every type to which they can be cast.
- */
+/** Values are first assigned to a row, which accepts every type to which they can be cast. */
 function eachSql(columns: readonly string[]): string {
   const assigned = columns.map((name) => `target."${name}" := given."${name}";`);
   const values = columns.map((name) => `target."${name}"`);

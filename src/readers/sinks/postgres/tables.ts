@@ -1,7 +1,6 @@
-// The tables of the PostgreSQL sink. Users query them, so they are a public interface. Each event
-// is stored once. The table event_keys has the key of each event, because a unique key of a
-// partitioned table cannot span its partitions. Partitions are by the day on which the stream
-// stored the event, so that their number does not depend on the times that events claim.
+// The tables of the PostgreSQL sink, a public interface. The table event_keys makes events unique,
+// because a unique key cannot span partitions. The stream's time determines the partition, so that
+// events cannot create any number of them.
 
 import type { FieldType } from "../../../records/fields.ts";
 import { type EventColumn, eventColumns, personColumn, rejectReasons } from "../sink-records.ts";
@@ -22,10 +21,7 @@ function definitionOf({ name, type, isOptional }: EventColumn): string {
   return `${name} ${columnTypes[type]}${isOptional ? "" : " NOT NULL"}`;
 }
 
-/**
- * Returns the statements that create the schema and its tables, one per string. The schema may
- * exist already.
- */
+/** Returns one statement per string. The schema may exist already. */
 export function tablesSql(schema: string): string[] {
   return [
     `CREATE SCHEMA IF NOT EXISTS "${schema}"`,
@@ -80,16 +76,11 @@ ${eventColumns.map((column) => `  ${definitionOf(column)}`).join(",\n")}
 
 export const tablesVersion = 1;
 
-/** Returns the statement that adds the column for sinks with persons. Existing rows get NULL. */
 export function personColumnSql(schema: string): string {
   return `ALTER TABLE "${schema}".events ADD COLUMN IF NOT EXISTS ${definitionOf(personColumn)}`;
 }
 
-/**
- * Returns the statements for an administrator who creates the tables with more privileges than the
- * sink should have. They can be run again, for example after an interruption. The sink itself never
- * uses a table that it has not created.
- */
+/** Statements for an administrator who creates the tables for the sink. They can be run again. */
 export function ddl(schema: string, { withPerson }: { readonly withPerson: boolean }): string {
   return [...tablesSql(schema), ...(withPerson ? [personColumnSql(schema)] : [])]
     .map((one) => `${repeatable(one)};\n`)

@@ -1,7 +1,6 @@
-// Checks every ten minutes whether an upstream recognises the keys of the projects. PostHog's
-// capture accepts the events of an unknown key and drops them later, but it returns no
-// configuration for such a key. The result is only a hint, because another upstream may have no
-// configuration for any key.
+// Checks every ten minutes whether an upstream has configurations for the projects' keys. PostHog
+// accepts the events of an unknown key and drops them later. The result is only a hint, because
+// another upstream may have no configuration at all.
 
 import type { Log } from "../../../platform/base/log.ts";
 import type { Upstream } from "./upstream.ts";
@@ -18,7 +17,6 @@ const shownMax = 5;
 
 export class KeyCheck {
   readonly #options: KeyCheckOptions;
-  /** Monotonic time in ms of the last check of each project. */
   readonly #looked = new Map<string, number>();
   readonly #unknown = new Set<string>();
 
@@ -26,7 +24,6 @@ export class KeyCheck {
     this.#options = options;
   }
 
-  /** Warnings about unknown keys for the operator. */
   get warnings(): readonly string[] {
     if (this.#unknown.size === 0) return [];
     const shown = [...this.#unknown].slice(0, shownMax).join(", ");
@@ -36,13 +33,13 @@ export class KeyCheck {
     ];
   }
 
-  /** Checks the project's key in the background, unless it was checked in the last ten minutes. */
+  /** Checks the key in the background, at most every ten minutes. */
   look(projectId: string, signal: AbortSignal): void {
     const nowMs = this.#options.monotonicMs();
     if (nowMs - (this.#looked.get(projectId) ?? Number.NEGATIVE_INFINITY) < checkIntervalMs) return;
     this.#looked.set(projectId, nowMs);
     this.#ask(projectId, signal).catch(() => {
-      // If the upstream is unreachable, the error is reported when events are sent.
+      // The error is reported when events are sent.
       this.#looked.delete(projectId);
     });
   }

@@ -1,10 +1,7 @@
-// The target that is PostHog's capture or a Penstock gateway: events are sent to `/batch/` with
-// their stored uuids. An upstream has no transactions, so the positions are in a folder. They are
-// written when the upstream has answered all events of a batch. Requests that were in flight when
-// the process died are sent again, with the same uuids. Projects are sent concurrently. A project
-// that waits, even with one event, blocks its batch and all later ones. Up to the maximum number of
-// batches still start, and other projects continue in them. If the upstream then refuses the key or
-// address of the blocking project, its events are rejected.
+// The target that is PostHog's capture or a Penstock gateway. An upstream has no transactions, so
+// the positions are in a folder, and are written when the upstream has answered all events of a
+// batch. Projects are sent concurrently. A project that waits blocks its batch and all later ones.
+// Up to `batchesMax` batches still start, with the other projects.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { SparseWarning } from "../../../platform/base/retry.ts";
@@ -26,10 +23,9 @@ import { Upstream } from "./upstream.ts";
 interface PosthogTargetOptions {
   readonly url: string;
   readonly folder: string;
-  /** Id of this process, for the message to a sink on standby. */
+  /** Process id for the message to a sink on standby. */
   readonly pid: number;
   readonly keyOf: (projectId: string) => Promise<string | undefined>;
-  /** Whether any number of refused events is rejected. */
   readonly acceptRefused: boolean;
   readonly log: Pick<Log, "warn" | "info">;
   readonly limits?: Partial<PosthogLimits>;
@@ -44,9 +40,7 @@ interface PosthogLimits {
   readonly pauses: LinePauses;
 }
 
-/**
- * Default limits. PostHog accepts 20 MB; smaller requests lose less time if one must be retried.
- */
+/** PostHog accepts 20 MB. Smaller requests lose less time if one must be retried. */
 const limitsDefault: PosthogLimits = {
   requestsMax: 8,
   requestEventsMax: 2_000,
@@ -69,9 +63,9 @@ export class PosthogTarget implements SinkTarget {
   readonly #keys: KeyCheck;
   readonly #pauses: LinePauses;
   readonly #requests = new Map<RequestOutcome, number>(requestOutcomes.map((one) => [one, 0]));
-  /** Lines of all projects and lanes. */
+  /** By the name of project and lane. */
   #lines = new Map<string, ProjectLine>();
-  /** Monotonic time in ms when an event of each line was last accepted. */
+  /** When an event of each line was last accepted. */
   readonly #takenMonotonicMs = new Map<string, number>();
   #session = new AbortController();
   #ended = new AbortController();
@@ -81,7 +75,6 @@ export class PosthogTarget implements SinkTarget {
   /** Fulfilled when the previous batch is on disk. */
   #saved: Promise<unknown> = Promise.resolve();
 
-  /** Throws a StoreError if the URL is invalid. */
   constructor(options: PosthogTargetOptions) {
     const limits = { ...limitsDefault, ...options.limits };
     this.#options = options;
@@ -107,7 +100,7 @@ export class PosthogTarget implements SinkTarget {
     return this.#keys.warnings;
   }
 
-  /** Reasons why events of a project wait. Projects that block all others come first. */
+  /** Projects that block all others come first. */
   get faults(): readonly string[] {
     const holding = this.#holding;
     const all = [...this.#lines]
@@ -126,7 +119,6 @@ export class PosthogTarget implements SinkTarget {
     return oldest ?? new Set();
   }
 
-  /** Number of waiting projects, counted in each lane. */
   get waiting(): number {
     return [...this.#lines.values()].filter(({ trouble }) => trouble !== undefined).length;
   }
@@ -146,7 +138,7 @@ export class PosthogTarget implements SinkTarget {
     return await this.#state.open();
   }
 
-  /** Writes a batch. Batches are fulfilled in the order of the calls. If one fails, all fail. */
+  /** Writes end in the order of the calls. If one fails, all fail. */
   write(batch: SinkBatch): Promise<WriteOutcome> {
     const session = this.#session;
     const inHand = this.#inHand;
@@ -155,7 +147,6 @@ export class PosthogTarget implements SinkTarget {
     const sent = this.#send(batch.events, waitsFor);
     const written = this.#saved.then(() => this.#save(batch, sent)).finally(() => inHand.shift());
     this.#saved = written;
-    // The rejection is handled when the batch is saved.
     sent.catch(() => {});
     this.#sayHolding();
     return written.catch((error: unknown) => {
@@ -195,7 +186,7 @@ export class PosthogTarget implements SinkTarget {
       );
   }
 
-  /** Sends the events. `waitsFor` has the names of the lines that are not finished. */
+  /** `waitsFor` has the names of the lines that are not finished. */
   async #send(events: readonly SinkRecord[], waitsFor: Set<string>): Promise<RefusedEvent[]> {
     const byLine = new Map<string, SinkRecord[]>();
     for (const event of events) {

@@ -1,8 +1,6 @@
-// Sends the events of one project and lane in order, one request at a time. Temporary errors are
-// retried for ever. A refused request is halved until the refused event is alone, and this event is
-// rejected. A refused key or a wrong address stops the line until an operator fixes it. If all
-// other projects would wait for the stopped line and the upstream accepts their events, the line's
-// events are rejected.
+// Sends the events of one project and lane in order, one request at a time. A refused request is
+// halved until the refused event is alone. A refused key or a wrong address stops the line until an
+// operator fixes it, or rejects its events if all other projects wait for it.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
@@ -18,37 +16,30 @@ interface ProjectLineOptions {
   readonly historical: boolean;
   readonly upstream: Upstream;
   readonly bounds: RequestBounds;
-  /**
-   * Returns the key of the project at the upstream; undefined if no key is known. Rejects if the
-   * key cannot be queried.
-   */
+  /** Undefined if no key is known. Rejects if the key cannot be queried. */
   readonly keyOf: (projectId: string) => Promise<string | undefined>;
   readonly pauses: LinePauses;
   readonly signal: AbortSignal;
-  /** Signal that aborts all pauses. */
+  /** Aborts all pauses. */
   readonly ended: AbortSignal;
   readonly log: Pick<Log, "warn" | "info">;
   readonly settled: (outcome: RequestOutcome) => void;
-  /**
-   * Returns whether all other projects wait for this line and the upstream has accepted an event of
-   * another line since `monotonicMs`.
-   */
+  /** Whether all other projects wait for this line and one of them was accepted since then. */
   readonly holdsUpSince: (monotonicMs: number) => boolean;
 }
 
-/** An event that the upstream refuses. */
 export interface RefusedEvent {
   readonly event: SinkRecord;
   readonly why: string;
 }
 
 export interface LinePauses {
-  /** First pause in ms before a retry. Each pause is twice the previous one, up to `msMax`. */
+  /** Each pause is twice the previous one, up to `msMax`. */
   readonly msMin: number;
   readonly msMax: number;
-  /** Interval in ms at which a stopped line is retried. */
+  /** Interval at which a stopped line is retried. */
   readonly stoppedMs: number;
-  /** Time in ms after which the events of a stopped line that blocks all others are rejected. */
+  /** Time after which a stopped line that blocks all others rejects its events. */
   readonly rejectAfterMs: number;
 }
 
@@ -58,11 +49,10 @@ export class ProjectLine {
   readonly #options: ProjectLineOptions;
   readonly #warning: SparseWarning;
   #last: Promise<unknown> = Promise.resolve();
-  /** Number of unfinished batches. */
   #batches = 0;
   #trouble: string | undefined;
   #stoppedSinceMonotonicMs: number | undefined;
-  /** Whether events are rejected. Reset when the upstream accepts an event of the line again. */
+  /** Until the upstream accepts an event of the line again. */
   #isRejecting = false;
 
   constructor(options: ProjectLineOptions) {
@@ -70,19 +60,18 @@ export class ProjectLine {
     this.#warning = new SparseWarning(options.log, sayAgainMs);
   }
 
-  /** Whether the line has no state that would be lost with it. */
   get isIdle(): boolean {
     return this.#batches === 0 && !this.#isRejecting;
   }
 
-  /** Reason why the events wait; undefined if they do not wait. */
+  /** Reason why the events wait. */
   get trouble(): string | undefined {
     return this.#trouble;
   }
 
   /**
-   * Sends the events after those of earlier calls, and returns the refused ones when each event is
-   * accepted or refused. Rejects if the signal aborts.
+   * Sends the events after those of earlier calls. Returns the refused ones. Rejects if the signal
+   * aborts.
    */
   send(events: readonly SinkRecord[]): Promise<RefusedEvent[]> {
     const sent = this.#last.then(() => this.#sendAll(events));
@@ -156,10 +145,7 @@ export class ProjectLine {
     this.#noteTrouble(undefined);
   }
 
-  /**
-   * Whether the events of the stopped line may be rejected. Must be called for each answer that
-   * stops the line.
-   */
+  /** Must be called for each answer that stops the line. */
   #mayReject(): boolean {
     const nowMonotonicMs = performance.now();
     this.#stoppedSinceMonotonicMs ??= nowMonotonicMs;
@@ -218,9 +204,7 @@ export class ProjectLine {
   }
 }
 
-/**
- * Returns a random duration near `ms`, so that lines that failed together do not retry together.
- */
+/** Lines that failed together must not retry together. */
 function jittered(ms: number): number {
   return ms * (0.75 + Math.random() / 2);
 }

@@ -1,16 +1,15 @@
-// Caches the projects' keys from the registry for at most half a minute. While the registry does
-// not answer, the previous keys stay in use, because a key is rarely changed and events would wait.
-// The caller provides the query.
+// Caches the projects' keys for half a minute. While the registry does not answer, the previous
+// keys stay in use, because a key is rarely changed and events would wait.
 
 interface RegistryKeysOptions {
-  /** Returns the newest key of each project. Rejects if the registry does not answer. */
+  /** Returns the newest key of each project. */
   readonly ask: () => Promise<ReadonlyMap<string, string>>;
   readonly monotonicMs: () => number;
 }
 
 interface Answer {
   readonly keys: ReadonlyMap<string, string>;
-  /** Error of the last query if the keys are those of an earlier answer. */
+  /** Error of the last query if the keys are older. */
   readonly failure: unknown;
 }
 
@@ -27,8 +26,8 @@ export class RegistryKeys {
   }
 
   /**
-   * Returns a project's newest key; undefined if the registry has no such project. Rejects if the
-   * registry does not answer and the key is not cached.
+   * Returns undefined if the registry has no such project. Rejects if it does not answer and the
+   * key is not cached.
    */
   async keyOf(project: string): Promise<string | undefined> {
     const nowMs = this.#options.monotonicMs();

@@ -1,6 +1,5 @@
-// Adapts the size of requests to the answers of an upstream, and limits the number of refused
-// events. An upstream that refuses every single event is more likely to be faulty than to have
-// received only bad events, so no more events are rejected then.
+// Adapts the size of requests, and limits the number of refused events. An upstream that refuses
+// every event is more likely to be faulty than all events are.
 
 import type { SinkRecord } from "../sink-records.ts";
 
@@ -25,7 +24,7 @@ export class RequestBounds {
     this.#refusedMax = refusedMax;
   }
 
-  /** Maximum number of bytes of a request before compression. */
+  /** Before compression. */
   get bytesMax(): number {
     return this.#bytesMax;
   }
@@ -34,13 +33,13 @@ export class RequestBounds {
     if (events > 0) this.#refusedInRow = 0;
   }
 
-  /** Reduces the size of later requests, because the events together were too large. */
+  /** Halves later requests, because the events together were too large. */
   tooLarge(events: readonly SinkRecord[]): void {
     const bytes = events.reduce((sum, { text }) => sum + text.length, 0);
     this.#bytesMax = Math.max(bytesMin, Math.min(this.#bytesMax, bytes) / 2);
   }
 
-  /** Whether `events` more events may be rejected as refused. Counts them if they may. */
+  /** Whether more events may be rejected as refused. Counts them if they may. */
   mayRefuse(events: number): boolean {
     if (this.#refusedInRow + events > this.#refusedMax) return false;
     this.#refusedInRow += events;

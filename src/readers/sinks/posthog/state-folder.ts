@@ -1,6 +1,5 @@
-// The state of a sink whose upstream cannot store it: the position of each stream, and the rejected
-// events. positions.json is replaced atomically, and aside.ndjson is only appended to. Lines of a
-// batch whose positions were not written are truncated at the next start, because the batch arrives
+// The state of a PostHog sink. positions.json is replaced atomically; rejected events are appended
+// to aside.ndjson. A start truncates the lines of an incomplete batch, because the batch arrives
 // again.
 
 import { constants } from "node:fs";
@@ -24,15 +23,11 @@ import {
 
 interface SinkState {
   readonly version: 1;
-  /**
-   * URL of the upstream that received the events, so that the state is not used with another one.
-   */
+  /** The state is not used with another upstream. */
   readonly upstream: string;
-  /** Length in bytes of aside.ndjson up to the last completed batch. */
+  /** Length of aside.ndjson up to the last completed batch. */
   readonly aside_bytes: number;
-  /**
-   * The most recent incidents, each once. A stopped stream reports the same incident at each start.
-   */
+  /** The latest incidents, each once. A stopped stream reports the same one at each start. */
   readonly incidents: readonly SinkIncident[];
   readonly streams: readonly SinkPosition[];
 }
@@ -43,7 +38,6 @@ const incidentsMax = 100;
 interface StateFolderOptions {
   readonly folder: string;
   readonly upstream: string;
-  /** Id of this process, for the message to a sink on standby. */
   readonly pid: number;
 }
 
@@ -70,9 +64,8 @@ export class StateFolder {
   }
 
   /**
-   * Locks the folder and returns the positions. Rejects with a StandbyError while another process
-   * has the lock. Rejects with a StoreError if the folder cannot be used or holds the state of
-   * another upstream.
+   * Locks the folder. Rejects with a StandbyError while another process has the lock, and with a
+   * StoreError if the folder is unusable or belongs to another upstream.
    */
   async open(): Promise<readonly SinkPosition[]> {
     await asStoreError(`open ${this.folder}`, async () => {
@@ -83,15 +76,12 @@ export class StateFolder {
       this.#state = (await this.#read()) ?? emptyState(this.#upstream);
       await this.#cutAside();
     });
-    // An unwritable folder is detected before any events are sent, which would then be sent again.
+    // An unwritable folder must fail before events are sent.
     await asStoreError(`write ${this.#file}`, () => this.#write(this.#state));
     return this.#state.streams;
   }
 
-  /**
-   * Stores a batch on disk, rejected events first, then positions. When the promise is fulfilled,
-   * the batch survives a power cut.
-   */
+  /** Stores rejected events, then positions. When fulfilled, the batch survives a power cut. */
   async save(batch: SinkBatch, aside: readonly RejectedLine[]): Promise<void> {
     if (this.#lock?.isHeld() !== true)
       throw new MovedError(`the lock of ${this.folder} was removed: another sink may have it`);
@@ -111,7 +101,6 @@ export class StateFolder {
     });
   }
 
-  /** Releases the lock of the folder. */
   close(): void {
     this.#lock?.close();
     this.#lock = undefined;
@@ -152,10 +141,7 @@ export class StateFolder {
     await writeWhole(this.#file, `${JSON.stringify(state)}\n`);
   }
 
-  /**
-   * Truncates aside.ndjson to its length after the last completed batch. The file may have been
-   * removed or emptied in the meantime.
-   */
+  /** The file may have been removed or emptied in the meantime. */
   async #cutAside(): Promise<void> {
     const handle = await this.#openAside();
     try {
@@ -168,10 +154,7 @@ export class StateFolder {
     }
   }
 
-  /**
-   * Opens aside.ndjson. Throws if it is a link, because in a folder of another user a link may lead
-   * to any file.
-   */
+  /** In a folder of another user, a link may lead to any file. */
   async #openAside(): Promise<FileHandle> {
     mustBePlain(this.#aside);
     return await open(this.#aside, O_APPEND | O_CREAT | O_NOFOLLOW | O_WRONLY, 0o600);
@@ -191,7 +174,7 @@ export class StateFolder {
   }
 }
 
-/** Returns the path of the file with the rejected events, one JSON object per line. */
+/** File of the rejected events, one JSON object per line. */
 export function asideFile(folder: string): string {
   return path.join(path.resolve(folder), "aside.ndjson");
 }

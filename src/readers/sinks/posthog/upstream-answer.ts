@@ -1,41 +1,33 @@
-// Interprets an upstream's answer to a batch: from PostHog's capture of any version, a Penstock
-// gateway, or a proxy in between. Only an explicit success counts as taken.
+// Interprets the answer of PostHog's capture, a Penstock gateway, or a proxy in between. Only an
+// explicit success counts as taken.
 
 import { objectIn, type RawAnswer, retryAfterMs } from "../../../platform/base/post-json.ts";
 import { dropTable } from "../../../platform/base/warnings.ts";
 
 interface NamedEvent {
-  /** Index of the event in the request. */
   readonly index: number;
   readonly why: string;
 }
 
 export type UpstreamAnswer =
-  /** The upstream accepts all events except those in `refused`. */
+  /** All events except `refused` are accepted. */
   | { readonly kind: "taken"; readonly refused: readonly NamedEvent[] }
-  /**
-   * The request must be sent again unchanged. `afterMs` is the delay in ms that the upstream asks
-   * for.
-   */
+  /** The same request must be sent again, after `afterMs` if the upstream asks for it. */
   | { readonly kind: "retry"; readonly afterMs: number | undefined; readonly why: string }
-  /** The upstream refuses an event of the request, or the request is too large. */
+  /** An event is refused, or the request is too large. */
   | { readonly kind: "halve"; readonly why: string; readonly isTooLarge: boolean }
-  /** Neither retrying nor splitting helps, so an operator must intervene. */
+  /** An operator must intervene. */
   | { readonly kind: "stop"; readonly why: string };
 
-/** Maximum delay in ms, even if an upstream asks for more. */
+/** Maximum delay, even if an upstream asks for more. */
 export const retryAfterMsMax = 300_000;
 const whyCharactersMax = 300;
-/**
- * Status codes with which an upstream refuses the batch or an event in it. Any other 4xx concerns
- * the address or key.
- */
+/** The upstream refuses events. Any other 4xx concerns the address or key. */
 const ofEvents: ReadonlySet<number> = new Set([400, 413, 422]);
 const passing: ReadonlySet<number> = new Set([408, 425, 429]);
 
 type Said = Readonly<Record<string, unknown>>;
 
-/** Returns the meaning of an answer. `events` is the number of events in the request. */
 export function readUpstreamAnswer(
   { status, retryAfter, text }: RawAnswer,
   events: number,
@@ -76,7 +68,7 @@ function namedIn(lists: readonly unknown[], events: number): NamedEvent[] {
   return [...byIndex.values()].sort((one, other) => one.index - other.index);
 }
 
-/** Returns the detail of a problem in one line. Without a detail, returns the text itself. */
+/** Returns the detail of a problem, or the text itself. */
 function whyOf(text: string): string {
   const said = objectIn(text);
   const detail = said?.["detail"];

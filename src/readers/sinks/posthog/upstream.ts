@@ -1,4 +1,4 @@
-// Posts batches to an upstream, a limited number at a time, and returns the raw answers.
+// Posts batches to an upstream, a limited number at a time.
 
 import { lookup } from "node:dns/promises";
 import { Agent as HttpAgent } from "node:http";
@@ -13,9 +13,8 @@ import { StoreError } from "../../../platform/base/store-error.ts";
 
 interface UpstreamOptions {
   readonly url: string;
-  /** Maximum number of concurrent requests. */
   readonly requestsMax: number;
-  /** Maximum time in ms for a request, from the first byte sent to the last byte received. */
+  /** From the first byte sent to the last byte received. */
   readonly answerMsMax: number;
 }
 
@@ -23,7 +22,7 @@ const connectionIdleMs = 20_000;
 const gzipAsync = promisify(gzip);
 
 export class Upstream {
-  /** URL for batches, without secrets. */
+  /** Without secrets. */
   readonly shown: string;
   readonly #base: URL;
   readonly #target: URL;
@@ -31,7 +30,6 @@ export class Upstream {
   readonly #slots: Slots;
   readonly #answerMsMax: number;
 
-  /** Throws a StoreError if events cannot be sent to the URL. */
   constructor({ url, requestsMax, answerMsMax }: UpstreamOptions) {
     this.#base = baseUrl(url);
     this.#target = new URL("batch/", this.#base);
@@ -42,10 +40,7 @@ export class Upstream {
     this.#answerMsMax = answerMsMax;
   }
 
-  /**
-   * Sends the body once, compressed. Calls `body` when a slot is free. Rejects with the reason if
-   * no answer arrives.
-   */
+  /** Calls `body` when a slot is free. Rejects if no answer arrives. */
   post(body: () => Buffer, signal: AbortSignal): Promise<RawAnswer> {
     return this.#slots.run(async () => {
       signal.throwIfAborted();
@@ -58,10 +53,7 @@ export class Upstream {
     });
   }
 
-  /**
-   * Returns the status of a GET at a path below the upstream's address. Rejects if no answer
-   * arrives.
-   */
+  /** Returns the status of a GET below the upstream's address. */
   async statusOf(path: string, signal: AbortSignal): Promise<number> {
     return await this.#slots.run(async () => {
       const late = AbortSignal.timeout(this.#answerMsMax);
@@ -78,10 +70,7 @@ export class Upstream {
   }
 }
 
-/**
- * Whether the upstream has the address of this host and the port of the gateway. If its name cannot
- * be resolved, it counts as another host.
- */
+/** Whether the upstream is the gateway on this host. An unresolvable name is another host. */
 export async function isHere(upstream: string, gatewayPort: number): Promise<boolean> {
   const { hostname, port, protocol } = baseUrl(upstream);
   if (Number(port || (protocol === "https:" ? 443 : 80)) !== gatewayPort) return false;
@@ -95,7 +84,7 @@ export async function isHere(upstream: string, gatewayPort: number): Promise<boo
   );
 }
 
-/** Returns the URL with a slash at its end. Throws a StoreError if it is invalid. */
+/** The result ends with a slash. */
 function baseUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol))
