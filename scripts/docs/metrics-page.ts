@@ -3,7 +3,7 @@
 import { metricTable } from "../../src/gateway/admin/metrics/metric-table.ts";
 import type { MetricRow } from "../../src/platform/metrics/table.ts";
 import { effectsMetricTable } from "../../src/readers/effects/metrics/metric-table.ts";
-import { sinkMetricTable } from "../../src/readers/sinks/metrics/metric-table.ts";
+import { sinkMetricTable } from "../../src/readers/sinks/metrics/sink-metrics.ts";
 import { generatedFrom, marked } from "./words.ts";
 
 const introduction = `# Metrics

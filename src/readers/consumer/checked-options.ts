@@ -2,8 +2,7 @@
 
 import { isProjectId } from "../../platform/base/forms.ts";
 import { lanes as allLanes } from "../../platform/nats/names.ts";
-import { ConsumeError } from "./consume-error.ts";
-import type { ConsumeOptions, DeduplicationOptions } from "./types.ts";
+import { ConsumeError, type ConsumeOptions, type DeduplicationOptions } from "./types.ts";
 
 const names: Readonly<Record<keyof ConsumeOptions, true>> = {
   nats: true,

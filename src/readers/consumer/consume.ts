@@ -10,22 +10,11 @@ import { lanes as allLanes } from "../../platform/nats/names.ts";
 import { findStreams, type StreamName } from "../stream/stored-stream.ts";
 import { checkedOptions } from "./checked-options.ts";
 import { DeferredAcks } from "./deferred-acks.ts";
-import { frameEvents } from "./frame-events.ts";
+import { frameEvents, UuidWindow } from "./frame-events.ts";
 import { StreamConsumer, type TakenFrame } from "./stream-consumer.ts";
 import type { ConsumeOptions, EventConsumer, Frame, Notice } from "./types.ts";
-import { UuidWindow } from "./uuid-window.ts";
 
-export { ConsumeError } from "./consume-error.ts";
-export type {
-  ConsumeOptions,
-  DeduplicationOptions,
-  EventConsumer,
-  EventKind,
-  Frame,
-  Notice,
-  NoticeType,
-  StoredEvent,
-} from "./types.ts";
+export * from "./types.ts";
 
 const questionMs = 5_000;
 const lookAgainMs = 2_000;

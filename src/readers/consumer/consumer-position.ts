@@ -5,7 +5,7 @@ import type { ConsumerInfo, JetStreamManager, JsMsg } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { messageIdHeader } from "../../platform/nats/names.ts";
 import { hasReadOriginal, rewrittenSequence } from "../../platform/nats/rewritten.ts";
-import { resume, type StreamPosition } from "../stream/resume.ts";
+import { resume, type StreamPosition, type TrailEntry, trailWith } from "../stream/resume.ts";
 import {
   messageIdOf,
   type StreamName,
@@ -13,7 +13,6 @@ import {
   storedStream,
 } from "../stream/stored-stream.ts";
 import { StreamErasures } from "../stream/stream-erasures.ts";
-import { type TrailEntry, trailWith } from "../stream/trail.ts";
 import {
   acks,
   answerAll,

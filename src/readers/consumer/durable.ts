@@ -10,7 +10,7 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import { apiCodes, isApiError, nanosPerMs } from "../../platform/nats/api.ts";
 import { manyProjects, subjectOf } from "../../platform/nats/names.ts";
 import type { StreamName } from "../stream/stored-stream.ts";
-import { ConsumeError } from "./consume-error.ts";
+import { ConsumeError } from "./types.ts";
 
 export interface DurableOptions {
   readonly durable: string;

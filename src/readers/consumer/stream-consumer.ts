@@ -10,12 +10,11 @@ import {
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
 import { unknownSchema } from "../stream/frame.ts";
 import type { StreamName } from "../stream/stored-stream.ts";
-import { ConsumeError } from "./consume-error.ts";
 import { ChangedError, ConsumerPosition, type Link } from "./consumer-position.ts";
 import type { DeferredAcks } from "./deferred-acks.ts";
 import { type Ack, acks, answerSubject, type DurableOptions, durableInfo } from "./durable.ts";
 import { byPosition, type HeldFrame, HeldFrames } from "./held-frames.ts";
-import type { Notice } from "./types.ts";
+import { ConsumeError, type Notice } from "./types.ts";
 
 interface StreamConsumerOptions extends DurableOptions {
   readonly name: StreamName;

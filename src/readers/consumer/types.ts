@@ -173,3 +173,8 @@ export type Notice =
   | { readonly type: "trouble"; readonly stream: string | undefined; readonly reason: string };
 
 export type NoticeType = Notice["type"];
+
+/** Ends the iteration: only other options or another version of Penstock can help. */
+export class ConsumeError extends Error {
+  override name = "ConsumeError";
+}

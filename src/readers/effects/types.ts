@@ -2,8 +2,7 @@
 // the resulting rows. All times are milliseconds since the epoch, UTC.
 
 import type { Lane } from "../../platform/base/lane.ts";
-import type { IncidentKind } from "../stream/incidents.ts";
-import type { TrailEntry } from "../stream/trail.ts";
+import type { IncidentKind, TrailEntry } from "../stream/resume.ts";
 import type { linkKinds, linkOutcomes, rejectedReasons, usageClasses } from "./closed-sets.ts";
 
 /** The position of a stored line in the streams. */

@@ -4,11 +4,9 @@
 import { Buffer } from "node:buffer";
 import { linesToPause } from "../../records/reader.ts";
 import type { StoredFrame } from "../stream/frame.ts";
-import type { FrameItem } from "../stream/frame-item.ts";
-import type { StreamPosition } from "../stream/resume.ts";
+import { type StreamPosition, type TrailEntry, trailLength, trailWith } from "../stream/resume.ts";
 import type { StreamName } from "../stream/stored-stream.ts";
-import type { PositionItem, StreamItem } from "../stream/stream-reader.ts";
-import { type TrailEntry, trailLength, trailWith } from "../stream/trail.ts";
+import type { FrameItem, PositionItem, StreamItem } from "../stream/stream-reader.ts";
 import type { RejectedLine, SinkRecord } from "./sink-records.ts";
 import { SinkRecords } from "./sink-records.ts";
 import type { Before, SinkBatch, SinkFilter, SinkIncident, SinkPosition } from "./sink-target.ts";

@@ -1,6 +1,6 @@
 // Counts what a sink has stored since the process started.
 
-import type { IncidentKind } from "../stream/incidents.ts";
+import type { IncidentKind } from "../stream/resume.ts";
 import type { BuiltBatch } from "./batch-builder.ts";
 import type { RejectReason } from "./sink-records.ts";
 import type { WriteOutcome } from "./sink-target.ts";

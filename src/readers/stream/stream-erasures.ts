@@ -3,9 +3,8 @@
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { ErasedMessages, type RewrittenFrame } from "../../platform/nats/erased-messages.ts";
-import type { StreamPosition } from "./resume.ts";
+import { reportedTo, type StreamPosition } from "./resume.ts";
 import { type AskedStream, type StreamState, storedStream } from "./stored-stream.ts";
-import { reportedTo } from "./trail.ts";
 
 interface ErasedMessage {
   readonly sequence: number;

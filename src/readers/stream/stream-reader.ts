@@ -2,30 +2,33 @@
 // stream is still the same. It starts again after a missing message, silence or a lost consumer.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
-import type { NatsConnection } from "@nats-io/nats-core";
+import type { MsgHdrs, NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
 import { isConnected } from "../../platform/nats/api.ts";
-import { Absence, GoneError } from "./absence.ts";
+import type { RewrittenFrame } from "../../platform/nats/erased-messages.ts";
+import { eventsHeader, isOfManyProjects, messageIdHeader } from "../../platform/nats/names.ts";
+import { rewrittenSequence } from "../../platform/nats/rewritten.ts";
 import type { BytesInHand, Share } from "./bytes-in-hand.ts";
-import { unknownSchema } from "./frame.ts";
-import {
-  type FrameItem,
-  type FrameOrigin,
-  frameItem,
-  releasing,
-  rewrittenItem,
-} from "./frame-item.ts";
+import { type StoredFrame, unknownSchema } from "./frame.ts";
 import { Pull, type PulledMessage, type ReaderName } from "./pull.ts";
-import { type Incident, type ReaderWords, resume, type StreamPosition } from "./resume.ts";
+import {
+  type Incident,
+  type ReaderWords,
+  resume,
+  type StreamPosition,
+  type TrailEntry,
+  trailLength,
+  trailWith,
+} from "./resume.ts";
 import {
   type AskedStream,
+  messageIdOf,
   type StreamName,
   type StreamState,
   storedStream,
 } from "./stored-stream.ts";
 import { StreamErasures } from "./stream-erasures.ts";
-import { type TrailEntry, trailLength, trailWith } from "./trail.ts";
 
 interface StreamReaderOptions {
   readonly connection: NatsConnection;
@@ -346,5 +349,137 @@ export class StreamReader {
     const trail = item.position.trail.slice(-trailLength);
     this.#ready.push({ ...item, position: { ...item.position, trail } });
     this.#options.onReady();
+  }
+}
+
+export interface FrameItem {
+  readonly kind: "frame";
+  readonly frame: StoredFrame;
+  /** From the message's header if plausible, otherwise by size. */
+  readonly events: number;
+  /** Whether the frame was read before and is delivered only to be remembered. */
+  readonly isReread: boolean;
+  /** Releases the frame's bytes to the budget. */
+  release(): void;
+}
+
+export interface FrameOrigin {
+  readonly name: StreamName;
+  readonly epoch: number;
+  /** Time when the stream was created, as the server reports it. */
+  readonly created: string;
+  readonly isReread: boolean;
+}
+
+type MessageParts = Pick<PulledMessage, "sequence" | "storedAtMs" | "share"> & {
+  readonly message: {
+    readonly subject: string;
+    readonly data: Uint8Array;
+    readonly headers?: MsgHdrs | undefined;
+  };
+};
+
+const eventBytesLikely = 300;
+
+/**
+ * If the message replaces an erased one, the frame has no lines: `rewrittenItem` delivers them
+ * under the sequence of the erased message.
+ */
+export function frameItem(pulled: PulledMessage, origin: FrameOrigin): FrameItem {
+  const { stream } = origin.name;
+  const { message } = pulled;
+  const isElsewhere = rewrittenSequence(message.headers, { ...origin, stream }) !== undefined;
+  if (!isElsewhere) return itemOf(pulled, origin);
+  const { subject, headers, data } = message;
+  const empty = { subject, headers, data: noLines };
+  const item = itemOf({ ...pulled, message: empty }, origin);
+  return { ...item, events: 0, release: () => pulled.share.release(data.length) };
+}
+
+/** The frame has the sequence and time of the erased message. */
+export function rewrittenItem(
+  { sequence, storedAtMs, message }: RewrittenFrame,
+  share: Share,
+  origin: FrameOrigin,
+): FrameItem {
+  const { subject, data, header: headers } = message;
+  share.add(data.length);
+  return itemOf({ message: { subject, data, headers }, sequence, storedAtMs, share }, origin);
+}
+
+export function releasing(item: FrameItem, released: () => void): FrameItem {
+  const release = (): void => {
+    released();
+    item.release();
+  };
+  return { ...item, release };
+}
+
+const noLines = new Uint8Array(0);
+
+function itemOf(
+  { message, sequence, storedAtMs, share }: MessageParts,
+  { name, epoch, isReread }: FrameOrigin,
+): FrameItem {
+  const { subject, data, headers } = message;
+  const bytes = data.length;
+  const frame: StoredFrame = {
+    ...name,
+    epoch,
+    sequence,
+    projectId: isOfManyProjects(subject) ? undefined : subject.slice(subject.lastIndexOf(".") + 1),
+    messageId: messageIdOf(headers?.get(messageIdHeader), storedAtMs),
+    storedAtMs,
+    data,
+  };
+  const said = Number(headers?.get(eventsHeader));
+  // Another publisher may send any number.
+  const isLikely = Number.isInteger(said) && said >= 1 && said <= bytes;
+  const events = isLikely ? said : Math.ceil(bytes / eventBytesLikely);
+  return { kind: "frame", frame, events, isReread, release: () => share.release(bytes) };
+}
+
+interface Waiting {
+  readonly log: Pick<Log, "warn">;
+  readonly name: StreamName;
+}
+
+export class GoneError extends Error {}
+
+/** Recreating a stream takes less time than two misses. */
+const missesMax = 2;
+
+export class Absence {
+  #misses = 0;
+  #isBack: PromiseWithResolvers<void> | undefined;
+
+  get isWaiting(): boolean {
+    return this.#isBack !== undefined;
+  }
+
+  /**
+   * Returns the error after a request found no stream: a GoneError if the reader should wait.
+   * `lastSequence` is below 0 if unknown.
+   */
+  fault(lastSequence: number, readTo: number): Error {
+    const unread = lastSequence - readTo;
+    if (unread > 0)
+      return new Error(
+        `the stream does not exist, and ${unread} of its messages were not read: restore it, or restart this program to continue without them`,
+      );
+    const isGone = lastSequence >= 0 && ++this.#misses >= missesMax;
+    return new (isGone ? GoneError : Error)("the stream does not exist");
+  }
+
+  async wait({ log, name: { stream } }: Waiting): Promise<void> {
+    log.warn({ stream }, "stream removed: all of its messages were read");
+    this.#isBack = Promise.withResolvers();
+    await this.#isBack.promise;
+    this.#isBack = undefined;
+  }
+
+  end(): void {
+    this.#misses = 0;
+    this.#isBack?.resolve();
   }
 }

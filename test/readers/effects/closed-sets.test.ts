@@ -6,7 +6,7 @@ import {
   rejectedReasons,
   usageClasses,
 } from "../../../src/readers/effects/closed-sets.ts";
-import { incidentKinds } from "../../../src/readers/stream/incidents.ts";
+import { incidentKinds } from "../../../src/readers/stream/resume.ts";
 import { read } from "../../docs/docs-kit.ts";
 
 test("the guide on people and groups lists every word of the closed sets", () => {

@@ -2,9 +2,13 @@
 // recent message ids and the duplicate detection.
 
 import type { StoredFrame } from "../../stream/frame.ts";
-import type { StreamPosition } from "../../stream/resume.ts";
+import {
+  type StreamPosition,
+  type TrailEntry,
+  trailLength,
+  trailWith,
+} from "../../stream/resume.ts";
 import type { StreamName } from "../../stream/stored-stream.ts";
-import { type TrailEntry, trailLength, trailWith } from "../../stream/trail.ts";
 import { Duplicates } from "../duplicates/duplicates.ts";
 import type { DuplicatesBudget } from "../duplicates/duplicates-budget.ts";
 import type { StoredLine } from "../lines/line.ts";

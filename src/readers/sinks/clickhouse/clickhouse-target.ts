@@ -4,8 +4,14 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import { StoreError } from "../../../platform/base/store-error.ts";
-import { nextCopies, singleEvents } from "../single-events.ts";
-import { personColumn, type RejectedLine, refusedLine, type SinkRecord } from "../sink-records.ts";
+import {
+  nextCopies,
+  personColumn,
+  type RejectedLine,
+  refusedLine,
+  type SinkRecord,
+  singleEvents,
+} from "../sink-records.ts";
 import type {
   SinkBatch,
   SinkIncident,
@@ -13,11 +19,14 @@ import type {
   SinkTarget,
   WriteOutcome,
 } from "../sink-target.ts";
-import { readAddress } from "./address.ts";
-import { ClickHouseError, isOfValue, runningAlready } from "./clickhouse-error.ts";
-import { ClickHouseClient } from "./client.ts";
+import {
+  ClickHouseClient,
+  ClickHouseError,
+  isOfValue,
+  readAddress,
+  runningAlready,
+} from "./client.ts";
 import { JsonRows } from "./json-rows.ts";
-import { checkBefore, positionRows, readPositions } from "./positions.ts";
 import { SinkLock } from "./sink-lock.ts";
 import {
   columnsOf,
@@ -30,7 +39,7 @@ import {
   tableNames,
   tablesSql,
 } from "./tables.ts";
-import { WrittenRows } from "./written-rows.ts";
+import { checkBefore, positionRows, readPositions, WrittenRows } from "./written-rows.ts";
 
 interface ClickHouseTargetOptions {
   readonly url: string;

@@ -1,14 +1,14 @@
 // An HTTP client for ClickHouse. A response with status 200 may also contain an exception.
 
-import http, { type ClientRequest, type IncomingMessage } from "node:http";
+import { readFileSync } from "node:fs";
+import type { ClientRequest, IncomingMessage } from "node:http";
+import http from "node:http";
 import https from "node:https";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { StoreError } from "../../../platform/base/store-error.ts";
 import { whenUnanswered } from "../../../platform/base/unanswered.ts";
-import type { ClickHouseAddress } from "./address.ts";
-import { errorOf, hasException } from "./clickhouse-error.ts";
 
 type Cell = string | number | null | readonly Cell[];
 type ClickHouseRow = readonly Cell[];
@@ -192,4 +192,166 @@ export function answerOf(request: ClientRequest): Promise<Answer> {
       });
     });
   });
+}
+
+export class ClickHouseError extends StoreError {
+  /** Error code of the server, as in `Code: 252`. */
+  readonly code: number | undefined;
+  /** Error text of the server. It may contain parts of a row. */
+  readonly said: string;
+
+  constructor(message: string, { code, said }: { code: number | undefined; said: string }) {
+    super(message);
+    this.code = code;
+    this.said = said;
+  }
+}
+
+export const runningAlready = 216;
+/** Codes of errors that a value can cause, whatever types and constraints the table has. */
+const valueCodes = new Set([
+  ...[6, 25, 26, 27, 38, 41, 53, 69, 70, 72, 117, 131, 190, 321, 349, 376, 395, 407, 469],
+  ...[675, 676, 691],
+]);
+const hints: Readonly<Record<number, string>> = {
+  60: "a table does not exist: let the sink create it, or create it with `penstock sink clickhouse --ddl`",
+  81: "the database does not exist: let the sink create it, or create it with `penstock sink clickhouse --ddl`",
+  115: "a parameter of the URL is not a setting of this server",
+  192: "check user and password of the URL",
+  193: "check user and password of the URL",
+  194: "check user and password of the URL",
+  202: "the server has reached its limit of queries: waiting",
+  241: "the server is out of memory: waiting; smaller batches need less",
+  242: "the table is read-only at the moment: waiting",
+  252: "the server has too many parts to merge: waiting; larger batches create fewer",
+  497: "the user lacks a privilege: the guide lists what it needs",
+  516: "check user and password of the URL",
+};
+const shownMax = 300;
+
+/** `doing` is the failed operation, such as `write to ClickHouse at …`. */
+export function errorOf(
+  doing: string,
+  { status, code, text }: { status: number; code: number | undefined; text: string },
+): ClickHouseError {
+  const number = code ?? codeIn(text);
+  const said = plainText(text);
+  const hint = hints[number ?? 0] ?? byStatus(status);
+  // Data of a row must not appear in the log.
+  const isOfValue = number !== undefined && valueCodes.has(number);
+  const shown = isOfValue ? `it rejects a value (code ${number})` : said.slice(0, shownMax);
+  const words = shown === "" ? `it returns status ${status}` : shown;
+  return new ClickHouseError(
+    hint === undefined ? `${doing}: ${words}` : `${doing}: ${hint} (${words})`,
+    { code: number, said },
+  );
+}
+
+export function isOfValue(error: unknown): error is ClickHouseError {
+  return error instanceof ClickHouseError && valueCodes.has(error.code ?? 0);
+}
+
+/** Whether the body contains an exception, which is possible even with status 200. */
+export function hasException(text: string): boolean {
+  return /(?:^|\n|__exception__)[\s\S]{0,32}Code: \d+[.,] [\s\S]*DB::Exception/.test(text);
+}
+
+function codeIn(text: string): number | undefined {
+  const found = /Code: (\d+)[.,]/.exec(text)?.[1];
+  return found === undefined ? undefined : Number(found);
+}
+
+function byStatus(status: number): string | undefined {
+  if (status === 401 || status === 403) return "check user and password of the URL";
+  if (status === 429 || status === 503) return "it is overloaded: waiting";
+  if (status >= 300 && status < 400) return "it redirects: use the target in the URL";
+  return undefined;
+}
+
+/** Removes the exception's class, the version and the stack. */
+function plainText(text: string): string {
+  return text
+    .replace(/^[\s\S]*?Code: \d+[.,] (?:e\.displayText\(\) = )?DB::Exception: /, "")
+    .replace(/,? e\.what\(\) = DB::Exception[\s\S]*$/, "")
+    .replace(/\s*\(version [^)]*\)\s*$/, "")
+    .trim();
+}
+
+export interface ClickHouseAddress {
+  /** URL without secrets, such as `http://host:8123`. */
+  readonly shown: string;
+  readonly isTls: boolean;
+  /** An IPv6 address without brackets. */
+  readonly host: string;
+  readonly port: number;
+  readonly path: string;
+  /** Certificate authorities as PEM; undefined for Node's default. */
+  readonly ca: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+const defaultPorts = { "http:": 8_123, "https:": 8_443 } as const;
+/** Parameters that the sink sets itself. */
+const reserved = ["query", "query_id", "user", "password", "database", "default_format", "role"];
+const authority = "sslrootcert";
+const explicitPort = /^[a-z]+:\/\/[^/?#]*?:(\d+)(?=[/?#]|$)/i;
+
+/** Throws a StoreError that contains neither password nor user. */
+export function readAddress(text: string): ClickHouseAddress {
+  const url = URL.parse(text);
+  if (url === null || (url.protocol !== "http:" && url.protocol !== "https:"))
+    throw new StoreError(
+      "read ClickHouse's URL: it does not have the form https://user:password@host:8443",
+    );
+  const settings: Record<string, string> = {};
+  for (const [name, value] of url.searchParams) {
+    if (name === authority) continue;
+    if (reserved.includes(name) || !/^[a-z][a-z0-9_]*$/.test(name))
+      throw new StoreError(
+        `read ClickHouse's URL: the parameter ${name} is not a server setting: user and password go before the host, the database is --database, the file of a certificate authority is ${authority}`,
+      );
+    settings[name] = value;
+  }
+  // `URL` drops a port that is the default of its scheme.
+  const afterUser = text.replace(/^([a-z]+:\/\/)[^/?#]*@/i, "$1");
+  const port = Number(explicitPort.exec(afterUser)?.[1] ?? defaultPorts[url.protocol]);
+  const [user, password] = [decode(url.username), decode(url.password)];
+  const path = url.pathname.replace(/\/+$/, "");
+  return {
+    shown: `${url.protocol}//${url.hostname}:${port}${path}`,
+    isTls: url.protocol === "https:",
+    host: url.hostname.replace(/^\[|\]$/g, ""),
+    port,
+    path: `${path}/`,
+    ca: certificatesOf(url.searchParams.get(authority)),
+    headers: {
+      ...(user === "" ? {} : { "x-clickhouse-user": user }),
+      ...(password === "" ? {} : { "x-clickhouse-key": password }),
+    },
+    settings,
+  };
+}
+
+function certificatesOf(file: string | null): string | undefined {
+  if (file === null) return undefined;
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    throw new StoreError(`read ${authority} of ClickHouse's URL: ${(error as Error).message}`);
+  }
+}
+
+function decode(text: string): string {
+  let decoded: string;
+  try {
+    decoded = decodeURIComponent(text);
+  } catch {
+    throw new StoreError("read ClickHouse's URL: a % in it is not followed by two digits");
+  }
+  if (!/^[\x21-\x7e]*$/.test(decoded))
+    throw new StoreError(
+      "read ClickHouse's URL: user and password are sent as headers, so they must be visible ASCII",
+    );
+  return decoded;
 }

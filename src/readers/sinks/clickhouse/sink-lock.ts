@@ -7,8 +7,7 @@ import type { ClientRequest } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { StoreError } from "../../../platform/base/store-error.ts";
 import { StandbyError } from "../sink-target.ts";
-import { runningAlready } from "./clickhouse-error.ts";
-import { answerOf, type ClickHouseClient } from "./client.ts";
+import { answerOf, type ClickHouseClient, runningAlready } from "./client.ts";
 
 /** An older server starts the query only after this part of the body. */
 const openingBytes = 1_200_000;

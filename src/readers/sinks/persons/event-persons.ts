@@ -7,8 +7,13 @@ import { StoreError } from "../../../platform/base/store-error.ts";
 import { storedIdText } from "../../../records/distinct-id.ts";
 import type { SinkRecord } from "../sink-records.ts";
 import type { SinkBatch } from "../sink-target.ts";
-import { type NeededMessage, neededOf, notApplied } from "./applied-check.ts";
-import type { PersonSource, ProjectIds } from "./person-source.ts";
+import {
+  type NeededMessage,
+  neededOf,
+  notApplied,
+  type PersonSource,
+  type ProjectIds,
+} from "./applied-check.ts";
 
 interface EventPersonsOptions {
   readonly source: PersonSource;

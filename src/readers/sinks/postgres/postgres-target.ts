@@ -10,24 +10,21 @@ import { type PostgresAddress, readAddress } from "../../../platform/postgres/ad
 import { arrayOf } from "../../../platform/postgres/arrays.ts";
 import { requireUtf8 } from "../../../platform/postgres/encoding.ts";
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
-import { nextCopies, singleEvents } from "../single-events.ts";
 import {
   eventColumns,
+  nextCopies,
   personColumn,
   type RejectedLine,
   refusedLine,
   type SinkRecord,
+  singleEvents,
 } from "../sink-records.ts";
 import type { SinkBatch, SinkPosition, SinkTarget, WriteOutcome } from "../sink-target.ts";
-import { checkColumnTypes } from "./column-types.ts";
-import { copyIn } from "./copy-in.ts";
-import { copyChunks } from "./copy-rows.ts";
-import { hasHugeNumber } from "./huge-numbers.ts";
-import { makePart } from "./parts.ts";
+import { copyChunks, copyIn } from "./copy-rows.ts";
 import { readPositions, writePositions } from "./positions.ts";
-import { insertEach, isOfValue, type Refused, textOf } from "./refused-events.ts";
+import { hasHugeNumber, insertEach, isOfValue, type Refused, textOf } from "./refused-events.ts";
 import { SinkSession } from "./session.ts";
-import { personColumnSql, tablesSql, tablesVersion } from "./tables.ts";
+import { checkColumnTypes, makePart, personColumnSql, tablesSql, tablesVersion } from "./tables.ts";
 
 interface PostgresTargetOptions {
   readonly url: string;

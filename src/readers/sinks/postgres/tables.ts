@@ -2,6 +2,11 @@
 // because a unique key cannot span partitions. The stream's time determines the partition, so that
 // events cannot create any number of them.
 
+import { type Client, DatabaseError } from "pg";
+import { dayMs, dayOf } from "../../../platform/base/day.ts";
+import { StoreError } from "../../../platform/base/store-error.ts";
+import { arrayOf } from "../../../platform/postgres/arrays.ts";
+import { selectRows } from "../../../platform/postgres/select-rows.ts";
 import type { FieldType } from "../../../records/fields.ts";
 import { type EventColumn, eventColumns, personColumn, rejectReasons } from "../sink-records.ts";
 
@@ -98,3 +103,75 @@ export const eventTypes: ReadonlyMap<string, string> = new Map(
     columnTypes[type].split(" ", 1)[0]!,
   ]),
 );
+
+/**
+ * Finds the first column with a wrong type. String types (S) and enums (E) share a binary form,
+ * except `name`, which truncates. Timestamps share one too. A domain has that of its base type.
+ */
+const otherTypeSql = `WITH RECURSIVE based AS (
+    SELECT attnum, attname, wanted, format_type(atttypid, atttypmod) AS found, atttypid AS base
+    FROM unnest($2::text[], $3::text[]) AS expected (name, wanted)
+    JOIN pg_attribute ON attrelid = to_regclass($1) AND attname = name AND NOT attisdropped
+    UNION ALL
+    SELECT attnum, attname, wanted, found, typbasetype
+    FROM based JOIN pg_type ON oid = base WHERE typtype = 'd')
+  SELECT attname, wanted, found FROM based JOIN pg_type ON oid = base
+  WHERE typtype <> 'd' AND NOT (CASE wanted
+    WHEN 'text' THEN typcategory IN ('S', 'E') AND base <> 'name'::regtype
+    WHEN 'timestamptz' THEN base IN ('timestamptz'::regtype, 'timestamp'::regtype)
+    ELSE base = to_regtype(wanted) END)
+  ORDER BY attnum LIMIT 1`;
+
+/** Rejects with a StoreError that names the first column with a wrong type. */
+export async function checkColumnTypes(
+  client: Client,
+  schema: string,
+  columns: readonly string[],
+): Promise<void> {
+  const types = columns.map((name) => eventTypes.get(name) ?? null);
+  const values = [`"${schema}".events`, arrayOf(columns), arrayOf(types)];
+  const [row] = await selectRows(client, otherTypeSql, values);
+  if (row === undefined) return;
+  const [column, wanted, found] = row;
+  throw new StoreError(
+    `write events into PostgreSQL: the column ${column} of ${schema}.events is ${found}, and must be ${wanted}: change it back, or add a separate column`,
+  );
+}
+
+const partSql = `SELECT to_regclass($1) IS NOT NULL, EXISTS (SELECT FROM pg_inherits
+  WHERE inhrelid = to_regclass($1) AND inhparent = to_regclass('events'))`;
+/** Another partition covers the day, or the default partition has rows of it. */
+const isElsewhere: ReadonlySet<string | undefined> = new Set(["42P17", "23514"]);
+
+/** Creates the partition of the day, such as 2026-11-22, if it is missing, within a transaction. */
+export async function makePart(client: Client, day: string): Promise<void> {
+  const first = `events_${day.replaceAll("-", "")}`;
+  let part = first;
+  for (let nth = 2; ; nth++) {
+    const [row] = await selectRows(client, partSql, [part]);
+    const [isThere, isPart] = row ?? [];
+    if (isPart === 1) return;
+    if (isThere !== 1) break;
+    part = `${first}_${nth}`;
+  }
+  await client.query("SAVEPOINT before_part");
+  try {
+    for (const sql of statements(part, day)) await client.query(sql);
+  } catch (error) {
+    if (!(error instanceof DatabaseError && isElsewhere.has(error.code))) throw error;
+    await client.query("ROLLBACK TO SAVEPOINT before_part");
+  }
+  await client.query("RELEASE SAVEPOINT before_part");
+}
+
+function statements(part: string, day: string): string[] {
+  const next = dayOf(Date.parse(day) + dayMs);
+  // Attaching a table does not block readers of other partitions. The table must have what the user
+  // may have added; indexes and triggers follow by themselves.
+  return [
+    `CREATE TABLE ${part}
+      (LIKE events INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING GENERATED INCLUDING STORAGE)`,
+    `ALTER TABLE events ATTACH PARTITION ${part}
+      FOR VALUES FROM ('${day} 00:00:00+00') TO ('${next} 00:00:00+00')`,
+  ];
+}

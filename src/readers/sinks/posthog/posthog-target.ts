@@ -15,8 +15,7 @@ import {
   type WriteOutcome,
 } from "../sink-target.ts";
 import { KeyCheck } from "./key-check.ts";
-import { type LinePauses, ProjectLine, type RefusedEvent } from "./project-line.ts";
-import { RequestBounds } from "./request-bounds.ts";
+import { type LinePauses, ProjectLine, type RefusedEvent, RequestBounds } from "./project-line.ts";
 import { StateFolder } from "./state-folder.ts";
 import { Upstream } from "./upstream.ts";
 

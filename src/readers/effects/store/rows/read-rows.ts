@@ -3,7 +3,7 @@
 // tables.
 
 import { indicesOf, type Row, rowReader } from "../../../../platform/base/table.ts";
-import type { TrailEntry } from "../../../stream/trail.ts";
+import type { TrailEntry } from "../../../stream/resume.ts";
 import type {
   GroupRow,
   LinePlace,
