@@ -320,6 +320,11 @@ export const personColumn: EventColumn = {
   of: ({ personUuid }) => personUuid,
 };
 
+export function eventColumnsOf({ withPerson }: { readonly withPerson: boolean }) {
+  return withPerson ? [...eventColumns, personColumn] : eventColumns;
+}
+
+/** Removes duplicates within a batch: the first event of each key stays. */
 export function singleEvents(events: readonly SinkRecord[]): SinkRecord[] {
   const seen = new Set<string>();
   return events.filter((event) => {

@@ -2,31 +2,23 @@
 // first, but a part of each batch is historical.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
-import type { NatsConnection } from "@nats-io/nats-core";
 import type { Lane } from "../../platform/base/lane.ts";
-import type { Log } from "../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
 import { isConnected, managerOf } from "../../platform/nats/api.ts";
 import { BytesInHand } from "./bytes-in-hand.ts";
-import type { ReaderName } from "./pull.ts";
-import type { ReaderWords, StreamPosition } from "./resume.ts";
+import type { StreamPosition } from "./resume.ts";
 import { findStreams, storedStream } from "./stored-stream.ts";
-import { type StreamItem, StreamReader } from "./stream-reader.ts";
+import { type ReadingOptions, type StreamItem, StreamReader } from "./stream-reader.ts";
 
-interface EventStreamsOptions {
-  readonly connection: NatsConnection;
+export interface EventStreamsOptions extends ReadingOptions {
+  /** First part of the stream names. */
   readonly prefix: string;
   /** By the name of the stream. */
   readonly positions: ReadonlyMap<string, ReadPosition>;
   /** Maximum number of bytes of unreleased frames. */
   readonly bytesMax: number;
-  /** Whether to continue after messages that have left a stream unread. */
-  readonly acceptExpired: boolean;
   /** Both by default. */
   readonly lanes?: readonly Lane[] | undefined;
-  readonly reader: ReaderName;
-  readonly words: ReaderWords;
-  readonly log: Pick<Log, "info" | "warn">;
 }
 
 export interface ReadPosition extends StreamPosition {

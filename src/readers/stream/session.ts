@@ -2,14 +2,9 @@
 // builds one batch while the previous ones are written. After any failure, everything in memory is
 // dropped, and the next session starts from the target. JetStream is the journal.
 
-import type { NatsConnection } from "@nats-io/nats-core";
-import type { Lane } from "../../platform/base/lane.ts";
-import type { Log } from "../../platform/base/log.ts";
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
 import type { BatchLimit } from "./batch-limit.ts";
-import { EventStreams, type ReadPosition } from "./event-streams.ts";
-import type { ReaderName } from "./pull.ts";
-import type { ReaderWords } from "./resume.ts";
+import { EventStreams, type EventStreamsOptions, type ReadPosition } from "./event-streams.ts";
 import type { StreamReader } from "./stream-reader.ts";
 
 interface SessionTarget {
@@ -28,20 +23,11 @@ interface SessionTarget {
   failed(error: Error): Promise<number | undefined>;
 }
 
-interface SessionOptions {
-  readonly connection: NatsConnection;
-  readonly prefix: string;
+export interface SessionOptions extends Omit<EventStreamsOptions, "positions"> {
   readonly target: SessionTarget;
+  /** Adapted to the result of each batch and to each failed session. */
   readonly limit: BatchLimit;
-  /** Maximum number of bytes of unreleased frames. */
-  readonly bytesMax: number;
-  /** Whether to continue after messages that have left a stream unread. */
-  readonly acceptExpired: boolean;
-  /** Both by default. */
-  readonly lanes?: readonly Lane[] | undefined;
-  readonly reader: ReaderName;
-  readonly words: ReaderWords;
-  readonly log: Log;
+  /** Maximum pause in ms between two sessions. */
   readonly pauseMsMax: number;
 }
 

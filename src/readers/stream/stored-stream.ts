@@ -1,4 +1,4 @@
-import type { JetStreamManager, MsgRequest, StoredMsg } from "@nats-io/jetstream";
+import type { JetStreamManager, MsgRequest } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
 import { ledStreamInfo } from "../../platform/nats/api.ts";
 import { lanes, messageIdHeader, streamName } from "../../platform/nats/names.ts";
@@ -42,9 +42,18 @@ export function messageIdOf(header: string | undefined, storedAtMs: number): str
 }
 
 export function storedStream(manager: JetStreamManager, name: string): AskedStream {
-  const read = async (query: MsgRequest & NextBySubject): Promise<StoredMessage | undefined> => {
+  const read = async (
+    query: MsgRequest & { next_by_subj?: string },
+  ): Promise<StoredMessage | undefined> => {
     const message = await manager.streams.getMessage(name, query);
-    return message === null ? undefined : toStoredMessage(message);
+    if (message === null) return undefined;
+    const { seq: sequence, header, timestamp } = message;
+    const storedAtMs = msOfTime(timestamp);
+    return {
+      sequence,
+      messageId: messageIdOf(header?.get(messageIdHeader), storedAtMs),
+      storedAtMs,
+    };
   };
   return {
     async state() {
@@ -63,15 +72,6 @@ export function storedStream(manager: JetStreamManager, name: string): AskedStre
   };
 }
 
-function toStoredMessage({ seq, header, timestamp }: StoredMsg): StoredMessage {
-  const storedAtMs = msOfTime(timestamp);
-  return {
-    sequence: seq,
-    messageId: messageIdOf(header?.get(messageIdHeader), storedAtMs),
-    storedAtMs,
-  };
-}
-
 /** The list takes about ten bytes for each. */
 const deletedNamedMax = 1_000_000;
 
@@ -86,10 +86,6 @@ export async function deletedSequences(
   return deleted;
 }
 
-interface NextBySubject {
-  readonly next_by_subj?: string;
-}
-
 /** Returns the streams of both lanes and all partitions, live first. */
 export async function findStreams(
   manager: JetStreamManager,
@@ -102,9 +98,7 @@ export async function findStreams(
       if (stream === streamName(prefix, lane, partition)) found.push({ stream, lane, partition });
     }
   }
-  return found.sort(inOrder);
-}
-
-function inOrder(a: StreamName, b: StreamName): number {
-  return lanes.indexOf(a.lane) - lanes.indexOf(b.lane) || a.partition - b.partition;
+  return found.sort(
+    (a, b) => lanes.indexOf(a.lane) - lanes.indexOf(b.lane) || a.partition - b.partition,
+  );
 }

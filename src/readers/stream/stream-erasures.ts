@@ -22,7 +22,7 @@ interface StateFrom extends StreamState {
   readonly replacementsFrom: number;
 }
 
-interface Range {
+export interface Range {
   readonly from: number;
   readonly to: number;
   /** Time when the stream was created, as the server reports it. */

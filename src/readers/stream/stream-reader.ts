@@ -2,7 +2,7 @@
 // stream is still the same. It starts again after a missing message, silence or a lost consumer.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
-import type { MsgHdrs, NatsConnection } from "@nats-io/nats-core";
+import type { Msg, NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
 import { isConnected } from "../../platform/nats/api.ts";
@@ -28,10 +28,19 @@ import {
   type StreamState,
   storedStream,
 } from "./stored-stream.ts";
-import { StreamErasures } from "./stream-erasures.ts";
+import { type Range, StreamErasures } from "./stream-erasures.ts";
 
-interface StreamReaderOptions {
+/** What all streams of a reader have in common. */
+export interface ReadingOptions {
   readonly connection: NatsConnection;
+  /** Whether to continue after messages that have left a stream unread. */
+  readonly acceptExpired: boolean;
+  readonly reader: ReaderName;
+  readonly words: ReaderWords;
+  readonly log: Pick<Log, "info" | "warn">;
+}
+
+interface StreamReaderOptions extends ReadingOptions {
   readonly manager: JetStreamManager;
   readonly name: StreamName;
   /** Undefined if the stream was never read. */
@@ -39,10 +48,6 @@ interface StreamReaderOptions {
   /** Sequence from which messages are read again to be remembered. */
   readonly rememberFrom: number | undefined;
   readonly bytes: BytesInHand;
-  readonly acceptExpired: boolean;
-  readonly reader: ReaderName;
-  readonly words: ReaderWords;
-  readonly log: Pick<Log, "info" | "warn">;
   readonly onReady: () => void;
 }
 
@@ -54,17 +59,21 @@ export interface PositionItem {
   readonly incidents: readonly Incident[];
 }
 
-type Filling = Pick<FrameOrigin, "isReread"> & { readonly share: Share };
-
 export type StreamItem = FrameItem | PositionItem;
 
 const pauseMsMin = 50;
 const pauseMsMax = 1_000;
 const sayAgainMs = 30_000;
+/** Recreating a stream takes less time than two misses. */
+const missesMax = 2;
 const positionKeys = ["epoch", "created", "sequence"] as const;
 const lostText = "replacements of erased messages have left the stream: their events are not read";
 
+/** An operator must intervene. */
 class StoppedError extends Error {}
+
+/** The stream was read to its end and removed. */
+class GoneError extends Error {}
 
 export class StreamReader {
   readonly name: StreamName;
@@ -86,7 +95,10 @@ export class StreamReader {
   #breaks = 0;
   #fault: string | undefined;
   #isStopped = false;
-  readonly #absence = new Absence();
+  /** Number of checks in a row that found no stream. */
+  #misses = 0;
+  /** Resolved when a removed stream exists again. */
+  #isBack: PromiseWithResolvers<void> | undefined;
 
   constructor(options: StreamReaderOptions) {
     this.#options = options;
@@ -118,7 +130,7 @@ export class StreamReader {
 
   /** Whether the stream was read to its end and removed. It is not queried until `learn`. */
   get isGone(): boolean {
-    return this.#absence.isWaiting;
+    return this.#isBack !== undefined;
   }
 
   get isReady(): boolean {
@@ -145,7 +157,8 @@ export class StreamReader {
   learn({ lastSequence }: StreamState): void {
     this.#lastSequence = Math.max(this.#lastSequence, lastSequence);
     this.#isKnown = true;
-    this.#absence.end();
+    this.#misses = 0;
+    this.#isBack?.resolve();
   }
 
   /** Earlier checks are invalid after a lost connection. */
@@ -158,7 +171,7 @@ export class StreamReader {
   close(): void {
     this.#ended.abort();
     this.interrupt();
-    this.#absence.end();
+    this.#isBack?.resolve();
     this.#ready = [];
   }
 
@@ -173,13 +186,21 @@ export class StreamReader {
         this.#fault = (error as Error).message;
         this.#isStopped = error instanceof StoppedError;
         this.#isKnown &&= this.#isStopped;
-        if (error instanceof GoneError) await this.#absence.wait(this.#options);
+        if (error instanceof GoneError) await this.#waitUntilBack();
         else this.#warn(this.#isStopped);
       }
       pauseMs =
         this.#position?.sequence === before ? Math.min(2 * pauseMs, pauseMsMax) : pauseMsMin;
       if (!this.#isStopped) await pauseUntilAborted(pauseMs, this.#ended.signal);
     }
+  }
+
+  async #waitUntilBack(): Promise<void> {
+    const { stream } = this.name;
+    this.#options.log.warn({ stream }, "stream removed: all of its messages were read");
+    this.#isBack = Promise.withResolvers();
+    await this.#isBack.promise;
+    this.#isBack = undefined;
   }
 
   #warn(isStopped: boolean): void {
@@ -222,7 +243,7 @@ export class StreamReader {
     const { acceptExpired, words, log, name } = this.#options;
     const before = this.#position;
     const state = await this.#erasures.stateFrom((before?.sequence ?? 0) + 1, before);
-    if (state === undefined) throw this.#absence.fault(this.#lastSequence, before?.sequence ?? 0);
+    if (state === undefined) throw this.#missingError();
     const how = { acceptExpired, words, replacementsFrom: state.replacementsFrom };
     const { position, incidents, fault } = await resume(before, this.#asked, state, how);
     this.#lastSequence = state.lastSequence;
@@ -238,6 +259,17 @@ export class StreamReader {
       this.#push({ kind: "position", name, position, incidents });
     if (fault !== undefined) throw new StoppedError(fault);
     return state;
+  }
+
+  /** A stream that was read to its end was removed on purpose. Otherwise, an operator must decide. */
+  #missingError(): Error {
+    const unread = this.#lastSequence - (this.#position?.sequence ?? 0);
+    if (unread > 0)
+      return new Error(
+        `the stream does not exist, and ${unread} of its messages were not read: restore it, or restart this program to continue without them`,
+      );
+    const isGone = this.#lastSequence >= 0 && ++this.#misses >= missesMax;
+    return new (isGone ? GoneError : Error)("the stream does not exist");
   }
 
   #moveTo(position: StreamPosition | undefined): void {
@@ -275,14 +307,14 @@ export class StreamReader {
     const next = await this.#asked.messageFrom(due);
     if (state === undefined || state.firstSequence > due || next?.sequence !== sequence)
       throw new Error(`message ${sequence} arrived instead of message ${due}`);
-    const erased = await this.#fill(due, sequence - 1, { share, isReread: false });
+    const erased = await this.#fill({ from: due, to: sequence - 1 }, share, false);
     if (erased === sequence - due) return;
     const gap = { stream: this.name.stream, from: due, to: sequence - 1 };
     this.#options.log.info(gap, "messages were deleted from the stream before they were read");
   }
 
   /** Returns the number of erased messages. */
-  async #fill(from: number, to: number, { share, isReread }: Filling): Promise<number> {
+  async #fill({ from, to }: Omit<Range, "created">, share: Share, isReread: boolean) {
     const { created } = this.#position!;
     let [erased, missed] = [0, 0];
     for await (const { frame, isMissed } of this.#erasures.between({ from, to, created })) {
@@ -317,7 +349,7 @@ export class StreamReader {
   async #addReread(pulled: PulledMessage): Promise<void> {
     const { sequence, share } = pulled;
     if (sequence > this.#rereadFrom)
-      await this.#fill(this.#rereadFrom, sequence - 1, { share, isReread: true });
+      await this.#fill({ from: this.#rereadFrom, to: sequence - 1 }, share, true);
     this.#rereadFrom = sequence + 1;
     this.#add(frameItem(pulled, { ...this.#frameOrigin(), isReread: true }));
   }
@@ -333,7 +365,11 @@ export class StreamReader {
 
   #add(item: FrameItem): void {
     this.#inHand++;
-    this.#ready.push(releasing(item, () => this.#inHand--));
+    const release = (): void => {
+      this.#inHand--;
+      item.release();
+    };
+    this.#ready.push({ ...item, release });
     if (item.isReread) return;
     this.#trail = trailWith(this.#trail, item.frame);
     this.#setSequence(item.frame.sequence);
@@ -371,12 +407,8 @@ export interface FrameOrigin {
   readonly isReread: boolean;
 }
 
-type MessageParts = Pick<PulledMessage, "sequence" | "storedAtMs" | "share"> & {
-  readonly message: {
-    readonly subject: string;
-    readonly data: Uint8Array;
-    readonly headers?: MsgHdrs | undefined;
-  };
+type MessageParts = Omit<PulledMessage, "message"> & {
+  readonly message: Pick<Msg, "subject" | "data" | "headers">;
 };
 
 const eventBytesLikely = 300;
@@ -386,14 +418,11 @@ const eventBytesLikely = 300;
  * under the sequence of the erased message.
  */
 export function frameItem(pulled: PulledMessage, origin: FrameOrigin): FrameItem {
+  const { headers } = pulled.message;
+  const item = itemOf(pulled, origin);
   const { stream } = origin.name;
-  const { message } = pulled;
-  const isElsewhere = rewrittenSequence(message.headers, { ...origin, stream }) !== undefined;
-  if (!isElsewhere) return itemOf(pulled, origin);
-  const { subject, headers, data } = message;
-  const empty = { subject, headers, data: noLines };
-  const item = itemOf({ ...pulled, message: empty }, origin);
-  return { ...item, events: 0, release: () => pulled.share.release(data.length) };
+  const isElsewhere = rewrittenSequence(headers, { ...origin, stream }) !== undefined;
+  return isElsewhere ? { ...item, events: 0, frame: { ...item.frame, data: noLines } } : item;
 }
 
 /** The frame has the sequence and time of the erased message. */
@@ -404,15 +433,8 @@ export function rewrittenItem(
 ): FrameItem {
   const { subject, data, header: headers } = message;
   share.add(data.length);
-  return itemOf({ message: { subject, data, headers }, sequence, storedAtMs, share }, origin);
-}
-
-export function releasing(item: FrameItem, released: () => void): FrameItem {
-  const release = (): void => {
-    released();
-    item.release();
-  };
-  return { ...item, release };
+  const parts = { subject, data, ...(headers === undefined ? {} : { headers }) };
+  return itemOf({ message: parts, sequence, storedAtMs, share }, origin);
 }
 
 const noLines = new Uint8Array(0);
@@ -437,49 +459,4 @@ function itemOf(
   const isLikely = Number.isInteger(said) && said >= 1 && said <= bytes;
   const events = isLikely ? said : Math.ceil(bytes / eventBytesLikely);
   return { kind: "frame", frame, events, isReread, release: () => share.release(bytes) };
-}
-
-interface Waiting {
-  readonly log: Pick<Log, "warn">;
-  readonly name: StreamName;
-}
-
-export class GoneError extends Error {}
-
-/** Recreating a stream takes less time than two misses. */
-const missesMax = 2;
-
-export class Absence {
-  #misses = 0;
-  #isBack: PromiseWithResolvers<void> | undefined;
-
-  get isWaiting(): boolean {
-    return this.#isBack !== undefined;
-  }
-
-  /**
-   * Returns the error after a request found no stream: a GoneError if the reader should wait.
-   * `lastSequence` is below 0 if unknown.
-   */
-  fault(lastSequence: number, readTo: number): Error {
-    const unread = lastSequence - readTo;
-    if (unread > 0)
-      return new Error(
-        `the stream does not exist, and ${unread} of its messages were not read: restore it, or restart this program to continue without them`,
-      );
-    const isGone = lastSequence >= 0 && ++this.#misses >= missesMax;
-    return new (isGone ? GoneError : Error)("the stream does not exist");
-  }
-
-  async wait({ log, name: { stream } }: Waiting): Promise<void> {
-    log.warn({ stream }, "stream removed: all of its messages were read");
-    this.#isBack = Promise.withResolvers();
-    await this.#isBack.promise;
-    this.#isBack = undefined;
-  }
-
-  end(): void {
-    this.#misses = 0;
-    this.#isBack?.resolve();
-  }
 }

@@ -5,6 +5,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { StoreError } from "../../../platform/base/store-error.ts";
 import {
+  eventColumnsOf,
   nextCopies,
   personColumn,
   type RejectedLine,
@@ -30,6 +31,7 @@ import { JsonRows } from "./json-rows.ts";
 import { SinkLock } from "./sink-lock.ts";
 import {
   columnsOf,
+  databaseSql,
   ddl,
   insertedColumns,
   modernForm,
@@ -83,7 +85,7 @@ export class ClickHouseTarget implements SinkTarget {
     this.#database = database;
     this.#makesTables = makesTables;
     this.#withPerson = withPerson;
-    this.#rows = new JsonRows(modernForm, { withPerson });
+    this.#rows = new JsonRows(modernForm, eventColumnsOf({ withPerson }));
     this.#lock = hasLock ? new SinkLock({ client, database }) : undefined;
     this.#writtenRows = new WrittenRows({ client, database });
     this.#queryId = `penstock-sink-write:${database}`;
@@ -124,7 +126,8 @@ export class ClickHouseTarget implements SinkTarget {
   async #learnForm(): Promise<void> {
     const [row] = await this.#client.rows("connect to", "SELECT version()");
     this.#form = serverForm(String(row?.[0]));
-    this.#rows = new JsonRows(this.#form, { withPerson: this.#withPerson });
+    const columns = eventColumnsOf({ withPerson: this.#withPerson });
+    this.#rows = new JsonRows(this.#form, columns);
   }
 
   async #seeToTables(): Promise<void> {
@@ -132,31 +135,23 @@ export class ClickHouseTarget implements SinkTarget {
     const columns = async (): Promise<Set<string>> =>
       new Set((await this.#client.rows("list the tables of", sql)).map((row) => row.join(".")));
     const person = `events.${personColumn.name}`;
-    const wantedColumns = [
-      ...tableNames.flatMap((table) => columnsOf[table].map((name) => `${table}.${name}`)),
-      ...(this.#withPerson ? [person] : []),
-    ];
-    const missing = (there: Set<string>): string[] =>
-      wantedColumns.filter((name) => !there.has(name));
+    const wanted = tableNames.flatMap((table) => columnsOf[table].map((name) => `${table}.${name}`));
+    if (this.#withPerson) wanted.push(person);
     let there = await columns();
-    if (missing(there).length > 0 && this.#makesTables) {
+    const isMissing = (name: string): boolean => !there.has(name);
+    if (this.#makesTables && wanted.some(isMissing)) {
       // An existing database needs no privilege to create one.
-      const [database, ...tables] = tablesSql(this.#database, this.#form);
-      const wanted = tableNames.filter(
-        (name) => ![...there].some((one) => one.startsWith(`${name}.`)),
-      );
-      for (const statement of there.size === 0 ? [database!, ...tables] : tables) {
-        const isWanted = wanted.some((name) => statement.includes(` ${this.#database}.${name} `));
-        if (isWanted || statement === database)
-          await this.#client.run("create the tables in", statement);
-      }
-      if (missing(there).includes(person)) {
-        const statement = personColumnSql(this.#database, this.#form);
-        await this.#client.run("create the tables in", statement);
-      }
+      const statements = there.size === 0 ? [databaseSql(this.#database)] : [];
+      const tables = tablesSql(this.#database, this.#form);
+      for (const table of tableNames)
+        if (columnsOf[table].every((name) => isMissing(`${table}.${name}`)))
+          statements.push(tables[table]);
+      if (this.#withPerson && isMissing(person))
+        statements.push(personColumnSql(this.#database, this.#form));
+      for (const statement of statements) await this.#client.run("create the tables in", statement);
       there = await columns();
     }
-    const [first] = missing(there);
+    const first = wanted.find(isMissing);
     if (first !== undefined)
       throw new StoreError(
         `open ClickHouse at ${this.shown}: ${first} does not exist: \`penstock sink clickhouse --ddl\` prints the statements`,

@@ -2,8 +2,7 @@
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
-import type { RejectedLine, SinkRecord } from "../sink-records.ts";
-import { type EventColumn, eventColumns, personColumn } from "../sink-records.ts";
+import type { EventColumn, RejectedLine, SinkRecord } from "../sink-records.ts";
 import type { ServerForm } from "./tables.ts";
 
 const chunkCharacters = 524_288;
@@ -23,9 +22,8 @@ export class JsonRows {
   /** Texts of days by day number. */
   readonly #days = new Map<number, string>();
 
-  constructor(form: ServerForm, { withPerson }: { readonly withPerson: boolean }) {
+  constructor(form: ServerForm, columns: readonly EventColumn[]) {
     this.#form = form;
-    const columns = withPerson ? [...eventColumns, personColumn] : eventColumns;
     this.#columns = columns.map((column, index) => ({
       ...column,
       member: `${index === 0 ? "{" : ","}"${column.name}":`,

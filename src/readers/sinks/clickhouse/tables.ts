@@ -103,8 +103,12 @@ export const columnsOf: Readonly<Record<TableName, readonly string[]>> = {
   sink_lock: ["held"],
 };
 
-/** Returns one statement per string. Existing tables are not changed. */
-export function tablesSql(database: string, form: ServerForm): string[] {
+export function databaseSql(database: string): string {
+  return `CREATE DATABASE IF NOT EXISTS ${database}`;
+}
+
+/** Existing tables are not changed. */
+export function tablesSql(database: string, form: ServerForm): Record<TableName, string> {
   const { hasMilliseconds } = form;
   const table = (name: TableName, columns: readonly Column[], rest: string): string => {
     const lines = columns.map(([column, type]) => `  ${column} ${typed(type, form)}`);
@@ -117,28 +121,27 @@ export function tablesSql(database: string, form: ServerForm): string[] {
     ? "\nSETTINGS fsync_after_insert = 1, fsync_part_directory = 1, non_replicated_deduplication_window = 100"
     : "";
   const { rejected, incidents, positions } = otherTypes;
-  return [
-    `CREATE DATABASE IF NOT EXISTS ${database}`,
-    table(
+  return {
+    events: table(
       "events",
       eventTypes,
       `ReplacingMergeTree
 PARTITION BY toYYYYMM(stored_at)
 ORDER BY (project_id, day, event, uuid, distinct_id)${safe}`,
     ),
-    table(
+    rejected: table(
       "rejected",
       rejected,
       `ReplacingMergeTree\nORDER BY (stream, stored_at, sequence, line)${safe}`,
     ),
-    table(
+    incidents: table(
       "incidents",
       incidents,
       `ReplacingMergeTree\nORDER BY (stream, epoch, sequence, kind, detail)${safe}`,
     ),
-    table("positions", positions, `ReplacingMergeTree(version)\nORDER BY stream${safe}`),
-    table("sink_lock", [["held", "UInt8"]], "Null"),
-  ];
+    positions: table("positions", positions, `ReplacingMergeTree(version)\nORDER BY stream${safe}`),
+    sink_lock: table("sink_lock", [["held", "UInt8"]], "Null"),
+  };
 }
 
 type Column = readonly [name: string, type: string];
@@ -155,7 +158,8 @@ export function ddl(
 ): string {
   const reasons = `-- Reasons in ${database}.rejected: ${rejectReasons.join(", ")}.\n\n`;
   const statements = [
-    ...tablesSql(database, form),
+    databaseSql(database),
+    ...Object.values(tablesSql(database, form)),
     ...(withPerson ? [personColumnSql(database, form)] : []),
   ];
   return reasons + statements.map((one) => `${one};\n`).join("\n");

@@ -156,22 +156,10 @@ export class ParquetTarget implements SinkTarget {
   }
 }
 
-/** Explains an error of the file system. */
+/** Adds to an error of the file system what failed. */
 function fileError(error: unknown, doing: string): Error {
   const { code, message } = error as NodeJS.ErrnoException;
   if (!(error instanceof Error) || code === undefined || !/^E[A-Z]+$/.test(code))
     return error as Error;
-  const what = fileErrors[code as keyof typeof fileErrors] ?? message;
-  return new Error(`${doing}: ${what} (${code})`, { cause: error });
+  return new Error(`${doing}: ${message}`, { cause: error });
 }
-
-const fileErrors = {
-  ENOSPC: "the disk is full",
-  EDQUOT: "the quota of this user is used up",
-  EROFS: "the file system is read-only",
-  EACCES: "this user may not write there",
-  EPERM: "this user may not write there",
-  ENOENT: "the folder, or a file in it, does not exist",
-  ENOTDIR: "it is not a folder",
-  EIO: "the disk cannot be read or written",
-} as const;

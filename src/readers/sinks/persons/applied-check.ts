@@ -19,14 +19,12 @@ export interface AppliedTo extends StreamMessage {
   readonly messageId: string | undefined;
 }
 
-export interface ProjectIds {
+interface ProjectIds {
   readonly projectId: string;
   readonly distinctIds: readonly string[];
 }
 
-/** If the answer to the same question changes, the version changes too. */
-export interface Answer<Of> {
-  readonly version: string;
+interface Answer<Of> {
   readonly answer: Of;
 }
 

@@ -12,7 +12,6 @@ import {
   neededOf,
   notApplied,
   type PersonSource,
-  type ProjectIds,
 } from "./applied-check.ts";
 
 interface EventPersonsOptions {
@@ -28,10 +27,8 @@ const retryMsMax = 200;
 const reportAfterMsDefault = 5_000;
 const sayAgainMs = 30_000;
 const otherStreamMsDefault = 60_000;
-const questionIdsMax = 10_000;
-/** Maximum number of cached ids. The cache takes about 20 MB. */
-const knownIdsMax = 100_000;
-
+/** Number of events whose persons are asked for together. */
+const eventsAtOnce = 10_000;
 class OtherStreamError extends Error {
   override name = "OtherStreamError";
 }
@@ -41,8 +38,6 @@ export class EventPersons {
   readonly #warning: SparseWarning;
   readonly #otherStreamMsMax: number;
   readonly #reportAfterMs: number;
-  #known = new UuidsById();
-  #version = "";
   #sinceMonotonicMs: number | undefined;
   #why: string | undefined;
 
@@ -100,10 +95,10 @@ export class EventPersons {
     needed: readonly NeededMessage[],
   ): Promise<string | undefined> {
     try {
-      const { version, answer } = await this.#source.reached(needed);
+      const { answer } = await this.#source.reached(needed);
       const missing = notApplied(needed, answer);
       if (missing === undefined) {
-        await this.#setUuids(events, version);
+        await this.#setUuids(events);
         return undefined;
       }
       if (missing.isOther && this.#waitMs > this.#otherStreamMsMax)
@@ -115,106 +110,29 @@ export class EventPersons {
     }
   }
 
-  /** `version` is that of the answer which showed that the events are applied. */
-  async #setUuids(events: readonly SinkRecord[], version: string): Promise<void> {
-    const uuids = new UuidsById();
-    for (const ids of questionsOf(this.#unknown(events, uuids, version))) {
-      const { version, answer } = await this.#source.personUuids(
-        ids.map(({ projectId, distinctIds }) => ({
-          projectId,
-          distinctIds: distinctIds.map(storedIdText),
-        })),
-      );
-      const known = this.#knownOf(version);
+  async #setUuids(events: readonly SinkRecord[]): Promise<void> {
+    for (let from = 0; from < events.length; from += eventsAtOnce) {
+      const some = events.slice(from, from + eventsAtOnce);
+      const byProject = Map.groupBy(some, ({ projectId }) => projectId);
+      const ids = [...byProject].map(([projectId, own]) => {
+        const distinctIds = [...new Set(own.map(({ distinctId }) => distinctId))];
+        return { projectId, distinctIds };
+      });
+      const question = ids.map(({ projectId, distinctIds }) => {
+        return { projectId, distinctIds: distinctIds.map(storedIdText) };
+      });
+      const { answer } = await this.#source.personUuids(question);
       let at = 0;
       for (const { projectId, distinctIds } of ids) {
-        for (const distinctId of distinctIds) {
-          const uuid = answer[at++] ?? "";
-          uuids.set(projectId, distinctId, uuid);
-          if (known.size < knownIdsMax) known.set(projectId, distinctId, uuid);
-        }
+        const uuids = new Map(distinctIds.map((id) => [id, answer[at++] ?? ""]));
+        for (const event of byProject.get(projectId)!)
+          event.personUuid = uuids.get(event.distinctId)!;
       }
     }
-    for (const event of events)
-      event.personUuid = uuids.get(event.projectId, event.distinctId) ?? "";
-  }
-
-  /** Returns the ids to query, by project. Writes cached answers to `uuids`. */
-  #unknown(
-    events: readonly SinkRecord[],
-    uuids: UuidsById,
-    version: string,
-  ): ReadonlyMap<string, readonly string[]> {
-    const known = this.#knownOf(version);
-    const unknown = new Map<string, string[]>();
-    for (const { projectId, distinctId } of events) {
-      if (uuids.get(projectId, distinctId) !== undefined) continue;
-      const uuid = known.get(projectId, distinctId);
-      uuids.set(projectId, distinctId, uuid ?? "");
-      if (uuid !== undefined) continue;
-      const ids = unknown.get(projectId);
-      if (ids === undefined) unknown.set(projectId, [distinctId]);
-      else ids.push(distinctId);
-    }
-    return unknown;
-  }
-
-  /** Empties the cache if the version has changed or the cache is full. */
-  #knownOf(version: string): UuidsById {
-    if (version !== this.#version || this.#known.size >= knownIdsMax) {
-      this.#version = version;
-      this.#known = new UuidsById();
-    }
-    return this.#known;
   }
 }
 
 /** Whether the effects create a person for the event. A group identify creates none. */
 function mayHavePerson({ personProfile, kind }: SinkRecord): boolean {
   return personProfile && kind !== "group_identify";
-}
-
-function* questionsOf(
-  idsByProject: ReadonlyMap<string, readonly string[]>,
-): Generator<ProjectIds[]> {
-  let question: ProjectIds[] = [];
-  let room = questionIdsMax;
-  for (const [projectId, ids] of idsByProject) {
-    for (let from = 0; from < ids.length; ) {
-      const distinctIds = ids.slice(from, from + room);
-      question.push({ projectId, distinctIds });
-      from += distinctIds.length;
-      room -= distinctIds.length;
-      if (room > 0) continue;
-      yield question;
-      question = [];
-      room = questionIdsMax;
-    }
-  }
-  if (question.length > 0) yield question;
-}
-
-/** By project and distinct id; an empty uuid if the id has no person. */
-class UuidsById {
-  readonly #projects = new Map<string, Map<string, string>>();
-  #size = 0;
-
-  get size(): number {
-    return this.#size;
-  }
-
-  get(projectId: string, distinctId: string): string | undefined {
-    return this.#projects.get(projectId)?.get(distinctId);
-  }
-
-  set(projectId: string, distinctId: string, uuid: string): void {
-    let ids = this.#projects.get(projectId);
-    if (ids === undefined) {
-      ids = new Map();
-      this.#projects.set(projectId, ids);
-    }
-    const before = ids.size;
-    ids.set(distinctId, uuid);
-    this.#size += ids.size - before;
-  }
 }

@@ -3,7 +3,7 @@
 import { Buffer } from "node:buffer";
 import type { Socket } from "node:net";
 import type { Client, Connection, Submittable } from "pg";
-import { type EventColumn, eventColumns, personColumn, type SinkRecord } from "../sink-records.ts";
+import type { EventColumn, SinkRecord } from "../sink-records.ts";
 
 const signature = Buffer.from("PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", "latin1");
 /** 2000-01-01, PostgreSQL's epoch. */
@@ -19,9 +19,8 @@ const chunkBytes = 262_144;
 /** Yields chunks of some hundred KiB, or of one event. */
 export function* copyChunks(
   records: Iterable<SinkRecord>,
-  { withPerson }: { readonly withPerson: boolean },
+  columns: readonly EventColumn[],
 ): Generator<Buffer> {
-  const columns = withPerson ? [...eventColumns, personColumn] : eventColumns;
   let chunk = new CopyChunk(chunkBytes);
   chunk.bytes(signature);
   for (const record of records) {

@@ -11,9 +11,9 @@ import { arrayOf } from "../../../platform/postgres/arrays.ts";
 import { requireUtf8 } from "../../../platform/postgres/encoding.ts";
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
 import {
-  eventColumns,
+  type EventColumn,
+  eventColumnsOf,
   nextCopies,
-  personColumn,
   type RejectedLine,
   refusedLine,
   type SinkRecord,
@@ -72,7 +72,7 @@ export class PostgresTarget implements SinkTarget {
   readonly #schema: string;
   readonly #session: SinkSession;
   readonly #withPerson: boolean;
-  readonly #columns: readonly string[];
+  readonly #columns: readonly EventColumn[];
   /** Days whose partition is known to exist. */
   #days = new Set<string>();
   /** Stored position of each stream, with its trail. */
@@ -85,9 +85,7 @@ export class PostgresTarget implements SinkTarget {
     this.#schema = schema;
     this.#session = new SinkSession(address, schema);
     this.#withPerson = withPerson;
-    this.#columns = [...eventColumns, ...(withPerson ? [personColumn] : [])].map(
-      ({ name }) => name,
-    );
+    this.#columns = eventColumnsOf({ withPerson });
   }
 
   open(): Promise<readonly SinkPosition[]> {
@@ -222,8 +220,9 @@ export class PostgresTarget implements SinkTarget {
 
   async #copy(client: Client, events: readonly SinkRecord[]): Promise<void> {
     if (events.length === 0) return;
-    const sql = `COPY events (${this.#columns.join(", ")}) FROM STDIN (FORMAT binary)`;
-    await copyIn(client, sql, copyChunks(events, { withPerson: this.#withPerson }));
+    const names = this.#columns.map(({ name }) => name).join(", ");
+    const sql = `COPY events (${names}) FROM STDIN (FORMAT binary)`;
+    await copyIn(client, sql, copyChunks(events, this.#columns));
   }
 
   /** Returns the days whose partition exists when the transaction is committed. */

@@ -4,8 +4,7 @@ import { type Client, DatabaseError } from "pg";
 import { Ascii, stringEnd } from "../../../platform/base/ascii.ts";
 import { arrayOf } from "../../../platform/postgres/arrays.ts";
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
-import type { SinkRecord } from "../sink-records.ts";
-import { eventTypes } from "./tables.ts";
+import type { EventColumn, SinkRecord } from "../sink-records.ts";
 
 /** With the reasons. */
 export type Refused = Map<SinkRecord, string>;
@@ -38,28 +37,6 @@ function refusesValue({ code = "", constraint, column, dataType, isRaised }: Rep
   return !notOfValue.test(code);
 }
 
-/** Text, or an integer that every server parses alike. */
-const textOfColumn: Readonly<Record<string, (event: SinkRecord) => string | number | null>> = {
-  project_id: ({ projectId }) => projectId,
-  uuid: ({ uuid }) => uuid,
-  event: ({ event }) => event,
-  distinct_id: ({ distinctId }) => distinctId,
-  timestamp: ({ timestampMs }) => timestampMs,
-  received_at: ({ receivedAtMs }) => receivedAtMs,
-  stored_at: ({ storedAtMs }) => storedAtMs,
-  timestamp_sent: ({ timestampSentMs }) => msOf(timestampSentMs),
-  sent_at: ({ sentAtMs }) => msOf(sentAtMs),
-  ip: ({ ip }) => ip || null,
-  kind: ({ kind }) => kind,
-  person_profile: ({ personProfile }) => String(personProfile),
-  historical: ({ historical }) => String(historical),
-  properties: ({ properties }) => textOf(properties),
-  set: ({ set }) => jsonOf(set),
-  set_once: ({ setOnce }) => jsonOf(setOnce),
-  unset: ({ unset }) => jsonOf(unset),
-  person_uuid: ({ personUuid }) => personUuid || null,
-};
-
 interface Tried {
   /** Events of the same key are adjacent. Only the first accepted one of each key is inserted. */
   readonly events: readonly SinkRecord[];
@@ -72,10 +49,10 @@ interface Tried {
  */
 export async function insertEach(
   client: Client,
-  columns: readonly string[],
+  columns: readonly EventColumn[],
   { events, keys }: Tried,
 ): Promise<Refused> {
-  const arrays = columns.map((name) => arrayOf(events.map(textOfColumn[name]!)));
+  const arrays = columns.map((column) => arrayOf(events.map((event) => valueOf(event, column))));
   await client.query(cursorSql(columns), [arrayOf(keys), ...arrays]);
   await client.query(eachSql(columns));
   const [row] = await selectRows(client, "SELECT current_setting('penstock.refused')");
@@ -93,24 +70,23 @@ export async function insertEach(
 }
 
 /** Times are integers of milliseconds: a double has too few digits for microseconds. */
-function cursorSql(columns: readonly string[]): string {
-  const isTime = (name: string): boolean => eventTypes.get(name) === "timestamptz";
-  const types = columns.map((name, at) => `$${at + 2}::${isTime(name) ? "bigint" : "text"}[]`);
-  const values = columns.map((name) =>
-    isTime(name)
+function cursorSql(columns: readonly EventColumn[]): string {
+  const types = columns.map(({ type }, at) => `$${at + 2}::${type === "time" ? "bigint" : "text"}[]`);
+  const values = columns.map(({ name, type }) =>
+    type === "time"
       ? `timestamptz 'epoch' + "${name}" / 86400000 * interval '24 hours'
         + "${name}" % 86400000 * interval '1 millisecond' AS "${name}"`
       : `"${name}"`,
   );
   return `DECLARE tried NO SCROLL CURSOR FOR SELECT at, key, ${values.join(", ")}
     FROM unnest($1::integer[], ${types.join(", ")}) WITH ORDINALITY
-      AS tried (key, ${columns.map((name) => `"${name}"`).join(", ")}, at)`;
+      AS tried (key, ${columns.map(({ name }) => `"${name}"`).join(", ")}, at)`;
 }
 
 /** Values are first assigned to a row, which accepts every type to which they can be cast. */
-function eachSql(columns: readonly string[]): string {
-  const assigned = columns.map((name) => `target."${name}" := given."${name}";`);
-  const values = columns.map((name) => `target."${name}"`);
+function eachSql(columns: readonly EventColumn[]): string {
+  const assigned = columns.map(({ name }) => `target."${name}" := given."${name}";`);
+  const values = columns.map(({ name }) => `target."${name}"`);
   return `DO $each$
 DECLARE
   tried refcursor := 'tried';
@@ -127,7 +103,7 @@ BEGIN
     CONTINUE WHEN given.key = written;
     BEGIN
       ${assigned.join("\n      ")}
-      INSERT INTO events (${columns.map((name) => `"${name}"`).join(", ")})
+      INSERT INTO events (${columns.map(({ name }) => `"${name}"`).join(", ")})
         VALUES (${values.join(", ")});
       written := given.key;
     EXCEPTION WHEN OTHERS OR assert_failure THEN
@@ -144,12 +120,19 @@ BEGIN
 END $each$`;
 }
 
-function msOf(ms: number): number | null {
-  return Number.isNaN(ms) ? null : ms;
-}
-
-function jsonOf(json: Uint8Array | undefined): string | null {
-  return json === undefined ? null : textOf(json);
+/** Returns text, or an integer that every server parses alike. */
+function valueOf(event: SinkRecord, { type, isOptional, of }: EventColumn): string | number | null {
+  if (type === "boolean") return String(of(event));
+  if (type === "time") {
+    const ms = of(event);
+    return Number.isNaN(ms) ? null : ms;
+  }
+  if (type === "object" || type === "names") {
+    const json = of(event);
+    return json === undefined ? null : textOf(json);
+  }
+  const text = of(event);
+  return isOptional && text === "" ? null : text;
 }
 
 export function textOf(bytes: Uint8Array): string {

@@ -96,14 +96,6 @@ function repeatable(sql: string): string {
   return sql.replace(/^CREATE (TABLE|INDEX) /, "CREATE $1 IF NOT EXISTS ");
 }
 
-/** Type in whose binary form each column is copied. */
-export const eventTypes: ReadonlyMap<string, string> = new Map(
-  [...eventColumns, personColumn].map(({ name, type }) => [
-    name,
-    columnTypes[type].split(" ", 1)[0]!,
-  ]),
-);
-
 /**
  * Finds the first column with a wrong type. String types (S) and enums (E) share a binary form,
  * except `name`, which truncates. Timestamps share one too. A domain has that of its base type.
@@ -126,10 +118,11 @@ const otherTypeSql = `WITH RECURSIVE based AS (
 export async function checkColumnTypes(
   client: Client,
   schema: string,
-  columns: readonly string[],
+  columns: readonly EventColumn[],
 ): Promise<void> {
-  const types = columns.map((name) => eventTypes.get(name) ?? null);
-  const values = [`"${schema}".events`, arrayOf(columns), arrayOf(types)];
+  const names = columns.map(({ name }) => name);
+  const types = columns.map(({ type }) => columnTypes[type].split(" ", 1)[0]!);
+  const values = [`"${schema}".events`, arrayOf(names), arrayOf(types)];
   const [row] = await selectRows(client, otherTypeSql, values);
   if (row === undefined) return;
   const [column, wanted, found] = row;
