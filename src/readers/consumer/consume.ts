@@ -14,7 +14,17 @@ import { frameEvents, UuidWindow } from "./frame-events.ts";
 import { StreamConsumer, type TakenFrame } from "./stream-consumer.ts";
 import type { ConsumeOptions, EventConsumer, Frame, Notice } from "./types.ts";
 
-export * from "./types.ts";
+export {
+  ConsumeError,
+  type ConsumeOptions,
+  type DeduplicationOptions,
+  type EventConsumer,
+  type EventKind,
+  type Frame,
+  type Notice,
+  type NoticeType,
+  type StoredEvent,
+} from "./types.ts";
 
 const questionMs = 5_000;
 const lookAgainMs = 2_000;

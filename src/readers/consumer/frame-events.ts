@@ -103,6 +103,10 @@ interface Noted {
   readonly atMs: number;
 }
 
+/**
+ * Remembers which frame delivered an event, for a limited number of events and time. If a frame is
+ * delivered again, its own events are not duplicates.
+ */
 export class UuidWindow {
   readonly #options: UuidWindowOptions;
   /** Frame of each event, by the key of the event. */

@@ -3,9 +3,7 @@
 
 import { Buffer } from "node:buffer";
 import { linesToPause } from "../../records/reader.ts";
-import type { StoredFrame } from "../stream/frame.ts";
-import { type StreamPosition, type TrailEntry, trailLength, trailWith } from "../stream/resume.ts";
-import type { StreamName } from "../stream/stored-stream.ts";
+import { type TrailEntry, trailLength, trailWith } from "../stream/resume.ts";
 import type { FrameItem, PositionItem, StreamItem } from "../stream/stream-reader.ts";
 import type { RejectedLine, SinkRecord } from "./sink-records.ts";
 import { SinkRecords } from "./sink-records.ts";
@@ -27,13 +25,21 @@ export interface BatchLimits {
 
 /** Pauses of the record reader between two yields to the event loop. */
 const pausesAtOnce = 4_096 / linesToPause;
-/** Maximum number of rejected lines of a frame that are stored one by one. */
+/**
+ * After this number of rejected lines of a frame, all others become one. A foreign message may have
+ * a million, and each would take a hundred times its bytes.
+ */
 const singleMax = 10_000;
+
+interface Progress extends Omit<SinkPosition, "sequence" | "trail"> {
+  sequence: number;
+  trail: TrailEntry[];
+}
 
 export class BatchBuilder {
   readonly #filter: SinkFilter;
   readonly #records = new SinkRecords();
-  readonly #positions = new Map<string, StreamProgress>();
+  readonly #positions = new Map<string, Progress>();
   #before: Before;
   readonly #changed = new Set<string>();
   /** Items that are not in a batch yet. */
@@ -47,7 +53,7 @@ export class BatchBuilder {
   constructor(filter: SinkFilter, positions: readonly SinkPosition[]) {
     this.#filter = filter;
     for (const position of positions)
-      this.#positions.set(position.stream, new StreamProgress(position, position));
+      this.#positions.set(position.stream, { ...position, trail: [...position.trail] });
     this.#before = new Map(positions.map((one) => [one.stream, one]));
   }
 
@@ -85,7 +91,10 @@ export class BatchBuilder {
   }
 
   take(): BuiltBatch {
-    const positions = [...this.#changed].map((stream) => this.#positions.get(stream)!.position());
+    const positions = [...this.#changed].map((stream): SinkPosition => {
+      const progress = this.#positions.get(stream)!;
+      return { ...progress, trail: progress.trail.slice(-trailLength) };
+    });
     const items = this.#items;
     const of = (lane: string): number => items.filter(({ frame }) => frame.lane === lane).length;
     const batch: BuiltBatch = {
@@ -112,9 +121,7 @@ export class BatchBuilder {
 
   #moveTo({ name, position, incidents }: PositionItem): void {
     const { stream } = name;
-    const known = this.#positions.get(stream);
-    if (known === undefined) this.#positions.set(stream, new StreamProgress(name, position));
-    else known.moveTo(position);
+    this.#positions.set(stream, { ...name, ...position, trail: [...position.trail] });
     for (const incident of incidents) this.#incidents.push({ stream, ...incident });
     this.#changed.add(stream);
   }
@@ -122,91 +129,45 @@ export class BatchBuilder {
   async #frame(item: FrameItem): Promise<void> {
     const { frame } = item;
     const { stream, projectId, data } = frame;
-    this.#positions.get(stream)!.endFrame(frame);
+    const progress = this.#positions.get(stream)!;
+    progress.sequence = frame.sequence;
+    progress.trail = trailWith(progress.trail, frame);
     this.#changed.add(stream);
     this.#items.push(item);
     this.#bytes += data.length;
     const { projects } = this.#filter;
     if (projects !== undefined && projectId !== undefined && !projects.has(projectId)) return;
-    const rejected = new RejectedOfFrame(data);
-    const putAside = (line: RejectedLine | undefined): void => {
-      if (line !== undefined) this.#rejected.push(line);
-    };
+    let count = 0;
+    let first: RejectedLine | undefined;
+    let last: RejectedLine | undefined;
     const visitor = {
       record: (record: SinkRecord): void => {
         if (projects?.has(record.projectId) ?? true) this.#events.push(record);
       },
-      rejected: (line: RejectedLine): void => putAside(rejected.single(line)),
+      rejected: (line: RejectedLine): void => {
+        if (++count <= singleMax) {
+          this.#rejected.push(line);
+          return;
+        }
+        first ??= line;
+        last = line;
+      },
     };
     let pauses = 0;
     for (const _ of this.#records.read(frame, visitor))
       if (++pauses % pausesAtOnce === 0) await new Promise(setImmediate);
-    putAside(rejected.rest());
+    if (first !== undefined && last !== undefined)
+      this.#rejected.push(first === last ? first : combined(first, last, count - singleMax));
   }
 }
 
-/**
- * The rejected lines of a frame. A foreign message may have a million, and each would take a
- * hundred times its bytes. All after the first 10,000 become one rejected line.
- */
-class RejectedOfFrame {
-  readonly #data: Uint8Array;
-  #count = 0;
-  #first: RejectedLine | undefined;
-  #end = 0;
-
-  constructor(data: Uint8Array) {
-    this.#data = data;
-  }
-
-  /** Returns undefined if the line becomes part of `rest`. */
-  single(line: RejectedLine): RejectedLine | undefined {
-    if (++this.#count <= singleMax) return line;
-    this.#first ??= line;
-    this.#end = this.#startOf(line) + line.text.length;
-    return undefined;
-  }
-
-  /** Combines the later lines. The text includes the records between them. */
-  rest(): RejectedLine | undefined {
-    const first = this.#first;
-    const lines = this.#count - singleMax;
-    if (first === undefined || lines === 1) return first;
-    const { buffer, byteOffset } = this.#data;
-    const start = this.#startOf(first);
-    const text = Buffer.from(buffer, byteOffset + start, this.#end - start);
-    return { ...first, text, detail: `${lines} lines; the first: ${first.detail}` };
-  }
-
-  #startOf({ text }: RejectedLine): number {
-    return text.byteOffset - this.#data.byteOffset;
-  }
-}
-
-/** The position of a stream and its latest messages. Returned objects do not change. */
-class StreamProgress {
-  readonly #name: StreamName;
-  #position: Omit<StreamPosition, "trail">;
-  #trail: TrailEntry[];
-
-  constructor(name: StreamName, position: StreamPosition) {
-    this.#name = name;
-    this.#position = position;
-    this.#trail = [...position.trail];
-  }
-
-  moveTo(position: StreamPosition): void {
-    this.#position = position;
-    this.#trail = [...position.trail];
-  }
-
-  endFrame(frame: StoredFrame): void {
-    this.#position = { ...this.#position, sequence: frame.sequence };
-    this.#trail = trailWith(this.#trail, frame);
-  }
-
-  position(): SinkPosition {
-    const { epoch, created, sequence } = this.#position;
-    return { ...this.#name, epoch, created, sequence, trail: this.#trail.slice(-trailLength) };
-  }
+/** Combines rejected lines. The text includes the records between them. */
+function combined(first: RejectedLine, last: RejectedLine, lines: number): RejectedLine {
+  const { buffer, byteOffset } = first.text;
+  const text = Buffer.from(
+    buffer,
+    byteOffset,
+    last.text.byteOffset + last.text.length - byteOffset,
+  );
+  return { ...first, text, detail: `${lines} lines; the first: ${first.detail}` };
 }

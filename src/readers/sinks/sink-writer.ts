@@ -1,13 +1,12 @@
 // Builds batches from the streams and writes them to the target, with the positions. While another
 // sink has the target, this one stands by.
 
-import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
 import { BatchLimit } from "../stream/batch-limit.ts";
 import type { EventStreams } from "../stream/event-streams.ts";
 import type { StreamPosition } from "../stream/resume.ts";
-import { Session } from "../stream/session.ts";
+import { Session, type SessionOptions } from "../stream/session.ts";
 import { BatchBuilder, type BatchLimits, type BuiltBatch } from "./batch-builder.ts";
 import type { EventPersons } from "./persons/event-persons.ts";
 import type { SinkCounts } from "./sink-counts.ts";
@@ -25,15 +24,13 @@ interface WriterLimits extends BatchLimits {
   readonly ageMsMax: number;
 }
 
-export interface SinkWriterOptions {
-  readonly connection: NatsConnection;
-  readonly prefix: string;
+export interface SinkWriterOptions
+  extends Pick<SessionOptions, "connection" | "prefix" | "acceptExpired"> {
   /** The caller closes it. */
   readonly target: SinkTarget;
   readonly persons?: EventPersons | undefined;
   readonly filter: SinkFilter;
   readonly limits: WriterLimits;
-  readonly acceptExpired: boolean;
   readonly counts: SinkCounts;
   readonly log: Log;
 }
@@ -79,7 +76,7 @@ export class SinkWriter {
   #fault: string | undefined = "it is starting";
   /** Whether a batch has failed and none was written since. */
   #hasFailedToWrite = false;
-  #openSinceMonotonicMs: number | undefined;
+  #hasTarget = false;
   #streams: EventStreams | undefined;
   #standsByFor: string | undefined;
   #logged: { readonly isWriting: boolean; readonly reason: string } | undefined;
@@ -129,12 +126,12 @@ export class SinkWriter {
   }
 
   status(nowMs: number): SinkStatus {
-    const hasTarget = this.#openSinceMonotonicMs !== undefined;
+    const hasTarget = this.#hasTarget;
     const standsByFor = this.#standsByFor;
     if (standsByFor !== undefined)
       return { state: "standing by", reasons: [], hasTarget, standsByFor, streams: [] };
     const { target, persons } = this.#options;
-    const reasons = this.#session.reasons(this.#faultNow ?? persons?.fault);
+    const reasons = this.#session.reasons(this.#fault ?? persons?.fault);
     reasons.push(...(target.faults ?? []), ...this.#refusing);
     const state = reasons.length === 0 ? "writing" : "hindered";
     return { state, reasons, hasTarget, streams: this.#watch.streams(nowMs) };
@@ -153,14 +150,6 @@ export class SinkWriter {
     );
   }
 
-  /** A reopened target does not clear the fault: it may still reject the failed batch. */
-  get #faultNow(): string | undefined {
-    const since = this.#openSinceMonotonicMs;
-    if (!this.#hasFailedToWrite || since === undefined || this.#session.writes > 0)
-      return this.#fault;
-    return performance.now() - since > idleMs ? undefined : this.#fault;
-  }
-
   /** Writing continues, because one project's events must not stop those of others. */
   get #refusing(): string[] {
     const { refusedInRow } = this.#options.counts;
@@ -174,8 +163,8 @@ export class SinkWriter {
   #note(error: Error): number | undefined {
     const { log, counts } = this.#options;
     const { message: reason } = error;
-    this.#hasFailedToWrite ||= this.#openSinceMonotonicMs !== undefined;
-    this.#openSinceMonotonicMs = undefined;
+    this.#hasFailedToWrite ||= this.#hasTarget;
+    this.#hasTarget = false;
     if (error instanceof StandbyError) {
       this.#written.clear();
       if (this.#standsByFor !== reason)
@@ -204,18 +193,24 @@ export class SinkWriter {
       this.#logged = { isWriting: false, reason };
   }
 
-  #logWriting(): void {
+  #succeeded(): void {
     const { log, target } = this.#options;
+    this.#hasFailedToWrite = false;
+    this.#fault = undefined;
     if (this.#logged?.isWriting === true) return;
     this.#logged = { isWriting: true, reason: "" };
     log.info({ target: target.shown }, "writing events");
   }
 
-  /** While events may arrive, only a written batch proves that writing works again. */
-  async #logWritingOnceIdle(streams: EventStreams): Promise<void> {
-    await pauseUntilAborted(idleMs, this.#session.signal);
-    const isOver = this.#session.writes === 0 && this.#faultNow === undefined;
-    if (this.#streams === streams && isOver) this.#logWriting();
+  /**
+   * After a failed write, only a written batch proves that writing works again, or 10 s without one:
+   * the failed batch may have been written.
+   */
+  async #succeedOnceIdle(streams: EventStreams): Promise<void> {
+    const { signal } = this.#session;
+    await pauseUntilAborted(idleMs, signal);
+    const isOpen = this.#hasTarget && this.#streams === streams && !signal.aborted;
+    if (isOpen && this.#session.writes === 0) this.#succeeded();
   }
 
   async #open(): Promise<ReadonlyMap<string, StreamPosition>> {
@@ -228,14 +223,10 @@ export class SinkWriter {
   }
 
   #opened(streams: EventStreams): void {
-    this.#openSinceMonotonicMs = performance.now();
+    this.#hasTarget = true;
     this.#streams = streams;
-    if (this.#hasFailedToWrite) {
-      void this.#logWritingOnceIdle(streams);
-    } else {
-      this.#fault = undefined;
-      this.#logWriting();
-    }
+    if (this.#hasFailedToWrite) void this.#succeedOnceIdle(streams);
+    else this.#succeeded();
   }
 
   /** Builds a batch while the previous ones are being written. */
@@ -300,9 +291,7 @@ export class SinkWriter {
     const outcome = await this.#limit.within(events, "batches", () => target.write(batch));
     counts.written(batch, outcome, (performance.now() - sinceMonotonicMs) / 1_000);
     for (const position of batch.positions) this.#written.set(position.stream, position);
-    this.#hasFailedToWrite = false;
-    this.#fault = undefined;
-    this.#logWriting();
+    this.#succeeded();
     const reason = this.#refusing;
     if (reason.length > 0)
       this.#refusals.warn(

@@ -67,7 +67,8 @@ export class UnreadWatch {
           ? await storedStream(manager, stream).messageFrom(sequence + 1)
           : undefined;
         const { state, config } = info;
-        const ageMsMax = config.max_age === 0 ? Number.POSITIVE_INFINITY : config.max_age / nanosPerMs;
+        const ageMsMax =
+          config.max_age === 0 ? Number.POSITIVE_INFINITY : config.max_age / nanosPerMs;
         const lastSequence = state.last_seq;
         this.#asked.set(stream, { atMs: nowMs, lastSequence, ageMsMax, oldest });
       } catch {

@@ -7,12 +7,16 @@ import type { AskedStream, StreamState } from "./stored-stream.ts";
 
 export interface TrailEntry {
   readonly sequence: number;
-  /** `Nats-Msg-Id` of the frame, or empty: see above. */
+  /** `Nats-Msg-Id` of the frame, or empty: see `Trail`. */
   readonly messageId: string;
   /** By the server's clock, not the gateway's. */
   readonly storedAtMs: number;
 }
 
+/**
+ * The latest messages that were read. An entry without an id at the end means that losses up to its
+ * sequence were reported.
+ */
 export type Trail = readonly TrailEntry[];
 
 export const trailLength = 1_000;
@@ -41,6 +45,7 @@ export function messagesIn(trail: Trail): Trail {
   return trail.filter(({ messageId }) => messageId !== "");
 }
 
+/** Changes of a stream that its reader did not cause. Tables and metrics have these names. */
 export const incidentKinds = [
   "stream_made_anew",
   "tail_lost",

@@ -399,7 +399,7 @@ export interface FrameItem {
   release(): void;
 }
 
-export interface FrameOrigin {
+interface FrameOrigin {
   readonly name: StreamName;
   readonly epoch: number;
   /** Time when the stream was created, as the server reports it. */
@@ -426,7 +426,7 @@ export function frameItem(pulled: PulledMessage, origin: FrameOrigin): FrameItem
 }
 
 /** The frame has the sequence and time of the erased message. */
-export function rewrittenItem(
+function rewrittenItem(
   { sequence, storedAtMs, message }: RewrittenFrame,
   share: Share,
   origin: FrameOrigin,

@@ -135,7 +135,9 @@ export class ClickHouseTarget implements SinkTarget {
     const columns = async (): Promise<Set<string>> =>
       new Set((await this.#client.rows("list the tables of", sql)).map((row) => row.join(".")));
     const person = `events.${personColumn.name}`;
-    const wanted = tableNames.flatMap((table) => columnsOf[table].map((name) => `${table}.${name}`));
+    const wanted = tableNames.flatMap((table) =>
+      columnsOf[table].map((name) => `${table}.${name}`),
+    );
     if (this.#withPerson) wanted.push(person);
     let there = await columns();
     const isMissing = (name: string): boolean => !there.has(name);

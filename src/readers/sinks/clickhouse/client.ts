@@ -1,4 +1,5 @@
-// An HTTP client for ClickHouse. A response with status 200 may also contain an exception.
+// An HTTP client for ClickHouse, its errors and its URL. A response with status 200 may also contain
+// an exception. User and password of the URL become headers, which are not logged.
 
 import { readFileSync } from "node:fs";
 import type { ClientRequest, IncomingMessage } from "node:http";
@@ -277,7 +278,7 @@ function plainText(text: string): string {
     .trim();
 }
 
-export interface ClickHouseAddress {
+interface ClickHouseAddress {
   /** URL without secrets, such as `http://host:8123`. */
   readonly shown: string;
   readonly isTls: boolean;

@@ -8,6 +8,7 @@ import { requestOutcomes, type SinkTarget } from "../sink-target.ts";
 import type { SinkStatus } from "../sink-writer.ts";
 import type { UnreadStream } from "../unread-watch.ts";
 
+/** All metrics of a sink. The docs are generated from this table. */
 export const sinkMetricTable = {
   penstock_sink_events_total: {
     type: "counter",
@@ -75,7 +76,7 @@ export const sinkMetricTable = {
   },
 } as const satisfies Record<string, MetricRow>;
 
-export type SinkMetricName = keyof typeof sinkMetricTable;
+type SinkMetricName = keyof typeof sinkMetricTable;
 
 interface SinkGauges {
   readonly status: () => SinkStatus;

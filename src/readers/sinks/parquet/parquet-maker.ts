@@ -7,7 +7,7 @@ import { quoted, rowsSql, type TableName } from "./rows.ts";
 
 interface ParquetFile {
   readonly table: TableName;
-  /** Files of rows in the format of columns.ts. */
+  /** Files of rows in the format of rows.ts. */
   readonly rows: readonly string[];
   readonly rowBytesMax: number;
   readonly file: string;

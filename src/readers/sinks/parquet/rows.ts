@@ -1,5 +1,6 @@
-// Writes events and rejected lines as rows of a segment, grouped by folder of the target. The rows
-// of a batch are one buffer, which is written at once.
+// The columns of the Parquet files, a public interface, and the rows of a segment, grouped by folder.
+// A row is a line of fields between unit separators. JSON has no raw control characters and is
+// copied. In other texts, ambiguous characters are escaped.
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
@@ -36,14 +37,14 @@ const columnTypes: Readonly<Record<FieldType, Column["type"]>> = {
 const inRow = [...eventColumns, personColumn].filter(({ name }) => name !== "project_id");
 
 type JsonColumn = Extract<EventColumn, { readonly type: "object" | "names" }>;
-export type PlainColumn = Exclude<EventColumn, JsonColumn>;
+type PlainColumn = Exclude<EventColumn, JsonColumn>;
 
 function isJson(column: EventColumn): column is JsonColumn {
   return column.type === "object" || column.type === "names";
 }
 
-export const jsonColumns = inRow.filter(isJson);
-export const plainColumns = inRow.filter((column): column is PlainColumn => !isJson(column));
+const jsonColumns = inRow.filter(isJson);
+const plainColumns = inRow.filter((column): column is PlainColumn => !isJson(column));
 
 /** Columns in the order of the fields in a row. */
 export const tables = {

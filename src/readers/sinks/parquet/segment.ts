@@ -35,21 +35,22 @@ export class Segment implements SegmentEnd {
   readonly segment: number;
   /** By folder, such as `events/project_id=shop/day=2026-11-23`. */
   readonly parts = new Map<string, Part>();
-  readonly #scratch: FileHandle;
+  readonly scratch: FileHandle;
   readonly #first: ReadonlyMap<string, SinkPosition>;
   readonly #positions: Map<string, SinkPosition>;
-  #incidents: readonly string[];
-  #bytes = 0;
-  #rows = 0;
-  #rowBytesMax = 0;
-  #isEmpty = true;
+  incidents: readonly string[];
+  bytes = 0;
+  rows = 0;
+  rowBytesMax = 0;
+  /** A batch without rows counts too. */
+  isEmpty = true;
 
   private constructor(scratch: FileHandle, before: SegmentEnd) {
     this.segment = before.segment + 1;
-    this.#scratch = scratch;
+    this.scratch = scratch;
     this.#first = new Map(before.positions.map((one) => [one.stream, one]));
     this.#positions = new Map(this.#first);
-    this.#incidents = before.incidents;
+    this.incidents = before.incidents;
   }
 
   /** Discards the content of the scratch file. */
@@ -59,37 +60,12 @@ export class Segment implements SegmentEnd {
 
   /** Starts the next segment in the same file. This segment must be committed. */
   async next(): Promise<Segment> {
-    await this.#scratch.truncate(0);
-    return new Segment(this.#scratch, this);
-  }
-
-  get scratch(): FileHandle {
-    return this.#scratch;
-  }
-
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  get rows(): number {
-    return this.#rows;
-  }
-
-  get rowBytesMax(): number {
-    return this.#rowBytesMax;
-  }
-
-  /** A batch without rows counts too. */
-  get isEmpty(): boolean {
-    return this.#isEmpty;
+    await this.scratch.truncate(0);
+    return new Segment(this.scratch, this);
   }
 
   get positions(): readonly SinkPosition[] {
     return [...this.#positions.values()];
-  }
-
-  get incidents(): readonly string[] {
-    return this.#incidents;
   }
 
   get streamRanges(): readonly StreamRange[] {
@@ -105,7 +81,7 @@ export class Segment implements SegmentEnd {
   }
 
   hasIncident(incident: Incident): boolean {
-    return this.#incidents.includes(nameOf(incident));
+    return this.incidents.includes(nameOf(incident));
   }
 
   /** If this fails, the segment is unchanged. The rows are not synced to disk. */
@@ -114,26 +90,26 @@ export class Segment implements SegmentEnd {
     { positions, incidents }: Pick<SinkBatch, "positions" | "incidents">,
   ): Promise<void> {
     for (let from = 0; from < bytes.length; ) {
-      const at = this.#bytes + from;
-      const { bytesWritten } = await this.#scratch.write(bytes, from, bytes.length - from, at);
+      const at = this.bytes + from;
+      const { bytesWritten } = await this.scratch.write(bytes, from, bytes.length - from, at);
       from += bytesWritten;
     }
     for (const run of runs) {
       const part = this.parts.get(run.folder) ?? { spans: [], rows: 0 };
       this.parts.set(run.folder, part);
-      part.spans.push(this.#bytes, this.#bytes + run.bytes);
+      part.spans.push(this.bytes, this.bytes + run.bytes);
       part.rows += run.rows;
-      this.#rows += run.rows;
-      this.#bytes += run.bytes;
+      this.rows += run.rows;
+      this.bytes += run.bytes;
     }
-    this.#rowBytesMax = Math.max(this.#rowBytesMax, rowBytesMax);
+    this.rowBytesMax = Math.max(this.rowBytesMax, rowBytesMax);
     for (const position of positions) this.#positions.set(position.stream, position);
-    this.#incidents = [...this.#incidents, ...incidents.map(nameOf)].slice(-incidentsMax);
-    this.#isEmpty = false;
+    this.incidents = [...this.incidents, ...incidents.map(nameOf)].slice(-incidentsMax);
+    this.isEmpty = false;
   }
 
   async close(): Promise<void> {
-    await this.#scratch.close();
+    await this.scratch.close();
   }
 }
 

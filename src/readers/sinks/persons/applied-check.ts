@@ -28,7 +28,7 @@ interface Answer<Of> {
   readonly answer: Of;
 }
 
-/** Each query rejects with a StoreError while the database cannot be queried. */
+/** The database of the effects. Each query rejects with a StoreError while it is unavailable. */
 export interface PersonSource {
   /** Streams without applied messages are absent. */
   reached(messages: readonly StreamMessage[]): Promise<Answer<readonly AppliedTo[]>>;

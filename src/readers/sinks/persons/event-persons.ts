@@ -7,12 +7,7 @@ import { StoreError } from "../../../platform/base/store-error.ts";
 import { storedIdText } from "../../../records/distinct-id.ts";
 import type { SinkRecord } from "../sink-records.ts";
 import type { SinkBatch } from "../sink-target.ts";
-import {
-  type NeededMessage,
-  neededOf,
-  notApplied,
-  type PersonSource,
-} from "./applied-check.ts";
+import { type NeededMessage, neededOf, notApplied, type PersonSource } from "./applied-check.ts";
 
 interface EventPersonsOptions {
   readonly source: PersonSource;

@@ -1,4 +1,4 @@
-// Events in PostgreSQL's binary COPY format. Nothing needs an escape.
+// Events in PostgreSQL's binary COPY format, and COPY … FROM STDIN, which the client library lacks.
 
 import { Buffer } from "node:buffer";
 import type { Socket } from "node:net";

@@ -71,7 +71,9 @@ export async function insertEach(
 
 /** Times are integers of milliseconds: a double has too few digits for microseconds. */
 function cursorSql(columns: readonly EventColumn[]): string {
-  const types = columns.map(({ type }, at) => `$${at + 2}::${type === "time" ? "bigint" : "text"}[]`);
+  const types = columns.map(
+    ({ type }, at) => `$${at + 2}::${type === "time" ? "bigint" : "text"}[]`,
+  );
   const values = columns.map(({ name, type }) =>
     type === "time"
       ? `timestamptz 'epoch' + "${name}" / 86400000 * interval '24 hours'
@@ -148,7 +150,10 @@ const zero = 0x30;
 const nine = zero + 9;
 const lowerCase = 0x20;
 
-/** The JSON must be well-formed. */
+/**
+ * Whether jsonb would write a number of the well-formed JSON with thousands of digits. Nine bytes can
+ * become 131,072, and a table with thousands of such numbers can be neither read nor dumped.
+ */
 export function hasHugeNumber(json: Uint8Array): boolean {
   const { length } = json;
   let sum = 0;

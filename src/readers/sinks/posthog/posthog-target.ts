@@ -4,7 +4,6 @@
 // Up to `batchesMax` batches still start, with the other projects.
 
 import type { Log } from "../../../platform/base/log.ts";
-import { SparseWarning } from "../../../platform/base/retry.ts";
 import { refusedLine, type SinkRecord } from "../sink-records.ts";
 import {
   type RequestOutcome,
@@ -50,7 +49,6 @@ const limitsDefault: PosthogLimits = {
 };
 const batchesMax = 4;
 const troublesShown = 5;
-const sayAgainMs = 60_000;
 
 export class PosthogTarget implements SinkTarget {
   readonly shown: string;
@@ -68,7 +66,6 @@ export class PosthogTarget implements SinkTarget {
   readonly #takenMonotonicMs = new Map<string, number>();
   #session = new AbortController();
   #ended = new AbortController();
-  readonly #warning: SparseWarning;
   /** Names of the unfinished lines of each open batch, oldest batch first. */
   #inHand: Set<string>[] = [];
   /** Fulfilled when the previous batch is on disk. */
@@ -78,7 +75,6 @@ export class PosthogTarget implements SinkTarget {
     const limits = { ...limitsDefault, ...options.limits };
     this.#options = options;
     this.#pauses = limits.pauses;
-    this.#warning = new SparseWarning(options.log, sayAgainMs);
     this.#upstream = new Upstream({ url: options.url, ...limits });
     this.#bounds = new RequestBounds({
       eventsMax: limits.requestEventsMax,
@@ -147,7 +143,6 @@ export class PosthogTarget implements SinkTarget {
     const written = this.#saved.then(() => this.#save(batch, sent)).finally(() => inHand.shift());
     this.#saved = written;
     sent.catch(() => {});
-    this.#sayHolding();
     return written.catch((error: unknown) => {
       session.abort();
       throw error;
@@ -174,15 +169,6 @@ export class PosthogTarget implements SinkTarget {
     this.#forgetIdle();
     const written = batch.events.length - refused.length;
     return { written, duplicates: 0, refused: refused.length };
-  }
-
-  #sayHolding(): void {
-    const projects = [...this.#holding].filter((name) => this.#lines.get(name)?.trouble);
-    if (projects.length > 0)
-      this.#warning.warn(
-        { projects: projects.slice(0, troublesShown) },
-        "all projects wait for those whose events the upstream refuses",
-      );
   }
 
   /** `waitsFor` has the names of the lines that are not finished. */

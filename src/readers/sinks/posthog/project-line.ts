@@ -216,6 +216,10 @@ interface RequestBoundsOptions {
 
 const bytesMin = 65_536;
 
+/**
+ * Adapts the size of requests, and limits the number of refused events. An upstream that refuses
+ * every event is more likely to be faulty than all events are.
+ */
 export class RequestBounds {
   readonly eventsMax: number;
   readonly #refusedMax: number;

@@ -7,18 +7,12 @@ interface RegistryKeysOptions {
   readonly monotonicMs: () => number;
 }
 
-interface Answer {
-  readonly keys: ReadonlyMap<string, string>;
-  /** Error of the last query if the keys are older. */
-  readonly failure: unknown;
-}
-
 const staleMs = 30_000;
 
 export class RegistryKeys {
   readonly #options: RegistryKeysOptions;
   #known: ReadonlyMap<string, string> = new Map();
-  #answer: Promise<Answer> | undefined;
+  #asked: Promise<void> | undefined;
   #askedMonotonicMs = 0;
 
   constructor(options: RegistryKeysOptions) {
@@ -30,25 +24,23 @@ export class RegistryKeys {
    * key is not cached.
    */
   async keyOf(project: string): Promise<string | undefined> {
-    const nowMs = this.#options.monotonicMs();
-    if (this.#answer === undefined || nowMs - this.#askedMonotonicMs > staleMs) {
+    const { ask, monotonicMs } = this.#options;
+    const nowMs = monotonicMs();
+    if (this.#asked === undefined || nowMs - this.#askedMonotonicMs > staleMs) {
       this.#askedMonotonicMs = nowMs;
-      this.#answer = this.#ask();
+      this.#asked = ask().then((keys) => {
+        this.#known = keys;
+      });
     }
-    const answer = this.#answer;
-    const { keys, failure } = await answer;
-    const key = keys.get(project);
-    if (key !== undefined || failure === undefined) return key;
-    if (this.#answer === answer) this.#answer = undefined;
-    throw failure;
-  }
-
-  async #ask(): Promise<Answer> {
+    const asked = this.#asked;
     try {
-      this.#known = await this.#options.ask();
-      return { keys: this.#known, failure: undefined };
-    } catch (failure) {
-      return { keys: this.#known, failure };
+      await asked;
+    } catch (error) {
+      if (!this.#known.has(project)) {
+        if (this.#asked === asked) this.#asked = undefined;
+        throw error;
+      }
     }
+    return this.#known.get(project);
   }
 }
