@@ -89,7 +89,6 @@ class Consumption implements EventConsumer {
     }
   }
 
-  /** Called when the program leaves its loop. */
   async return(): Promise<IteratorResult<Frame, undefined>> {
     await this.stop({ timeoutMs: 0 });
     return { done: true, value: undefined };

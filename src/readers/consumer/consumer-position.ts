@@ -51,7 +51,6 @@ export class ConsumerPosition {
   #position: StreamPosition | undefined;
   #trail: TrailEntry[] = [];
   #consumerCreated = "";
-  /** Sequence up to which all messages were acknowledged at the last query. */
   #floor = 0;
   #isMissing = false;
   #erasures: { readonly manager: JetStreamManager; readonly all: StreamErasures } | undefined;
@@ -63,7 +62,6 @@ export class ConsumerPosition {
     this.#stream = options.name.stream;
   }
 
-  /** Sequence up to which the stream was read. */
   get sequence(): number {
     return this.#position?.sequence ?? 0;
   }
@@ -109,14 +107,11 @@ export class ConsumerPosition {
     hand.expect(info.num_ack_pending - hand.upTo(sent), sent);
   }
 
-  /** Throws if the consumer is not the one that was opened. */
   check(info: ConsumerInfo | undefined): void {
     if (info?.created !== this.#consumerCreated) throw new ChangedError("the consumer is gone");
   }
 
-  /**
-   * Reports lost messages. Rejects with a ChangedError if the stream or the consumer was recreated.
-   */
+  /** Reports lost messages. Rejects with a ChangedError if stream or consumer was recreated. */
   async look(manager: JetStreamManager, hand: HeldFrames): Promise<void> {
     const before = this.#position;
     const state = await this.#state(manager);
@@ -229,7 +224,6 @@ export class ConsumerPosition {
     else this.#gaps.push({ from, to });
   }
 
-  /** Reports gaps before the first message as expired. Later gaps are deleted messages. */
   #notifyExpired(firstSequence: number): void {
     const gone = this.#gaps.filter(({ from }) => from < firstSequence);
     this.#gaps = [];

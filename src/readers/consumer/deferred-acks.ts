@@ -12,7 +12,6 @@ interface OpenFrame {
 }
 
 export class DeferredAcks {
-  /** Delivered frames whose acknowledgement has not been sent. */
   readonly #open = new Map<number, OpenFrame>();
 
   /** Records the delivery of a frame without the events that `others` have delivered. */
@@ -47,7 +46,6 @@ export class DeferredAcks {
     for (const one of [frame, ...waiting]) this.#sendIfFree(one);
   }
 
-  /** Cancels a deferred acknowledgement before the frame is delivered again. */
   takeBack(id: number): void {
     const frame = this.#open.get(id);
     if (frame === undefined) return;
@@ -55,7 +53,6 @@ export class DeferredAcks {
     unlink(frame);
   }
 
-  /** Whether the program acknowledged the frame and the acknowledgement has not been sent. */
   isDeferred(id: number): boolean {
     return this.#open.get(id)?.send !== undefined;
   }

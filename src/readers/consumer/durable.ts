@@ -1,5 +1,3 @@
-// The durable consumer of a stream.
-
 import {
   AckPolicy,
   type ConsumerInfo,
@@ -26,7 +24,6 @@ export type Ack = (typeof acks)[keyof typeof acks];
 /** Maximum number of messages that are requested again. Others arrive after their ack wait. */
 const askedBackMax = 20_000;
 
-/** Returns undefined if the consumer does not exist. */
 export async function durableInfo(
   manager: JetStreamManager,
   stream: string,
@@ -63,10 +60,7 @@ function subjectsOf(projects: readonly string[] | undefined): string[] {
   return projects === undefined ? [] : [...projects, manyProjects];
 }
 
-/**
- * Throws a ConsumeError if the existing consumer does not read what the options select. Updates the
- * settings that may change.
- */
+/** Throws a ConsumeError if the consumer reads something else. Updates its other settings. */
 export async function matchDurable(
   manager: JetStreamManager,
   { stream, config }: { readonly stream: string; readonly config: ConsumerInfo["config"] },
@@ -99,10 +93,7 @@ export async function matchDurable(
   await manager.consumers.update(stream, durable, changed);
 }
 
-/**
- * Returns a setting with which the consumer would silently lose frames. All other settings only
- * slow it down, or their effect is reported.
- */
+/** Returns a setting with which the consumer would silently lose frames. */
 function lossBy({ max_deliver, headers_only }: ConsumerInfo["config"]): string | undefined {
   if ((max_deliver ?? -1) > 0)
     return `it delivers a frame at most ${max_deliver} times (max_deliver), so frames would be lost`;
@@ -134,10 +125,7 @@ interface AskBackOptions {
   readonly answer: (sequence: number) => Ack;
 }
 
-/**
- * Answers all messages that were sent over an earlier connection, in order, so that those without
- * an acknowledgement arrive again at once.
- */
+/** Answers all messages of an earlier connection. Those with a nak arrive again at once. */
 export function answerAll({ connection, stream, info, answer }: AskBackOptions): void {
   const { ack_floor: floor, delivered, name: durable } = info;
   if (delivered.stream_seq - floor.stream_seq > askedBackMax) return;

@@ -3,9 +3,7 @@
 import { hash } from "node:crypto";
 import type { StoredEvent } from "./types.ts";
 
-/** Lines that are not events for the same reason. */
 interface UnreadableLines {
-  /** Number of the first such line, from 1. */
   readonly line: number;
   lines: number;
   readonly reason: string;
@@ -103,13 +101,9 @@ interface Noted {
   readonly atMs: number;
 }
 
-/**
- * Remembers which frame delivered an event, for a limited number of events and time. If a frame is
- * delivered again, its own events are not duplicates.
- */
+/** Remembers which frame delivered an event. A frame's own events are not its duplicates. */
 export class UuidWindow {
   readonly #options: UuidWindowOptions;
-  /** Frame of each event, by the key of the event. */
   readonly #frames = new Map<string, number>();
   /** Keys in insertion order. The oldest entry of a Map is slow to find after many deletions. */
   #order: Noted[] = [];

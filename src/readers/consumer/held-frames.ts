@@ -57,7 +57,6 @@ export class HeldFrames {
     return this.all.filter((held) => held.sequence <= sequence).length;
   }
 
-  /** The lowest unacknowledged sequence. */
   get lowest(): number | undefined {
     return this.size === 0 ? undefined : leastOf(this.#held.keys());
   }
@@ -97,7 +96,6 @@ export class HeldFrames {
     return true;
   }
 
-  /** Makes the frames after the sequence orphans. */
   cutBack(sequence: number): void {
     this.expect(0, 0);
     this.#generation++;
@@ -111,7 +109,6 @@ export class HeldFrames {
     for (const one of this.#acked) if (one > sequence) this.#acked.delete(one);
   }
 
-  /** Forgets acknowledgements that the server has confirmed. */
   forgetAcked(upTo: number): void {
     for (const sequence of this.#acked) if (sequence <= upTo) this.#acked.delete(sequence);
   }

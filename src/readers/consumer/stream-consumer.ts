@@ -227,7 +227,6 @@ export class StreamConsumer {
     this.#options.onReady();
   }
 
-  /** Queues the frames that arrived while earlier messages were missing. */
   #open(): void {
     this.#hand.expect(0, 0);
     const known = new Set(this.#ready);
@@ -268,7 +267,6 @@ export class StreamConsumer {
     this.#wake();
   }
 
-  /** Queues this and all later delivered frames for another delivery. */
   #rewind(from: HeldFrame): void {
     if (this.#ended.signal.aborted) return;
     const isBehind = (one: HeldFrame) => one.outSinceMs !== undefined && byPosition(one, from) >= 0;
@@ -277,10 +275,7 @@ export class StreamConsumer {
     this.#queue(out);
   }
 
-  /**
-   * Delivers deferred frames again, as a whole, if they take up all room and the program waits.
-   * Otherwise, a program that collects frames before it acknowledges any would wait for ever.
-   */
+  /** Delivers deferred frames again, as a whole, if they take up all room and the program waits. */
   #deliverDeferred(): void {
     const { deferred, isAwaited } = this.#options;
     const isFull = this.#ready.length === 0 && this.#free() < 1;

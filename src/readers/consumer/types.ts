@@ -1,13 +1,8 @@
-// The public types of the package.
-
 import type { ConnectionOptions } from "@nats-io/nats-core";
 import type { Lane } from "../../platform/base/lane.ts";
 
 export interface ConsumeOptions {
-  /**
-   * Options for `connect` of @nats-io/transport-node, or a function that returns them. The function
-   * is called before every attempt to connect, so it can return a new token.
-   */
+  /** Options for `connect`, or a function that returns them before every attempt to connect. */
   readonly nats: ConnectionOptions | (() => ConnectionOptions | Promise<ConnectionOptions>);
   /** Name of the durable consumers. Each stream stores the position under this name. */
   readonly durable: string;
@@ -19,29 +14,15 @@ export interface ConsumeOptions {
   readonly lanes?: readonly Lane[] | undefined;
   /** Maximum number of unacknowledged frames of each stream; 64 by default. */
   readonly maxAckPending?: number | undefined;
-  /**
-   * Approximate maximum number of bytes of frames in memory; 64 MiB by default. Each stream may
-   * hold one larger frame.
-   */
+  /** Approximate maximum of bytes in memory; 64 MiB by default. Each stream may hold one frame. */
   readonly maxBytes?: number | undefined;
-  /**
-   * Time in ms after which JetStream redelivers the frames of a dead program; 30,000 by default.
-   */
+  /** Time in ms until the frames of a dead program are redelivered; 30,000 by default. */
   readonly ackWaitMs?: number | undefined;
-  /**
-   * Time in ms after which a frame without `ack` or `working` is delivered again; 300,000 by
-   * default.
-   */
+  /** Time in ms until a frame without `ack` or `working` is redelivered; 300,000 by default. */
   readonly processingTimeoutMs?: number | undefined;
-  /**
-   * Limits of the skipping of duplicates: events with the same project, `uuid`, `event` and
-   * `distinct_id`.
-   */
+  /** Limits for skipping events with the same project, `uuid`, `event` and `distinct_id`. */
   readonly deduplication?: DeduplicationOptions | undefined;
-  /**
-   * Receives all notices. If it throws or rejects, the iteration ends with that error. By default,
-   * every notice except `connected` is passed to `console.warn`.
-   */
+  /** Receives all notices. If it throws or rejects, the iteration ends. Default: `console.warn`. */
   readonly onNotice?: ((notice: Notice) => void) | undefined;
 }
 
@@ -52,7 +33,6 @@ export interface DeduplicationOptions {
   readonly windowMs?: number | undefined;
 }
 
-/** An event as Penstock stores it. */
 export interface StoredEvent {
   readonly uuid: string;
   readonly project_id: string;
@@ -91,7 +71,6 @@ export interface Frame {
   readonly stream: string;
   readonly lane: Lane;
   readonly partition: number;
-  /** Sequence of the message in the stream. */
   readonly sequence: number;
   readonly storedAt: Date;
   /** Events of the selected projects, without duplicates; at least one. */
@@ -103,9 +82,8 @@ export interface Frame {
   /** Whether the frame may have been delivered before. */
   readonly redelivered: boolean;
   /**
-   * Acknowledges all events of the frame. If the frame skipped duplicates of an unacknowledged
-   * frame, the acknowledgement waits for that frame. If the program has no room until then, this
-   * frame can be delivered again, with the skipped events.
+   * Acknowledges all events. If duplicates of an unacknowledged frame were skipped, this waits for
+   * that frame. Until then, this frame may be delivered again, with the skipped events.
    */
   ack(): void;
   /** Delivers this frame and all later unacknowledged frames of its stream again, in order. */
@@ -115,23 +93,16 @@ export interface Frame {
 }
 
 export interface EventConsumer extends AsyncIterableIterator<Frame> {
-  /**
-   * Stops the delivery. Waits up to `timeoutMs` (30,000 by default) until all delivered frames are
-   * acknowledged, then closes the connection. The next reader gets the others.
-   */
+  /** Stops the delivery, waits up to `timeoutMs` (30,000) for acknowledgements, and disconnects. */
   stop(options?: { readonly timeoutMs?: number }): Promise<void>;
 }
 
 /** A change or an error that a reader reports. All numbers are sequences of the stream. */
 export type Notice =
   | { readonly type: "connected"; readonly server: string }
-  /** The connection was lost or could not be opened. The reader retries for ever. */
   | { readonly type: "disconnected"; readonly reason: string }
-  /** The stream had no consumer of this name. Reading starts at the first message of the stream. */
   | { readonly type: "consumer_created"; readonly stream: string; readonly sequence: number }
-  /** The consumer was deleted and recreated. Reading continues at `sequence`. */
   | { readonly type: "consumer_recreated"; readonly stream: string; readonly sequence: number }
-  /** The stream does not exist. The reader waits for the stream. */
   | { readonly type: "stream_missing"; readonly stream: string }
   /** A new stream has replaced the stream. Reading starts at its message `sequence`. */
   | {
@@ -140,7 +111,6 @@ export type Notice =
       readonly lastRead: number;
       readonly sequence: number;
     }
-  /** The stream has lost messages that were read. Reading of its new messages starts at `from`. */
   | {
       readonly type: "stream_truncated";
       readonly stream: string;
@@ -159,15 +129,11 @@ export type Notice =
       readonly type: "unreadable_line";
       readonly stream: string;
       readonly sequence: number;
-      /** Number of the first such line, counted from 1. */
       readonly line: number;
-      /** Number of such lines in the frame. */
       readonly lines: number;
       readonly reason: string;
-      /** Text of the first such line. */
       readonly text: string;
     }
-  /** A frame was not acknowledged within `processingTimeoutMs` and is delivered again. */
   | { readonly type: "processing_timed_out"; readonly stream: string; readonly sequence: number }
   /** Another error, which is retried. `stream` is undefined if it concerns all streams. */
   | { readonly type: "trouble"; readonly stream: string | undefined; readonly reason: string };

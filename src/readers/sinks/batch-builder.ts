@@ -12,7 +12,6 @@ import type { Before, SinkBatch, SinkFilter, SinkIncident, SinkPosition } from "
 export interface BuiltBatch extends SinkBatch {
   /** Number of messages by lane, including those without a selected event. */
   readonly frames: { readonly live: number; readonly historical: number };
-  /** Releases the bytes of the frames. */
   release(): void;
 }
 
@@ -25,10 +24,7 @@ export interface BatchLimits {
 
 /** Pauses of the record reader between two yields to the event loop. */
 const pausesAtOnce = 4_096 / linesToPause;
-/**
- * After this number of rejected lines of a frame, all others become one. A foreign message may have
- * a million, and each would take a hundred times its bytes.
- */
+/** All further rejected lines of a frame become one: each takes a hundred times its bytes. */
 const singleMax = 10_000;
 
 interface Progress extends Omit<SinkPosition, "sequence" | "trail"> {
@@ -42,7 +38,6 @@ export class BatchBuilder {
   readonly #positions = new Map<string, Progress>();
   #before: Before;
   readonly #changed = new Set<string>();
-  /** Items that are not in a batch yet. */
   readonly #waiting: StreamItem[] = [];
   #items: FrameItem[] = [];
   #events: SinkRecord[] = [];

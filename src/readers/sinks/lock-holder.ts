@@ -11,10 +11,7 @@ interface Holder {
 
 const ownerOnly = 0o600;
 
-/**
- * Must be called by the process that has just taken the lock. Ignores a file that cannot be
- * written.
- */
+/** Called by the process that has just taken the lock. An unwritable file is ignored. */
 export function noteHolder(file: string, pid: number): void {
   const holder: Holder = { pid, host: hostname(), since: new Date().toISOString() };
   try {

@@ -15,7 +15,6 @@ import type { StoredFrame } from "../stream/frame.ts";
 export interface SinkRecord {
   readonly stream: string;
   readonly sequence: number;
-  /** Index of the line in the frame. */
   readonly line: number;
   /** When the stream stored the frame. */
   readonly storedAtMs: number;
@@ -55,7 +54,6 @@ export interface RejectedLine {
   readonly sequence: number;
   readonly line: number;
   readonly storedAtMs: number;
-  /** Empty if unknown. */
   readonly projectId: string;
   readonly reason: RejectReason;
   readonly detail: string;

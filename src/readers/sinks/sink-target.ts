@@ -31,7 +31,6 @@ export interface SinkBatch {
 
 export interface WriteOutcome {
   readonly written: number;
-  /** Events that the target already had. */
   readonly duplicates: number;
   /** Events that the target refused and that were stored as rejected. */
   readonly refused: number;
@@ -52,15 +51,11 @@ export interface SinkTarget {
   /** Number of projects that wait while others continue, counted in each lane. */
   readonly waiting?: number;
   /**
-   * Creates missing tables or folders, and returns the positions. Called at the start and after
-   * each failure, while no write runs. Rejects with a StandbyError while another sink has the
-   * target.
+   * Creates missing tables or folders, and returns the positions. Called while no write runs.
+   * Rejects with a StandbyError while another sink has the target.
    */
   open(): Promise<readonly SinkPosition[]>;
-  /**
-   * Writes the batch completely or not at all. Rejects with a MovedError if the target is not at
-   * `before`. After any other error, the batch may have been written.
-   */
+  /** Writes all or nothing. Rejects with a MovedError if the target is not at `before`. */
   write(batch: SinkBatch): Promise<WriteOutcome>;
   abortWaiting?(): void;
   close(): Promise<void>;
@@ -81,10 +76,7 @@ export interface SinkFilter {
   readonly lanes: readonly Lane[] | undefined;
 }
 
-/**
- * Throws a MovedError if the batch does not start at the target's position. For targets that cannot
- * check the position in the statement that moves it.
- */
+/** For targets that cannot check the position in the statement that moves it. */
 export function mustBeNext(
   { before, positions }: Pick<SinkBatch, "before" | "positions">,
   positionOf: (stream: string) => Pick<SinkPosition, "epoch" | "sequence"> | undefined,

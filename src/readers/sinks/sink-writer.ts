@@ -20,7 +20,6 @@ import {
 import { type UnreadStream, UnreadWatch } from "./unread-watch.ts";
 
 interface WriterLimits extends BatchLimits {
-  /** Maximum time for which the first event of a batch waits for others. */
   readonly ageMsMax: number;
 }
 
@@ -42,7 +41,6 @@ export interface SinkStatus {
   readonly hasTarget: boolean;
   /** Holder of the target, while this sink stands by. */
   readonly standsByFor?: string;
-  /** By the last known state of the target; empty on standby. */
   readonly streams: readonly UnreadStream[];
 }
 
@@ -113,10 +111,7 @@ export class SinkWriter {
     void this.#session.run();
   }
 
-  /**
-   * Writes the current batches and ends. Waits until `until` aborts, or 10 s without it. If the
-   * wait was long enough, no write is running afterwards.
-   */
+  /** Waits for the current batches, until `until` aborts, or at most 10 s without it. */
   async close(until?: AbortSignal): Promise<void> {
     const closed = this.#session.close({ until });
     this.#gathering?.abort();
@@ -202,10 +197,7 @@ export class SinkWriter {
     log.info({ target: target.shown }, "writing events");
   }
 
-  /**
-   * After a failed write, only a written batch proves that writing works again, or 10 s without one:
-   * the failed batch may have been written.
-   */
+  /** The failed batch may have been written, so 10 s without a write count as success too. */
   async #succeedOnceIdle(streams: EventStreams): Promise<void> {
     const { signal } = this.#session;
     await pauseUntilAborted(idleMs, signal);
@@ -229,7 +221,6 @@ export class SinkWriter {
     else this.#succeeded();
   }
 
-  /** Builds a batch while the previous ones are being written. */
   async #batch(streams: EventStreams): Promise<boolean> {
     const session = this.#session;
     const builder = this.#builder!;
@@ -244,7 +235,6 @@ export class SinkWriter {
     return true;
   }
 
-  /** Returns false if the sink closes before the persons are known. */
   async #hasPersons(batch: BuiltBatch): Promise<boolean> {
     const { persons } = this.#options;
     if (persons === undefined) return true;

@@ -15,7 +15,6 @@ interface UnreadWatchOptions {
 }
 
 export interface UnreadStream extends StreamName {
-  /** Last frame in the target. */
   readonly sequence: number;
   /** Undefined while NATS does not answer, like the following fields. */
   readonly lastSequence: number | undefined;

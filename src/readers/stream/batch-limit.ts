@@ -22,10 +22,7 @@ export class BatchLimit {
     return this.#now;
   }
 
-  /**
-   * Runs the write of about `events` events. A slow one rejects with a TooSlowError that states the
-   * new limit. `what` is the noun for the next transactions.
-   */
+  /** Rejects with a TooSlowError if the write is too slow. `what` names the next transactions. */
   async within<Result>(
     events: number,
     what: string,

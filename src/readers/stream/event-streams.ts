@@ -75,10 +75,7 @@ export class EventStreams {
     while (!this.isReady && !this.#ended.signal.aborted) await this.#woken.promise;
   }
 
-  /**
-   * Returns the next items, about `eventsMax` events and `bytesMax` bytes, of each lane that has
-   * some.
-   */
+  /** Returns the next items, up to the limits, of each lane that has some. */
   take(eventsMax: number, bytesMax: number): StreamItem[] {
     const ready = this.readers.filter(({ isReady }) => isReady);
     const of = (lane: Lane) => ready.filter(({ name }) => name.lane === lane);

@@ -1,7 +1,6 @@
 import type { Lane } from "../../platform/base/lane.ts";
 import { schemaHeader, schemaKnown } from "../../platform/nats/names.ts";
 
-/** A message as the stream stores it. */
 export interface StoredFrame {
   readonly stream: string;
   readonly lane: Lane;
@@ -11,7 +10,6 @@ export interface StoredFrame {
   /** Undefined if the frame may have lines of several projects. */
   readonly projectId: string | undefined;
   readonly messageId: string;
-  /** When the stream stored the message. */
   readonly storedAtMs: number;
   /** NDJSON. */
   readonly data: Uint8Array;
@@ -26,10 +24,7 @@ interface Headers {
   get(name: string): string;
 }
 
-/**
- * Returns the end of a sentence after "it has" if this version cannot read the message. Without the
- * header, the message is not from the gateway, and its lines are checked.
- */
+/** Returns the end of a sentence after "it has" if this version cannot read the message. */
 export function unknownSchema(headers: Headers | undefined): string | undefined {
   const found = headers?.get(schemaHeader) ?? "";
   if (found === "" || found === schemaKnown) return undefined;

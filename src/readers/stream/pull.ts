@@ -31,7 +31,6 @@ export interface PulledMessage {
 const heartbeatMs = 2_500;
 const silenceMsMax = 2.5 * heartbeatMs;
 const requestMs = 30_000;
-/** Time without a request after which the server removes the consumer. */
 const inactiveMs = 120_000;
 const messagesAheadMax = 512;
 /** Bytes that the server counts for a message in addition to its data. */
@@ -49,7 +48,6 @@ export class Pull {
   readonly #subscription: Subscription;
   readonly #watch: NodeJS.Timeout;
   #queue: PulledMessage[] = [];
-  /** Requested messages that have not arrived. */
   #asked = 0;
   #batch = 1;
   #requests = 0;
@@ -121,7 +119,6 @@ export class Pull {
     this.#fail(new Error("the reading was ended"));
   }
 
-  /** Called whenever there may be room. */
   #ask(): void {
     if (this.#error !== undefined || this.#asked * 2 > this.#batch) return;
     const { connection, stream } = this.#options;

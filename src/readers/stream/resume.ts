@@ -14,17 +14,14 @@ export interface TrailEntry {
 }
 
 /**
- * The latest messages that were read. An entry without an id at the end means that losses up to its
- * sequence were reported.
+ * The latest messages that were read. Losses up to the sequence of a last entry without an id were
+ * reported.
  */
 export type Trail = readonly TrailEntry[];
 
 export const trailLength = 1_000;
 
-/**
- * May change and return the given array. A replacement before the stream's first message is not
- * added, because it cannot be compared.
- */
+/** May change the given array. A replacement before the stream's first message is not added. */
 export function trailWith(trail: TrailEntry[], { sequence, messageId, storedAtMs }: TrailEntry) {
   if (sequence <= (trail.at(-1)?.sequence ?? 0)) return trail;
   trail.push({ sequence, messageId, storedAtMs });
@@ -63,7 +60,6 @@ export interface StreamPosition {
   readonly epoch: number;
   readonly created: string;
   readonly sequence: number;
-  /** The latest messages that were read, newest last. */
   readonly trail: Trail;
 }
 
@@ -88,40 +84,28 @@ export interface Resume {
  */
 interface Comparison {
   readonly at: number | undefined;
-  /** Index in the trail of the newest message that could be compared. */
   readonly newest: number;
 }
 
-/** What may have been read, if the stream has no message of the trail. */
 interface Uncertainty {
   /** Messages in the stream that may have been read. */
   readonly held: number;
   /** Messages that have left the stream. */
   readonly gone: number;
-  /**
-   * Whether all messages of the stream are later than those that were read, if the clocks are
-   * right.
-   */
+  /** Whether all messages of the stream are later, if the clocks are right. */
   readonly isNewer: boolean;
-  /**
-   * Whether the stream is older than the last message that was read. Then the messages came from
-   * another NATS, or an older copy replaced the stream.
-   */
+  /** Whether the stream is older than the last message that was read: another NATS, or a copy. */
   readonly predatesTrail: boolean;
   /** Last message of the stream from before the last one that was read; 0 if there is none. */
   readonly olderTo: number;
 }
 
-/** Texts about the program that reads. */
 export interface ReaderWords {
   /** Clause that names the command with which reading continues. */
   readonly action: string;
   /** Clause that states what remains of messages that the stream has lost. */
   readonly stays: string;
-  /**
-   * Clause that states how messages that may have been read are counted. Those up to `olderTo` are
-   * as old as the messages that were read.
-   */
+  /** Clause about counting what may have been read. Messages up to `olderTo` are as old as that. */
   readonly reread: (olderTo: number) => string;
 }
 
@@ -130,7 +114,6 @@ interface ResumeOptions {
   readonly acceptExpired: boolean;
   /** First erased message before the stream's first one that has a replacement. */
   readonly replacementsFrom?: number;
-  /** For a caller that always continues and shows no text, undefined. */
   readonly words?: ReaderWords | undefined;
 }
 
@@ -157,11 +140,9 @@ export async function resume(
 
 interface Facts extends ResumeOptions {
   readonly comparison: Comparison;
-  /** Used only if the stream has no message of the trail. */
   readonly uncertainty: Uncertainty;
 }
 
-/** Applies the rules without requests to NATS. */
 function decide(position: StreamPosition, state: StreamState, facts: Facts): Resume {
   const { comparison, uncertainty, words = noWords } = facts;
   const trail = messagesIn(position.trail);
@@ -266,7 +247,6 @@ function uncertain(
   };
 }
 
-/** Whether messages that were read are no longer in the stream. */
 function lostFrom(
   position: StreamPosition,
   state: StreamState,
@@ -303,10 +283,7 @@ function checkExpired(
   };
 }
 
-/**
- * Finds the newest message of the trail in the stream. An older copy differs in all messages after
- * some point, so a binary search finds it.
- */
+/** Finds the newest message of the trail in the stream. A copy differs in all later messages. */
 async function compare(
   trail: Trail,
   stream: AskedStream,
@@ -349,10 +326,7 @@ const noUncertainty: Uncertainty = {
 /** Between the clocks that date a stream and a message. */
 const clockSkewMsMax = 60_000;
 
-/**
- * The copy diverged before the trail begins, so its messages under the trail's sequences are known
- * to be different ones.
- */
+/** The copy diverged before the trail begins, so its messages under the trail are other ones. */
 async function uncertaintyOf(
   trail: Trail,
   stream: AskedStream,

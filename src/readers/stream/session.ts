@@ -11,15 +11,9 @@ interface SessionTarget {
   /** Loads the state of the target. Returns its positions, by the name of the stream. */
   open(): Promise<ReadonlyMap<string, ReadPosition>>;
   opened(streams: EventStreams): void;
-  /**
-   * Builds the next batch and passes its write to `Session.write`. Returns false to end the
-   * session; the next one then starts at once.
-   */
+  /** Builds the next batch and passes its write to `Session.write`. False ends the session. */
   batch(streams: EventStreams): Promise<boolean>;
-  /**
-   * Called when no write is running. Returns the pause in ms; undefined for the default, which
-   * doubles until a batch is written. Rejects if no other session may start.
-   */
+  /** Returns the pause in ms; by default, it doubles. Rejects if no other session may start. */
   failed(error: Error): Promise<number | undefined>;
 }
 
@@ -27,7 +21,6 @@ export interface SessionOptions extends Omit<EventStreamsOptions, "positions"> {
   readonly target: SessionTarget;
   /** Adapted to the result of each batch and to each failed session. */
   readonly limit: BatchLimit;
-  /** Maximum pause in ms between two sessions. */
   readonly pauseMsMax: number;
 }
 
@@ -85,10 +78,7 @@ export class Session {
     return this.#running;
   }
 
-  /**
-   * Waits until the current batches are written, and for `alongside`; at most until `until` aborts,
-   * or 10 s without it. Frames that were not written are read again.
-   */
+  /** Waits for the current batches and `alongside`, until `until` aborts, or at most 10 s. */
   async close({ alongside, until }: CloseOptions = {}): Promise<void> {
     this.#ended.abort();
     this.#streams?.close();

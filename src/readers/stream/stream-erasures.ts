@@ -10,22 +10,17 @@ interface ErasedMessage {
   readonly sequence: number;
   /** Undefined if the message has no replacement in the stream. */
   readonly frame: RewrittenFrame | undefined;
-  /** Whether its replacement has left the stream. */
   readonly isMissed: boolean;
 }
 
 interface StateFrom extends StreamState {
-  /**
-   * First erased message before the stream's first one whose replacement is still in the stream;
-   * `firstSequence` if there is none.
-   */
+  /** First erased message before the stream's first one with a replacement in the stream. */
   readonly replacementsFrom: number;
 }
 
 export interface Range {
   readonly from: number;
   readonly to: number;
-  /** Time when the stream was created, as the server reports it. */
   readonly created: string;
 }
 
@@ -42,9 +37,8 @@ export class StreamErasures {
   }
 
   /**
-   * Returns undefined if the stream does not exist. From `due` on, erased messages at the start of
-   * the stream do not count as lost, because their replacements follow. Neither do losses that were
-   * reported at `position`.
+   * From `due` on, erased messages at the start of the stream do not count as lost, because their
+   * replacements follow. Neither do losses that were reported at `position`.
    */
   async stateFrom(due: number, position?: StreamPosition): Promise<StateFrom | undefined> {
     const state = await this.#asked.state();
@@ -72,7 +66,6 @@ export class StreamErasures {
     }
   }
 
-  /** Returns the erasures from `due` on. */
   async learned(due: number, created: string): Promise<ErasedMessages> {
     if (this.#erased?.created !== created)
       this.#erased = new ErasedMessages(this.#manager, { stream: this.#stream, created });

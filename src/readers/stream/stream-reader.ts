@@ -69,10 +69,8 @@ const missesMax = 2;
 const positionKeys = ["epoch", "created", "sequence"] as const;
 const lostText = "replacements of erased messages have left the stream: their events are not read";
 
-/** An operator must intervene. */
 class StoppedError extends Error {}
 
-/** The stream was read to its end and removed. */
 class GoneError extends Error {}
 
 export class StreamReader {
@@ -86,7 +84,6 @@ export class StreamReader {
   #rereadFrom: number;
   #trail: TrailEntry[] = [];
   #ready: StreamItem[] = [];
-  /** Number of unreleased frames, delivered or ready. */
   #inHand = 0;
   #pull: Pull | undefined;
   readonly #erasures: StreamErasures;
@@ -111,7 +108,6 @@ export class StreamReader {
     void this.#run();
   }
 
-  /** Why the stream is not being read. */
   get fault(): string | undefined {
     return this.isGone ? undefined : this.#fault;
   }
@@ -153,7 +149,6 @@ export class StreamReader {
     return this.#ready.splice(0, count);
   }
 
-  /** Updates the state from another query. */
   learn({ lastSequence }: StreamState): void {
     this.#lastSequence = Math.max(this.#lastSequence, lastSequence);
     this.#isKnown = true;
@@ -298,10 +293,7 @@ export class StreamReader {
     this.#options.onReady();
   }
 
-  /**
-   * Checks the messages before the given one: erased ones are replaced, deleted ones are logged.
-   * Throws if the stream still has one or has lost some, so that the stream is checked again.
-   */
+  /** Checks the messages before the given one. Throws if the stream must be checked again. */
   async #checkGap(due: number, { sequence, share }: PulledMessage): Promise<void> {
     const state = await this.#erasures.stateFrom(due, this.#position);
     const next = await this.#asked.messageFrom(due);
@@ -395,14 +387,12 @@ export interface FrameItem {
   readonly events: number;
   /** Whether the frame was read before and is delivered only to be remembered. */
   readonly isReread: boolean;
-  /** Releases the frame's bytes to the budget. */
   release(): void;
 }
 
 interface FrameOrigin {
   readonly name: StreamName;
   readonly epoch: number;
-  /** Time when the stream was created, as the server reports it. */
   readonly created: string;
   readonly isReread: boolean;
 }
@@ -413,10 +403,7 @@ type MessageParts = Omit<PulledMessage, "message"> & {
 
 const eventBytesLikely = 300;
 
-/**
- * If the message replaces an erased one, the frame has no lines: `rewrittenItem` delivers them
- * under the sequence of the erased message.
- */
+/** The frame is empty if the message replaces an erased one: `rewrittenItem` has its lines. */
 export function frameItem(pulled: PulledMessage, origin: FrameOrigin): FrameItem {
   const { headers } = pulled.message;
   const item = itemOf(pulled, origin);
@@ -425,7 +412,6 @@ export function frameItem(pulled: PulledMessage, origin: FrameOrigin): FrameItem
   return isElsewhere ? { ...item, events: 0, frame: { ...item.frame, data: noLines } } : item;
 }
 
-/** The frame has the sequence and time of the erased message. */
 function rewrittenItem(
   { sequence, storedAtMs, message }: RewrittenFrame,
   share: Share,

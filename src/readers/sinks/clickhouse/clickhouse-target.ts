@@ -75,7 +75,6 @@ export class ClickHouseTarget implements SinkTarget {
   #form: ServerForm = modernForm;
   #rows: JsonRows;
 
-  /** Throws a StoreError if the URL is invalid. */
   constructor(options: ClickHouseTargetOptions) {
     const { url, database, makesTables = true, withPerson = false, hasLock = true } = options;
     const address = readAddress(url);
@@ -161,9 +160,8 @@ export class ClickHouseTarget implements SinkTarget {
   }
 
   /**
-   * Writes the events. The next copy of a rejected event is tried, because it may differ. The
-   * rejected event is stored first. Otherwise, after a restart, the row of the copy would count as
-   * the row of both.
+   * A rejected event is stored before its next copy is tried. Otherwise, after a restart, the row
+   * of the copy would count as the row of both.
    */
   async #writeEvents(all: readonly SinkRecord[]): Promise<{ written: number; refused: number }> {
     const outOfRange = new Map<SinkRecord, string>();

@@ -57,7 +57,6 @@ export class ClickHouseClient {
     }
   }
 
-  /** Sends the chunks, compressed, as the body of an INSERT. */
   async insert(
     doing: string,
     { sql, chunks }: { readonly sql: string; readonly chunks: Iterable<Uint8Array> },
@@ -196,7 +195,6 @@ export function answerOf(request: ClientRequest): Promise<Answer> {
 }
 
 export class ClickHouseError extends StoreError {
-  /** Error code of the server, as in `Code: 252`. */
   readonly code: number | undefined;
   /** Error text of the server. It may contain parts of a row. */
   readonly said: string;
@@ -269,7 +267,6 @@ function byStatus(status: number): string | undefined {
   return undefined;
 }
 
-/** Removes the exception's class, the version and the stack. */
 function plainText(text: string): string {
   return text
     .replace(/^[\s\S]*?Code: \d+[.,] (?:e\.displayText\(\) = )?DB::Exception: /, "")
@@ -293,7 +290,6 @@ interface ClickHouseAddress {
 }
 
 const defaultPorts = { "http:": 8_123, "https:": 8_443 } as const;
-/** Parameters that the sink sets itself. */
 const reserved = ["query", "query_id", "user", "password", "database", "default_format", "role"];
 const authority = "sslrootcert";
 const explicitPort = /^[a-z]+:\/\/[^/?#]*?:(\d+)(?=[/?#]|$)/i;

@@ -19,7 +19,6 @@ export class JsonRows {
   readonly #form: ServerForm;
   readonly #columns: readonly (EventColumn & { readonly member: string })[];
   readonly #range: (typeof ranges)["seconds"];
-  /** Texts of days by day number. */
   readonly #days = new Map<number, string>();
 
   constructor(form: ServerForm, columns: readonly EventColumn[]) {

@@ -11,7 +11,6 @@ export interface ServerForm {
   readonly hasMilliseconds: boolean;
 }
 
-/** First version with every feature that the tables use. */
 const modernLeast = [21, 8] as const;
 
 export function serverForm(version: string): ServerForm {

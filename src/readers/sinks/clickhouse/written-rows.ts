@@ -82,7 +82,6 @@ const clockSlackMs = 3_600_000;
 export class WrittenRows {
   readonly #client: ClickHouseClient;
   readonly #events: string;
-  /** Furthest message of each stream that has rows. */
   #ends = new Map<string, number>();
 
   constructor({ client, database }: WrittenRowsOptions) {

@@ -133,7 +133,6 @@ export class SinkMetrics extends MetricSet<SinkMetricName> {
     this.show("penstock_sink_frames_bytes", framesBytes);
     this.show("penstock_sink_ready", () => status().reasons.length === 0);
     this.show("penstock_sink_active", () => status().hasTarget);
-    /** Shows a gauge by lane, without unknown and infinite values. */
     const ofLanes = (
       name: SinkMetricName,
       read: (stream: UnreadStream) => number | undefined,

@@ -80,10 +80,7 @@ async function writeManifest({ own }: Places, manifest: Manifest): Promise<void>
   await writeWhole(path.join(own, manifestName), `${JSON.stringify(manifest)}\n`);
 }
 
-/**
- * Returns the end of a folder of release 0.1: the start of its oldest uncommitted segment. Its
- * events are read from their streams again.
- */
+/** A folder of release 0.1 ends at its oldest uncommitted segment, which is read again. */
 function endOfJournals({ own }: Places): Omit<Manifest, "version"> {
   const names = readdirSync(own).sort();
   const numbersOf = (ending: string): string[] =>
@@ -149,10 +146,7 @@ async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFil
   });
 }
 
-/**
- * Copies a part's rows into files of a limited size. DuckDB reads 2,048 rows of a file at once,
- * however long they are.
- */
+/** Copies rows into files of a limited size: DuckDB reads 2,048 rows at once, however long. */
 async function copyRows(source: FileHandle, { spans }: Part, folder: string): Promise<string[]> {
   const names: string[] = [];
   const piece = Buffer.allocUnsafe(pieceBytes);

@@ -14,7 +14,6 @@ import { StandbyError } from "../sink-target.ts";
 const bookKeeping = "_penstock";
 /** The umask decides who may read the files. */
 const readableMode = 0o777;
-/** Codes of errors for which a retry is useless. */
 const lasting: ReadonlySet<string> = new Set([
   ...["EACCES", "EEXIST", "EINVAL", "ELOOP", "ENAMETOOLONG", "ENOENT", "ENOTDIR", "EPERM", "EROFS"],
 ]);
@@ -32,7 +31,6 @@ export function whyNeverMade(folder: string): string | undefined {
 
 export class ParquetFolder {
   readonly folder: string;
-  /** Folder with the positions and the files that are being created. */
   readonly own: string;
   readonly #pid: number;
   #lock: FileLock | undefined;

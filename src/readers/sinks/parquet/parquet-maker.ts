@@ -36,9 +36,7 @@ interface DuckDbConnection {
 const packageName = "@duckdb/node-api";
 const require = createRequire(import.meta.url);
 const root = resolve(import.meta.dirname, "../../../..");
-/** Folders of the package in a clone and in a bundle. */
 const places = [".cache/duckdb", "duckdb"].map((folder) => join(root, folder, "node_modules"));
-/** Memory limits to try in order. */
 const memoryMebibytes = [512, 1_024, 2_048] as const;
 /** Size of a row group before compression. A group also has at most 122,880 rows. */
 const rowGroupBytes = 67_108_864;
@@ -52,7 +50,6 @@ class ParquetMaker {
     this.#connection = connection;
   }
 
-  /** `scratch` is a folder for temporary files. */
   static async open(scratch: string, mebibytes: number): Promise<ParquetMaker> {
     const { DuckDBInstance } = duckdb();
     const instance = await DuckDBInstance.create(":memory:", {

@@ -28,7 +28,6 @@ export class ParquetTarget implements SinkTarget {
   readonly shown: string;
   readonly #options: ParquetTargetOptions;
   readonly #folder: ParquetFolder;
-  /** Undefined if the target is not open. */
   #segment: Segment | undefined;
   #committed: Manifest | undefined;
   /** Operations run one at a time. */

@@ -89,7 +89,6 @@ export function fieldOf(text: string): string {
 const sqlTypes = { text: "VARCHAR", json: "VARCHAR", word: "VARCHAR" } as const;
 const fieldTypes = { ...sqlTypes, time: "BIGINT", whole: "BIGINT", boolean: "BOOLEAN" } as const;
 
-/** `rowBytesMax` is the length of the longest row. */
 export function rowsSql(
   table: TableName,
   { files, rowBytesMax }: { readonly files: readonly string[]; readonly rowBytesMax: number },
@@ -144,7 +143,6 @@ export interface Run {
 
 export interface BatchRows {
   readonly bytes: Buffer;
-  /** Runs in their order in the buffer. */
   readonly runs: readonly Run[];
   /** Length in bytes of the longest row. */
   readonly rowBytesMax: number;

@@ -36,10 +36,7 @@ export class SeenEvents {
   }
 }
 
-/**
- * Keys in insertion order, and a table of slots. The hash bits in a slot rule out nearly all other
- * keys without a cache miss.
- */
+/** Keys in insertion order, and slots with hash bits, which rule out nearly all other keys. */
 class Generation {
   readonly #keys = new Int32Array(words * eventsMax);
   /** 0 if the slot is free. */

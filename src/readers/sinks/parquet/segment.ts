@@ -5,7 +5,6 @@ import { type FileHandle, open } from "node:fs/promises";
 import type { SinkBatch, SinkPosition } from "../sink-target.ts";
 import type { BatchRows } from "./rows.ts";
 
-/** The state with which the next segment begins. */
 export interface SegmentEnd {
   readonly segment: number;
   readonly positions: readonly SinkPosition[];

@@ -13,7 +13,6 @@ export interface StreamMessage {
 export interface AppliedTo extends StreamMessage {
   /** Incremented when the effects notice that the stream was recreated or truncated. */
   readonly epoch: number;
-  /** Time when the stream was created, as the server reports it. */
   readonly created: string;
   /** Id of the message `sequence`; undefined if it is no longer known. */
   readonly messageId: string | undefined;
@@ -40,7 +39,6 @@ export interface NeededMessage {
   readonly stream: string;
   readonly sequence: number;
   readonly created: string;
-  /** Undefined if it is no longer known. */
   readonly messageId: string | undefined;
 }
 
@@ -68,7 +66,6 @@ function neededAt({ stream, created, trail }: SinkPosition, sequence: number): N
   return { stream, sequence, created, messageId };
 }
 
-/** Returns the first reason why the messages are not applied. */
 export function notApplied(
   needed: readonly NeededMessage[],
   applied: readonly AppliedTo[],

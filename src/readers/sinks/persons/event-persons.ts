@@ -22,7 +22,6 @@ const retryMsMax = 200;
 const reportAfterMsDefault = 5_000;
 const sayAgainMs = 30_000;
 const otherStreamMsDefault = 60_000;
-/** Number of events whose persons are asked for together. */
 const eventsAtOnce = 10_000;
 class OtherStreamError extends Error {
   override name = "OtherStreamError";
@@ -58,10 +57,7 @@ export class EventPersons {
     return this.#sinceMonotonicMs === undefined ? 0 : performance.now() - this.#sinceMonotonicMs;
   }
 
-  /**
-   * Sets `personUuid` of the events when the effects have applied them. Returns false if the signal
-   * aborts first. Rejects if reading must start again.
-   */
+  /** Waits for the effects and sets `personUuid`. Returns false if the signal aborts first. */
   async fill(batch: SinkBatch, signal: AbortSignal): Promise<boolean> {
     const events = batch.events.filter(mayHavePerson);
     if (events.length === 0) return true;

@@ -50,7 +50,6 @@ const knownKeysSql = `SELECT at FROM unnest($1::uuid[], $2::text[], $3::uuid[])
     WHERE old.uuid IN (wanted.key, wanted.uuid) AND old.project_id = wanted.project_id)`;
 /** Events of a failed batch to retry together before each is tried alone. */
 const triedAtOnce = 256;
-/** A rejected event must count as new each time it arrives. */
 const forgetSql = `DELETE FROM event_keys USING unnest($1::uuid[], $2::text[]) AS refused (key, project)
   WHERE event_keys.uuid = key AND event_keys.project_id = project`;
 const rejectedSql = `INSERT INTO rejected
@@ -73,12 +72,10 @@ export class PostgresTarget implements SinkTarget {
   readonly #session: SinkSession;
   readonly #withPerson: boolean;
   readonly #columns: readonly EventColumn[];
-  /** Days whose partition is known to exist. */
   #days = new Set<string>();
   /** Stored position of each stream, with its trail. */
   #trailEnds = new Map<string, SinkPosition>();
 
-  /** Throws a StoreError if the URL is invalid. */
   constructor({ url, schema, withPerson = false }: PostgresTargetOptions) {
     const address: PostgresAddress = readAddress(url);
     this.shown = `${address.shown}, schema ${schema}`;

@@ -6,7 +6,6 @@ import { arrayOf } from "../../../platform/postgres/arrays.ts";
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
 import type { EventColumn, SinkRecord } from "../sink-records.ts";
 
-/** With the reasons. */
 export type Refused = Map<SinkRecord, string>;
 
 type Report = Pick<DatabaseError, "code" | "constraint" | "column" | "dataType"> & {
@@ -15,16 +14,10 @@ type Report = Pick<DatabaseError, "code" | "constraint" | "column" | "dataType">
 };
 
 const raiseRoutine = "exec_stmt_raise";
-/**
- * Codes that no value causes. They concern the server, the connection, missing objects or
- * privileges. 22P03 means that a column does not have the binary form of its value.
- */
+/** Codes that no value causes. 22P03: a column does not have the binary form of its value. */
 const notOfValue = /^(08|0A|22P03|25|28|2F|38|39|3D|3F|40|42|53|55|57|58|72|F0|HV|XX)/;
 
-/**
- * Whether the server, or an object that the user has added, refuses a value: a data exception, a
- * limit, a constraint, or any error that a trigger raises.
- */
+/** Whether the server, or an object that the user has added, refuses a value. */
 export function isOfValue(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false;
   return refusesValue({ ...error, isRaised: error.routine === raiseRoutine });
@@ -43,16 +36,13 @@ interface Tried {
   readonly keys: readonly number[];
 }
 
-/**
- * Rejects with an error that no value has caused. Must be called in a transaction, which then
- * checks all constraints immediately.
- */
+/** Rejects with an error that no value has caused. Checks all constraints immediately. */
 export async function insertEach(
   client: Client,
   columns: readonly EventColumn[],
   { events, keys }: Tried,
 ): Promise<Refused> {
-  const arrays = columns.map((column) => arrayOf(events.map((event) => valueOf(event, column))));
+  const arrays = columns.map((column) => arrayOf(events.map((event) => storedValue(event, column))));
   await client.query(cursorSql(columns), [arrayOf(keys), ...arrays]);
   await client.query(eachSql(columns));
   const [row] = await selectRows(client, "SELECT current_setting('penstock.refused')");
@@ -123,7 +113,7 @@ END $each$`;
 }
 
 /** Returns text, or an integer that every server parses alike. */
-function valueOf(event: SinkRecord, { type, isOptional, of }: EventColumn): string | number | null {
+function storedValue(event: SinkRecord, { type, isOptional, of }: EventColumn): string | number | null {
   if (type === "boolean") return String(of(event));
   if (type === "time") {
     const ms = of(event);
@@ -151,8 +141,7 @@ const nine = zero + 9;
 const lowerCase = 0x20;
 
 /**
- * Whether jsonb would write a number of the well-formed JSON with thousands of digits. Nine bytes can
- * become 131,072, and a table with thousands of such numbers can be neither read nor dumped.
+ * Whether jsonb would expand a number to thousands of digits, which can make a table unreadable.
  */
 export function hasHugeNumber(json: Uint8Array): boolean {
   const { length } = json;

@@ -38,7 +38,6 @@ export class SinkSession {
   readonly #schema: string;
   readonly #idleMsMax: number;
   #client: Client | undefined;
-  /** Identifies the server session. */
   #id = "";
   #signTimer: NodeJS.Timeout | undefined;
   #holdsLock = false;
@@ -53,9 +52,8 @@ export class SinkSession {
   }
 
   /**
-   * Runs `work` with the lock. Rejects with a StandbyError while another sink has it, with the
-   * MovedError of `work`, or with a StoreError. After an error, no transaction is open. A second
-   * concurrent call is rejected.
+   * Runs `work` with the lock. Rejects with a StandbyError while another sink has it, the
+   * MovedError of `work`, or a StoreError. No transaction is open then.
    */
   async run<Result>(doing: string, work: (client: Client) => Promise<Result>): Promise<Result> {
     if (this.#isBusy)

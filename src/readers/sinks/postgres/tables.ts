@@ -114,10 +114,7 @@ const otherTypeSql = `WITH RECURSIVE based AS (
     ELSE base = to_regtype(wanted) END)
   ORDER BY attnum LIMIT 1`;
 
-/**
- * Rejects with a StoreError that names the first column with a wrong type. A user may alter the
- * table at any time, so this also runs when the server rejects an event.
- */
+/** Rejects with a StoreError that names the first column with a wrong type. */
 export async function checkColumnTypes(
   client: Client,
   schema: string,

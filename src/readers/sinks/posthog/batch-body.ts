@@ -54,10 +54,7 @@ function addItem(parts: (string | Uint8Array)[], event: SinkRecord, index: numbe
   parts.push("}");
 }
 
-/**
- * PostHog reads `$unset` and the address only from the properties. They come last, so that they
- * take precedence over an empty property of the same name.
- */
+/** PostHog reads `$unset` and the address from here. Last, they override empty properties. */
 function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void {
   const { properties, ip, unset } = event;
   const text = Buffer.from(properties.buffer, properties.byteOffset, properties.length);

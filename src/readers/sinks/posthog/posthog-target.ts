@@ -108,7 +108,7 @@ export class PosthogTarget implements SinkTarget {
     return more === 0 ? shown : [...shown, `and ${more} more`];
   }
 
-  /** Names of the lines that prevent any further batch from starting. */
+  /** Lines that prevent any further batch from starting. */
   get #holding(): ReadonlySet<string> {
     const oldest = this.#inHand.length < batchesMax ? undefined : this.#inHand[0];
     return oldest ?? new Set();

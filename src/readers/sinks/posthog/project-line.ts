@@ -62,15 +62,11 @@ export class ProjectLine {
     return this.#batches === 0 && !this.#isRejecting;
   }
 
-  /** Reason why the events wait. */
   get trouble(): string | undefined {
     return this.#trouble;
   }
 
-  /**
-   * Sends the events after those of earlier calls. Returns the refused ones. Rejects if the signal
-   * aborts.
-   */
+  /** Sends after earlier calls. Returns the refused events. Rejects if the signal aborts. */
   send(events: readonly SinkRecord[]): Promise<RefusedEvent[]> {
     const sent = this.#last.then(() => this.#sendAll(events));
     this.#batches++;
@@ -210,16 +206,12 @@ function jittered(ms: number): number {
 interface RequestBoundsOptions {
   readonly eventsMax: number;
   readonly bytesMax: number;
-  /** Maximum number of events that may be refused in a row. */
   readonly refusedMax: number;
 }
 
 const bytesMin = 65_536;
 
-/**
- * Adapts the size of requests, and limits the number of refused events. An upstream that refuses
- * every event is more likely to be faulty than all events are.
- */
+/** Limits requests and refused events: an upstream that refuses every event is faulty. */
 export class RequestBounds {
   readonly eventsMax: number;
   readonly #refusedMax: number;
@@ -232,7 +224,6 @@ export class RequestBounds {
     this.#refusedMax = refusedMax;
   }
 
-  /** Before compression. */
   get bytesMax(): number {
     return this.#bytesMax;
   }
@@ -241,7 +232,6 @@ export class RequestBounds {
     if (events > 0) this.#refusedInRow = 0;
   }
 
-  /** Halves later requests, because the events together were too large. */
   tooLarge(events: readonly SinkRecord[]): void {
     const bytes = events.reduce((sum, { text }) => sum + text.length, 0);
     this.#bytesMax = Math.max(bytesMin, Math.min(this.#bytesMax, bytes) / 2);

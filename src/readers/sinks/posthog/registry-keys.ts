@@ -19,10 +19,7 @@ export class RegistryKeys {
     this.#options = options;
   }
 
-  /**
-   * Returns undefined if the registry has no such project. Rejects if it does not answer and the
-   * key is not cached.
-   */
+  /** Returns undefined if there is no such project. Rejects without an answer or a cached key. */
   async keyOf(project: string): Promise<string | undefined> {
     const { ask, monotonicMs } = this.#options;
     const nowMs = monotonicMs();

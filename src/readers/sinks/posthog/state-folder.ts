@@ -63,10 +63,7 @@ export class StateFolder {
     return asideFile(this.folder);
   }
 
-  /**
-   * Locks the folder. Rejects with a StandbyError while another process has the lock, and with a
-   * StoreError if the folder is unusable or belongs to another upstream.
-   */
+  /** Rejects with a StandbyError while another process has the lock of the folder. */
   async open(): Promise<readonly SinkPosition[]> {
     await asStoreError(`open ${this.folder}`, async () => {
       makeFolder(this.folder);

@@ -59,7 +59,6 @@ export class Upstream {
     });
   }
 
-  /** Returns the status of a GET below the upstream's address. */
   async statusOf(path: string, signal: AbortSignal): Promise<number> {
     return await this.#slots.run(async () => {
       const late = AbortSignal.timeout(this.#answerMsMax);
@@ -90,7 +89,6 @@ export async function isHere(upstream: string, gatewayPort: number): Promise<boo
   );
 }
 
-/** The result ends with a slash. */
 function baseUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol))
@@ -115,7 +113,6 @@ export type UpstreamAnswer =
   /** An operator must intervene. */
   | { readonly kind: "stop"; readonly why: string };
 
-/** Maximum delay, even if an upstream asks for more. */
 export const retryAfterMsMax = 300_000;
 const whyCharactersMax = 300;
 /** The upstream refuses events. Any other 4xx concerns the address or key. */
