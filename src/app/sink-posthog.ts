@@ -40,10 +40,10 @@ export async function runPosthogSink(
   { url, folder, keys, acceptRefused, ...reading }: PosthogRun,
 ): Promise<void> {
   let nats: NatsConnection | undefined;
-  const registry = new RegistryKeys({
-    ask: () => newestKeys(nats, config),
-    monotonicMs: () => performance.now(),
-  });
+  const registry = new RegistryKeys(
+    () => newestKeys(nats, config),
+    () => performance.now(),
+  );
   const keyOf = async (project: string) => keys.get(project) ?? (await registry.keyOf(project));
   const log = createLog(config.logLevel);
   const { pid } = context.host;

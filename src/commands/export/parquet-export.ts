@@ -58,8 +58,8 @@ export class ParquetExport {
     try {
       const rows = await rowsFiles(pieces, folder);
       const { project: projectId } = this.#choice;
-      await withParquetMaker(path.join(folder, "scratch"), (maker) =>
-        maker.make({
+      await withParquetMaker(path.join(folder, "scratch"), (make) =>
+        make({
           ...{ table: "events", rows, rowBytesMax: this.#rowBytesMax, file: next, projectId },
         }),
       );

@@ -53,7 +53,7 @@ export class ConsumerPosition {
   #consumerCreated = "";
   #floor = 0;
   #isMissing = false;
-  #erasures: { readonly manager: JetStreamManager; readonly all: StreamErasures } | undefined;
+  #erasures: StreamErasures | undefined;
   /** Sequences that were not received since the last check. */
   #gaps: Gap[] = [];
 
@@ -86,7 +86,8 @@ export class ConsumerPosition {
   /** Finds or creates the consumer so that no message is skipped. */
   async open(link: Link, hand: HeldFrames): Promise<void> {
     const { manager, connection } = link;
-    const state = await this.#state(manager);
+    this.#erasures = new StreamErasures(manager, this.#stream);
+    const state = await this.#state();
     const { durable } = this.#options;
     const found = await durableInfo(manager, this.#stream, durable);
     const info =
@@ -97,12 +98,9 @@ export class ConsumerPosition {
     this.#floor = info.ack_floor.stream_seq;
     hand.forgetAcked(this.#floor);
     const { stream_seq: sent } = info.delivered;
-    answerAll({
-      ...{ connection, stream: this.#stream, info },
-      answer: (sequence) => {
-        if (hand.isAcked(sequence)) return acks.ack;
-        return hand.get(sequence) === undefined ? acks.nak : acks.working;
-      },
+    answerAll(connection, info, (sequence) => {
+      if (hand.isAcked(sequence)) return acks.ack;
+      return hand.get(sequence) === undefined ? acks.nak : acks.working;
     });
     hand.expect(info.num_ack_pending - hand.upTo(sent), sent);
   }
@@ -114,7 +112,7 @@ export class ConsumerPosition {
   /** Reports lost messages. Rejects with a ChangedError if stream or consumer was recreated. */
   async look(manager: JetStreamManager, hand: HeldFrames): Promise<void> {
     const before = this.#position;
-    const state = await this.#state(manager);
+    const state = await this.#state();
     const info = await durableInfo(manager, this.#stream, this.#options.durable);
     this.check(info);
     if (before === undefined || info === undefined) return;
@@ -127,8 +125,8 @@ export class ConsumerPosition {
       this.#moveTo(Math.max(this.sequence, state.lastSequence));
   }
 
-  async #state(manager: JetStreamManager): Promise<StreamState> {
-    const state = await this.#erasuresBy(manager).stateFrom(this.sequence + 1);
+  async #state(): Promise<StreamState> {
+    const state = await this.#erasures!.stateFrom(this.sequence + 1);
     if (state === undefined) {
       if (!this.#isMissing) this.#options.notify({ type: "stream_missing", stream: this.#stream });
       this.#isMissing = true;
@@ -136,12 +134,6 @@ export class ConsumerPosition {
     }
     this.#isMissing = false;
     return state;
-  }
-
-  #erasuresBy(manager: JetStreamManager): StreamErasures {
-    if (this.#erasures?.manager !== manager)
-      this.#erasures = { manager, all: new StreamErasures(manager, this.#stream) };
-    return this.#erasures.all;
   }
 
   async #begin(

@@ -118,16 +118,13 @@ export function answerSubject({ stream, durable, sequence, deliverySequence }: S
   return `$JS.ACK.${stream}.${durable}.1.${sequence}.${deliverySequence}.0.0`;
 }
 
-interface AskBackOptions {
-  readonly connection: NatsConnection;
-  readonly stream: string;
-  readonly info: ConsumerInfo;
-  readonly answer: (sequence: number) => Ack;
-}
-
 /** Answers all messages of an earlier connection. Those with a nak arrive again at once. */
-export function answerAll({ connection, stream, info, answer }: AskBackOptions): void {
-  const { ack_floor: floor, delivered, name: durable } = info;
+export function answerAll(
+  connection: NatsConnection,
+  info: ConsumerInfo,
+  answer: (sequence: number) => Ack,
+): void {
+  const { ack_floor: floor, delivered, name: durable, stream_name: stream } = info;
   if (delivered.stream_seq - floor.stream_seq > askedBackMax) return;
   const deliverySequence = delivered.consumer_seq;
   for (let sequence = floor.stream_seq + 1; sequence <= delivered.stream_seq; sequence++) {

@@ -98,8 +98,7 @@ export class SinkWriter {
     });
     this.#warning = new SparseWarning(log, sayAgainMs);
     this.#refusals = new SparseWarning(log, sayAgainMs);
-    const written = () => this.#committed;
-    this.#watch = new UnreadWatch({ connection, written });
+    this.#watch = new UnreadWatch(connection, () => this.#committed);
   }
 
   get framesBytes(): number {

@@ -8,12 +8,6 @@ import { ledStreamInfo, managerOf, nanosPerMs } from "../../platform/nats/api.ts
 import { type StreamName, storedStream } from "../stream/stored-stream.ts";
 import type { SinkPosition } from "./sink-target.ts";
 
-interface UnreadWatchOptions {
-  readonly connection: NatsConnection;
-  readonly written: () => readonly SinkPosition[];
-  readonly everyMs?: number;
-}
-
 export interface UnreadStream extends StreamName {
   readonly sequence: number;
   /** Undefined while NATS does not answer, like the following fields. */
@@ -34,21 +28,23 @@ interface Asked {
 }
 
 const questionMs = 2_000;
-const everyMsDefault = 5_000;
+const everyMs = 5_000;
 const staleMs = 30_000;
 
 export class UnreadWatch {
-  readonly #options: UnreadWatchOptions;
+  readonly #connection: NatsConnection;
+  readonly #written: () => readonly SinkPosition[];
   readonly #asked = new Map<string, Asked>();
 
-  constructor(options: UnreadWatchOptions) {
-    this.#options = options;
+  /** `written` returns the positions of the target. */
+  constructor(connection: NatsConnection, written: () => readonly SinkPosition[]) {
+    this.#connection = connection;
+    this.#written = written;
   }
 
   /** Never rejects: if a query fails, the state is unknown. */
   async run(signal: AbortSignal): Promise<void> {
-    const { connection, everyMs = everyMsDefault } = this.#options;
-    const manager = await managerOf(connection, { timeoutMs: questionMs });
+    const manager = await managerOf(this.#connection, { timeoutMs: questionMs });
     while (!signal.aborted) {
       await this.ask(manager, Date.now());
       await pauseUntilAborted(everyMs, signal, { ref: false });
@@ -56,7 +52,7 @@ export class UnreadWatch {
   }
 
   async ask(manager: JetStreamManager, nowMs: number): Promise<void> {
-    for (const position of this.#options.written()) {
+    for (const position of this.#written()) {
       const { stream, sequence } = position;
       try {
         const info = await ledStreamInfo(manager, stream);
@@ -77,7 +73,7 @@ export class UnreadWatch {
   }
 
   streams(nowMs: number): UnreadStream[] {
-    return this.#options.written().map((position) => {
+    return this.#written().map((position) => {
       const { stream, lane, partition, sequence } = position;
       const asked = this.#asked.get(stream);
       const name = { stream, lane, partition, sequence };

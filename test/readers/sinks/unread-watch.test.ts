@@ -22,7 +22,7 @@ async function watched(stream: string, messages: number, config: Partial<StreamC
   const position: SinkPosition = {
     ...{ stream, lane: "live", partition: 0, epoch: 1, created: "", sequence: 2, trail: [] },
   };
-  return new UnreadWatch({ connection, written: () => [position] });
+  return new UnreadWatch(connection, () => [position]);
 }
 
 test("by the age of the oldest unread message", async () => {

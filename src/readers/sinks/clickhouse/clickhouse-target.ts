@@ -56,11 +56,8 @@ const sameIdMsMax = 30_000;
 const sameIdPauseMs = 10;
 const textEncoder = new TextEncoder();
 
-type Refused = Map<SinkRecord, ClickHouseError>;
-
-function faultsOf(refused: Refused): ReadonlyMap<SinkRecord, string> {
-  return new Map([...refused].map(([event, { said }]) => [event, said]));
-}
+/** Refused events with the reasons. */
+type Refused = Map<SinkRecord, string>;
 
 export class ClickHouseTarget implements SinkTarget {
   readonly shown: string;
@@ -85,8 +82,8 @@ export class ClickHouseTarget implements SinkTarget {
     this.#makesTables = makesTables;
     this.#withPerson = withPerson;
     this.#rows = new JsonRows(modernForm, eventColumnsOf({ withPerson }));
-    this.#lock = hasLock ? new SinkLock({ client, database }) : undefined;
-    this.#writtenRows = new WrittenRows({ client, database });
+    this.#lock = hasLock ? new SinkLock(client, database) : undefined;
+    this.#writtenRows = new WrittenRows(client, database);
     this.#queryId = `penstock-sink-write:${database}`;
   }
 
@@ -164,7 +161,7 @@ export class ClickHouseTarget implements SinkTarget {
    * of the copy would count as the row of both.
    */
   async #writeEvents(all: readonly SinkRecord[]): Promise<{ written: number; refused: number }> {
-    const outOfRange = new Map<SinkRecord, string>();
+    const outOfRange: Refused = new Map();
     const inRange = all.filter((event) => {
       const fault = this.#rows.timeFault(event);
       if (fault !== undefined) outOfRange.set(event, fault);
@@ -179,7 +176,7 @@ export class ClickHouseTarget implements SinkTarget {
       const events = some.filter((event) => !there.has(event));
       const found: Refused = new Map();
       await this.#insertEvents(events, found);
-      await this.#putAside(faultsOf(found));
+      await this.#putAside(found);
       written += events.length - found.size;
       refused += found.size;
       some = [...found.keys()].flatMap((event) => next.get(event) ?? []);
@@ -187,7 +184,7 @@ export class ClickHouseTarget implements SinkTarget {
     return { written, refused };
   }
 
-  async #putAside(faults: ReadonlyMap<SinkRecord, string>): Promise<void> {
+  async #putAside(faults: Refused): Promise<void> {
     await this.#insertRejected([...faults].map(([event, fault]) => refusedLine(event, fault)));
   }
 
@@ -202,7 +199,7 @@ export class ClickHouseTarget implements SinkTarget {
       if (!isOfValue(error)) throw error;
       const [event] = events;
       if (events.length === 1 && event !== undefined) {
-        refused.set(event, error);
+        refused.set(event, error.said);
         return;
       }
       const middle = events.length >> 1;

@@ -17,11 +17,6 @@ const grantMsMax = 10_000;
 const askAgainMs = 25;
 const endMsMax = 1_000;
 
-interface SinkLockOptions {
-  readonly client: ClickHouseClient;
-  readonly database: string;
-}
-
 export class SinkLock {
   readonly #client: ClickHouseClient;
   readonly #database: string;
@@ -29,7 +24,7 @@ export class SinkLock {
   #request: ClientRequest | undefined;
   #beat: NodeJS.Timeout | undefined;
 
-  constructor({ client, database }: SinkLockOptions) {
+  constructor(client: ClickHouseClient, database: string) {
     this.#client = client;
     this.#database = database;
     this.#queryId = `penstock-sink-lock:${database}`;

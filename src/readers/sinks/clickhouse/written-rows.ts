@@ -66,11 +66,6 @@ export function positionRows(positions: readonly SinkPosition[]): string {
     .join("");
 }
 
-interface WrittenRowsOptions {
-  readonly client: ClickHouseClient;
-  readonly database: string;
-}
-
 interface Since {
   readonly stream: string;
   readonly fromMs: number;
@@ -84,7 +79,7 @@ export class WrittenRows {
   readonly #events: string;
   #ends = new Map<string, number>();
 
-  constructor({ client, database }: WrittenRowsOptions) {
+  constructor(client: ClickHouseClient, database: string) {
     this.#client = client;
     this.#events = `${database}.events`;
   }

@@ -123,7 +123,7 @@ async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFil
   // A folder restored from a copy reuses segment numbers for other events.
   const mark = randomBytes(4).toString("hex");
   const number = String(segment.segment).padStart(8, "0");
-  return await withParquetMaker(path.join(making, "scratch"), async (maker) => {
+  return await withParquetMaker(path.join(making, "scratch"), async (make) => {
     await rm(making, { recursive: true, force: true });
     await mkdir(making, { mode: 0o700 });
     const files: MadeFile[] = [];
@@ -132,7 +132,7 @@ async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFil
       const file = path.join(making, name);
       const rows = await copyRows(segment.scratch, part, making);
       const table = tableOf(place);
-      const count = await maker.make({ table, rows, rowBytesMax, file, metadata });
+      const count = await make({ table, rows, rowBytesMax, file, metadata });
       if (count !== part.rows)
         throw new Error(
           `${place}: only ${count} of ${part.rows} rows could be read: start the sink again`,

@@ -41,63 +41,46 @@ const memoryMebibytes = [512, 1_024, 2_048] as const;
 /** Size of a row group before compression. A group also has at most 122,880 rows. */
 const rowGroupBytes = 67_108_864;
 
-class ParquetMaker {
-  readonly #instance: DuckDbInstance;
-  readonly #connection: DuckDbConnection;
+/** Creates a file, and returns its number of rows. The file is not synced to disk. */
+async function makeFile(
+  connection: DuckDbConnection,
+  { table, rows, rowBytesMax, file, projectId, metadata }: ParquetFile,
+): Promise<number> {
+  const select = rowsSql(table, { files: rows, rowBytesMax });
+  const project = projectId === undefined ? "" : `${quoted(projectId)} AS project_id, `;
+  const options = [
+    ...["FORMAT parquet", "COMPRESSION zstd", `ROW_GROUP_SIZE_BYTES ${rowGroupBytes}`],
+    ...(metadata === undefined ? [] : [`KV_METADATA ${structOf(metadata)}`]),
+  ];
+  const { rowsChanged } = await connection.run(
+    `COPY (SELECT ${project}* FROM (${select})) TO ${quoted(file)} (${options.join(", ")})`,
+  );
+  return rowsChanged;
+}
 
-  private constructor(instance: DuckDbInstance, connection: DuckDbConnection) {
-    this.#instance = instance;
-    this.#connection = connection;
-  }
-
-  static async open(scratch: string, mebibytes: number): Promise<ParquetMaker> {
-    const { DuckDBInstance } = duckdb();
-    const instance = await DuckDBInstance.create(":memory:", {
+/** Repeats `work` with more memory if there was not enough. `scratch` is for temporary files. */
+export async function withParquetMaker<Result>(
+  scratch: string,
+  work: (make: (file: ParquetFile) => Promise<number>) => Promise<Result>,
+): Promise<Result> {
+  for (let nth = 0; ; nth++) {
+    const instance = await duckdb().DuckDBInstance.create(":memory:", {
       threads: "1",
-      memory_limit: `${mebibytes}MiB`,
+      memory_limit: `${memoryMebibytes[nth]}MiB`,
       temp_directory: scratch,
       preserve_insertion_order: "false",
       autoinstall_known_extensions: "false",
       autoload_known_extensions: "false",
     });
-    return new ParquetMaker(instance, await instance.connect());
-  }
-
-  /** Returns the number of rows. The file is not synced to disk. */
-  async make({ table, rows, rowBytesMax, file, ...rest }: ParquetFile): Promise<number> {
-    const { projectId, metadata } = rest;
-    const select = rowsSql(table, { files: rows, rowBytesMax });
-    const project = projectId === undefined ? "" : `${quoted(projectId)} AS project_id, `;
-    const options = [
-      ...["FORMAT parquet", "COMPRESSION zstd", `ROW_GROUP_SIZE_BYTES ${rowGroupBytes}`],
-      ...(metadata === undefined ? [] : [`KV_METADATA ${structOf(metadata)}`]),
-    ];
-    const { rowsChanged } = await this.#connection.run(
-      `COPY (SELECT ${project}* FROM (${select})) TO ${quoted(file)} (${options.join(", ")})`,
-    );
-    return rowsChanged;
-  }
-
-  close(): void {
-    this.#connection.closeSync();
-    this.#instance.closeSync();
-  }
-}
-
-/** Repeats `work` with more memory if there was not enough. */
-export async function withParquetMaker<Result>(
-  scratch: string,
-  work: (maker: ParquetMaker) => Promise<Result>,
-): Promise<Result> {
-  for (let nth = 0; ; nth++) {
-    const maker = await ParquetMaker.open(scratch, memoryMebibytes[nth]!);
+    const connection = await instance.connect();
     try {
-      return await work(maker);
+      return await work((file) => makeFile(connection, file));
     } catch (error) {
       const isOutOfMemory = /^Out of Memory Error/.test((error as Error).message);
       if (!isOutOfMemory || nth + 1 === memoryMebibytes.length) throw error;
     } finally {
-      maker.close();
+      connection.closeSync();
+      instance.closeSync();
     }
   }
 }

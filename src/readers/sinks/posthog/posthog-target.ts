@@ -81,9 +81,7 @@ export class PosthogTarget implements SinkTarget {
       bytesMax: limits.requestBytesMax,
       refusedMax: options.acceptRefused ? Number.POSITIVE_INFINITY : limits.refusedMax,
     });
-    this.#state = new StateFolder({
-      ...{ folder: options.folder, pid: options.pid, upstream: this.#upstream.shown },
-    });
+    this.#state = new StateFolder(options.folder, this.#upstream.shown, options.pid);
     this.#keys = new KeyCheck({
       ...{ upstream: this.#upstream, keyOf: options.keyOf, log: options.log },
       monotonicMs: () => performance.now(),

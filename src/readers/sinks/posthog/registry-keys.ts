@@ -1,31 +1,27 @@
 // Caches the projects' keys for half a minute. While the registry does not answer, the previous
 // keys stay in use, because a key is rarely changed and events would wait.
 
-interface RegistryKeysOptions {
-  /** Returns the newest key of each project. */
-  readonly ask: () => Promise<ReadonlyMap<string, string>>;
-  readonly monotonicMs: () => number;
-}
-
 const staleMs = 30_000;
 
 export class RegistryKeys {
-  readonly #options: RegistryKeysOptions;
+  readonly #ask: () => Promise<ReadonlyMap<string, string>>;
+  readonly #monotonicMs: () => number;
   #known: ReadonlyMap<string, string> = new Map();
   #asked: Promise<void> | undefined;
   #askedMonotonicMs = 0;
 
-  constructor(options: RegistryKeysOptions) {
-    this.#options = options;
+  /** `ask` returns the newest key of each project. */
+  constructor(ask: () => Promise<ReadonlyMap<string, string>>, monotonicMs: () => number) {
+    this.#ask = ask;
+    this.#monotonicMs = monotonicMs;
   }
 
   /** Returns undefined if there is no such project. Rejects without an answer or a cached key. */
   async keyOf(project: string): Promise<string | undefined> {
-    const { ask, monotonicMs } = this.#options;
-    const nowMs = monotonicMs();
+    const nowMs = this.#monotonicMs();
     if (this.#asked === undefined || nowMs - this.#askedMonotonicMs > staleMs) {
       this.#askedMonotonicMs = nowMs;
-      this.#asked = ask().then((keys) => {
+      this.#asked = this.#ask().then((keys) => {
         this.#known = keys;
       });
     }

@@ -35,12 +35,6 @@ interface SinkState {
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
 const incidentsMax = 100;
 
-interface StateFolderOptions {
-  readonly folder: string;
-  readonly upstream: string;
-  readonly pid: number;
-}
-
 export class StateFolder {
   readonly folder: string;
   readonly #upstream: string;
@@ -48,7 +42,7 @@ export class StateFolder {
   #lock: FileLock | undefined;
   #state: SinkState;
 
-  constructor({ folder, upstream, pid }: StateFolderOptions) {
+  constructor(folder: string, upstream: string, pid: number) {
     this.folder = path.resolve(folder);
     this.#upstream = upstream;
     this.#pid = pid;
