@@ -36,7 +36,8 @@ export class ParquetExport {
     const frame = { ...message, stream, projectId };
     const reading = this.#records.read(frame, {
       record: (record) => {
-        const { receivedAtMs, projectId: owner } = record;
+        const { projectId: owner, origin } = record;
+        const { receivedAtMs } = origin;
         if (owner === project && receivedAtMs >= this.#fromMs && receivedAtMs < this.#toMs)
           events.push(record);
       },

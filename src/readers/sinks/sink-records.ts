@@ -11,6 +11,19 @@ import type { RecordView } from "../../records/record-view.ts";
 import { TokenType } from "../../records/table.ts";
 import type { StoredFrame } from "../stream/frame.ts";
 
+/** What the lines of one request share. */
+interface Origin {
+  readonly receivedAtMs: number;
+  /** Client's own time of the event; NaN if the record has none. So is `sentAtMs`. */
+  readonly timestampSentMs: number;
+  readonly sentAtMs: number;
+  /** Empty if the record has none. */
+  readonly ip: string;
+  readonly kind: string;
+  readonly personProfile: boolean;
+  readonly historical: boolean;
+}
+
 /** The bytes are those of the frame and must not be changed. */
 export interface SinkRecord {
   readonly stream: string;
@@ -25,15 +38,7 @@ export interface SinkRecord {
   readonly distinctId: string;
   /** In the years 0 to 9999. */
   readonly timestampMs: number;
-  readonly receivedAtMs: number;
-  /** Client's own time of the event; NaN if the record has none. So is `sentAtMs`. */
-  readonly timestampSentMs: number;
-  readonly sentAtMs: number;
-  /** Empty if the record has none. */
-  readonly ip: string;
-  readonly kind: string;
-  readonly personProfile: boolean;
-  readonly historical: boolean;
+  readonly origin: Origin;
   /** JSON as the client sent it. */
   readonly properties: Uint8Array;
   readonly set: Uint8Array | undefined;
@@ -75,18 +80,12 @@ type FrameOfRecords = Pick<
   "stream" | "sequence" | "storedAtMs" | "projectId" | "data"
 >;
 
-/** Fields that the lines of one request share. */
-type SharedFields = Pick<
-  SinkRecord,
-  "receivedAtMs" | "timestampSentMs" | "sentAtMs" | "ip" | "kind" | "personProfile" | "historical"
->;
-
 const emptyObject = Buffer.from("{}");
 const replacedMember = Buffer.from('{"$replaced":');
 
 export class SinkRecords {
   readonly #records = new RecordReader();
-  #shared: SharedFields | undefined = undefined;
+  #origin: Origin | undefined = undefined;
 
   /** Visits every line that is not blank. Yields where RecordReader yields. */
   *read(frame: FrameOfRecords, visitor: SinkVisitor): Generator<void, void> {
@@ -100,7 +99,7 @@ export class SinkRecords {
     yield* this.#records.read(data, {
       record: (record) => {
         // Called even for a rejected line, because the next line may refer to it.
-        const shared = this.#sharedOf(record);
+        const origin = this.#originFor(record);
         const fault = record.isWritten ? undefined : faultOf(record);
         if (fault !== undefined) reject(record, "not_a_record", fault);
         else if (frame.projectId !== undefined && record.projectId !== frame.projectId)
@@ -109,17 +108,17 @@ export class SinkRecords {
             "wrong_project",
             `its project_id is ${record.projectId}, not the project of its message`,
           );
-        else visitor.record(new FrameRecord({ frame, body }, record, shared));
+        else visitor.record(new FrameRecord({ frame, body }, record, origin));
       },
       unreadable: ({ reason, detail }, line, start, end) =>
         reject({ line, start, end }, reason, detail),
     });
   }
 
-  #sharedOf(record: RecordView): SharedFields {
-    if (!record.has(LineFlag.SameOrigin) || this.#shared === undefined)
-      this.#shared = sharedFields(record);
-    return this.#shared;
+  #originFor(record: RecordView): Origin {
+    if (!record.has(LineFlag.SameOrigin) || this.#origin === undefined)
+      this.#origin = originOf(record);
+    return this.#origin;
   }
 }
 
@@ -142,7 +141,7 @@ function faultOf(record: RecordView): string | undefined {
   return lacks(Part.DistinctId) ? "it has no distinct_id" : undefined;
 }
 
-function sharedFields(record: RecordView): SharedFields {
+function originOf(record: RecordView): Origin {
   const text = (part: Part): string => (isString(record.type(part)) ? record.text(part) : "");
   const receivedAtMs = record.ms(Line.ReceivedAt);
   return {
@@ -167,8 +166,8 @@ class FrameRecord implements SinkRecord {
   readonly setOnce: Buffer | undefined;
   readonly unset: Buffer | undefined;
   personUuid = "";
+  readonly origin: Origin;
   readonly #frame: FrameOfRecords;
-  readonly #shared: SharedFields;
   readonly #body: Buffer;
   readonly #start: number;
   readonly #end: number;
@@ -176,7 +175,7 @@ class FrameRecord implements SinkRecord {
   readonly #propertiesEnd: number;
   readonly #replaced: Buffer | undefined;
 
-  constructor({ frame, body }: FrameBytes, record: RecordView, shared: SharedFields) {
+  constructor({ frame, body }: FrameBytes, record: RecordView, origin: Origin) {
     const bytes = (part: Part, type: TokenType): Buffer | undefined =>
       record.type(part) === type
         ? body.subarray(record.startOf(part) + record.shift, record.endOf(part) + record.shift)
@@ -191,7 +190,7 @@ class FrameRecord implements SinkRecord {
     this.setOnce = bytes(Part.SetOnce, TokenType.Object);
     this.unset = bytes(Part.Unset, TokenType.Array);
     this.#frame = frame;
-    this.#shared = shared;
+    this.origin = origin;
     this.#body = body;
     this.#start = record.start;
     this.#end = record.end;
@@ -211,34 +210,6 @@ class FrameRecord implements SinkRecord {
 
   get storedAtMs(): number {
     return this.#frame.storedAtMs;
-  }
-
-  get receivedAtMs(): number {
-    return this.#shared.receivedAtMs;
-  }
-
-  get timestampSentMs(): number {
-    return this.#shared.timestampSentMs;
-  }
-
-  get sentAtMs(): number {
-    return this.#shared.sentAtMs;
-  }
-
-  get ip(): string {
-    return this.#shared.ip;
-  }
-
-  get kind(): string {
-    return this.#shared.kind;
-  }
-
-  get personProfile(): boolean {
-    return this.#shared.personProfile;
-  }
-
-  get historical(): boolean {
-    return this.#shared.historical;
   }
 
   /** With `replaced` as the member `$replaced`. */
@@ -297,19 +268,23 @@ export const eventColumns: readonly EventColumn[] = [
   column("event", ({ event }) => event),
   column("distinct_id", ({ distinctId }) => distinctId),
   column("timestamp", ({ timestampMs }) => timestampMs),
-  column("received_at", ({ receivedAtMs }) => receivedAtMs),
+  column("received_at", ({ origin }) => origin.receivedAtMs),
   { name: "stored_at", type: "time", isOptional: false, of: ({ storedAtMs }) => storedAtMs },
-  column("timestamp_sent", ({ timestampSentMs }) => timestampSentMs),
-  column("sent_at", ({ sentAtMs }) => sentAtMs),
-  column("ip", ({ ip }) => ip),
-  column("kind", ({ kind }) => kind),
-  column("person_profile", ({ personProfile }) => personProfile),
-  column("historical", ({ historical }) => historical),
+  column("timestamp_sent", ({ origin }) => origin.timestampSentMs),
+  column("sent_at", ({ origin }) => origin.sentAtMs),
+  column("ip", ({ origin }) => origin.ip),
+  column("kind", ({ origin }) => origin.kind),
+  column("person_profile", ({ origin }) => origin.personProfile),
+  column("historical", ({ origin }) => origin.historical),
   column("properties", ({ properties }) => properties),
   column("$set", ({ set }) => set),
   column("$set_once", ({ setOnce }) => setOnce),
   column("$unset", ({ unset }) => unset),
 ];
+
+export function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
+}
 
 export const personColumn: EventColumn = {
   name: "person_uuid",

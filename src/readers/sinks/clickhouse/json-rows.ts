@@ -2,7 +2,7 @@
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
-import type { EventColumn, RejectedLine, SinkRecord } from "../sink-records.ts";
+import { type EventColumn, type RejectedLine, type SinkRecord, textOf } from "../sink-records.ts";
 import type { ServerForm } from "./tables.ts";
 
 const chunkCharacters = 524_288;
@@ -58,7 +58,8 @@ export class JsonRows {
   }
 
   #event(record: SinkRecord): string {
-    const { timestampMs, timestampSentMs, stream, sequence, line } = record;
+    const { timestampMs, origin, stream, sequence, line } = record;
+    const { timestampSentMs } = origin;
     let text = "";
     for (const column of this.#columns) text += column.member + this.#value(record, column);
     // The table recognises a repeated event by this day. A client repeats the sent timestamp, but
@@ -107,8 +108,4 @@ export class JsonRows {
 
 function json(bytes: Uint8Array | undefined): string {
   return bytes === undefined ? '""' : JSON.stringify(textOf(bytes));
-}
-
-function textOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
 }

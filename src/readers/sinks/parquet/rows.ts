@@ -11,6 +11,7 @@ import {
   personColumn,
   type RejectedLine,
   type SinkRecord,
+  textOf,
 } from "../sink-records.ts";
 import type { SinkBatch, SinkIncident } from "../sink-target.ts";
 
@@ -163,10 +164,10 @@ export function rowsOf(
   nowMs: number,
 ): BatchRows {
   const writer = new RowWriter();
-  for (const [folder, some] of inFolders(events, eventFolders()))
+  for (const [folder, some] of Map.groupBy(events, eventFolders()))
     writer.run(folder, some, (event) => writer.event(event));
   const asideIn = ({ storedAtMs }: RejectedLine) => folderOf("rejected", storedAtMs);
-  for (const [folder, some] of inFolders(rejected, asideIn))
+  for (const [folder, some] of Map.groupBy(rejected, asideIn))
     writer.run(folder, some, (line) => writer.text(rejectedRow(line)));
   writer.run(folderOf("incidents", nowMs), incidents, (incident) =>
     writer.text(incidentRow(incident, nowMs)),
@@ -176,24 +177,6 @@ export function rowsOf(
 
 export function tableOf(folder: string): TableName {
   return folder.slice(0, folder.indexOf("/")) as TableName;
-}
-
-function inFolders<Row>(
-  rows: readonly Row[],
-  folder: (row: Row) => string,
-): ReadonlyMap<string, readonly Row[]> {
-  const folders = new Map<string, Row[]>();
-  let last: { name: string; rows: Row[] } | undefined;
-  for (const row of rows) {
-    const name = folder(row);
-    if (last?.name !== name) {
-      const known = folders.get(name);
-      last = { name, rows: known ?? [] };
-      if (known === undefined) folders.set(name, last.rows);
-    }
-    last.rows.push(row);
-  }
-  return folders;
 }
 
 /** Consecutive events often have the same folder, so the last one is cached. */
@@ -290,10 +273,9 @@ function fieldIn(event: SinkRecord, { type, isOptional, of }: PlainColumn): stri
 
 function rejectedRow(line: RejectedLine): string {
   const { stream, sequence, line: index, storedAtMs, projectId, reason, detail, text } = line;
-  const record = Buffer.from(text.buffer, text.byteOffset, text.length).toString("utf8");
   return rowOf([
     ...[fieldOf(stream), String(sequence), String(index), String(storedAtMs)],
-    ...[projectId, reason, detail, record].map(fieldOf),
+    ...[projectId, reason, detail, textOf(text)].map(fieldOf),
   ]);
 }
 

@@ -124,6 +124,6 @@ export class EventPersons {
 }
 
 /** Whether the effects create a person for the event. A group identify creates none. */
-function mayHavePerson({ personProfile, kind }: SinkRecord): boolean {
-  return personProfile && kind !== "group_identify";
+function mayHavePerson({ origin }: SinkRecord): boolean {
+  return origin.personProfile && origin.kind !== "group_identify";
 }

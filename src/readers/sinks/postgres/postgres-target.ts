@@ -10,6 +10,7 @@ import { type PostgresAddress, readAddress } from "../../../platform/postgres/ad
 import { arrayOf } from "../../../platform/postgres/arrays.ts";
 import { requireUtf8 } from "../../../platform/postgres/encoding.ts";
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
+import { storedText } from "../../stream/frame.ts";
 import {
   type EventColumn,
   eventColumnsOf,
@@ -18,11 +19,12 @@ import {
   refusedLine,
   type SinkRecord,
   singleEvents,
+  textOf,
 } from "../sink-records.ts";
 import type { SinkBatch, SinkPosition, SinkTarget, WriteOutcome } from "../sink-target.ts";
 import { copyChunks, copyIn } from "./copy-rows.ts";
 import { readPositions, writePositions } from "./positions.ts";
-import { hasHugeNumber, insertEach, isOfValue, type Refused, textOf } from "./refused-events.ts";
+import { hasHugeNumber, insertEach, isOfValue, type Refused } from "./refused-events.ts";
 import { SinkSession } from "./session.ts";
 import { checkColumnTypes, makePart, personColumnSql, tablesSql, tablesVersion } from "./tables.ts";
 
@@ -203,9 +205,12 @@ export class PostgresTarget implements SinkTarget {
 
   /** If the server rejects a value, no event is written. */
   async #isCopied(client: Client, events: readonly SinkRecord[]): Promise<boolean> {
+    if (events.length === 0) return true;
+    const names = this.#columns.map(({ name }) => name).join(", ");
+    const sql = `COPY events (${names}) FROM STDIN (FORMAT binary)`;
     await client.query("SAVEPOINT before_copy");
     try {
-      await this.#copy(client, events);
+      await copyIn(client, sql, copyChunks(events, this.#columns));
       await client.query("SET CONSTRAINTS ALL IMMEDIATE; RELEASE SAVEPOINT before_copy");
       return true;
     } catch (error) {
@@ -213,13 +218,6 @@ export class PostgresTarget implements SinkTarget {
       await client.query("ROLLBACK TO SAVEPOINT before_copy");
       return false;
     }
-  }
-
-  async #copy(client: Client, events: readonly SinkRecord[]): Promise<void> {
-    if (events.length === 0) return;
-    const names = this.#columns.map(({ name }) => name).join(", ");
-    const sql = `COPY events (${names}) FROM STDIN (FORMAT binary)`;
-    await copyIn(client, sql, copyChunks(events, this.#columns));
   }
 
   /** Returns the days whose partition exists when the transaction is committed. */
@@ -265,13 +263,12 @@ function keysOf(events: readonly SinkRecord[]): [keys: string, projects: string,
   ];
 }
 
-const textNames = ["event", "distinctId", "ip", "kind"] as const;
-
 /** Returns a reason if PostgreSQL cannot or must not store the event. */
 function faultOf(event: SinkRecord): string | undefined {
-  const name = textNames.find((one) => event[one].includes("\0"));
-  if (name !== undefined) return `its ${name} has the character U+0000`;
-  const { properties, set, setOnce, unset } = event;
+  const { event: name, distinctId, origin, properties, set, setOnce, unset } = event;
+  const texts = { event: name, distinctId, ip: origin.ip, kind: origin.kind };
+  const wrong = Object.entries(texts).find(([, text]) => text.includes("\0"));
+  if (wrong !== undefined) return `its ${wrong[0]} has the character U+0000`;
   const isHuge = [properties, set, setOnce, unset].some(
     (json) => json !== undefined && hasHugeNumber(json),
   );
@@ -284,14 +281,9 @@ async function insertRejected(client: Client, lines: readonly RejectedLine[]): P
   const texts = ["projectId", "reason", "detail"] as const;
   await client.query(rejectedSql, [
     ...columns.map((name) => arrayOf(lines.map((line) => line[name]))),
-    ...texts.map((name) => arrayOf(lines.map((line) => storable(line[name])))),
-    arrayOf(lines.map(({ text }) => storable(textOf(text)))),
+    ...texts.map((name) => arrayOf(lines.map((line) => storedText(line[name])))),
+    arrayOf(lines.map(({ text }) => storedText(textOf(text)))),
   ]);
-}
-
-/** PostgreSQL texts cannot contain U+0000. */
-function storable(text: string): string {
-  return text.replaceAll("\0", "\ufffd");
 }
 
 /**

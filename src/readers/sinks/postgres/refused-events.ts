@@ -4,7 +4,7 @@ import { type Client, DatabaseError } from "pg";
 import { Ascii, stringEnd } from "../../../platform/base/ascii.ts";
 import { arrayOf } from "../../../platform/postgres/arrays.ts";
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
-import type { EventColumn, SinkRecord } from "../sink-records.ts";
+import { type EventColumn, type SinkRecord, textOf } from "../sink-records.ts";
 
 export type Refused = Map<SinkRecord, string>;
 
@@ -42,7 +42,9 @@ export async function insertEach(
   columns: readonly EventColumn[],
   { events, keys }: Tried,
 ): Promise<Refused> {
-  const arrays = columns.map((column) => arrayOf(events.map((event) => storedValue(event, column))));
+  const arrays = columns.map((column) =>
+    arrayOf(events.map((event) => storedValue(event, column))),
+  );
   await client.query(cursorSql(columns), [arrayOf(keys), ...arrays]);
   await client.query(eachSql(columns));
   const [row] = await selectRows(client, "SELECT current_setting('penstock.refused')");
@@ -113,7 +115,10 @@ END $each$`;
 }
 
 /** Returns text, or an integer that every server parses alike. */
-function storedValue(event: SinkRecord, { type, isOptional, of }: EventColumn): string | number | null {
+function storedValue(
+  event: SinkRecord,
+  { type, isOptional, of }: EventColumn,
+): string | number | null {
   if (type === "boolean") return String(of(event));
   if (type === "time") {
     const ms = of(event);
@@ -125,10 +130,6 @@ function storedValue(event: SinkRecord, { type, isOptional, of }: EventColumn): 
   }
   const text = of(event);
   return isOptional && text === "" ? null : text;
-}
-
-export function textOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
 }
 
 /** Doubles have exponents up to 308. */

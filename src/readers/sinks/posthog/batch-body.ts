@@ -56,11 +56,11 @@ function addItem(parts: (string | Uint8Array)[], event: SinkRecord, index: numbe
 
 /** PostHog reads `$unset` and the address from here. Last, they override empty properties. */
 function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void {
-  const { properties, ip, unset } = event;
+  const { properties, origin, unset } = event;
   const text = Buffer.from(properties.buffer, properties.byteOffset, properties.length);
   const added: (string | Uint8Array)[] = [];
   if (!mayHave(text, "ip") || !ownValue(text, "$ip")) {
-    const address = ip === "" ? noAddress : ip;
+    const address = origin.ip || noAddress;
     added.push(`"$ip":${JSON.stringify(address)}`);
   }
   if (unset !== undefined && (!mayHave(text, "unset") || !ownValue(text, "$unset")))

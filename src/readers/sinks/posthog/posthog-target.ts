@@ -171,13 +171,7 @@ export class PosthogTarget implements SinkTarget {
 
   /** `waitsFor` has the names of the lines that are not finished. */
   async #send(events: readonly SinkRecord[], waitsFor: Set<string>): Promise<RefusedEvent[]> {
-    const byLine = new Map<string, SinkRecord[]>();
-    for (const event of events) {
-      const name = lineName(event);
-      const own = byLine.get(name);
-      if (own === undefined) byLine.set(name, [event]);
-      else own.push(event);
-    }
+    const byLine = Map.groupBy(events, lineName);
     const sent = [...byLine].map(async ([name, own]) => {
       waitsFor.add(name);
       const refused = await this.#lineOf(name, own).send(own);
@@ -191,12 +185,12 @@ export class PosthogTarget implements SinkTarget {
     const known = this.#lines.get(name);
     if (known !== undefined) return known;
     const { keyOf, log } = this.#options;
-    const { projectId, historical } = first as SinkRecord;
+    const { projectId, origin } = first!;
     this.#keys.look(projectId, this.#session.signal);
     const line = new ProjectLine({
       ...{
         projectId,
-        historical,
+        historical: origin.historical,
         keyOf,
         log,
         signal: this.#session.signal,
@@ -225,6 +219,6 @@ export class PosthogTarget implements SinkTarget {
   }
 }
 
-function lineName({ projectId, historical }: SinkRecord): string {
-  return historical ? `${projectId} (history)` : projectId;
+function lineName({ projectId, origin }: SinkRecord): string {
+  return origin.historical ? `${projectId} (history)` : projectId;
 }

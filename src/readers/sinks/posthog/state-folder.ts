@@ -11,7 +11,7 @@ import { mustBePlain } from "../../../platform/base/own-file.ts";
 import { StoreError } from "../../../platform/base/store-error.ts";
 import { writeWhole } from "../../../platform/base/write-whole.ts";
 import { holderText, noteHolder } from "../lock-holder.ts";
-import type { RejectedLine } from "../sink-records.ts";
+import { type RejectedLine, textOf } from "../sink-records.ts";
 import {
   MovedError,
   mustBeNext,
@@ -213,7 +213,7 @@ function asideLine(line: RejectedLine): string {
   return JSON.stringify({
     ...{ stream, sequence, line: line.line, stored_at: new Date(storedAtMs).toISOString() },
     ...{ project_id: projectId, reason, detail },
-    record: Buffer.from(text.buffer, text.byteOffset, text.length).toString("utf8"),
+    record: textOf(text),
   });
 }
 
