@@ -11,7 +11,7 @@ import type { Lane } from "../platform/base/lane.ts";
 import { createLog } from "../platform/base/log.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { PosthogTarget } from "../readers/sinks/posthog/posthog-target.ts";
-import { RegistryKeys } from "../readers/sinks/posthog/registry-keys.ts";
+import { RegistryKeys } from "../readers/sinks/posthog/project-keys.ts";
 import { asideFile } from "../readers/sinks/posthog/state-folder.ts";
 import { isHere } from "../readers/sinks/posthog/upstream.ts";
 import { orUsageFault } from "./options.ts";

@@ -24,7 +24,7 @@ const namesOfDeduplication: Readonly<Record<keyof DeduplicationOptions, true>> =
 };
 
 /** Longest delay of a Node timer. */
-const waitMsMax = 2_147_483_647;
+export const waitMsMax = 2_147_483_647;
 
 /** Throws a ConsumeError that names the first invalid option. */
 export function checkedOptions(options: ConsumeOptions): ConsumeOptions {

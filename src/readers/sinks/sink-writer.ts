@@ -3,19 +3,19 @@
 
 import type { Log } from "../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
-import { BatchLimit } from "../stream/batch-limit.ts";
 import type { EventStreams } from "../stream/event-streams.ts";
-import type { StreamPosition } from "../stream/resume.ts";
-import { Session, type SessionOptions } from "../stream/session.ts";
+import type { IncidentKind, StreamPosition } from "../stream/resume.ts";
+import { BatchLimit, Session, type SessionOptions } from "../stream/session.ts";
 import { BatchBuilder, type BatchLimits, type BuiltBatch } from "./batch-builder.ts";
 import type { EventPersons } from "./persons/event-persons.ts";
-import type { SinkCounts } from "./sink-counts.ts";
+import type { RejectReason } from "./sink-records.ts";
 import {
   MovedError,
   type SinkFilter,
   type SinkPosition,
   type SinkTarget,
   StandbyError,
+  type WriteOutcome,
 } from "./sink-target.ts";
 import { type UnreadStream, UnreadWatch } from "./unread-watch.ts";
 
@@ -288,5 +288,47 @@ export class SinkWriter {
         "events refused: check the target's table",
       );
     batch.release();
+  }
+}
+
+export interface CommitCounts {
+  readonly batch: BuiltBatch;
+  readonly outcome: WriteOutcome;
+  readonly seconds: number;
+  /** Including events that the target refused. */
+  readonly rejected: readonly RejectReason[];
+  readonly incidents: readonly IncidentKind[];
+}
+
+/** Counts what a sink has stored since the process started. */
+export class SinkCounts {
+  readonly #onCommit: ((commit: CommitCounts | undefined) => void) | undefined;
+  events = 0;
+  duplicates = 0;
+  rejected = 0;
+  /** Refused events since the target last accepted one or reported a duplicate. */
+  refusedInRow = 0;
+  commits = 0;
+
+  /** `onCommit` is called for every commit; for a failed batch, with undefined. */
+  constructor(onCommit?: (commit: CommitCounts | undefined) => void) {
+    this.#onCommit = onCommit;
+  }
+
+  written(batch: BuiltBatch, outcome: WriteOutcome, seconds: number): void {
+    const refused = new Array<RejectReason>(outcome.refused).fill("value");
+    const rejected = [...batch.rejected.map(({ reason }) => reason), ...refused];
+    const incidents = batch.incidents.map(({ kind }) => kind);
+    this.events += outcome.written;
+    this.duplicates += outcome.duplicates;
+    this.rejected += rejected.length;
+    if (outcome.written + outcome.duplicates > 0) this.refusedInRow = 0;
+    else this.refusedInRow += outcome.refused;
+    this.commits++;
+    this.#onCommit?.({ batch, outcome, seconds, rejected, incidents });
+  }
+
+  failed(): void {
+    this.#onCommit?.(undefined);
   }
 }

@@ -319,7 +319,7 @@ export class StreamReader {
         this.#options.onReady();
         await pauseUntilAborted(pauseMsMin, this.#ended.signal);
       }
-      this.#add(rewrittenItem(frame, share, { ...this.#frameOrigin(), isReread }));
+      this.#add(rewrittenItem(frame, share, this.#origin(isReread)));
     }
     const where = { stream: this.name.stream, from, to };
     if (missed > 0 && !isReread) this.#options.log.warn({ ...where, missed }, lostText);
@@ -343,7 +343,7 @@ export class StreamReader {
     if (sequence > this.#rereadFrom)
       await this.#fill({ from: this.#rereadFrom, to: sequence - 1 }, share, true);
     this.#rereadFrom = sequence + 1;
-    this.#add(frameItem(pulled, { ...this.#frameOrigin(), isReread: true }));
+    this.#add(frameItem(pulled, this.#origin(true)));
   }
 
   async #addNew(pulled: PulledMessage): Promise<void> {
@@ -352,7 +352,7 @@ export class StreamReader {
     if (sequence !== due) await this.#checkGap(due, pulled);
     this.#checkSchema(pulled);
     this.#rereadFrom = Number.POSITIVE_INFINITY;
-    this.#add(frameItem(pulled, { ...this.#frameOrigin(), isReread: false }));
+    this.#add(frameItem(pulled, this.#origin(false)));
   }
 
   #add(item: FrameItem): void {
@@ -367,9 +367,9 @@ export class StreamReader {
     this.#setSequence(item.frame.sequence);
   }
 
-  #frameOrigin(): Omit<FrameOrigin, "isReread"> {
+  #origin(isReread: boolean): FrameOrigin {
     const { epoch, created } = this.#position!;
-    return { name: this.name, epoch, created };
+    return { name: this.name, epoch, created, isReread };
   }
 
   #push(item: PositionItem): void {

@@ -68,15 +68,7 @@ export class ClickHouseClient {
 
   /** Starts a request whose body and response the caller handles. */
   hold(sql: string, { queryId, settings = {} }: RequestOptions): ClientRequest {
-    const request = this.#request({
-      settings: {
-        ...settings,
-        query: sql,
-        ...(queryId === undefined ? {} : { query_id: queryId }),
-      },
-      headers: {},
-      agent: undefined,
-    });
+    const request = this.#request({ ...settings, query: sql }, { queryId });
     request.setNoDelay(true);
     return request;
   }
@@ -91,14 +83,10 @@ export class ClickHouseClient {
     body: string | Iterable<Uint8Array>,
   ): Promise<string> {
     const isText = typeof body === "string";
-    const request = this.#request({
-      settings: {
-        ...{ ...settings, wait_end_of_query: "1" },
-        ...(queryId === undefined ? {} : { query_id: queryId }),
-      },
-      headers: isText ? {} : { "content-encoding": "gzip" },
-      agent: this.#agent,
-    });
+    const request = this.#request(
+      { ...settings, wait_end_of_query: "1" },
+      { queryId, agent: this.#agent, headers: isText ? {} : { "content-encoding": "gzip" } },
+    );
     request.setTimeout(answerMsMax, () =>
       request.destroy(new Error(`no response for ${answerMsMax / 1_000} s`)),
     );
@@ -127,17 +115,18 @@ export class ClickHouseClient {
       throw errorOf(this.#words(doing), { status: 200, code: undefined, text });
   }
 
-  #request({ settings, headers, agent }: RequestParts): ClientRequest {
+  #request(
+    settings: Readonly<Record<string, string>>,
+    { queryId, headers, agent }: RequestParts,
+  ): ClientRequest {
     const { isTls, host, port, path, ca, headers: own, settings: given } = this.#address;
     const query = new URLSearchParams({ ...given, ...settings });
-    const options: http.RequestOptions = {
-      ...{ host, port, method: "POST", path: `${path}?${query}` },
+    if (queryId !== undefined) query.set("query_id", queryId);
+    const request = (isTls ? https : http).request({
+      ...{ host, port, method: "POST", path: `${path}?${query}`, agent: agent ?? false },
       headers: { ...own, ...headers },
-      ...(agent === undefined ? { agent: false } : { agent }),
-    };
-    const request = isTls
-      ? https.request({ ...options, ...(ca === undefined ? {} : { ca }) })
-      : http.request(options);
+      ...(ca === undefined ? {} : { ca }),
+    });
     // The first error reaches the caller through the response.
     return request.on("error", () => {});
   }
@@ -148,9 +137,10 @@ export class ClickHouseClient {
 }
 
 interface RequestParts {
-  readonly settings: Readonly<Record<string, string>>;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly agent: http.Agent | undefined;
+  readonly queryId: string | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** By default, the request has a connection of its own. */
+  readonly agent?: http.Agent;
 }
 
 interface Answer {

@@ -2,10 +2,9 @@ import { MetricSet } from "../../../platform/metrics/metric-set.ts";
 import type { MetricRow } from "../../../platform/metrics/table.ts";
 import { lanes } from "../../../platform/nats/names.ts";
 import { incidentKinds } from "../../stream/resume.ts";
-import type { CommitCounts } from "../sink-counts.ts";
 import { rejectReasons } from "../sink-records.ts";
 import { requestOutcomes, type SinkTarget } from "../sink-target.ts";
-import type { SinkStatus } from "../sink-writer.ts";
+import type { CommitCounts, SinkStatus } from "../sink-writer.ts";
 import type { UnreadStream } from "../unread-watch.ts";
 
 /** All metrics of a sink. The docs are generated from this table. */

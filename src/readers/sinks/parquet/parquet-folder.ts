@@ -5,11 +5,10 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import path from "node:path";
-import { type FileLock, takeFileLock } from "../../../platform/base/file-lock.ts";
+import type { FileLock } from "../../../platform/base/file-lock.ts";
 import { makeFolder } from "../../../platform/base/make-folder.ts";
 import { sync, writeWhole } from "../../../platform/base/write-whole.ts";
-import { holderText, noteHolder } from "../lock-holder.ts";
-import { StandbyError } from "../sink-target.ts";
+import { lockFolder } from "../folder-lock.ts";
 
 const bookKeeping = "_penstock";
 /** The umask decides who may read the files. */
@@ -69,15 +68,9 @@ export class ParquetFolder {
       );
     this.#id = there;
     makeFolder(this.own, readableMode);
-    const name = path.join(this.own, "lock");
     // Throws the reason if the lock file cannot be written.
-    await (await open(name, "a", 0o600)).close();
-    const lock = takeFileLock(name);
-    const holder = path.join(this.own, "holder.json");
-    if (lock === "busy")
-      throw new StandbyError(`another sink writes to ${folder}${holderText(holder)}`);
-    this.#lock = lock;
-    noteHolder(holder, this.#pid);
+    await (await open(path.join(this.own, "lock"), "a", 0o600)).close();
+    this.#lock = lockFolder(this.own, this.#pid, `another sink writes to ${folder}`);
     this.#id = this.#idThere() ?? (await this.#named());
   }
 

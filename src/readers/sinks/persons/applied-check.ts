@@ -3,7 +3,7 @@
 
 import { rewrittenIdBegin } from "../../../platform/nats/rewritten.ts";
 import type { SinkRecord } from "../sink-records.ts";
-import type { SinkBatch, SinkPosition } from "../sink-target.ts";
+import type { SinkBatch } from "../sink-target.ts";
 
 export interface StreamMessage {
   readonly stream: string;
@@ -57,13 +57,11 @@ export function neededOf(
   for (const { stream, sequence } of events) last.set(stream, sequence);
   return positions.flatMap((position) => {
     const sequence = last.get(position.stream);
-    return sequence === undefined ? [] : [neededAt(position, sequence)];
+    if (sequence === undefined) return [];
+    const { stream, created, trail } = position;
+    const messageId = trail.findLast((entry) => entry.sequence === sequence)?.messageId;
+    return [{ stream, sequence, created, messageId }];
   });
-}
-
-function neededAt({ stream, created, trail }: SinkPosition, sequence: number): NeededMessage {
-  const messageId = trail.findLast((entry) => entry.sequence === sequence)?.messageId;
-  return { stream, sequence, created, messageId };
 }
 
 export function notApplied(

@@ -13,7 +13,7 @@ import {
   type SinkTarget,
   type WriteOutcome,
 } from "../sink-target.ts";
-import { KeyCheck } from "./key-check.ts";
+import { KeyCheck } from "./project-keys.ts";
 import { type LinePauses, ProjectLine, type RefusedEvent, RequestBounds } from "./project-line.ts";
 import { StateFolder } from "./state-folder.ts";
 import { Upstream } from "./upstream.ts";

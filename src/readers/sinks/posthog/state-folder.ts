@@ -5,12 +5,12 @@
 import { constants } from "node:fs";
 import { type FileHandle, open, readFile } from "node:fs/promises";
 import path from "node:path";
-import { type FileLock, takeFileLock } from "../../../platform/base/file-lock.ts";
+import type { FileLock } from "../../../platform/base/file-lock.ts";
 import { makeFolder } from "../../../platform/base/make-folder.ts";
 import { mustBePlain } from "../../../platform/base/own-file.ts";
 import { StoreError } from "../../../platform/base/store-error.ts";
 import { writeWhole } from "../../../platform/base/write-whole.ts";
-import { holderText, noteHolder } from "../lock-holder.ts";
+import { lockFolder } from "../folder-lock.ts";
 import { type RejectedLine, textOf } from "../sink-records.ts";
 import {
   MovedError,
@@ -18,7 +18,6 @@ import {
   type SinkBatch,
   type SinkIncident,
   type SinkPosition,
-  StandbyError,
 } from "../sink-target.ts";
 
 interface SinkState {
@@ -82,9 +81,11 @@ export class StateFolder {
       const asideBytes = this.#state.aside_bytes + (await this.#addAside(aside));
       const streams = new Map(this.#state.streams.map((one) => [one.stream, one]));
       for (const position of batch.positions) streams.set(position.stream, position);
+      const allIncidents = [...this.#state.incidents, ...batch.incidents];
+      const incidents = new Map(allIncidents.map((one) => [JSON.stringify(one), one]));
       const state: SinkState = {
         ...{ version: 1, upstream: this.#upstream, aside_bytes: asideBytes },
-        incidents: withIncidents(this.#state.incidents, batch.incidents),
+        incidents: [...incidents.values()].slice(-incidentsMax),
         streams: [...streams.values()],
       };
       await this.#write(state);
@@ -100,12 +101,7 @@ export class StateFolder {
   #takeLock(): void {
     if (this.#lock?.isHeld() === true) return;
     this.close();
-    const lock = takeFileLock(path.join(this.folder, "lock"));
-    const holder = path.join(this.folder, "holder.json");
-    if (lock === "busy")
-      throw new StandbyError(`another sink has ${this.folder}${holderText(holder)}`);
-    this.#lock = lock;
-    noteHolder(holder, this.#pid);
+    this.#lock = lockFolder(this.folder, this.#pid, `another sink has ${this.folder}`);
   }
 
   async #read(): Promise<SinkState | undefined> {
@@ -198,14 +194,6 @@ function isPosition({ stream, epoch, created, sequence, trail }: Partial<SinkPos
     Number.isSafeInteger(sequence) &&
     Array.isArray(trail)
   );
-}
-
-function withIncidents(
-  known: readonly SinkIncident[],
-  more: readonly SinkIncident[],
-): readonly SinkIncident[] {
-  const all = new Map([...known, ...more].map((one) => [JSON.stringify(one), one]));
-  return [...all.values()].slice(-incidentsMax);
 }
 
 function asideLine(line: RejectedLine): string {

@@ -5,7 +5,7 @@ import path from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, afterEach, beforeEach, expect, test } from "vitest";
-import { SinkCounts } from "../../../../src/readers/sinks/sink-counts.ts";
+import { SinkCounts } from "../../../../src/readers/sinks/sink-writer.ts";
 import { natsServerForFile } from "../../../kit/for-file.ts";
 import { startUpstream, type UpstreamRequest } from "../../../kit/posthog-upstream.ts";
 import { numbersFrom, randomFrames } from "../../../kit/random-events.ts";

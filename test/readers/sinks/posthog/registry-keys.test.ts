@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { RegistryKeys } from "../../../../src/readers/sinks/posthog/registry-keys.ts";
+import { RegistryKeys } from "../../../../src/readers/sinks/posthog/project-keys.ts";
 
 test("known keys stay in use while the registry does not answer", async () => {
   let nowMs = 0;
