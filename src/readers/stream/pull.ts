@@ -126,7 +126,8 @@ export class Pull {
     if (room === 0) return;
     const messages = Math.min(messagesAheadMax, this.#share.messagesIn(room) - this.#asked);
     if (messages <= 0) return;
-    const sized = { max_bytes: Math.max(room, this.#messageBytesMax()) };
+    const messageBytesMax = (connection.info?.max_payload ?? 0) + beyondDataBytes;
+    const sized = { max_bytes: Math.max(room, messageBytesMax) };
     const request = {
       batch: messages,
       ...(this.#isSized ? sized : {}),
@@ -143,10 +144,6 @@ export class Pull {
     } catch (error) {
       this.#fail(error as Error);
     }
-  }
-
-  #messageBytesMax(): number {
-    return (this.#options.connection.info?.max_payload ?? 0) + beyondDataBytes;
   }
 
   #take(message: Msg): void {

@@ -105,7 +105,7 @@ export interface ReaderWords {
   readonly action: string;
   /** Clause that states what remains of messages that the stream has lost. */
   readonly stays: string;
-  /** Clause about counting what may have been read. Messages up to `olderTo` are as old as that. */
+  /** Clause that states how messages are counted that may have been read, up to `olderTo`. */
   readonly reread: (olderTo: number) => string;
 }
 

@@ -150,13 +150,11 @@ export class SinkMetrics extends MetricSet<SinkMetricName> {
         });
       });
     const sum = (...values: number[]): number => values.reduce((all, one) => all + one, 0);
-    ofLanes("penstock_sink_lag_messages", lagMessages, sum);
+    const lag = ({ sequence, lastSequence = Number.NaN }: UnreadStream) =>
+      Math.max(0, lastSequence - sequence);
+    ofLanes("penstock_sink_lag_messages", lag, sum);
     ofLanes("penstock_sink_lag_seconds", ({ lagSeconds }) => lagSeconds, Math.max);
     ofLanes("penstock_sink_expiry_seconds", ({ expirySeconds }) => expirySeconds, Math.min);
     ofLanes("penstock_sink_retention_seconds", ({ retentionSeconds: of }) => of, Math.min);
   }
-}
-
-function lagMessages({ sequence, lastSequence }: UnreadStream): number | undefined {
-  return lastSequence === undefined ? undefined : Math.max(0, lastSequence - sequence);
 }

@@ -87,8 +87,8 @@ export function fieldOf(text: string): string {
   return field;
 }
 
-const sqlTypes = { text: "VARCHAR", json: "VARCHAR", word: "VARCHAR" } as const;
-const fieldTypes = { ...sqlTypes, time: "BIGINT", whole: "BIGINT", boolean: "BOOLEAN" } as const;
+const numbers = { time: "BIGINT", whole: "BIGINT", boolean: "BOOLEAN" } as const;
+const fieldTypes = { text: "VARCHAR", json: "VARCHAR", word: "VARCHAR", ...numbers } as const;
 
 export function rowsSql(
   table: TableName,

@@ -19,9 +19,7 @@ interface EventPersonsOptions {
 
 const retryMsMin = 10;
 const retryMsMax = 200;
-const reportAfterMsDefault = 5_000;
 const sayAgainMs = 30_000;
-const otherStreamMsDefault = 60_000;
 const eventsAtOnce = 10_000;
 class OtherStreamError extends Error {
   override name = "OtherStreamError";
@@ -35,11 +33,16 @@ export class EventPersons {
   #sinceMonotonicMs: number | undefined;
   #why: string | undefined;
 
-  constructor(options: EventPersonsOptions) {
-    this.#source = options.source;
-    this.#warning = new SparseWarning(options.log, sayAgainMs);
-    this.#otherStreamMsMax = options.otherStreamMsMax ?? otherStreamMsDefault;
-    this.#reportAfterMs = options.reportAfterMs ?? reportAfterMsDefault;
+  constructor({
+    source,
+    log,
+    otherStreamMsMax = 60_000,
+    reportAfterMs = 5_000,
+  }: EventPersonsOptions) {
+    this.#source = source;
+    this.#warning = new SparseWarning(log, sayAgainMs);
+    this.#otherStreamMsMax = otherStreamMsMax;
+    this.#reportAfterMs = reportAfterMs;
   }
 
   /** Wait of the current batch; 0 if no batch waits. */

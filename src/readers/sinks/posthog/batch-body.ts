@@ -54,7 +54,7 @@ function addItem(parts: (string | Uint8Array)[], event: SinkRecord, index: numbe
   parts.push("}");
 }
 
-/** PostHog reads `$unset` and the address from here. Last, they override empty properties. */
+/** PostHog reads `$unset` and the address here. They come last, to override empty properties. */
 function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void {
   const { properties, origin, unset } = event;
   const text = Buffer.from(properties.buffer, properties.byteOffset, properties.length);
