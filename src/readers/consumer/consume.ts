@@ -170,7 +170,9 @@ class Consumption implements EventConsumer {
     if (this.#ended.signal.aborted) return await leave(connection);
     this.#connection = connection;
     this.#notifyOnce({ type: "connected", server: connection.getServer() });
-    const keeping = setInterval(() => this.#reportWorking(), ackWaitMs / 3);
+    const keeping = setInterval(() => {
+      for (const reader of this.#readers.values()) reader.reportWorking();
+    }, ackWaitMs / 3);
     try {
       const closed = connection.closed();
       await Promise.race([closed, this.#lookForEver(connection)]);
@@ -196,10 +198,6 @@ class Consumption implements EventConsumer {
     } finally {
       over.abort();
     }
-  }
-
-  #reportWorking(): void {
-    for (const reader of this.#readers.values()) reader.reportWorking();
   }
 
   async #lookForEver(connection: NatsConnection): Promise<void> {

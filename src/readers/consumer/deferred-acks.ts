@@ -16,7 +16,13 @@ export class DeferredAcks {
 
   /** Records the delivery of a frame without the events that `others` have delivered. */
   deliver(id: number, others: Iterable<number>): void {
-    const frame = this.#open.get(id) ?? newFrame(id);
+    const fresh = {
+      id,
+      send: undefined,
+      waitsFor: new Set<OpenFrame>(),
+      awaitedBy: new Set<OpenFrame>(),
+    };
+    const frame: OpenFrame = this.#open.get(id) ?? fresh;
     this.#open.set(id, frame);
     unlink(frame);
     for (const one of others) {
@@ -66,10 +72,6 @@ export class DeferredAcks {
     this.#open.delete(frame.id);
     frame.send();
   }
-}
-
-function newFrame(id: number): OpenFrame {
-  return { id, send: undefined, waitsFor: new Set(), awaitedBy: new Set() };
 }
 
 /** Two frames may each have skipped events of the other. No frame waits for itself. */

@@ -75,10 +75,6 @@ export class StreamConsumer {
     return this.#hand.allInOrder.filter(isOut).length;
   }
 
-  get bytes(): number {
-    return this.#hand.bytes;
-  }
-
   /** Reads until the connection is lost or the reader is closed. Never rejects. */
   async run(link: Link): Promise<void> {
     this.#link = link;

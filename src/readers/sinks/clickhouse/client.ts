@@ -26,17 +26,15 @@ const answerBytesMax = 268_435_456;
 const gzipLevel = 1;
 
 export class ClickHouseClient {
+  readonly shown: string;
   readonly #address: ClickHouseAddress;
   readonly #agent: http.Agent;
 
   constructor(address: ClickHouseAddress) {
     this.#address = address;
+    this.shown = address.shown;
     const options = { keepAlive: true, maxFreeSockets: 2 };
     this.#agent = address.isTls ? new https.Agent(options) : new http.Agent(options);
-  }
-
-  get shown(): string {
-    return this.#address.shown;
   }
 
   /** Rejects with a ClickHouseError, or with a StoreError if there is no response. */

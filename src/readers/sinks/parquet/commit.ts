@@ -37,10 +37,6 @@ const makingName = "making";
 const oldName = /^\d{8}\.(journal|rows|commit|making)$/;
 const pieceBytes = 1_048_576;
 
-export function scratchOf({ own }: Pick<Places, "own">): string {
-  return path.join(own, "rows");
-}
-
 /** May be called again after a failure if the segment is unchanged. */
 export async function commitSegment(places: Places, segment: Segment): Promise<Manifest> {
   let manifest = readManifest(places);

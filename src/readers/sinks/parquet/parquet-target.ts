@@ -2,10 +2,11 @@
 // streams. A segment that is full or old enough is committed with the positions of the streams.
 // After a crash, at most one segment is read again.
 
+import path from "node:path";
 import type { Log } from "../../../platform/base/log.ts";
 import type { SinkBatch, SinkPosition, SinkTarget, WriteOutcome } from "../sink-target.ts";
 import { mustBeNext } from "../sink-target.ts";
-import { commitSegment, type Manifest, recover, scratchOf } from "./commit.ts";
+import { commitSegment, type Manifest, recover } from "./commit.ts";
 import { ParquetFolder } from "./parquet-folder.ts";
 import { duckdb } from "./parquet-maker.ts";
 import { rowsOf } from "./rows.ts";
@@ -62,7 +63,8 @@ export class ParquetTarget implements SinkTarget {
         // Fails before events are accepted that could not be written.
         duckdb();
         this.#committed = await recover(this.#folder);
-        this.#segment = await Segment.begin(scratchOf(this.#folder), this.#committed);
+        const scratch = path.join(this.#folder.own, "rows");
+        this.#segment = await Segment.begin(scratch, this.#committed);
         this.#fault = undefined;
       } else if (this.#fault !== undefined) await this.#commit(this.#segment);
       return this.#segment.positions;

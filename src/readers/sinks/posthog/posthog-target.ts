@@ -59,7 +59,7 @@ export class PosthogTarget implements SinkTarget {
   readonly #state: StateFolder;
   readonly #keys: KeyCheck;
   readonly #pauses: LinePauses;
-  readonly #requests = new Map<RequestOutcome, number>(requestOutcomes.map((one) => [one, 0]));
+  readonly requests = new Map<RequestOutcome, number>(requestOutcomes.map((one) => [one, 0]));
   /** By the name of project and lane. */
   #lines = new Map<string, ProjectLine>();
   /** When an event of each line was last accepted. */
@@ -82,10 +82,8 @@ export class PosthogTarget implements SinkTarget {
       refusedMax: options.acceptRefused ? Number.POSITIVE_INFINITY : limits.refusedMax,
     });
     this.#state = new StateFolder(options.folder, this.#upstream.shown, options.pid);
-    this.#keys = new KeyCheck({
-      ...{ upstream: this.#upstream, keyOf: options.keyOf, log: options.log },
-      monotonicMs: () => performance.now(),
-    });
+    const { keyOf, log } = options;
+    this.#keys = new KeyCheck({ upstream: this.#upstream, keyOf, log });
     this.shown = this.#upstream.shown;
   }
 
@@ -114,10 +112,6 @@ export class PosthogTarget implements SinkTarget {
 
   get waiting(): number {
     return [...this.#lines.values()].filter(({ trouble }) => trouble !== undefined).length;
-  }
-
-  get requests(): ReadonlyMap<RequestOutcome, number> {
-    return this.#requests;
   }
 
   async open(): Promise<readonly SinkPosition[]> {
@@ -198,7 +192,7 @@ export class PosthogTarget implements SinkTarget {
       },
       ...{ upstream: this.#upstream, bounds: this.#bounds, pauses: this.#pauses },
       settled: (outcome) => {
-        this.#requests.set(outcome, (this.#requests.get(outcome) ?? 0) + 1);
+        this.requests.set(outcome, (this.requests.get(outcome) ?? 0) + 1);
         if (outcome === "taken") this.#takenMonotonicMs.set(name, performance.now());
       },
       holdsUpSince: (monotonicMs) =>
