@@ -31,6 +31,8 @@ const foreverMs = 2 ** 31 - 1;
 export class Session {
   readonly #options: SessionOptions;
   readonly #ended = new AbortController();
+  /** Aborts when closing begins. */
+  readonly signal = this.#ended.signal;
   #running: Promise<void> | undefined;
   #streams: EventStreams | undefined;
   /** Running writes and a failed one, oldest first. */
@@ -39,11 +41,6 @@ export class Session {
 
   constructor(options: SessionOptions) {
     this.#options = options;
-  }
-
-  /** Aborts when closing begins. */
-  get signal(): AbortSignal {
-    return this.#ended.signal;
   }
 
   get commits(): number {
@@ -173,18 +170,14 @@ const failuresMin = 2;
  */
 export class BatchLimit {
   readonly #most: number;
-  #now: number;
+  events: number;
   #succeeded = 0;
   #tried = 0;
   #failed = 0;
 
   constructor(most: number) {
     this.#most = most;
-    this.#now = most;
-  }
-
-  get events(): number {
-    return this.#now;
+    this.events = most;
   }
 
   /** Rejects with a TooSlowError if the write is too slow. `what` names the next transactions. */
@@ -207,7 +200,7 @@ export class BatchLimit {
   }
 
   #tooSlow(events: number): void {
-    this.#now = Math.max(1, Math.floor(Math.min(events, this.#now) / 2));
+    this.events = Math.max(1, Math.floor(Math.min(events, this.events) / 2));
     this.#tried = 0;
     this.#succeeded = 0;
   }
@@ -221,8 +214,8 @@ export class BatchLimit {
   succeeded(): void {
     this.#tried = 0;
     this.#failed = 0;
-    if (this.#now === this.#most || ++this.#succeeded < patience) return;
-    this.#now = Math.min(this.#most, 2 * this.#now);
+    if (this.events === this.#most || ++this.#succeeded < patience) return;
+    this.events = Math.min(this.#most, 2 * this.events);
     this.#succeeded = 0;
   }
 }

@@ -215,17 +215,13 @@ const bytesMin = 65_536;
 export class RequestBounds {
   readonly eventsMax: number;
   readonly #refusedMax: number;
-  #bytesMax: number;
+  bytesMax: number;
   #refusedInRow = 0;
 
   constructor({ eventsMax, bytesMax, refusedMax }: RequestBoundsOptions) {
     this.eventsMax = eventsMax;
-    this.#bytesMax = bytesMax;
+    this.bytesMax = bytesMax;
     this.#refusedMax = refusedMax;
-  }
-
-  get bytesMax(): number {
-    return this.#bytesMax;
   }
 
   taken(events: number): void {
@@ -234,7 +230,7 @@ export class RequestBounds {
 
   tooLarge(events: readonly SinkRecord[]): void {
     const bytes = events.reduce((sum, { text }) => sum + text.length, 0);
-    this.#bytesMax = Math.max(bytesMin, Math.min(this.#bytesMax, bytes) / 2);
+    this.bytesMax = Math.max(bytesMin, Math.min(this.bytesMax, bytes) / 2);
   }
 
   /** Whether more events may be rejected as refused. Counts them if they may. */
