@@ -23,7 +23,7 @@ const namesOfDeduplication: Readonly<Record<keyof DeduplicationOptions, true>> =
   windowMs: true,
 };
 
-/** Longest delay of a Node timer. */
+/** Maximum delay in ms of a Node timer. */
 export const waitMsMax = 2_147_483_647;
 
 /** Throws a ConsumeError that names the first invalid option. */

@@ -42,7 +42,7 @@ interface Gap {
   readonly to: number;
 }
 
-/** Beyond this number, all gaps become one. */
+/** Maximum number of separate gaps. If there are more, all become one. */
 const gapsMax = 1_000;
 
 export class ConsumerPosition {

@@ -20,7 +20,7 @@ interface FrameEvents {
 }
 
 interface FrameEventsOptions {
-  /** All projects if undefined. */
+  /** Projects to read; all if undefined. */
   readonly projects: ReadonlySet<string> | undefined;
   readonly window: UuidWindow;
   readonly frame: number;

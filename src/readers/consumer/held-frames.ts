@@ -4,7 +4,7 @@ import type { JsMsg } from "@nats-io/jetstream";
 import { leastOf } from "../../platform/base/extremes.ts";
 
 export interface HeldFrame {
-  /** Unique in this process. */
+  /** Id of the frame, unique in this process. */
   readonly id: number;
   readonly sequence: number;
   /** Number of times that the stream had been truncated or recreated. */

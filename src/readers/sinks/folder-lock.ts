@@ -18,7 +18,7 @@ export function lockFolder(folder: string, pid: number, busy: string): FileLock 
     const text = JSON.stringify({ pid, host: hostname(), since: new Date().toISOString() });
     writeFileSync(holder, `${text}\n`, { mode: 0o600, flag: "wx" });
   } catch {
-    // The file has no effect on the lock.
+    // The lock does not depend on this file.
   }
   return lock;
 }

@@ -17,7 +17,7 @@ interface Origin {
   /** Client's own time of the event; NaN if the record has none. So is `sentAtMs`. */
   readonly timestampSentMs: number;
   readonly sentAtMs: number;
-  /** Empty if the record has none. */
+  /** Client's address; empty if the record has none. */
   readonly ip: string;
   readonly kind: string;
   readonly personProfile: boolean;
@@ -29,17 +29,17 @@ export interface SinkRecord {
   readonly stream: string;
   readonly sequence: number;
   readonly line: number;
-  /** When the stream stored the frame. */
+  /** Time when the stream stored the frame. */
   readonly storedAtMs: number;
-  /** 36 characters, in lower case. */
+  /** UUID of 36 characters, in lower case. */
   readonly uuid: string;
   readonly projectId: string;
   readonly event: string;
   readonly distinctId: string;
-  /** In the years 0 to 9999. */
+  /** Time of the event, in the years 0 to 9999. */
   readonly timestampMs: number;
   readonly origin: Origin;
-  /** JSON as the client sent it. */
+  /** Properties as JSON, as the client sent them. */
   readonly properties: Uint8Array;
   readonly set: Uint8Array | undefined;
   readonly setOnce: Uint8Array | undefined;
@@ -212,7 +212,7 @@ class FrameRecord implements SinkRecord {
     return this.#frame.storedAtMs;
   }
 
-  /** With `replaced` as the member `$replaced`. */
+  /** Properties with `replaced` as the member `$replaced`. */
   get properties(): Buffer {
     const [start, end] = [this.#propertiesStart, this.#propertiesEnd];
     const properties = end === 0 ? emptyObject : this.#body.subarray(start, end);

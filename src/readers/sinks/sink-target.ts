@@ -37,7 +37,7 @@ export interface WriteOutcome {
 }
 
 export interface SinkTarget {
-  /** Without secrets. */
+  /** Description of the target, without secrets. */
   readonly shown: string;
   /** Maximum number of concurrent writes; 1 by default. They must end in order. */
   readonly batchesMax?: number;
@@ -70,7 +70,7 @@ export class MovedError extends Error {
   override name = "MovedError";
 }
 
-/** Undefined selects all. */
+/** Selects events by project and lane; undefined selects all. */
 export interface SinkFilter {
   readonly projects: ReadonlySet<string> | undefined;
   readonly lanes: readonly Lane[] | undefined;

@@ -25,7 +25,7 @@ interface WriterLimits extends BatchLimits {
 
 export interface SinkWriterOptions
   extends Pick<SessionOptions, "connection" | "prefix" | "acceptExpired"> {
-  /** The caller closes it. */
+  /** Target of the events. The caller closes it. */
   readonly target: SinkTarget;
   readonly persons?: EventPersons | undefined;
   readonly filter: SinkFilter;
@@ -131,7 +131,7 @@ export class SinkWriter {
     return { state, reasons, hasTarget, streams: this.#watch.streams(nowMs) };
   }
 
-  /** Later messages must not leave their stream. */
+  /** Committed positions. Later messages must not leave their stream. */
   get #committed(): SinkPosition[] {
     const { committed } = this.#options.target;
     const written = [...this.#written.values()];
@@ -295,7 +295,7 @@ export interface CommitCounts {
   readonly batch: BuiltBatch;
   readonly outcome: WriteOutcome;
   readonly seconds: number;
-  /** Including events that the target refused. */
+  /** Reasons of all rejected lines, including refused events. */
   readonly rejected: readonly RejectReason[];
   readonly incidents: readonly IncidentKind[];
 }

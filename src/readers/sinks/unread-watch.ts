@@ -16,7 +16,7 @@ export interface UnreadStream extends StreamName {
   readonly lagSeconds: number | undefined;
   /** Time until that frame leaves the stream; Infinity if none waits or leaves. */
   readonly expirySeconds: number | undefined;
-  /** Infinity if frames stay for ever. */
+  /** Time for which frames stay in the stream; Infinity without a limit. */
   readonly retentionSeconds: number | undefined;
 }
 

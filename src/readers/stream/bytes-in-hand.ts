@@ -17,7 +17,7 @@ interface Member extends Share {
   readonly ask: () => void;
 }
 
-/** The size to which the gateway fills frames. */
+/** Assumed size of a frame: the gateway fills frames to this size. */
 const frameBytesLikely = 524_288;
 
 export class BytesInHand {

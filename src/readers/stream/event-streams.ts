@@ -13,11 +13,11 @@ import { type ReadingOptions, type StreamItem, StreamReader } from "./stream-rea
 export interface EventStreamsOptions extends ReadingOptions {
   /** First part of the stream names. */
   readonly prefix: string;
-  /** By the name of the stream. */
+  /** Positions by the name of the stream. */
   readonly positions: ReadonlyMap<string, ReadPosition>;
   /** Maximum number of bytes of unreleased frames. */
   readonly bytesMax: number;
-  /** Both by default. */
+  /** Lanes to read; both by default. */
   readonly lanes?: readonly Lane[] | undefined;
 }
 

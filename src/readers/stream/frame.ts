@@ -11,7 +11,7 @@ export interface StoredFrame {
   readonly projectId: string | undefined;
   readonly messageId: string;
   readonly storedAtMs: number;
-  /** NDJSON. */
+  /** Lines of the frame, as NDJSON. */
   readonly data: Uint8Array;
 }
 

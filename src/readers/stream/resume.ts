@@ -9,7 +9,7 @@ export interface TrailEntry {
   readonly sequence: number;
   /** `Nats-Msg-Id` of the frame, or empty: see `Trail`. */
   readonly messageId: string;
-  /** By the server's clock, not the gateway's. */
+  /** Time in ms by the server's clock, not the gateway's. */
   readonly storedAtMs: number;
 }
 

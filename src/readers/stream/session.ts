@@ -31,7 +31,7 @@ const foreverMs = 2 ** 31 - 1;
 export class Session {
   readonly #options: SessionOptions;
   readonly #ended = new AbortController();
-  /** Aborts when closing begins. */
+  /** Signal that aborts when closing begins. */
   readonly signal = this.#ended.signal;
   #running: Promise<void> | undefined;
   #streams: EventStreams | undefined;
@@ -86,7 +86,7 @@ export class Session {
     over.abort();
   }
 
-  /** If the write fails, the session ends. */
+  /** Tracks the write of a batch. If it fails, the session ends. */
   write(write: Promise<void>): void {
     const writes = this.#writes;
     writes.push(write);
@@ -205,7 +205,7 @@ export class BatchLimit {
     this.#succeeded = 0;
   }
 
-  /** Counts only if a transaction was begun. */
+  /** Records a failed session. It counts only if a transaction was begun. */
   failed(): void {
     if (this.#tried > 0 && ++this.#failed >= failuresMin) this.#tooSlow(this.#tried);
     this.#tried = 0;

@@ -11,7 +11,7 @@ export interface StreamName {
 }
 
 export interface StreamState {
-  /** As the server reports it. */
+  /** Time when the stream was created, as the server reports it. */
   readonly created: string;
   /** Sequence of the first message; in an empty stream, the next sequence. */
   readonly firstSequence: number;
@@ -72,7 +72,7 @@ export function storedStream(manager: JetStreamManager, name: string): AskedStre
   };
 }
 
-/** The list takes about ten bytes for each. */
+/** Maximum number of sequences to list. Each takes about ten bytes. */
 const deletedNamedMax = 1_000_000;
 
 /** Returns the deleted sequences in order; empty if there are more than 1,000,000. */

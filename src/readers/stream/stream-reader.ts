@@ -43,7 +43,7 @@ export interface ReadingOptions {
 interface StreamReaderOptions extends ReadingOptions {
   readonly manager: JetStreamManager;
   readonly name: StreamName;
-  /** Undefined if the stream was never read. */
+  /** Where reading continues; undefined if the stream was never read. */
   readonly position: StreamPosition | undefined;
   /** Sequence from which messages are read again to be remembered. */
   readonly rememberFrom: number | undefined;
@@ -112,7 +112,7 @@ export class StreamReader {
     return this.isGone ? undefined : this.#fault;
   }
 
-  /** Undefined while NATS does not report it. */
+  /** Last sequence of the stream; undefined while NATS does not report it. */
   get lastSequence(): number | undefined {
     return this.#isKnown ? this.#lastSequence : undefined;
   }
@@ -137,7 +137,7 @@ export class StreamReader {
     return this.#pull?.isFarBehind === true;
   }
 
-  /** Returns at least one item if any is ready. */
+  /** Returns the next items within the limits, but at least one if any is ready. */
   take(eventsMax: number, bytesMax: number): StreamItem[] {
     let [count, events, bytes] = [0, 0, 0];
     for (const item of this.#ready) {

@@ -267,7 +267,7 @@ interface ClickHouseAddress {
   /** URL without secrets, such as `http://host:8123`. */
   readonly shown: string;
   readonly isTls: boolean;
-  /** An IPv6 address without brackets. */
+  /** Name or address; an IPv6 address has no brackets. */
   readonly host: string;
   readonly port: number;
   readonly path: string;

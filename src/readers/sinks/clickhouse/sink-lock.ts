@@ -30,7 +30,7 @@ export class SinkLock {
     this.#queryId = `penstock-sink-lock:${database}`;
   }
 
-  /** False also after the connection was lost. */
+  /** Whether this sink has the lock. A lost connection releases it. */
   get isHeld(): boolean {
     return this.#request !== undefined;
   }

@@ -106,7 +106,7 @@ export function databaseSql(database: string): string {
   return `CREATE DATABASE IF NOT EXISTS ${database}`;
 }
 
-/** Existing tables are not changed. */
+/** Returns statements that change no existing table. */
 export function tablesSql(database: string, form: ServerForm): Record<TableName, string> {
   const { hasMilliseconds } = form;
   const table = (name: TableName, columns: readonly Column[], rest: string): string => {

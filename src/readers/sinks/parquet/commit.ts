@@ -15,7 +15,7 @@ interface Places {
   readonly folder: string;
   /** Path of the folder `_penstock`. */
   readonly own: string;
-  /** Part of the names of this folder's files. */
+  /** Id of the folder, used in the names of its files. */
   readonly id: string;
 }
 

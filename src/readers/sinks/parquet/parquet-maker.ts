@@ -7,12 +7,12 @@ import { quoted, rowsSql, type TableName } from "./rows.ts";
 
 interface ParquetFile {
   readonly table: TableName;
-  /** Files of rows in the format of rows.ts. */
+  /** Paths of files with rows in the format of rows.ts. */
   readonly rows: readonly string[];
   readonly rowBytesMax: number;
   readonly file: string;
   readonly metadata?: Readonly<Record<string, string>>;
-  /** Project that becomes a column. */
+  /** Project to add as a column. */
   readonly projectId?: string;
 }
 

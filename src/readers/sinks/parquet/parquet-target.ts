@@ -31,7 +31,7 @@ export class ParquetTarget implements SinkTarget {
   readonly #folder: ParquetFolder;
   #segment: Segment | undefined;
   #committed: Manifest | undefined;
-  /** Operations run one at a time. */
+  /** The last operation; the next one waits for it. */
   #last: Promise<unknown> = Promise.resolve();
   readonly #seen = new SeenEvents();
   /** Reason why the last commit failed. Until a commit succeeds, no batch is accepted. */

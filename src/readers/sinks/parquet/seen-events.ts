@@ -6,7 +6,7 @@ import type { SinkRecord } from "../sink-records.ts";
 
 /** A generation takes 32 MiB: 24 of keys, and 8 of slots, half of which are free. */
 const eventsMax = 2 ** 20;
-/** Four words of the uuid, two of the hash. */
+/** Number of words of a key: four of the uuid, two of the hash. */
 const words = 6;
 /** Bits of a slot for the number of its key, from 1. The other bits are from the key's hash. */
 const numberMask = 2 ** 21 - 1;
@@ -39,7 +39,7 @@ export class SeenEvents {
 /** Keys in insertion order, and slots with hash bits, which rule out nearly all other keys. */
 class Generation {
   readonly #keys = new Int32Array(words * eventsMax);
-  /** 0 if the slot is free. */
+  /** Number of the key in each slot, with bits of its hash; 0 if the slot is free. */
   readonly #slots = new Int32Array(2 * eventsMax);
   #size = 0;
 
@@ -107,7 +107,7 @@ function textsHash(
   return textHash(textHash(textHash(seed, projectId), event), distinctId);
 }
 
-/** Continues the hash of another text. */
+/** Returns the hash of a text, continued from that of another text. */
 function textHash(before: number, text: string): number {
   let hash = mixed(before, text.length);
   for (let at = 0; at < text.length; at++) hash = mixed(hash, text.charCodeAt(at));

@@ -41,7 +41,7 @@ export class Segment implements SegmentEnd {
   bytes = 0;
   rows = 0;
   rowBytesMax = 0;
-  /** A batch without rows counts too. */
+  /** Whether no batch was added, not even one without rows. */
   isEmpty = true;
 
   private constructor(scratch: FileHandle, before: SegmentEnd) {
@@ -52,7 +52,7 @@ export class Segment implements SegmentEnd {
     this.incidents = before.incidents;
   }
 
-  /** Discards the content of the scratch file. */
+  /** Starts a segment in an emptied scratch file. */
   static async begin(scratch: string, before: SegmentEnd): Promise<Segment> {
     return new Segment(await open(scratch, "w+", 0o600), before);
   }

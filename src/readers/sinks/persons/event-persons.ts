@@ -50,7 +50,7 @@ export class EventPersons {
     return this.#waitMs / 1_000;
   }
 
-  /** Undefined until the wait takes long. */
+  /** Reason of the wait; undefined until it takes long. */
   get fault(): string | undefined {
     if (this.#why === undefined || this.#waitMs < this.#reportAfterMs) return undefined;
     return `waiting for the effects, for the persons of events: ${this.#why}`;

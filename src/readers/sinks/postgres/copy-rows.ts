@@ -6,11 +6,11 @@ import type { Client, Connection, Submittable } from "pg";
 import type { EventColumn, SinkRecord } from "../sink-records.ts";
 
 const signature = Buffer.from("PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", "latin1");
-/** 2000-01-01, PostgreSQL's epoch. */
+/** Time of PostgreSQL's epoch, 2000-01-01. */
 const epochMs = 946_684_800_000;
 const microsPerMs = 1_000;
 const jsonbVersion = 1;
-/** A length and a uuid. */
+/** Maximum number of bytes of a column without text or JSON: a length and a uuid. */
 const columnBytesMax = 4 + 16;
 /** Maximum number of bytes of a UTF-16 code unit in UTF-8. */
 const characterBytesMax = 3;

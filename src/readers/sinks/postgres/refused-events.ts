@@ -132,7 +132,7 @@ function storedValue(
   return isOptional && text === "" ? null : text;
 }
 
-/** Doubles have exponents up to 308. */
+/** Maximum exponent of a number. Doubles have exponents up to 308. */
 const exponentMax = 999;
 /** About the number of digits that one JSON text may have. */
 const exponentSumMax = 67_108_864;

@@ -23,7 +23,7 @@ const statementMsMax = 120_000;
 const idleMsMaxDefault = 60_000;
 const idleSql = `SELECT set_config(name, $1, false) FROM pg_settings
   WHERE name = 'idle_session_timeout'`;
-/** Keep-alive queries within the idle timeout. */
+/** Number of keep-alive queries within the idle timeout. */
 const signs = 4;
 const notTheTables =
   "the tables do not exist: let the sink's user create them, or create them with `penstock sink postgres --ddl`";
@@ -85,7 +85,7 @@ export class SinkSession {
     if (results.at(-1)?.rows[0]?.[0] !== 1) throw this.#pooled();
   }
 
-  /** Aborts a running call. */
+  /** Releases the lock, and aborts a running call. */
   async close(): Promise<void> {
     clearInterval(this.#signTimer);
     if (this.#isBusy) this.#letGo();

@@ -60,7 +60,7 @@ export class PosthogTarget implements SinkTarget {
   readonly #keys: KeyCheck;
   readonly #pauses: LinePauses;
   readonly requests = new Map<RequestOutcome, number>(requestOutcomes.map((one) => [one, 0]));
-  /** By the name of project and lane. */
+  /** Lines by the name of project and lane. */
   #lines = new Map<string, ProjectLine>();
   /** When an event of each line was last accepted. */
   readonly #takenMonotonicMs = new Map<string, number>();
@@ -91,7 +91,7 @@ export class PosthogTarget implements SinkTarget {
     return this.#keys.warnings;
   }
 
-  /** Projects that block all others come first. */
+  /** Problems of projects. Those that block all others come first. */
   get faults(): readonly string[] {
     const holding = this.#holding;
     const all = [...this.#lines]

@@ -28,7 +28,7 @@ const connectionIdleMs = 20_000;
 const gzipAsync = promisify(gzip);
 
 export class Upstream {
-  /** Without secrets. */
+  /** URL without secrets. */
   readonly shown: string;
   readonly #base: URL;
   readonly #target: URL;
