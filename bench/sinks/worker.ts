@@ -10,9 +10,8 @@ import { ClickHouseTarget } from "../../src/readers/sinks/clickhouse/clickhouse-
 import { duckdb } from "../../src/readers/sinks/parquet/parquet-maker.ts";
 import { ParquetTarget } from "../../src/readers/sinks/parquet/parquet-target.ts";
 import { PostgresTarget } from "../../src/readers/sinks/postgres/postgres-target.ts";
-import { SinkCounts } from "../../src/readers/sinks/sink-counts.ts";
 import type { SinkTarget } from "../../src/readers/sinks/sink-target.ts";
-import { SinkWriter } from "../../src/readers/sinks/sink-writer.ts";
+import { SinkCounts, SinkWriter } from "../../src/readers/sinks/sink-writer.ts";
 import { askedClickHouse } from "../../test/kit/clickhouse-rows.ts";
 
 export interface SinkJob {

@@ -21,7 +21,7 @@ import {
   variableOf,
 } from "../../src/platform/settings/config.ts";
 import { effectsMetricTable } from "../../src/readers/effects/metrics/metric-table.ts";
-import { sinkMetricTable } from "../../src/readers/sinks/metrics/metric-table.ts";
+import { sinkMetricTable } from "../../src/readers/sinks/metrics/sink-metrics.ts";
 import { eventPage } from "./event-page.ts";
 import { bytesText, generatedFrom, marked, sentence } from "./words.ts";
 

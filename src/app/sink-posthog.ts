@@ -8,7 +8,7 @@ import type { Lane } from "../platform/base/lane.ts";
 import { createLog } from "../platform/base/log.ts";
 import type { Config } from "../platform/settings/config.ts";
 import { PosthogTarget } from "../readers/sinks/posthog/posthog-target.ts";
-import { RegistryKeys } from "../readers/sinks/posthog/registry-keys.ts";
+import { RegistryKeys } from "../readers/sinks/posthog/project-keys.ts";
 import { asideFile } from "../readers/sinks/posthog/state-folder.ts";
 import { isHere } from "../readers/sinks/posthog/upstream.ts";
 import { orUsageFault } from "./options.ts";
@@ -32,10 +32,10 @@ export async function runPosthogSink(
   { url, folder, keys, acceptRefused, ...reading }: PosthogRun,
 ): Promise<void> {
   let nats: NatsConnection | undefined;
-  const registry = new RegistryKeys({
-    ask: () => newestKeys(nats, config),
-    monotonicMs: () => performance.now(),
-  });
+  const registry = new RegistryKeys(
+    () => newestKeys(nats, config),
+    () => performance.now(),
+  );
   const keyOf = async (project: string) => keys.get(project) ?? (await registry.keyOf(project));
   const log = createLog(config.logLevel);
   const { pid } = context.host;

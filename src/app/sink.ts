@@ -14,9 +14,8 @@ import type { Config } from "../platform/settings/config.ts";
 import type { OpenReader } from "../readers/effects/store/open.ts";
 import { SinkMetrics } from "../readers/sinks/metrics/sink-metrics.ts";
 import { EventPersons } from "../readers/sinks/persons/event-persons.ts";
-import { SinkCounts } from "../readers/sinks/sink-counts.ts";
 import type { SinkTarget } from "../readers/sinks/sink-target.ts";
-import { type SinkStatus, SinkWriter } from "../readers/sinks/sink-writer.ts";
+import { SinkCounts, type SinkStatus, SinkWriter } from "../readers/sinks/sink-writer.ts";
 import { findAccess, natsHasMoved, requireStreams } from "./find-access.ts";
 
 interface SinkRun {

@@ -8,7 +8,7 @@ import { parse } from "yaml";
 import { dashboardText } from "../../deploy/grafana/dashboard.ts";
 import { metricTable as gatewayMetrics } from "../../src/gateway/admin/metrics/metric-table.ts";
 import { effectsMetricTable } from "../../src/readers/effects/metrics/metric-table.ts";
-import { sinkMetricTable } from "../../src/readers/sinks/metrics/metric-table.ts";
+import { sinkMetricTable } from "../../src/readers/sinks/metrics/sink-metrics.ts";
 import { type DashboardPanel, dashboardPanels, dashboardQueries } from "./dashboard-kit.ts";
 import { readRules, root } from "./prometheus-kit.ts";
 

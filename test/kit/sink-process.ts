@@ -9,9 +9,8 @@ import { ClickHouseTarget } from "../../src/readers/sinks/clickhouse/clickhouse-
 import { ParquetTarget } from "../../src/readers/sinks/parquet/parquet-target.ts";
 import { PostgresTarget } from "../../src/readers/sinks/postgres/postgres-target.ts";
 import { PosthogTarget } from "../../src/readers/sinks/posthog/posthog-target.ts";
-import { SinkCounts } from "../../src/readers/sinks/sink-counts.ts";
 import type { SinkTarget } from "../../src/readers/sinks/sink-target.ts";
-import { SinkWriter } from "../../src/readers/sinks/sink-writer.ts";
+import { SinkCounts, SinkWriter } from "../../src/readers/sinks/sink-writer.ts";
 import { folderOf, isClickHouse, isParquet, sinkSchema } from "./sink-events.ts";
 
 /** So few that most batches end a segment, which then becomes files. */

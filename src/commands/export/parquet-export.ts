@@ -34,7 +34,8 @@ export class ParquetExport {
     const frame = { ...message, stream, projectId };
     const reading = this.#records.read(frame, {
       record: (record) => {
-        const { receivedAtMs, projectId: owner } = record;
+        const { projectId: owner, origin } = record;
+        const { receivedAtMs } = origin;
         if (owner === project && receivedAtMs >= this.#fromMs && receivedAtMs < this.#toMs)
           events.push(record);
       },
@@ -53,8 +54,8 @@ export class ParquetExport {
     try {
       const rows = await rowsFiles(pieces, folder);
       const { project: projectId } = this.#choice;
-      await withParquetMaker(path.join(folder, "scratch"), (maker) =>
-        maker.make({
+      await withParquetMaker(path.join(folder, "scratch"), (make) =>
+        make({
           ...{ table: "events", rows, rowBytesMax: this.#rowBytesMax, file: next, projectId },
         }),
       );

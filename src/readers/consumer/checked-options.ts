@@ -1,10 +1,8 @@
-// Checks the options of `consume` before anything starts. A program without types can pass any
-// value, and without the check a misspelt option would be ignored.
+// Checks the options of `consume`. Without this check, a misspelt option would be ignored.
 
 import { isProjectId } from "../../platform/base/forms.ts";
 import { lanes as allLanes } from "../../platform/nats/names.ts";
-import { ConsumeError } from "./consume-error.ts";
-import type { ConsumeOptions, DeduplicationOptions } from "./types.ts";
+import { ConsumeError, type ConsumeOptions, type DeduplicationOptions } from "./types.ts";
 
 const names: Readonly<Record<keyof ConsumeOptions, true>> = {
   nats: true,
@@ -25,10 +23,10 @@ const namesOfDeduplication: Readonly<Record<keyof DeduplicationOptions, true>> =
   windowMs: true,
 };
 
-/** Maximum delay in ms that a Node timer accepts. */
-const waitMsMax = 2_147_483_647;
+/** Maximum delay in ms of a Node timer. */
+export const waitMsMax = 2_147_483_647;
 
-/** Returns the given options. Throws a ConsumeError that names the first invalid option. */
+/** Throws a ConsumeError that names the first invalid option. */
 export function checkedOptions(options: ConsumeOptions): ConsumeOptions {
   checkNames(options, names, "unknown option ");
   const { durable, nats, prefix = "penstock", projects, lanes } = options;

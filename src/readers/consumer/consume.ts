@@ -1,6 +1,5 @@
 // The entry point of the npm package. Delivers every frame of all streams at least once, each
-// stream in order, until the program stops the reader. Reconnects for ever, finds streams that are
-// created later, and reports every possible loss of events.
+// stream in order, and reports every possible loss of events.
 
 import type { ConnectionOptions, NatsConnection } from "@nats-io/nats-core";
 import { connect } from "@nats-io/transport-node";
@@ -9,23 +8,22 @@ import { pauseUntilAborted } from "../../platform/base/retry.ts";
 import { managerOf } from "../../platform/nats/api.ts";
 import { lanes as allLanes } from "../../platform/nats/names.ts";
 import { findStreams, type StreamName } from "../stream/stored-stream.ts";
-import { checkedOptions } from "./checked-options.ts";
+import { checkedOptions, waitMsMax } from "./checked-options.ts";
 import { DeferredAcks } from "./deferred-acks.ts";
-import { frameEvents } from "./frame-events.ts";
+import { frameEvents, UuidWindow } from "./frame-events.ts";
 import { StreamConsumer, type TakenFrame } from "./stream-consumer.ts";
 import type { ConsumeOptions, EventConsumer, Frame, Notice } from "./types.ts";
-import { UuidWindow } from "./uuid-window.ts";
 
-export { ConsumeError } from "./consume-error.ts";
-export type {
-  ConsumeOptions,
-  DeduplicationOptions,
-  EventConsumer,
-  EventKind,
-  Frame,
-  Notice,
-  NoticeType,
-  StoredEvent,
+export {
+  ConsumeError,
+  type ConsumeOptions,
+  type DeduplicationOptions,
+  type EventConsumer,
+  type EventKind,
+  type Frame,
+  type Notice,
+  type NoticeType,
+  type StoredEvent,
 } from "./types.ts";
 
 const questionMs = 5_000;
@@ -37,8 +35,8 @@ const stopLookMs = 20;
 
 /**
  * Returns a reader of the stored events. Throws a ConsumeError if an option is invalid. The
- * iteration rejects with a ConsumeError if only other options or another version of Penstock can
- * help. The iteration also rejects with any error that `onNotice` throws.
+ * iteration rejects with a ConsumeError if a retry cannot help, and with any error that `onNotice`
+ * throws.
  */
 export function consume(options: ConsumeOptions): EventConsumer {
   return new Consumption(options);
@@ -91,7 +89,6 @@ class Consumption implements EventConsumer {
     }
   }
 
-  /** Called when the program leaves its loop. Unacknowledged frames stay unacknowledged. */
   async return(): Promise<IteratorResult<Frame, undefined>> {
     await this.stop({ timeoutMs: 0 });
     return { done: true, value: undefined };
@@ -164,7 +161,6 @@ class Consumption implements EventConsumer {
     }
   }
 
-  /** Connects, and reads until the connection is lost. */
   async #connected(): Promise<void> {
     const { nats, durable, ackWaitMs = 30_000 } = this.#options;
     const given = typeof nats === "function" ? await this.#unlessEnded(nats) : nats;
@@ -174,7 +170,9 @@ class Consumption implements EventConsumer {
     if (this.#ended.signal.aborted) return await leave(connection);
     this.#connection = connection;
     this.#notifyOnce({ type: "connected", server: connection.getServer() });
-    const keeping = setInterval(() => this.#reportWorking(), ackWaitMs / 3);
+    const keeping = setInterval(() => {
+      for (const reader of this.#readers.values()) reader.reportWorking();
+    }, ackWaitMs / 3);
     try {
       const closed = connection.closed();
       await Promise.race([closed, this.#lookForEver(connection)]);
@@ -190,29 +188,18 @@ class Consumption implements EventConsumer {
     }
   }
 
-  /**
-   * Waits for a function of the program, which may take any time. Returns undefined if the reader
-   * is stopped first.
-   */
+  /** Calls a function of the program. Returns undefined if the reader is stopped first. */
   async #unlessEnded<Given>(ask: () => Given | Promise<Given>): Promise<Given | undefined> {
-    const { signal } = this.#ended;
-    let end = (): void => {};
-    const ended = new Promise<undefined>((resolve) => {
-      end = () => resolve(undefined);
-      signal.addEventListener("abort", end, { once: true });
-    });
+    const over = new AbortController();
+    const signal = AbortSignal.any([over.signal, this.#ended.signal]);
+    const ended = pauseUntilAborted(waitMsMax, signal).then(() => undefined);
     try {
       return await Promise.race([ask(), ended]);
     } finally {
-      signal.removeEventListener("abort", end);
+      over.abort();
     }
   }
 
-  #reportWorking(): void {
-    for (const reader of this.#readers.values()) reader.reportWorking();
-  }
-
-  /** Looks for new streams and checks the known ones until the reader is stopped. */
   async #lookForEver(connection: NatsConnection): Promise<void> {
     const { signal } = this.#ended;
     const manager = await managerOf(connection, { timeoutMs: questionMs });
@@ -253,7 +240,7 @@ class Consumption implements EventConsumer {
     });
   }
 
-  /** Reports a notice unless its text equals that of the previous notice passed to this method. */
+  /** Reports a notice unless it repeats the previous one. */
   #notifyOnce(notice: Notice): void {
     const words = noticeText(notice);
     if (words === this.#said) return;
@@ -265,7 +252,7 @@ class Consumption implements EventConsumer {
     const { onNotice = printNotice } = this.#options;
     try {
       const result: unknown = onNotice(notice);
-      // An async function is allowed too. If its rejection were not handled, the process would end.
+      // A rejection without a handler would end the process.
       if (result instanceof Promise) result.catch((error: unknown) => this.#fail(error));
     } catch (error) {
       this.#fail(error);
@@ -288,10 +275,7 @@ function printNotice(notice: Notice): void {
   if (notice.type !== "connected") console.warn(`penstock/consumer: ${noticeText(notice)}`);
 }
 
-/**
- * Closes the connection. Flushes it first if the server answers, so that the last acknowledgements
- * arrive.
- */
+/** Closes the connection after the last acknowledgements were sent, if the server answers. */
 async function leave(connection: NatsConnection | undefined): Promise<void> {
   if (connection === undefined || connection.isClosed()) return;
   const flushed = connection.flush().catch(() => {});
@@ -299,7 +283,6 @@ async function leave(connection: NatsConnection | undefined): Promise<void> {
   await connection.close();
 }
 
-/** Returns the text of a notice, for a program without `onNotice`. */
 function noticeText(notice: Notice): string {
   switch (notice.type) {
     case "connected":

@@ -1,11 +1,11 @@
-// Holds how far one stream was read, and detects that the stream or its consumer was recreated.
-// Recreates a lost consumer without skipping messages, and reports the change.
+// Holds how far a stream was read, and detects that the stream or its consumer was recreated. A
+// lost consumer is recreated without skipping messages.
 
 import type { ConsumerInfo, JetStreamManager, JsMsg } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { messageIdHeader } from "../../platform/nats/names.ts";
 import { hasReadOriginal, rewrittenSequence } from "../../platform/nats/rewritten.ts";
-import { resume, type StreamPosition } from "../stream/resume.ts";
+import { resume, type StreamPosition, type TrailEntry, trailWith } from "../stream/resume.ts";
 import {
   messageIdOf,
   type StreamName,
@@ -13,7 +13,6 @@ import {
   storedStream,
 } from "../stream/stored-stream.ts";
 import { StreamErasures } from "../stream/stream-erasures.ts";
-import { type TrailEntry, trailWith } from "../stream/trail.ts";
 import {
   acks,
   answerAll,
@@ -25,7 +24,6 @@ import {
 import type { HeldFrames } from "./held-frames.ts";
 import type { Notice } from "./types.ts";
 
-/** A connection and the JetStream client that uses it. */
 export interface Link {
   readonly connection: NatsConnection;
   readonly manager: JetStreamManager;
@@ -36,7 +34,7 @@ interface ConsumerPositionOptions extends DurableOptions {
   readonly notify: (notice: Notice) => void;
 }
 
-/** The stream or its consumer has changed. The next `open` determines the change and reports it. */
+/** The stream or its consumer has changed. The next `open` reports the change. */
 export class ChangedError extends Error {}
 
 interface Gap {
@@ -44,10 +42,7 @@ interface Gap {
   readonly to: number;
 }
 
-/**
- * Maximum number of separate gaps. If there are more, all are merged into one, because a notice
- * states the largest possible range of lost messages.
- */
+/** Maximum number of separate gaps. If there are more, all become one. */
 const gapsMax = 1_000;
 
 export class ConsumerPosition {
@@ -56,11 +51,10 @@ export class ConsumerPosition {
   #position: StreamPosition | undefined;
   #trail: TrailEntry[] = [];
   #consumerCreated = "";
-  /** The sequence up to which all messages were acknowledged when the consumer was last queried. */
   #floor = 0;
   #isMissing = false;
-  #erasures: { readonly manager: JetStreamManager; readonly all: StreamErasures } | undefined;
-  /** Ranges of sequences that were not received since the last check. */
+  #erasures: StreamErasures | undefined;
+  /** Sequences that were not received since the last check. */
   #gaps: Gap[] = [];
 
   constructor(options: ConsumerPositionOptions) {
@@ -68,7 +62,6 @@ export class ConsumerPosition {
     this.#stream = options.name.stream;
   }
 
-  /** The sequence up to which the stream was read, or has nothing to read. */
   get sequence(): number {
     return this.#position?.sequence ?? 0;
   }
@@ -90,12 +83,11 @@ export class ConsumerPosition {
     return hasReadOriginal(headers, { durable, created: this.#consumerCreated });
   }
 
-  /**
-   * Finds or creates the consumer so that no message is skipped. If it rejects, the caller retries.
-   */
+  /** Finds or creates the consumer so that no message is skipped. */
   async open(link: Link, hand: HeldFrames): Promise<void> {
     const { manager, connection } = link;
-    const state = await this.#state(manager);
+    this.#erasures = new StreamErasures(manager, this.#stream);
+    const state = await this.#state();
     const { durable } = this.#options;
     const found = await durableInfo(manager, this.#stream, durable);
     const info =
@@ -106,28 +98,21 @@ export class ConsumerPosition {
     this.#floor = info.ack_floor.stream_seq;
     hand.forgetAcked(this.#floor);
     const { stream_seq: sent } = info.delivered;
-    answerAll({
-      ...{ connection, stream: this.#stream, info },
-      answer: (sequence) => {
-        if (hand.isAcked(sequence)) return acks.ack;
-        return hand.get(sequence) === undefined ? acks.nak : acks.working;
-      },
+    answerAll(connection, info, (sequence) => {
+      if (hand.isAcked(sequence)) return acks.ack;
+      return hand.get(sequence) === undefined ? acks.nak : acks.working;
     });
     hand.expect(info.num_ack_pending - hand.upTo(sent), sent);
   }
 
-  /** Throws if `info` is not that of the consumer that was opened. */
   check(info: ConsumerInfo | undefined): void {
     if (info?.created !== this.#consumerCreated) throw new ChangedError("the consumer is gone");
   }
 
-  /**
-   * Queries the stream and the consumer, and reports lost messages. Rejects with a ChangedError if
-   * the stream or the consumer was deleted or recreated.
-   */
+  /** Reports lost messages. Rejects with a ChangedError if stream or consumer was recreated. */
   async look(manager: JetStreamManager, hand: HeldFrames): Promise<void> {
     const before = this.#position;
-    const state = await this.#state(manager);
+    const state = await this.#state();
     const info = await durableInfo(manager, this.#stream, this.#options.durable);
     this.check(info);
     if (before === undefined || info === undefined) return;
@@ -135,14 +120,13 @@ export class ConsumerPosition {
     this.#floor = Math.max(this.#floor, info.ack_floor.stream_seq);
     hand.forgetAcked(this.#floor);
     this.#notifyExpired(state.firstSequence);
-    // All messages that the stream had when its state was queried have arrived, or belong to
-    // projects that are not read.
+    // Everything that the stream had has arrived, or belongs to projects that are not read.
     if (info.num_pending === 0 && info.num_ack_pending <= hand.size && hand.isComplete)
       this.#moveTo(Math.max(this.sequence, state.lastSequence));
   }
 
-  async #state(manager: JetStreamManager): Promise<StreamState> {
-    const state = await this.#erasuresBy(manager).stateFrom(this.sequence + 1);
+  async #state(): Promise<StreamState> {
+    const state = await this.#erasures!.stateFrom(this.sequence + 1);
     if (state === undefined) {
       if (!this.#isMissing) this.#options.notify({ type: "stream_missing", stream: this.#stream });
       this.#isMissing = true;
@@ -150,16 +134,6 @@ export class ConsumerPosition {
     }
     this.#isMissing = false;
     return state;
-  }
-
-  /**
-   * Returns the erasures in the stream. Messages that an erasure removed from the start of the
-   * stream are not lost, because their remaining events arrive later in other messages.
-   */
-  #erasuresBy(manager: JetStreamManager): StreamErasures {
-    if (this.#erasures?.manager !== manager)
-      this.#erasures = { manager, all: new StreamErasures(manager, this.#stream) };
-    return this.#erasures.all;
   }
 
   async #begin(
@@ -186,7 +160,7 @@ export class ConsumerPosition {
       this.#position = { ...none, sequence: from - 1 };
       return info;
     }
-    // If messages have left the stream meanwhile, the server has moved the consumer past them.
+    // If messages have left the stream, the server has moved the consumer past them.
     this.#position = { ...none, sequence: Math.max(floor, firstSequence - 1) };
     return found;
   }
@@ -242,10 +216,6 @@ export class ConsumerPosition {
     else this.#gaps.push({ from, to });
   }
 
-  /**
-   * Reports gaps before the first sequence of the stream as expired messages. Later gaps are single
-   * deleted messages and are not reported.
-   */
   #notifyExpired(firstSequence: number): void {
     const gone = this.#gaps.filter(({ from }) => from < firstSequence);
     this.#gaps = [];

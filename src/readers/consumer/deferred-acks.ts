@@ -1,29 +1,28 @@
-// Defers the acknowledgement of a frame that skipped duplicates until the frames that delivered the
-// original events are acknowledged too. Otherwise, the only stored copy of an event could be
-// acknowledged before the event is processed.
+// Holds back the acknowledgement of a frame that skipped duplicates until the frames with the
+// originals are acknowledged. Otherwise, the only copy of an event could be acknowledged
+// unprocessed.
 
 interface OpenFrame {
   readonly id: number;
-  /** Sends the acknowledgement. Undefined until the program acknowledges the frame. */
+  /** Sends the acknowledgement; undefined until the program acknowledges the frame. */
   send: (() => void) | undefined;
-  /**
-   * Frames that delivered the events skipped in this frame and that the program has not
-   * acknowledged.
-   */
+  /** Unacknowledged frames that delivered the events skipped in this frame. */
   readonly waitsFor: Set<OpenFrame>;
   readonly awaitedBy: Set<OpenFrame>;
 }
 
 export class DeferredAcks {
-  /** Delivered frames whose acknowledgement has not been sent. */
   readonly #open = new Map<number, OpenFrame>();
 
-  /**
-   * Records that a frame is delivered, for the first time or again, without the events that the
-   * frames `others` have delivered.
-   */
+  /** Records the delivery of a frame without the events that `others` have delivered. */
   deliver(id: number, others: Iterable<number>): void {
-    const frame = this.#open.get(id) ?? newFrame(id);
+    const fresh = {
+      id,
+      send: undefined,
+      waitsFor: new Set<OpenFrame>(),
+      awaitedBy: new Set<OpenFrame>(),
+    };
+    const frame: OpenFrame = this.#open.get(id) ?? fresh;
     this.#open.set(id, frame);
     unlink(frame);
     for (const one of others) {
@@ -34,10 +33,7 @@ export class DeferredAcks {
     }
   }
 
-  /**
-   * Records that the program has acknowledged the frame. Calls `send` once: now, or when the frames
-   * that this one waits for are acknowledged.
-   */
+  /** Records that the program acknowledged the frame. Calls `send` once, now or later. */
   acknowledge(id: number, send: () => void): void {
     const frame = this.#open.get(id);
     if (frame === undefined) {
@@ -49,14 +45,13 @@ export class DeferredAcks {
     const waiting = [...frame.awaitedBy];
     for (const one of waiting) {
       one.waitsFor.delete(frame);
-      // The acknowledged frame may have skipped those events itself when it was delivered again.
+      // The frame may have skipped those events itself when it was delivered again.
       for (const behind of frame.waitsFor) link(one, behind);
     }
     frame.awaitedBy.clear();
     for (const one of [frame, ...waiting]) this.#sendIfFree(one);
   }
 
-  /** Cancels a deferred acknowledgement, because the frame will be delivered again. */
   takeBack(id: number): void {
     const frame = this.#open.get(id);
     if (frame === undefined) return;
@@ -64,12 +59,10 @@ export class DeferredAcks {
     unlink(frame);
   }
 
-  /** Whether the program has acknowledged the frame and the acknowledgement has not been sent. */
   isDeferred(id: number): boolean {
     return this.#open.get(id)?.send !== undefined;
   }
 
-  /** Whether the acknowledgement of another frame waits for this frame. */
   isAwaited(id: number): boolean {
     return (this.#open.get(id)?.awaitedBy.size ?? 0) > 0;
   }
@@ -81,14 +74,7 @@ export class DeferredAcks {
   }
 }
 
-function newFrame(id: number): OpenFrame {
-  return { id, send: undefined, waitsFor: new Set(), awaitedBy: new Set() };
-}
-
-/**
- * Makes `frame` wait for `other`. Ignores a frame that would wait for itself, which happens if two
- * frames have each skipped events of the other.
- */
+/** Two frames may each have skipped events of the other. No frame waits for itself. */
 function link(frame: OpenFrame, other: OpenFrame): void {
   if (frame === other) return;
   frame.waitsFor.add(other);

@@ -1,6 +1,3 @@
-// Creates, finds and checks the durable consumer of one stream. Requests the messages that the
-// consumer sent to a previous reader again, so that they arrive at once and in order.
-
 import {
   AckPolicy,
   type ConsumerInfo,
@@ -11,7 +8,7 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import { apiCodes, isApiError, nanosPerMs } from "../../platform/nats/api.ts";
 import { manyProjects, subjectOf } from "../../platform/nats/names.ts";
 import type { StreamName } from "../stream/stored-stream.ts";
-import { ConsumeError } from "./consume-error.ts";
+import { ConsumeError } from "./types.ts";
 
 export interface DurableOptions {
   readonly durable: string;
@@ -24,13 +21,9 @@ export interface DurableOptions {
 export const acks = { ack: "+ACK", nak: "-NAK", working: "+WPI" } as const;
 export type Ack = (typeof acks)[keyof typeof acks];
 
-/**
- * Maximum number of messages that are requested again. If there are more, they arrive after their
- * ack wait.
- */
+/** Maximum number of messages that are requested again. Others arrive after their ack wait. */
 const askedBackMax = 20_000;
 
-/** Returns the state of the consumer; undefined if the consumer does not exist. */
 export async function durableInfo(
   manager: JetStreamManager,
   stream: string,
@@ -62,18 +55,12 @@ export async function makeDurable(
   });
 }
 
-/**
- * Returns the last tokens of the subjects that may have events of the projects; an empty array
- * selects all subjects.
- */
+/** Returns the last tokens of the subjects to read; an empty array selects all subjects. */
 function subjectsOf(projects: readonly string[] | undefined): string[] {
   return projects === undefined ? [] : [...projects, manyProjects];
 }
 
-/**
- * Throws a ConsumeError if the existing consumer does not read what the options select. Updates the
- * settings that may change.
- */
+/** Throws a ConsumeError if the consumer reads something else. Updates its other settings. */
 export async function matchDurable(
   manager: JetStreamManager,
   { stream, config }: { readonly stream: string; readonly config: ConsumerInfo["config"] },
@@ -106,12 +93,7 @@ export async function matchDurable(
   await manager.consumers.update(stream, durable, changed);
 }
 
-/**
- * Returns a description of a setting with which the existing consumer would silently lose frames;
- * undefined if there is no such setting. All other settings only slow the consumer down, or their
- * effect is reported. For example, a consumer that the server removes after a while or on a restart
- * is recreated. The start of reading is not checked, because the creator of the consumer chose it.
- */
+/** Returns a setting with which the consumer would silently lose frames. */
 function lossBy({ max_deliver, headers_only }: ConsumerInfo["config"]): string | undefined {
   if ((max_deliver ?? -1) > 0)
     return `it delivers a frame at most ${max_deliver} times (max_deliver), so frames would be lost`;
@@ -127,32 +109,22 @@ interface Sent {
   readonly stream: string;
   readonly durable: string;
   readonly sequence: number;
-  /** Number of messages that the consumer had sent, including this message. */
+  /** Number of messages that the consumer had sent, including this one. */
   readonly deliverySequence: number;
 }
 
-/**
- * Returns the subject that acknowledges a message over any connection. The server ignores the
- * tokens that are filled with placeholders.
- */
+/** Acknowledges a message over any connection. The server ignores the tokens with placeholders. */
 export function answerSubject({ stream, durable, sequence, deliverySequence }: Sent): string {
   return `$JS.ACK.${stream}.${durable}.1.${sequence}.${deliverySequence}.0.0`;
 }
 
-interface AskBackOptions {
-  readonly connection: NatsConnection;
-  readonly stream: string;
-  readonly info: ConsumerInfo;
-  /**
-   * Returns the answer for a message that the consumer has sent and that the server still counts as
-   * unacknowledged.
-   */
-  readonly answer: (sequence: number) => Ack;
-}
-
-/** Answers all messages that were sent over an earlier connection, in order. */
-export function answerAll({ connection, stream, info, answer }: AskBackOptions): void {
-  const { ack_floor: floor, delivered, name: durable } = info;
+/** Answers all messages of an earlier connection. Those with a nak arrive again at once. */
+export function answerAll(
+  connection: NatsConnection,
+  info: ConsumerInfo,
+  answer: (sequence: number) => Ack,
+): void {
+  const { ack_floor: floor, delivered, name: durable, stream_name: stream } = info;
   if (delivered.stream_seq - floor.stream_seq > askedBackMax) return;
   const deliverySequence = delivered.consumer_seq;
   for (let sequence = floor.stream_seq + 1; sequence <= delivered.stream_seq; sequence++) {

@@ -1,35 +1,28 @@
-// Parses the lines of a message. Skips events of other projects, duplicates, blank lines and lines
-// that are not events.
+// Parses the lines of a message. Skips other projects, duplicates, blank lines and non-events.
 
 import { hash } from "node:crypto";
 import type { StoredEvent } from "./types.ts";
-import type { UuidWindow } from "./uuid-window.ts";
 
-/** Lines of a frame that are not events for the same reason. */
 interface UnreadableLines {
-  /** Number of the first such line, counted from 1. */
   readonly line: number;
   lines: number;
   readonly reason: string;
-  /** Text of the first such line. */
   readonly text: string;
 }
 
 interface FrameEvents {
   readonly events: StoredEvent[];
   readonly lines: string[];
-  /** Lines that are not events, one entry for each reason. */
   readonly unreadable: UnreadableLines[];
   duplicates: number;
-  /** Ids of the frames that delivered the original events of the duplicates. */
+  /** Ids of the frames that delivered the originals of the duplicates. */
   readonly duplicatesOf: Set<number>;
 }
 
 interface FrameEventsOptions {
-  /** Projects whose events are included; undefined for all projects. */
+  /** Projects to read; all if undefined. */
   readonly projects: ReadonlySet<string> | undefined;
   readonly window: UuidWindow;
-  /** Id of the frame, unique in this process. */
   readonly frame: number;
   /** Whether to include events that other frames have delivered. */
   readonly isWhole: boolean;
@@ -56,7 +49,7 @@ export function frameEvents(data: Uint8Array, options: FrameEventsOptions): Fram
     const event = value as StoredEvent;
     const { project_id: projectId, uuid, event: name, distinct_id: distinctId } = event;
     if (projects !== undefined && !projects.has(projectId)) continue;
-    // A hash has a fixed size. The window stores the key, and a name may be as long as an event.
+    // The window stores the key, and a name may be as long as an event.
     const key = hash("sha256", JSON.stringify([projectId, uuid, name, distinctId]), "base64");
     const other = isWhole ? undefined : window.duplicateOf(key, frame);
     if (other !== undefined) found.duplicatesOf.add(other);
@@ -86,10 +79,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/**
- * Returns the reason why the parsed line is not an event; undefined if it is an event. The reasons
- * are from a fixed set, because the message of the JSON parser quotes the line.
- */
+/** Returns the reason why a line is not an event, one of a fixed set. */
 function faultOf(value: unknown): string | undefined {
   if (value instanceof SyntaxError) return "not JSON";
   if (typeof value !== "object" || value === null) return "no JSON object";
@@ -98,4 +88,57 @@ function faultOf(value: unknown): string | undefined {
   const { properties } = fields as { properties?: unknown };
   if (typeof properties !== "object" || properties === null) return "no object in properties";
   return undefined;
+}
+
+interface UuidWindowOptions {
+  readonly maxUuids: number;
+  readonly windowMs: number;
+  readonly monotonicMs: () => number;
+}
+
+interface Noted {
+  readonly key: string;
+  readonly atMs: number;
+}
+
+/** Remembers which frame delivered an event. A frame's own events are not its duplicates. */
+export class UuidWindow {
+  readonly #options: UuidWindowOptions;
+  readonly #frames = new Map<string, number>();
+  /** Keys in insertion order. The oldest entry of a Map is slow to find after many deletions. */
+  #order: Noted[] = [];
+  #oldest = 0;
+
+  constructor(options: UuidWindowOptions) {
+    this.#options = options;
+  }
+
+  get size(): number {
+    return this.#frames.size;
+  }
+
+  /** Records the event. Returns another frame that delivered it. The window stores the key. */
+  duplicateOf(key: string, frame: number): number | undefined {
+    const { maxUuids, windowMs, monotonicMs } = this.#options;
+    if (maxUuids === 0) return undefined;
+    const nowMs = monotonicMs();
+    this.#forget(nowMs - windowMs);
+    const known = this.#frames.get(key);
+    if (known !== undefined) return known === frame ? undefined : known;
+    this.#frames.set(key, frame);
+    this.#order.push({ key, atMs: nowMs });
+    if (this.size > maxUuids) this.#forgetOldest();
+    return undefined;
+  }
+
+  #forget(untilMs: number): void {
+    while (this.size > 0 && this.#order[this.#oldest]!.atMs <= untilMs) this.#forgetOldest();
+  }
+
+  #forgetOldest(): void {
+    this.#frames.delete(this.#order[this.#oldest++]!.key);
+    if (this.#oldest <= this.size) return;
+    this.#order = this.#order.slice(this.#oldest);
+    this.#oldest = 0;
+  }
 }

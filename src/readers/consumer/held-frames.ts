@@ -1,5 +1,4 @@
-// Holds the received, unacknowledged frames of one stream, delivered or not. Remembers acknowledged
-// frames until the server reports that it has the acknowledgement.
+// The received frames of a stream, and the acknowledged ones that the server has not confirmed.
 
 import type { JsMsg } from "@nats-io/jetstream";
 import { leastOf } from "../../platform/base/extremes.ts";
@@ -8,30 +7,20 @@ export interface HeldFrame {
   /** Id of the frame, unique in this process. */
   readonly id: number;
   readonly sequence: number;
-  /**
-   * Number of times that the stream had been truncated or recreated when the frame was received.
-   */
+  /** Number of times that the stream had been truncated or recreated. */
   readonly generation: number;
-  /** The message as the server last sent it. */
   message: JsMsg;
-  /**
-   * Monotonic time in ms when the frame was delivered or last reported as being worked on.
-   * Undefined while the frame waits for delivery and after the program has acknowledged it.
-   */
+  /** Time of delivery or of the last `working`. Undefined before, and after the acknowledgement. */
   outSinceMs: number | undefined;
   deliveries: number;
-  /**
-   * Whether the stream no longer has the message under its sequence, so that the frame cannot be
-   * acknowledged on the server.
-   */
+  /** Whether the stream no longer has the message, so that it cannot be acknowledged. */
   isOrphan: boolean;
-  /** Whether the frame is delivered with the events that other frames have delivered. */
   isWhole: boolean;
 }
 
 let lastId = 0;
 
-/** Compares two frames. Frames received before the stream was truncated or recreated come first. */
+/** Frames from before a truncation or recreation of the stream come first. */
 export function byPosition(a: HeldFrame, b: HeldFrame): number {
   return a.generation - b.generation || a.sequence - b.sequence;
 }
@@ -39,15 +28,9 @@ export function byPosition(a: HeldFrame, b: HeldFrame): number {
 export class HeldFrames {
   readonly #held = new Map<number, HeldFrame>();
   readonly #acked = new Set<number>();
-  /**
-   * Unacknowledged frames that the stream no longer has. They are delivered again after a nak,
-   * although the server no longer has them.
-   */
+  /** Unacknowledged frames that the stream no longer has. A nak delivers them again. */
   readonly #orphans = new Set<HeldFrame>();
-  /**
-   * Number of messages up to `#missingUpTo` that have not arrived. Until all have arrived, no later
-   * message is delivered.
-   */
+  /** Number of missing messages up to `#missingUpTo`. No later message is delivered before them. */
   #missing = 0;
   #missingUpTo = 0;
   #generation = 0;
@@ -70,12 +53,10 @@ export class HeldFrames {
     return this.#missing <= 0;
   }
 
-  /** Returns the number of frames up to the sequence. */
   upTo(sequence: number): number {
     return this.all.filter((held) => held.sequence <= sequence).length;
   }
 
-  /** The lowest unacknowledged sequence; undefined if all received messages are acknowledged. */
   get lowest(): number | undefined {
     return this.size === 0 ? undefined : leastOf(this.#held.keys());
   }
@@ -88,7 +69,7 @@ export class HeldFrames {
     return this.#acked.has(sequence);
   }
 
-  /** Sets how many messages up to the sequence the server has sent that are not held here. */
+  /** Sets how many messages up to the sequence were sent by the server and are not held here. */
   expect(count: number, upTo: number): void {
     this.#missing = count;
     this.#missingUpTo = upTo;
@@ -105,10 +86,7 @@ export class HeldFrames {
     return held;
   }
 
-  /**
-   * Records an acknowledgement. Returns false if the frame was acknowledged before or the stream
-   * has lost it.
-   */
+  /** Returns false if the frame was acknowledged before or the stream has lost it. */
   ack(held: HeldFrame): boolean {
     this.#orphans.delete(held);
     if (this.#held.get(held.sequence) !== held) return false;
@@ -118,9 +96,6 @@ export class HeldFrames {
     return true;
   }
 
-  /**
-   * Makes the frames after the sequence orphans, because the stream no longer has their messages.
-   */
   cutBack(sequence: number): void {
     this.expect(0, 0);
     this.#generation++;
@@ -134,9 +109,6 @@ export class HeldFrames {
     for (const one of this.#acked) if (one > sequence) this.#acked.delete(one);
   }
 
-  /**
-   * Forgets acknowledged frames up to the sequence, because the server has their acknowledgements.
-   */
   forgetAcked(upTo: number): void {
     for (const sequence of this.#acked) if (sequence <= upTo) this.#acked.delete(sequence);
   }

@@ -1,6 +1,5 @@
-// Reads one stream in order through its durable consumer, across changes of the connection, the
-// server, the consumer and the stream. After each interruption, it checks whether the stream is
-// still the same one before it continues, and reports a change.
+// Reads a stream in order through its durable consumer. After each interruption, it checks whether
+// the stream is still the same, and reports a change.
 
 import {
   type ConsumerMessages,
@@ -11,34 +10,27 @@ import {
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
 import { unknownSchema } from "../stream/frame.ts";
 import type { StreamName } from "../stream/stored-stream.ts";
-import { ConsumeError } from "./consume-error.ts";
 import { ChangedError, ConsumerPosition, type Link } from "./consumer-position.ts";
 import type { DeferredAcks } from "./deferred-acks.ts";
 import { type Ack, acks, answerSubject, type DurableOptions, durableInfo } from "./durable.ts";
 import { byPosition, type HeldFrame, HeldFrames } from "./held-frames.ts";
-import type { Notice } from "./types.ts";
+import { ConsumeError, type Notice } from "./types.ts";
 
 interface StreamConsumerOptions extends DurableOptions {
   readonly name: StreamName;
   readonly processingTimeoutMs: number;
-  /** Returns the maximum number of bytes that the stream may hold in memory now. */
   readonly bytesMax: () => number;
   readonly deferred: DeferredAcks;
-  /** Returns whether the program waits for a frame of any stream. */
+  /** Whether the program waits for a frame of any stream. */
   readonly isAwaited: () => boolean;
   readonly notify: (notice: Notice) => void;
   readonly fail: (error: unknown) => void;
-  /** Called when there is a frame to take. */
   readonly onReady: () => void;
 }
 
-/** A frame that was taken for delivery, with its answers. */
 export interface TakenFrame {
   readonly held: HeldFrame;
-  /**
-   * Whether the frame replaces an acknowledged frame from which an erasure removed the events of a
-   * person.
-   */
+  /** Whether the frame replaces an acknowledged frame after an erasure. */
   readonly isRepeat: boolean;
   readonly ack: () => void;
   readonly nak: () => void;
@@ -52,7 +44,6 @@ const pauseMsMax = 1_000;
 const completeAgainMs = 250;
 const frameBytesLikely = 65_536;
 
-/** Number of consecutive failures, without a message in between, before they are reported. */
 const failuresReported = 3;
 
 export class StreamConsumer {
@@ -62,9 +53,8 @@ export class StreamConsumer {
   readonly #position: ConsumerPosition;
   #link: Link | undefined;
   readonly #hand = new HeldFrames();
-  /** Frames that wait for delivery, in the order of `byPosition`. */
+  /** Frames to deliver, in the order of `byPosition`. */
   #ready: HeldFrame[] = [];
-  /** Ends the current read with the error. */
   #interrupt: (error: Error) => void = () => {};
   #wake: () => void = () => {};
   #frameBytes = frameBytesLikely;
@@ -77,16 +67,12 @@ export class StreamConsumer {
     this.#position = new ConsumerPosition(options);
   }
 
-  /** Number of delivered frames whose acknowledgement by the program would reach the server. */
+  /** Number of delivered frames whose acknowledgement would reach the server. */
   get out(): number {
     const { deferred } = this.#options;
     const counts = ({ id, isOrphan }: HeldFrame) => !isOrphan || deferred.isAwaited(id);
     const isOut = (one: HeldFrame) => one.outSinceMs !== undefined && counts(one);
     return this.#hand.allInOrder.filter(isOut).length;
-  }
-
-  get bytes(): number {
-    return this.#hand.bytes;
   }
 
   /** Reads until the connection is lost or the reader is closed. Never rejects. */
@@ -111,7 +97,7 @@ export class StreamConsumer {
     const held = this.#ready.shift();
     if (held === undefined) return undefined;
     // A program may collect frames before it acknowledges any, so the last ready frame triggers a
-    // request even if there is room for only one more.
+    // request.
     if (this.#ready.length === 0) this.#wake();
     held.outSinceMs = performance.now();
     held.deliveries++;
@@ -126,10 +112,7 @@ export class StreamConsumer {
     };
   }
 
-  /**
-   * Checks timeouts, the stream and the consumer. Must be called regularly, because the stream and
-   * the consumer may change without a message.
-   */
+  /** Must be called regularly, because the stream and its consumer may change without a message. */
   async look(): Promise<void> {
     const link = this.#link;
     if (link === undefined) return;
@@ -142,12 +125,10 @@ export class StreamConsumer {
     }
   }
 
-  /** Ends everything that waits for the connection, because it is lost. */
   interrupt(): void {
     this.#interrupt(new ChangedError("the connection is lost"));
   }
 
-  /** Reports to the server that the held messages are being worked on. */
   reportWorking(): void {
     for (const { message } of this.#hand.all) this.#answer(message, acks.working);
   }
@@ -167,8 +148,7 @@ export class StreamConsumer {
     this.#position.check(await consumer.info(true));
     const reading = new AbortController();
     const { signal } = reading;
-    // One variable serves all fetches. Listeners on a promise or signal that lives as long as the
-    // connection would accumulate.
+    // One variable for all fetches: listeners on the signal would accumulate.
     let messages: ConsumerMessages | undefined;
     this.#interrupt = (error) => {
       reading.abort(error);
@@ -194,13 +174,12 @@ export class StreamConsumer {
     }
   }
 
-  /** Waits until there is room. Returns the number of messages to request; 0 if the read ends. */
+  /** Waits until there is room. Returns the number of messages to request. */
   async #room(signal: AbortSignal): Promise<number> {
     const { maxAckPending } = this.#options;
     while (!signal.aborted) {
       const count = this.#free();
-      // Each request takes a round trip. If frames are ready, the reader waits until there is room
-      // for several messages.
+      // A request takes a round trip, so several messages are requested together.
       if (count >= maxAckPending / 4 || (count > 0 && this.#ready.length === 0)) return count;
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
@@ -209,9 +188,7 @@ export class StreamConsumer {
     return 0;
   }
 
-  /**
-   * Returns the number of further messages for which there is room. A value below 1 means no room.
-   */
+  /** Returns the room in messages; below 1, there is none. */
   #free(): number {
     const { maxAckPending, bytesMax } = this.#options;
     const hand = this.#hand;
@@ -246,7 +223,6 @@ export class StreamConsumer {
     this.#options.onReady();
   }
 
-  /** Queues, in order, all frames that arrived while earlier messages were missing. */
   #open(): void {
     this.#hand.expect(0, 0);
     const known = new Set(this.#ready);
@@ -261,10 +237,7 @@ export class StreamConsumer {
     this.#options.onReady();
   }
 
-  /**
-   * Stops waiting for missing messages once the server no longer has them: a message that the
-   * server had sent may have left the stream.
-   */
+  /** Stops waiting for missing messages when the server no longer has them. */
   async #awaitMissing(link: Link, signal: AbortSignal): Promise<void> {
     const hand = this.#hand;
     while (!hand.isComplete && !signal.aborted) {
@@ -278,8 +251,7 @@ export class StreamConsumer {
 
   #ack(held: HeldFrame): void {
     if (held.outSinceMs === undefined) this.#ready = this.#ready.filter((one) => one !== held);
-    // The timeout ends now, even if the acknowledgement is deferred, because the program is done
-    // with the frame.
+    // The program is done with the frame, even if the acknowledgement is deferred.
     held.outSinceMs = undefined;
     this.#options.deferred.acknowledge(held.id, () => this.#acknowledge(held));
     this.#wake();
@@ -291,7 +263,6 @@ export class StreamConsumer {
     this.#wake();
   }
 
-  /** Queues all delivered, unacknowledged frames from this one on for another delivery. */
   #rewind(from: HeldFrame): void {
     if (this.#ended.signal.aborted) return;
     const isBehind = (one: HeldFrame) => one.outSinceMs !== undefined && byPosition(one, from) >= 0;
@@ -300,17 +271,12 @@ export class StreamConsumer {
     this.#queue(out);
   }
 
-  /**
-   * Delivers frames with deferred acknowledgements again, with the events that were skipped, if
-   * they take up all room and the program waits for a frame. Otherwise, a program that collects
-   * several frames before it acknowledges any would wait for ever.
-   */
+  /** Delivers deferred frames again, as a whole, if they take up all room and the program waits. */
   #deliverDeferred(): void {
     const { deferred, isAwaited } = this.#options;
     const isFull = this.#ready.length === 0 && this.#free() < 1;
     const isStarved = isFull && isAwaited() && !this.#ended.signal.aborted;
-    // Redelivers only at the second consecutive check, because the program may be about to finish
-    // its work.
+    // The program may be about to acknowledge, so one starved check is not enough.
     if (isStarved && this.#wasStarved) {
       const held = this.#hand.all.filter(({ id }) => deferred.isDeferred(id));
       for (const one of held) {
@@ -339,7 +305,7 @@ export class StreamConsumer {
       const subject = answerSubject({ stream, durable, sequence, deliverySequence });
       this.#link?.connection.publish(subject, answer);
     } catch {
-      // The connection is lost. The answer is sent again over the next connection.
+      // The answer is sent again over the next connection.
     }
   }
 

@@ -1,18 +1,10 @@
-// The public types of the package: options, stored events, frames and notices. No runtime code.
-
 import type { ConnectionOptions } from "@nats-io/nats-core";
 import type { Lane } from "../../platform/base/lane.ts";
 
 export interface ConsumeOptions {
-  /**
-   * Connection options as for `connect` of @nats-io/transport-node, or a function that returns
-   * them. The function is called before every connection attempt, so that a changed address or
-   * token takes effect.
-   */
+  /** Options for `connect`, or a function that returns them before every attempt to connect. */
   readonly nats: ConnectionOptions | (() => ConnectionOptions | Promise<ConnectionOptions>);
-  /**
-   * Name of the durable consumers. Each stream stores the position of this reader under this name.
-   */
+  /** Name of the durable consumers. Each stream stores the position under this name. */
   readonly durable: string;
   /** First part of the stream and subject names; `penstock` by default. */
   readonly prefix?: string | undefined;
@@ -22,30 +14,15 @@ export interface ConsumeOptions {
   readonly lanes?: readonly Lane[] | undefined;
   /** Maximum number of unacknowledged frames of each stream; 64 by default. */
   readonly maxAckPending?: number | undefined;
-  /**
-   * Approximate maximum number of bytes of frames in memory; 64 MiB by default. Each stream may
-   * hold one frame even if the frame exceeds its part of the limit.
-   */
+  /** Approximate maximum of bytes in memory; 64 MiB by default. Each stream may hold one frame. */
   readonly maxBytes?: number | undefined;
-  /**
-   * Time in ms after which JetStream redelivers the unacknowledged frames of a program that has
-   * died; 30,000 by default.
-   */
+  /** Time in ms until the frames of a dead program are redelivered; 30,000 by default. */
   readonly ackWaitMs?: number | undefined;
-  /**
-   * Time in ms after which a frame is delivered again if the program has neither acknowledged the
-   * frame nor called its `working`; 300,000 by default.
-   */
+  /** Time in ms until a frame without `ack` or `working` is redelivered; 300,000 by default. */
   readonly processingTimeoutMs?: number | undefined;
-  /**
-   * Limits of deduplication. An event is skipped if an event with the same project, `uuid`, `event`
-   * and `distinct_id` was delivered within the window.
-   */
+  /** Limits for skipping events with the same project, `uuid`, `event` and `distinct_id`. */
   readonly deduplication?: DeduplicationOptions | undefined;
-  /**
-   * Receives all notices. If the function throws or its promise rejects, the iteration ends with
-   * that error. By default, every notice except `connected` is passed to `console.warn`.
-   */
+  /** Receives all notices. If it throws or rejects, the iteration ends. Default: `console.warn`. */
   readonly onNotice?: ((notice: Notice) => void) | undefined;
 }
 
@@ -56,7 +33,6 @@ export interface DeduplicationOptions {
   readonly windowMs?: number | undefined;
 }
 
-/** An event as Penstock stores it. */
 export interface StoredEvent {
   readonly uuid: string;
   readonly project_id: string;
@@ -71,18 +47,12 @@ export interface StoredEvent {
   readonly kind: EventKind;
   readonly person_profile: boolean;
   readonly historical: boolean;
-  /**
-   * The properties, parsed by `JSON.parse`. If a number does not fit a double, its exact digits are
-   * only in `Frame.lines`.
-   */
+  /** Parsed by `JSON.parse`. Exact digits of numbers beyond a double are only in `Frame.lines`. */
   readonly properties: Readonly<Record<string, unknown>>;
   readonly $set?: Readonly<Record<string, unknown>>;
   readonly $set_once?: Readonly<Record<string, unknown>>;
   readonly $unset?: readonly string[];
-  /**
-   * Values that were sent but not stored, by field name: `timestamp`, `uuid`, `offset`, `sent_at`,
-   * `distinct_id`, `$set`, `$set_once`, `$unset`, `$groups`, `$group_set` and `$group_unset`.
-   */
+  /** Values that were sent but not stored, by field name, such as `timestamp` or `$set`. */
   readonly replaced?: Readonly<Record<string, unknown>>;
 }
 
@@ -101,7 +71,6 @@ export interface Frame {
   readonly stream: string;
   readonly lane: Lane;
   readonly partition: number;
-  /** Sequence of the message in the stream. */
   readonly sequence: number;
   readonly storedAt: Date;
   /** Events of the selected projects, without duplicates; at least one. */
@@ -113,10 +82,8 @@ export interface Frame {
   /** Whether the frame may have been delivered before. */
   readonly redelivered: boolean;
   /**
-   * Acknowledges all events of the frame, so that it is not delivered again. If the frame skipped
-   * duplicates of events in an unacknowledged frame, the acknowledgement is sent only when that
-   * other frame is acknowledged too. If the program has no room for further frames before then,
-   * this frame can be delivered again, with the skipped events.
+   * Acknowledges all events. If duplicates of an unacknowledged frame were skipped, this waits for
+   * that frame. Until then, this frame may be delivered again, with the skipped events.
    */
   ack(): void;
   /** Delivers this frame and all later unacknowledged frames of its stream again, in order. */
@@ -126,77 +93,54 @@ export interface Frame {
 }
 
 export interface EventConsumer extends AsyncIterableIterator<Frame> {
-  /**
-   * Stops the delivery of frames. Waits for up to `timeoutMs` (30,000 by default) until all
-   * delivered frames are acknowledged, and then closes the connection. Unacknowledged frames are
-   * delivered to the next reader.
-   */
+  /** Stops the delivery, waits up to `timeoutMs` (30,000) for acknowledgements, and disconnects. */
   stop(options?: { readonly timeoutMs?: number }): Promise<void>;
 }
 
-/**
- * A change or an error that a reader reports. `sequence`, `lastRead`, `from` and `to` are sequences
- * of the stream.
- */
+/** A change or an error that a reader reports. All numbers are sequences of the stream. */
 export type Notice =
   | { readonly type: "connected"; readonly server: string }
-  /** The connection was lost or could not be opened. The reader retries for ever. */
   | { readonly type: "disconnected"; readonly reason: string }
-  /** The stream had no consumer of this name. Reading starts at the first message of the stream. */
   | { readonly type: "consumer_created"; readonly stream: string; readonly sequence: number }
-  /** The consumer was deleted and recreated. Reading continues at `sequence`. */
   | { readonly type: "consumer_recreated"; readonly stream: string; readonly sequence: number }
-  /** The stream does not exist. The reader waits for the stream. */
   | { readonly type: "stream_missing"; readonly stream: string }
-  /**
-   * Another stream has replaced the stream under the same name. Reading of the new stream starts at
-   * `sequence`.
-   */
+  /** A new stream has replaced the stream. Reading starts at its message `sequence`. */
   | {
       readonly type: "stream_recreated";
       readonly stream: string;
       readonly lastRead: number;
       readonly sequence: number;
     }
-  /** The stream has lost messages that were read. Reading of its new messages starts at `from`. */
   | {
       readonly type: "stream_truncated";
       readonly stream: string;
       readonly lastRead: number;
       readonly from: number;
     }
-  /**
-   * Messages left the stream before they were read. The range is the largest possible one, and
-   * includes messages of projects that are not read.
-   */
+  /** Messages left the stream unread. The range is the largest possible one, with all projects. */
   | {
       readonly type: "messages_expired";
       readonly stream: string;
       readonly from: number;
       readonly to: number;
     }
-  /**
-   * Lines of a frame are not events, all for the same reason. The reader skips them and delivers
-   * the events of the frame.
-   */
+  /** Lines of a frame are not events. The reader skips them and delivers the other lines. */
   | {
       readonly type: "unreadable_line";
       readonly stream: string;
       readonly sequence: number;
-      /** Number of the first such line, counted from 1. */
       readonly line: number;
-      /** Number of such lines in the frame. */
       readonly lines: number;
       readonly reason: string;
-      /** Text of the first such line. */
       readonly text: string;
     }
-  /** A frame was not acknowledged within `processingTimeoutMs` and is delivered again. */
   | { readonly type: "processing_timed_out"; readonly stream: string; readonly sequence: number }
-  /**
-   * Another error prevents reading. The reader retries. `stream` is undefined if the error concerns
-   * all streams.
-   */
+  /** Another error, which is retried. `stream` is undefined if it concerns all streams. */
   | { readonly type: "trouble"; readonly stream: string | undefined; readonly reason: string };
 
 export type NoticeType = Notice["type"];
+
+/** Ends the iteration: only other options or another version of Penstock can help. */
+export class ConsumeError extends Error {
+  override name = "ConsumeError";
+}

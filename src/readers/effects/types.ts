@@ -1,8 +1,7 @@
 // The types that the folders of the effects share. All times are milliseconds since the epoch, UTC.
 
 import type { Lane } from "../../platform/base/lane.ts";
-import type { IncidentKind } from "../stream/incidents.ts";
-import type { TrailEntry } from "../stream/trail.ts";
+import type { IncidentKind, TrailEntry } from "../stream/resume.ts";
 
 /** Commands display the classes in this order. */
 export const usageClasses = [

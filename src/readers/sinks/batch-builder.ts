@@ -1,47 +1,42 @@
-// Builds batches from frames, with the position of each stream after the batch. A frame is never
-// split. The bytes of a frame are held until the batch is written or dropped.
+// Builds batches from whole frames. The bytes of a frame are held until the batch is written or
+// dropped.
 
 import { Buffer } from "node:buffer";
 import { linesToPause } from "../../records/reader.ts";
-import type { StoredFrame } from "../stream/frame.ts";
-import type { FrameItem } from "../stream/frame-item.ts";
-import type { StreamPosition } from "../stream/resume.ts";
-import type { StreamName } from "../stream/stored-stream.ts";
-import type { PositionItem, StreamItem } from "../stream/stream-reader.ts";
-import { type TrailEntry, trailLength, trailWith } from "../stream/trail.ts";
+import { type TrailEntry, trailLength, trailWith } from "../stream/resume.ts";
+import type { FrameItem, PositionItem, StreamItem } from "../stream/stream-reader.ts";
 import { type RejectedLine, type SinkRecord, SinkRecords } from "./sink-records.ts";
 import type { Before, SinkBatch, SinkFilter, SinkIncident, SinkPosition } from "./sink-target.ts";
 
-/** A batch with its counts and the release of its memory. */
 export interface BuiltBatch extends SinkBatch {
-  /** Number of messages in the batch, by lane. The filter may exclude all events of a message. */
+  /** Number of messages by lane, including those without a selected event. */
   readonly frames: { readonly live: number; readonly historical: number };
-  /** Releases the bytes of the frames. */
   release(): void;
 }
 
 export interface BatchLimits {
-  /** Maximum number of events and rejected lines. Exceeded only if a single frame has more. */
+  /** Events and rejected lines. Only a single frame may exceed it. */
   readonly eventsMax: number;
-  /** Maximum number of bytes of frames. Exceeded only if a single frame has more. */
+  /** Bytes of frames. Only a single frame may exceed it. */
   readonly bytesMax: number;
 }
 
-/**
- * Number of pauses of the record reader between two yields to the event loop. Short lines take
- * milliseconds in total.
- */
+/** Pauses of the record reader between two yields to the event loop. */
 const pausesAtOnce = 4_096 / linesToPause;
-/** Maximum number of rejected lines of a frame that are stored individually. */
+/** All further rejected lines of a frame become one: each takes a hundred times its bytes. */
 const singleMax = 10_000;
+
+interface Progress extends Omit<SinkPosition, "sequence" | "trail"> {
+  sequence: number;
+  trail: TrailEntry[];
+}
 
 export class BatchBuilder {
   readonly #filter: SinkFilter;
   readonly #records = new SinkRecords();
-  readonly #positions = new Map<string, StreamProgress>();
+  readonly #positions = new Map<string, Progress>();
   #before: Before;
   readonly #changed = new Set<string>();
-  /** Items that were put in and not yet added to a batch, in order. */
   readonly #waiting: StreamItem[] = [];
   #items: FrameItem[] = [];
   #events: SinkRecord[] = [];
@@ -49,11 +44,10 @@ export class BatchBuilder {
   #incidents: SinkIncident[] = [];
   #bytes = 0;
 
-  /** Creates a builder that continues at `positions`, the positions of the target. */
   constructor(filter: SinkFilter, positions: readonly SinkPosition[]) {
     this.#filter = filter;
     for (const position of positions)
-      this.#positions.set(position.stream, new StreamProgress(position, position));
+      this.#positions.set(position.stream, { ...position, trail: [...position.trail] });
     this.#before = new Map(positions.map((one) => [one.stream, one]));
   }
 
@@ -61,7 +55,6 @@ export class BatchBuilder {
     return this.#changed.size === 0;
   }
 
-  /** Number of events and rejected lines in the batch. */
   get lines(): number {
     return this.#events.length + this.#rejected.length;
   }
@@ -74,20 +67,15 @@ export class BatchBuilder {
     return this.lines >= eventsMax || this.#bytes >= bytesMax;
   }
 
-  /** Whether items were put in and not yet added to a batch. */
   get hasWaiting(): boolean {
     return this.#waiting.length > 0;
   }
 
-  /** Adds items to the queue. If the current batch is full, they are added to a later one. */
   put(items: readonly StreamItem[]): void {
     for (const item of items) this.#waiting.push(item);
   }
 
-  /**
-   * Adds the waiting items until the batch is full. Yields to the event loop between the parts of a
-   * long frame.
-   */
+  /** Adds waiting items until the batch is full. Yields to the event loop within a long frame. */
   async addWaiting(limits: BatchLimits): Promise<void> {
     while (this.hasWaiting && !this.isFull(limits)) {
       const item = this.#waiting.shift()!;
@@ -96,9 +84,11 @@ export class BatchBuilder {
     }
   }
 
-  /** Returns the current batch. The next batch starts after it. */
   take(): BuiltBatch {
-    const positions = [...this.#changed].map((stream) => this.#positions.get(stream)!.position());
+    const positions = [...this.#changed].map((stream): SinkPosition => {
+      const progress = this.#positions.get(stream)!;
+      return { ...progress, trail: progress.trail.slice(-trailLength) };
+    });
     const items = this.#items;
     const of = (lane: string): number => items.filter(({ frame }) => frame.lane === lane).length;
     const batch: BuiltBatch = {
@@ -125,9 +115,7 @@ export class BatchBuilder {
 
   #moveTo({ name, position, incidents }: PositionItem): void {
     const { stream } = name;
-    const known = this.#positions.get(stream);
-    if (known === undefined) this.#positions.set(stream, new StreamProgress(name, position));
-    else known.moveTo(position);
+    this.#positions.set(stream, { ...name, ...position, trail: [...position.trail] });
     for (const incident of incidents) this.#incidents.push({ stream, ...incident });
     this.#changed.add(stream);
   }
@@ -135,98 +123,45 @@ export class BatchBuilder {
   async #frame(item: FrameItem): Promise<void> {
     const { frame } = item;
     const { stream, projectId, data } = frame;
-    this.#positions.get(stream)!.endFrame(frame);
+    const progress = this.#positions.get(stream)!;
+    progress.sequence = frame.sequence;
+    progress.trail = trailWith(progress.trail, frame);
     this.#changed.add(stream);
     this.#items.push(item);
     this.#bytes += data.length;
     const { projects } = this.#filter;
     if (projects !== undefined && projectId !== undefined && !projects.has(projectId)) return;
-    const rejected = new RejectedOfFrame(data);
-    const putAside = (line: RejectedLine | undefined): void => {
-      if (line !== undefined) this.#rejected.push(line);
-    };
+    let count = 0;
+    let first: RejectedLine | undefined;
+    let last: RejectedLine | undefined;
     const visitor = {
       record: (record: SinkRecord): void => {
         if (projects?.has(record.projectId) ?? true) this.#events.push(record);
       },
-      rejected: (line: RejectedLine): void => putAside(rejected.single(line)),
+      rejected: (line: RejectedLine): void => {
+        if (++count <= singleMax) {
+          this.#rejected.push(line);
+          return;
+        }
+        first ??= line;
+        last = line;
+      },
     };
     let pauses = 0;
     for (const _ of this.#records.read(frame, visitor))
       if (++pauses % pausesAtOnce === 0) await new Promise(setImmediate);
-    putAside(rejected.rest());
+    if (first !== undefined && last !== undefined)
+      this.#rejected.push(first === last ? first : combined(first, last, count - singleMax));
   }
 }
 
-/**
- * The rejected lines of one frame. A message of another program may have a million such lines, and
- * each would take a hundred times its bytes. After the first 10,000, all lines are therefore
- * combined into one rejected line with their text.
- */
-class RejectedOfFrame {
-  readonly #data: Uint8Array;
-  #count = 0;
-  #first: RejectedLine | undefined;
-  #end = 0;
-
-  constructor(data: Uint8Array) {
-    this.#data = data;
-  }
-
-  /** Returns the line if it is stored individually; undefined if it is part of `rest`. */
-  single(line: RejectedLine): RejectedLine | undefined {
-    if (++this.#count <= singleMax) return line;
-    this.#first ??= line;
-    this.#end = this.#startOf(line) + line.text.length;
-    return undefined;
-  }
-
-  /**
-   * Returns one line that combines the later lines. Its text also includes the records between
-   * them.
-   */
-  rest(): RejectedLine | undefined {
-    const first = this.#first;
-    const lines = this.#count - singleMax;
-    if (first === undefined || lines === 1) return first;
-    const { buffer, byteOffset } = this.#data;
-    const start = this.#startOf(first);
-    const text = Buffer.from(buffer, byteOffset + start, this.#end - start);
-    return { ...first, text, detail: `${lines} lines; the first: ${first.detail}` };
-  }
-
-  #startOf({ text }: RejectedLine): number {
-    return text.byteOffset - this.#data.byteOffset;
-  }
-}
-
-/**
- * The position of one stream and its most recent messages by id, so that another stream of the same
- * name is recognised. Returned objects do not change any more.
- */
-class StreamProgress {
-  readonly #name: StreamName;
-  #position: Omit<StreamPosition, "trail">;
-  #trail: TrailEntry[];
-
-  constructor(name: StreamName, position: StreamPosition) {
-    this.#name = name;
-    this.#position = position;
-    this.#trail = [...position.trail];
-  }
-
-  moveTo(position: StreamPosition): void {
-    this.#position = position;
-    this.#trail = [...position.trail];
-  }
-
-  endFrame(frame: StoredFrame): void {
-    this.#position = { ...this.#position, sequence: frame.sequence };
-    this.#trail = trailWith(this.#trail, frame);
-  }
-
-  position(): SinkPosition {
-    const { epoch, created, sequence } = this.#position;
-    return { ...this.#name, epoch, created, sequence, trail: this.#trail.slice(-trailLength) };
-  }
+/** Combines rejected lines. The text includes the records between them. */
+function combined(first: RejectedLine, last: RejectedLine, lines: number): RejectedLine {
+  const { buffer, byteOffset } = first.text;
+  const text = Buffer.from(
+    buffer,
+    byteOffset,
+    last.text.byteOffset + last.text.length - byteOffset,
+  );
+  return { ...first, text, detail: `${lines} lines; the first: ${first.detail}` };
 }

@@ -1,7 +1,5 @@
-// An event as the sinks use it: its values, its columns, and how it is read from a frame. A batch
-// holds tens of thousands of events while it is written, so each object is small. Values that the
-// lines of a request have in common are shared, and a view of the frame's bytes is created only
-// when it is needed.
+// An event as the sinks use it. A batch has tens of thousands, so each object is small: values that
+// the lines of a request share exist once, and views of the frame's bytes are created when needed.
 
 import { Buffer } from "node:buffer";
 import { isUuid } from "../../platform/base/forms.ts";
@@ -12,23 +10,10 @@ import { RecordReader } from "../../records/reader.ts";
 import { TokenType } from "../../records/table.ts";
 import type { StoredFrame } from "../stream/frame.ts";
 
-/** A stored event. Its bytes are those of the frame and must not be changed. */
-export interface SinkRecord {
-  readonly stream: string;
-  readonly sequence: number;
-  /** Index of the line in the frame. */
-  readonly line: number;
-  /** Time in ms when the stream stored the frame. */
-  readonly storedAtMs: number;
-  /** UUID of 36 characters, in lower case. */
-  readonly uuid: string;
-  readonly projectId: string;
-  readonly event: string;
-  readonly distinctId: string;
-  /** Time of the event in ms, in the years 0 to 9999. */
-  readonly timestampMs: number;
+/** What the lines of one request share. */
+interface Origin {
   readonly receivedAtMs: number;
-  /** Client's own time of the event in ms; NaN if the record has none. */
+  /** Client's own time of the event; NaN if the record has none. So is `sentAtMs`. */
   readonly timestampSentMs: number;
   readonly sentAtMs: number;
   /** Client's address; empty if the record has none. */
@@ -36,6 +21,23 @@ export interface SinkRecord {
   readonly kind: string;
   readonly personProfile: boolean;
   readonly historical: boolean;
+}
+
+/** The bytes are those of the frame and must not be changed. */
+export interface SinkRecord {
+  readonly stream: string;
+  readonly sequence: number;
+  readonly line: number;
+  /** Time when the stream stored the frame. */
+  readonly storedAtMs: number;
+  /** UUID of 36 characters, in lower case. */
+  readonly uuid: string;
+  readonly projectId: string;
+  readonly event: string;
+  readonly distinctId: string;
+  /** Time of the event, in the years 0 to 9999. */
+  readonly timestampMs: number;
+  readonly origin: Origin;
   /** Properties as JSON, as the client sent them. */
   readonly properties: Uint8Array;
   readonly set: Uint8Array | undefined;
@@ -43,14 +45,11 @@ export interface SinkRecord {
   readonly unset: Uint8Array | undefined;
   /** The whole record, without the line feed. */
   readonly text: Uint8Array;
-  /**
-   * UUID of the event's person; empty if the event has no person or persons are not used. Set after
-   * the batch is built; all other fields never change.
-   */
+  /** Empty without a person. Set after the batch is built; all other fields never change. */
   personUuid: string;
 }
 
-/** Reasons why a line is rejected: it is not a record, or the target does not accept the event. */
+/** A line is not a record, or the target refuses the event. */
 export const rejectReasons = ["not_json", "not_a_record", "wrong_project", "value"] as const;
 export type RejectReason = (typeof rejectReasons)[number];
 
@@ -59,14 +58,12 @@ export interface RejectedLine {
   readonly sequence: number;
   readonly line: number;
   readonly storedAtMs: number;
-  /** Project of the line; empty if unknown. */
   readonly projectId: string;
   readonly reason: RejectReason;
   readonly detail: string;
   readonly text: Uint8Array;
 }
 
-/** Returns the rejected line of an event that the target refuses, with the reason. */
 export function refusedLine(event: SinkRecord, detail: string): RejectedLine {
   const { stream, sequence, line, storedAtMs, projectId, text } = event;
   return { stream, sequence, line, storedAtMs, projectId, reason: "value", detail, text };
@@ -82,22 +79,14 @@ type FrameOfRecords = Pick<
   "stream" | "sequence" | "storedAtMs" | "projectId" | "data"
 >;
 
-/** Fields that the lines of one request share, except their project. */
-type SharedFields = Pick<
-  SinkRecord,
-  "receivedAtMs" | "timestampSentMs" | "sentAtMs" | "ip" | "kind" | "personProfile" | "historical"
->;
-
 const emptyObject = Buffer.from("{}");
 const replacedMember = Buffer.from('{"$replaced":');
 
 export class SinkRecords {
   readonly #records = new RecordReader();
-  #shared: SharedFields | undefined = undefined;
+  #origin: Origin | undefined = undefined;
 
-  /**
-   * Calls the visitor for every line that is not blank, in order. Yields where RecordReader yields.
-   */
+  /** Visits every line that is not blank. Yields where RecordReader yields. */
   *read(frame: FrameOfRecords, visitor: SinkVisitor): Generator<void, void> {
     const { stream, sequence, storedAtMs, data } = frame;
     const body = Buffer.from(data.buffer, data.byteOffset, data.length);
@@ -108,8 +97,8 @@ export class SinkRecords {
     };
     yield* this.#records.read(data, {
       record: (record) => {
-        // Called for every line, even a rejected one, because the next line may refer to it.
-        const shared = this.#sharedOf(record);
+        // Called even for a rejected line, because the next line may refer to it.
+        const origin = this.#originFor(record);
         const fault = record.isWritten ? undefined : faultOf(record);
         if (fault !== undefined) reject(record, "not_a_record", fault);
         else if (frame.projectId !== undefined && record.projectId !== frame.projectId)
@@ -118,33 +107,28 @@ export class SinkRecords {
             "wrong_project",
             `its project_id is ${record.projectId}, not the project of its message`,
           );
-        else visitor.record(new FrameRecord({ frame, body }, record, shared));
+        else visitor.record(new FrameRecord({ frame, body }, record, origin));
       },
       unreadable: ({ reason, detail }, line, start, end) =>
         reject({ line, start, end }, reason, detail),
     });
   }
 
-  #sharedOf(record: RecordView): SharedFields {
-    if (!record.has(LineFlag.SameOrigin) || this.#shared === undefined)
-      this.#shared = sharedFields(record);
-    return this.#shared;
+  #originFor(record: RecordView): Origin {
+    if (!record.has(LineFlag.SameOrigin) || this.#origin === undefined)
+      this.#origin = originOf(record);
+    return this.#origin;
   }
 }
 
-/** Position of a line in the frame's data. */
 type LinePlace = Pick<RecordView, "line" | "start" | "end">;
 
 interface FrameBytes {
   readonly frame: FrameOfRecords;
-  /** Data of the frame. */
   readonly body: Buffer;
 }
 
-/**
- * Returns the reason why the gateway cannot have written the record; undefined if there is no such
- * reason.
- */
+/** Returns the reason why the gateway cannot have written the record. */
 function faultOf(record: RecordView): string | undefined {
   const lacks = (part: Part): boolean => !isString(record.type(part));
   if (lacks(Part.Uuid)) return "it has no uuid";
@@ -156,7 +140,7 @@ function faultOf(record: RecordView): string | undefined {
   return lacks(Part.DistinctId) ? "it has no distinct_id" : undefined;
 }
 
-function sharedFields(record: RecordView): SharedFields {
+function originOf(record: RecordView): Origin {
   const text = (part: Part): string => (isString(record.type(part)) ? record.text(part) : "");
   const receivedAtMs = record.ms(Line.ReceivedAt);
   return {
@@ -181,8 +165,8 @@ class FrameRecord implements SinkRecord {
   readonly setOnce: Buffer | undefined;
   readonly unset: Buffer | undefined;
   personUuid = "";
+  readonly origin: Origin;
   readonly #frame: FrameOfRecords;
-  readonly #shared: SharedFields;
   readonly #body: Buffer;
   readonly #start: number;
   readonly #end: number;
@@ -190,7 +174,7 @@ class FrameRecord implements SinkRecord {
   readonly #propertiesEnd: number;
   readonly #replaced: Buffer | undefined;
 
-  constructor({ frame, body }: FrameBytes, record: RecordView, shared: SharedFields) {
+  constructor({ frame, body }: FrameBytes, record: RecordView, origin: Origin) {
     const bytes = (part: Part, type: TokenType): Buffer | undefined =>
       record.type(part) === type
         ? body.subarray(record.startOf(part) + record.shift, record.endOf(part) + record.shift)
@@ -205,7 +189,7 @@ class FrameRecord implements SinkRecord {
     this.setOnce = bytes(Part.SetOnce, TokenType.Object);
     this.unset = bytes(Part.Unset, TokenType.Array);
     this.#frame = frame;
-    this.#shared = shared;
+    this.origin = origin;
     this.#body = body;
     this.#start = record.start;
     this.#end = record.end;
@@ -227,35 +211,7 @@ class FrameRecord implements SinkRecord {
     return this.#frame.storedAtMs;
   }
 
-  get receivedAtMs(): number {
-    return this.#shared.receivedAtMs;
-  }
-
-  get timestampSentMs(): number {
-    return this.#shared.timestampSentMs;
-  }
-
-  get sentAtMs(): number {
-    return this.#shared.sentAtMs;
-  }
-
-  get ip(): string {
-    return this.#shared.ip;
-  }
-
-  get kind(): string {
-    return this.#shared.kind;
-  }
-
-  get personProfile(): boolean {
-    return this.#shared.personProfile;
-  }
-
-  get historical(): boolean {
-    return this.#shared.historical;
-  }
-
-  /** Properties of the event, with `replaced` as the member `$replaced`. */
+  /** Properties with `replaced` as the member `$replaced`. */
   get properties(): Buffer {
     const [start, end] = [this.#propertiesStart, this.#propertiesEnd];
     const properties = end === 0 ? emptyObject : this.#body.subarray(start, end);
@@ -270,9 +226,7 @@ class FrameRecord implements SinkRecord {
   }
 }
 
-/**
- * Type of an event's value by the type of its field. An absent text is "", an absent time is NaN.
- */
+/** Value by type of the field. An absent text is "", an absent time is NaN. */
 interface Values {
   readonly id: string;
   readonly uuid: string;
@@ -306,34 +260,66 @@ function column<Name extends ColumnField>(
   return { name: name ?? field, type, isOptional, of } as EventColumn;
 }
 
-/**
- * The columns of an event in the databases and files of the sinks, in order. Users query them, so
- * they are a public interface. The table of record fields defines their types.
- */
+/** The columns of an event in databases and files, in order. They are a public interface. */
 export const eventColumns: readonly EventColumn[] = [
   column("project_id", ({ projectId }) => projectId),
   column("uuid", ({ uuid }) => uuid),
   column("event", ({ event }) => event),
   column("distinct_id", ({ distinctId }) => distinctId),
   column("timestamp", ({ timestampMs }) => timestampMs),
-  column("received_at", ({ receivedAtMs }) => receivedAtMs),
+  column("received_at", ({ origin }) => origin.receivedAtMs),
   { name: "stored_at", type: "time", isOptional: false, of: ({ storedAtMs }) => storedAtMs },
-  column("timestamp_sent", ({ timestampSentMs }) => timestampSentMs),
-  column("sent_at", ({ sentAtMs }) => sentAtMs),
-  column("ip", ({ ip }) => ip),
-  column("kind", ({ kind }) => kind),
-  column("person_profile", ({ personProfile }) => personProfile),
-  column("historical", ({ historical }) => historical),
+  column("timestamp_sent", ({ origin }) => origin.timestampSentMs),
+  column("sent_at", ({ origin }) => origin.sentAtMs),
+  column("ip", ({ origin }) => origin.ip),
+  column("kind", ({ origin }) => origin.kind),
+  column("person_profile", ({ origin }) => origin.personProfile),
+  column("historical", ({ origin }) => origin.historical),
   column("properties", ({ properties }) => properties),
   column("$set", ({ set }) => set),
   column("$set_once", ({ setOnce }) => setOnce),
   column("$unset", ({ unset }) => unset),
 ];
 
-/** The additional column of a sink with persons. */
+export function textOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
+}
+
 export const personColumn: EventColumn = {
   name: "person_uuid",
   type: "uuid",
   isOptional: true,
   of: ({ personUuid }) => personUuid,
 };
+
+export function eventColumnsOf({ withPerson }: { readonly withPerson: boolean }) {
+  return withPerson ? [...eventColumns, personColumn] : eventColumns;
+}
+
+/** Removes duplicates within a batch: the first event of each key stays. */
+export function singleEvents(events: readonly SinkRecord[]): SinkRecord[] {
+  const seen = new Set<string>();
+  return events.filter((event) => {
+    const key = keyOf(event);
+    if (seen.has(key)) return false;
+    seen.add(key);
+    return true;
+  });
+}
+
+/** Finds the copy to try if a target rejects an event. */
+export function nextCopies(events: readonly SinkRecord[]): Map<SinkRecord, SinkRecord> {
+  const last = new Map<string, SinkRecord>();
+  const next = new Map<SinkRecord, SinkRecord>();
+  for (const event of events) {
+    const key = keyOf(event);
+    const before = last.get(key);
+    if (before !== undefined) next.set(before, event);
+    last.set(key, event);
+  }
+  return next;
+}
+
+function keyOf({ uuid, projectId, event, distinctId }: SinkRecord): string {
+  return JSON.stringify([uuid, projectId, event, distinctId]);
+}

@@ -1,71 +1,59 @@
-// The writer of a sink: builds batches from the events of the streams, and writes each batch to the
-// target together with the positions of the streams. While another sink has the target, this one is
-// the standby. It takes over when the other sink ends.
+// Builds batches from the streams and writes them to the target, with the positions. While another
+// sink has the target, this one stands by.
 
-import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
-import { BatchLimit } from "../stream/batch-limit.ts";
 import type { EventStreams } from "../stream/event-streams.ts";
-import type { StreamPosition } from "../stream/resume.ts";
-import { Session } from "../stream/session.ts";
+import type { IncidentKind, StreamPosition } from "../stream/resume.ts";
+import { BatchLimit, Session, type SessionOptions } from "../stream/session.ts";
 import { BatchBuilder, type BatchLimits, type BuiltBatch } from "./batch-builder.ts";
 import type { EventPersons } from "./persons/event-persons.ts";
-import type { SinkCounts } from "./sink-counts.ts";
+import type { RejectReason } from "./sink-records.ts";
 import {
   MovedError,
   type SinkFilter,
   type SinkPosition,
   type SinkTarget,
   StandbyError,
+  type WriteOutcome,
 } from "./sink-target.ts";
 import { type UnreadStream, UnreadWatch } from "./unread-watch.ts";
 
 interface WriterLimits extends BatchLimits {
-  /** Maximum time in ms for which the first event of a batch waits for others. */
   readonly ageMsMax: number;
 }
 
-export interface SinkWriterOptions {
-  readonly connection: NatsConnection;
-  /** First part of the stream names. */
-  readonly prefix: string;
+export interface SinkWriterOptions
+  extends Pick<SessionOptions, "connection" | "prefix" | "acceptExpired"> {
   /** Target of the events. The caller closes it. */
   readonly target: SinkTarget;
-  /** Adds the persons of events; undefined if events get no persons. */
   readonly persons?: EventPersons | undefined;
   readonly filter: SinkFilter;
   readonly limits: WriterLimits;
-  /** Whether to continue after messages that have left a stream unread. */
-  readonly acceptExpired: boolean;
   readonly counts: SinkCounts;
   readonly log: Log;
 }
 
 export interface SinkStatus {
   readonly state: "starting" | "standing by" | "writing" | "hindered";
-  /** Reasons why nothing is being written; empty if there is no problem. */
+  /** Why nothing is written; empty if there is no problem. */
   readonly reasons: readonly string[];
   readonly hasTarget: boolean;
   /** Holder of the target, while this sink stands by. */
   readonly standsByFor?: string;
-  /** Unread part of each stream, by the last known state of the target; empty on standby. */
   readonly streams: readonly UnreadStream[];
 }
 
-/**
- * Number of batches in memory in addition to those being written: one is being built, and two are
- * read ahead.
- */
+/** Batches in memory besides those being written: one being built, two read ahead. */
 const batchesAhead = 3;
 const stepEvents = 2_000;
 const stepBytes = 2_097_152;
 const pauseMsMax = 5_000;
 const standbyMs = 500;
 const sayAgainMs = 30_000;
-/** Time in ms with nothing to write after which the reason of a failed write is outdated. */
+/** Time without events after which the reason of a failed write is outdated. */
 const idleMs = 10_000;
-/** Number of refused events in a row above which a wrong table is more likely than wrong events. */
+/** After more refused events in a row, a wrong table is likelier than wrong events. */
 const refusedMax = 100;
 const words = {
   action: "`penstock sink` with --accept-expired continues",
@@ -80,22 +68,17 @@ export class SinkWriter {
   readonly #refusals: SparseWarning;
   readonly #watch: UnreadWatch;
   readonly #limit: BatchLimit;
-  /** Ends the wait for more events of the current batch. */
   #gathering: AbortController | undefined;
-  /** Ends the wait for the persons of a batch. */
   #waiting: AbortController | undefined;
-  /** Builder of the current session. */
   #builder: BatchBuilder | undefined;
   #fault: string | undefined = "it is starting";
-  /** Whether a batch has failed and no batch was written since. */
+  /** Whether a batch has failed and none was written since. */
   #hasFailedToWrite = false;
-  #openSinceMonotonicMs: number | undefined;
+  #hasTarget = false;
   #streams: EventStreams | undefined;
-  /** Reason why the sink stands by; undefined if it does not. */
   #standsByFor: string | undefined;
-  /** State that was last logged. */
   #logged: { readonly isWriting: boolean; readonly reason: string } | undefined;
-  /** Positions of the target at the last `open`, advanced by the batches since. */
+  /** Positions of the target at the last `open`, moved by the batches since. */
   #written = new Map<string, SinkPosition>();
 
   constructor(options: SinkWriterOptions) {
@@ -115,8 +98,7 @@ export class SinkWriter {
     });
     this.#warning = new SparseWarning(log, sayAgainMs);
     this.#refusals = new SparseWarning(log, sayAgainMs);
-    const written = () => this.#committed;
-    this.#watch = new UnreadWatch({ connection, written });
+    this.#watch = new UnreadWatch(connection, () => this.#committed);
   }
 
   get framesBytes(): number {
@@ -128,10 +110,7 @@ export class SinkWriter {
     void this.#session.run();
   }
 
-  /**
-   * Writes the current batches and ends. Waits until `until` aborts at most, or 10 s if `until` is
-   * undefined. If the wait was long enough, no write is running when the promise is fulfilled.
-   */
+  /** Waits for the current batches, until `until` aborts, or at most 10 s without it. */
   async close(until?: AbortSignal): Promise<void> {
     const closed = this.#session.close({ until });
     this.#gathering?.abort();
@@ -141,12 +120,12 @@ export class SinkWriter {
   }
 
   status(nowMs: number): SinkStatus {
-    const hasTarget = this.#openSinceMonotonicMs !== undefined;
+    const hasTarget = this.#hasTarget;
     const standsByFor = this.#standsByFor;
     if (standsByFor !== undefined)
       return { state: "standing by", reasons: [], hasTarget, standsByFor, streams: [] };
     const { target, persons } = this.#options;
-    const reasons = this.#session.reasons(this.#faultNow ?? persons?.fault);
+    const reasons = this.#session.reasons(this.#fault ?? persons?.fault);
     reasons.push(...(target.faults ?? []), ...this.#refusing);
     const state = reasons.length === 0 ? "writing" : "hindered";
     return { state, reasons, hasTarget, streams: this.#watch.streams(nowMs) };
@@ -165,21 +144,7 @@ export class SinkWriter {
     );
   }
 
-  /**
-   * Reason of the last failure. A reopened target does not clear it, because the target may still
-   * reject the failed batch.
-   */
-  get #faultNow(): string | undefined {
-    const since = this.#openSinceMonotonicMs;
-    if (!this.#hasFailedToWrite || since === undefined || this.#session.writes > 0)
-      return this.#fault;
-    return performance.now() - since > idleMs ? undefined : this.#fault;
-  }
-
-  /**
-   * Warning about refused events. Writing continues, because one project's events must not stop
-   * those of others.
-   */
+  /** Writing continues, because one project's events must not stop those of others. */
   get #refusing(): string[] {
     const { refusedInRow } = this.#options.counts;
     if (refusedInRow <= refusedMax) return [];
@@ -188,15 +153,12 @@ export class SinkWriter {
     ];
   }
 
-  /**
-   * Records a failed session. Returns the pause in ms before the next one; undefined for the
-   * default.
-   */
+  /** Returns the pause before the next session; undefined for the default. */
   #note(error: Error): number | undefined {
     const { log, counts } = this.#options;
     const { message: reason } = error;
-    this.#hasFailedToWrite ||= this.#openSinceMonotonicMs !== undefined;
-    this.#openSinceMonotonicMs = undefined;
+    this.#hasFailedToWrite ||= this.#hasTarget;
+    this.#hasTarget = false;
     if (error instanceof StandbyError) {
       this.#written.clear();
       if (this.#standsByFor !== reason)
@@ -217,7 +179,7 @@ export class SinkWriter {
     return undefined;
   }
 
-  /** Logs that writing failed, once for each reason. */
+  /** Logs each reason once. */
   #logHindered(reason: string): void {
     const { shown: target } = this.#options.target;
     if (this.#logged?.isWriting === false && this.#logged.reason === reason) return;
@@ -225,22 +187,21 @@ export class SinkWriter {
       this.#logged = { isWriting: false, reason };
   }
 
-  /** Logs that writing works, once after each problem. */
-  #logWriting(): void {
+  #succeeded(): void {
     const { log, target } = this.#options;
+    this.#hasFailedToWrite = false;
+    this.#fault = undefined;
     if (this.#logged?.isWriting === true) return;
     this.#logged = { isWriting: true, reason: "" };
     log.info({ target: target.shown }, "writing events");
   }
 
-  /**
-   * Logs success if no events have arrived for 10 s. While events may arrive, only a written batch
-   * counts as success.
-   */
-  async #logWritingOnceIdle(streams: EventStreams): Promise<void> {
-    await pauseUntilAborted(idleMs, this.#session.signal);
-    const isOver = this.#session.writes === 0 && this.#faultNow === undefined;
-    if (this.#streams === streams && isOver) this.#logWriting();
+  /** The failed batch may have been written, so 10 s without a write count as success too. */
+  async #succeedOnceIdle(streams: EventStreams): Promise<void> {
+    const { signal } = this.#session;
+    await pauseUntilAborted(idleMs, signal);
+    const isOpen = this.#hasTarget && this.#streams === streams && !signal.aborted;
+    if (isOpen && this.#session.writes === 0) this.#succeeded();
   }
 
   async #open(): Promise<ReadonlyMap<string, StreamPosition>> {
@@ -253,33 +214,26 @@ export class SinkWriter {
   }
 
   #opened(streams: EventStreams): void {
-    this.#openSinceMonotonicMs = performance.now();
+    this.#hasTarget = true;
     this.#streams = streams;
-    if (this.#hasFailedToWrite) {
-      void this.#logWritingOnceIdle(streams);
-    } else {
-      this.#fault = undefined;
-      this.#logWriting();
-    }
+    if (this.#hasFailedToWrite) void this.#succeedOnceIdle(streams);
+    else this.#succeeded();
   }
 
-  /** Builds a batch while the previous ones are being written, and then starts its write. */
   async #batch(streams: EventStreams): Promise<boolean> {
     const session = this.#session;
     const builder = this.#builder!;
-    // If no event arrives, a failing write must still be noticed at once.
+    // A failing write must be noticed even if no event arrives.
     if (!builder.hasWaiting) await Promise.race([streams.ready(), session.failed()]);
     await this.#gather(streams, builder);
     const batch = builder.isEmpty ? undefined : builder.take();
     const isWhole = batch === undefined || (await this.#hasPersons(batch));
     await session.room(this.#options.target.batchesMax ?? 1);
-    // If closing interrupted the wait for persons, the batch is dropped and read again at the next
-    // start.
+    // A batch without its persons is dropped and read again at the next start.
     if (batch !== undefined && isWhole) session.write(this.#write(batch));
     return true;
   }
 
-  /** Adds the persons to the batch. Returns false if the sink closes before they are known. */
   async #hasPersons(batch: BuiltBatch): Promise<boolean> {
     const { persons } = this.#options;
     if (persons === undefined) return true;
@@ -312,7 +266,6 @@ export class SinkWriter {
           builder.put(streams.take(Math.min(stepEvents, room[0]), Math.min(stepBytes, room[1])));
         }
         await builder.addWaiting(limits);
-        // Lets the event loop handle other requests.
         await new Promise(setImmediate);
       }
     } finally {
@@ -327,9 +280,7 @@ export class SinkWriter {
     const outcome = await this.#limit.within(events, "batches", () => target.write(batch));
     counts.written(batch, outcome, (performance.now() - sinceMonotonicMs) / 1_000);
     for (const position of batch.positions) this.#written.set(position.stream, position);
-    this.#hasFailedToWrite = false;
-    this.#fault = undefined;
-    this.#logWriting();
+    this.#succeeded();
     const reason = this.#refusing;
     if (reason.length > 0)
       this.#refusals.warn(
@@ -337,5 +288,47 @@ export class SinkWriter {
         "events refused: check the target's table",
       );
     batch.release();
+  }
+}
+
+export interface CommitCounts {
+  readonly batch: BuiltBatch;
+  readonly outcome: WriteOutcome;
+  readonly seconds: number;
+  /** Reasons of all rejected lines, including refused events. */
+  readonly rejected: readonly RejectReason[];
+  readonly incidents: readonly IncidentKind[];
+}
+
+/** Counts what a sink has stored since the process started. */
+export class SinkCounts {
+  readonly #onCommit: ((commit: CommitCounts | undefined) => void) | undefined;
+  events = 0;
+  duplicates = 0;
+  rejected = 0;
+  /** Refused events since the target last accepted one or reported a duplicate. */
+  refusedInRow = 0;
+  commits = 0;
+
+  /** `onCommit` is called for every commit; for a failed batch, with undefined. */
+  constructor(onCommit?: (commit: CommitCounts | undefined) => void) {
+    this.#onCommit = onCommit;
+  }
+
+  written(batch: BuiltBatch, outcome: WriteOutcome, seconds: number): void {
+    const refused = new Array<RejectReason>(outcome.refused).fill("value");
+    const rejected = [...batch.rejected.map(({ reason }) => reason), ...refused];
+    const incidents = batch.incidents.map(({ kind }) => kind);
+    this.events += outcome.written;
+    this.duplicates += outcome.duplicates;
+    this.rejected += rejected.length;
+    if (outcome.written + outcome.duplicates > 0) this.refusedInRow = 0;
+    else this.refusedInRow += outcome.refused;
+    this.commits++;
+    this.#onCommit?.({ batch, outcome, seconds, rejected, incidents });
+  }
+
+  failed(): void {
+    this.#onCommit?.(undefined);
   }
 }

@@ -1,70 +1,50 @@
-// Queries NATS every few seconds for the part of each stream that is not in the target, and for the
-// time until its oldest message leaves the stream. Works whether or not the streams are being read.
-// Read only.
+// Queries NATS for the unread part of each stream, and for the time until its oldest message
+// leaves. Works even if the streams are not read.
 
-import { DiscardPolicy, type JetStreamManager, type StreamInfo } from "@nats-io/jetstream";
+import type { JetStreamManager } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
-import { bytesMaxOf, ledStreamInfo, managerOf, nanosPerMs } from "../../platform/nats/api.ts";
+import { ledStreamInfo, managerOf, nanosPerMs } from "../../platform/nats/api.ts";
 import { type StreamName, storedStream } from "../stream/stored-stream.ts";
 import type { SinkPosition } from "./sink-target.ts";
 
-interface UnreadWatchOptions {
-  readonly connection: NatsConnection;
-  /** Returns the positions of the target. */
-  readonly written: () => readonly SinkPosition[];
-  readonly everyMs?: number;
-}
-
 export interface UnreadStream extends StreamName {
-  /** Sequence of the last frame that is in the target. */
   readonly sequence: number;
-  /**
-   * Sequence of the last frame of the stream. This field and the following ones are undefined while
-   * NATS does not answer.
-   */
+  /** Undefined while NATS does not answer, like the following fields. */
   readonly lastSequence: number | undefined;
-  /** Time since the oldest frame that is not in the target was stored; 0 if no frame waits. */
+  /** Age of the oldest frame that is not in the target; 0 if no frame waits. */
   readonly lagSeconds: number | undefined;
-  /**
-   * Time until the oldest frame that is not in the target leaves the stream; Infinity if no frame
-   * waits or frames never leave.
-   */
+  /** Time until that frame leaves the stream; Infinity if none waits or leaves. */
   readonly expirySeconds: number | undefined;
-  /** Time for which a frame stays in the stream; Infinity if there is no limit. */
+  /** Time for which frames stay in the stream; Infinity without a limit. */
   readonly retentionSeconds: number | undefined;
 }
 
-/** State of a stream as NATS reported it. */
 interface Asked {
   readonly atMs: number;
-  readonly created: string;
   readonly lastSequence: number;
   readonly ageMsMax: number;
-  /** Number of bytes that the stream can store before its oldest unread message is discarded. */
-  readonly bytesLeft: number;
-  readonly bytesPerMs: number;
-  /** Oldest message that was unread at the time of the query. */
   readonly oldest: { readonly sequence: number; readonly storedAtMs: number } | undefined;
 }
 
 const questionMs = 2_000;
-const everyMsDefault = 5_000;
-/** Age in ms after which a state is ignored. */
+const everyMs = 5_000;
 const staleMs = 30_000;
 
 export class UnreadWatch {
-  readonly #options: UnreadWatchOptions;
+  readonly #connection: NatsConnection;
+  readonly #written: () => readonly SinkPosition[];
   readonly #asked = new Map<string, Asked>();
 
-  constructor(options: UnreadWatchOptions) {
-    this.#options = options;
+  /** `written` returns the positions of the target. */
+  constructor(connection: NatsConnection, written: () => readonly SinkPosition[]) {
+    this.#connection = connection;
+    this.#written = written;
   }
 
-  /** Queries until the signal aborts. Never rejects: if a query fails, the state is unknown. */
+  /** Never rejects: if a query fails, the state is unknown. */
   async run(signal: AbortSignal): Promise<void> {
-    const { connection, everyMs = everyMsDefault } = this.#options;
-    const manager = await managerOf(connection, { timeoutMs: questionMs });
+    const manager = await managerOf(this.#connection, { timeoutMs: questionMs });
     while (!signal.aborted) {
       await this.ask(manager, Date.now());
       await pauseUntilAborted(everyMs, signal, { ref: false });
@@ -72,7 +52,7 @@ export class UnreadWatch {
   }
 
   async ask(manager: JetStreamManager, nowMs: number): Promise<void> {
-    for (const position of this.#options.written()) {
+    for (const position of this.#written()) {
       const { stream, sequence } = position;
       try {
         const info = await ledStreamInfo(manager, stream);
@@ -81,15 +61,19 @@ export class UnreadWatch {
         const oldest = isBehind
           ? await storedStream(manager, stream).messageFrom(sequence + 1)
           : undefined;
-        this.#asked.set(stream, askedOf(info, { nowMs, oldest, before: this.#asked.get(stream) }));
+        const { state, config } = info;
+        const ageMsMax =
+          config.max_age === 0 ? Number.POSITIVE_INFINITY : config.max_age / nanosPerMs;
+        const lastSequence = state.last_seq;
+        this.#asked.set(stream, { atMs: nowMs, lastSequence, ageMsMax, oldest });
       } catch {
-        // The gauges disappear when the last state is too old.
+        // The gauges disappear when the state is too old.
       }
     }
   }
 
   streams(nowMs: number): UnreadStream[] {
-    return this.#options.written().map((position) => {
+    return this.#written().map((position) => {
       const { stream, lane, partition, sequence } = position;
       const asked = this.#asked.get(stream);
       const name = { stream, lane, partition, sequence };
@@ -107,28 +91,9 @@ const nothingKnown = {
   retentionSeconds: undefined,
 };
 
-function askedOf(
-  { created, state, config }: StreamInfo,
-  { nowMs, oldest, before }: { nowMs: number; oldest: Asked["oldest"]; before: Asked | undefined },
-): Asked {
-  const ageMsMax = config.max_age === 0 ? Number.POSITIVE_INFINITY : config.max_age / nanosPerMs;
-  const messageBytes = state.messages === 0 ? 0 : state.bytes / state.messages;
-  const unread = oldest === undefined ? 0 : state.last_seq - oldest.sequence + 1;
-  // A stream loses messages by size only if it discards old messages for new ones.
-  const isBounded = config.discard !== DiscardPolicy.New;
-  const bytesMax = isBounded ? bytesMaxOf(config) : Number.POSITIVE_INFINITY;
-  const isSame = before?.created === created && nowMs > before.atMs;
-  const messages = isSame ? Math.max(0, state.last_seq - before.lastSequence) : 0;
-  return {
-    ...{ atMs: nowMs, created, lastSequence: state.last_seq, ageMsMax, oldest },
-    bytesLeft: Math.max(0, bytesMax - unread * messageBytes),
-    bytesPerMs: isSame ? (messages * messageBytes) / (nowMs - before.atMs) : 0,
-  };
-}
-
 function unreadOf(
   { sequence, trail }: SinkPosition,
-  { lastSequence, ageMsMax, bytesLeft, bytesPerMs, oldest }: Asked,
+  { lastSequence, ageMsMax, oldest }: Asked,
   nowMs: number,
 ): Omit<UnreadStream, keyof StreamName | "sequence"> {
   const retentionSeconds = ageMsMax / 1_000;
@@ -139,15 +104,13 @@ function unreadOf(
       expirySeconds: Number.POSITIVE_INFINITY,
       retentionSeconds,
     };
-  // All messages that are unread now were stored after the last written message.
+  // Unread messages were stored after the last written one.
   const writtenAtMs = trail.at(-1)?.storedAtMs ?? 0;
   const storedAtMs = Math.max(oldest?.storedAtMs ?? nowMs, writtenAtMs);
-  const byAgeMs = storedAtMs + ageMsMax - nowMs;
-  const bySizeMs = bytesPerMs > 0 ? bytesLeft / bytesPerMs : Number.POSITIVE_INFINITY;
   return {
     lastSequence,
     lagSeconds: Math.max(0, nowMs - storedAtMs) / 1_000,
-    expirySeconds: Math.max(0, Math.min(byAgeMs, bySizeMs)) / 1_000,
+    expirySeconds: Math.max(0, storedAtMs + ageMsMax - nowMs) / 1_000,
     retentionSeconds,
   };
 }

@@ -1,17 +1,14 @@
-// Limits the bytes of all frames that were read and not yet released. All streams share the budget.
-// A stream may use at most half of it, and each stream may always have one frame, so that no stream
-// waits for another.
+// Limits the bytes of all frames in memory. A stream may use at most half, and may always have one
+// frame, so that no stream waits for another.
 
 export interface Share {
-  /** Returns the number of bytes that the stream may request now; 0 if there is no room. */
+  /** Bytes that the stream may request now; 0 if there is no room. */
   room(): number;
-  /** Returns the number of average messages that fit into `bytes`; at least 1. */
+  /** Number of average messages that fit, at least 1. */
   messagesIn(bytes: number): number;
-  /** Counts the bytes of a frame that has arrived. */
   add(bytes: number): void;
-  /** Releases the bytes of a frame that was processed or dropped. */
   release(bytes: number): void;
-  /** Removes the stream from the budget. Frames of the stream must still be released. */
+  /** Frames of the stream must still be released. */
   leave(): void;
 }
 
@@ -20,7 +17,7 @@ interface Member extends Share {
   readonly ask: () => void;
 }
 
-/** Assumed bytes of a frame before any was received: the size to which the gateway fills frames. */
+/** Assumed size of a frame: the gateway fills frames to this size. */
 const frameBytesLikely = 524_288;
 
 export class BytesInHand {
@@ -36,7 +33,7 @@ export class BytesInHand {
     return this.#used;
   }
 
-  /** Adds a stream to the budget. Calls `ask` whenever there may be room again. */
+  /** Calls `ask` whenever there may be room again. */
   join(ask: () => void): Share {
     let frameBytes = frameBytesLikely;
     const member: Member = {

@@ -1,40 +1,28 @@
-// Reads all streams of both lanes and all partitions concurrently, each from its own position.
-// Looks for new streams every 3 s. Takes live events before historical ones, but always some of
-// both.
+// Reads all streams, each from its own position. Looks for new streams every 3 s. Live events come
+// first, but a part of each batch is historical.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
-import type { NatsConnection } from "@nats-io/nats-core";
 import type { Lane } from "../../platform/base/lane.ts";
-import type { Log } from "../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
 import { isConnected, managerOf } from "../../platform/nats/api.ts";
 import { BytesInHand } from "./bytes-in-hand.ts";
-import type { ReaderName } from "./pull.ts";
-import type { ReaderWords, StreamPosition } from "./resume.ts";
+import type { StreamPosition } from "./resume.ts";
 import { findStreams, storedStream } from "./stored-stream.ts";
-import { type StreamItem, StreamReader } from "./stream-reader.ts";
+import { type ReadingOptions, type StreamItem, StreamReader } from "./stream-reader.ts";
 
-interface EventStreamsOptions {
-  readonly connection: NatsConnection;
+export interface EventStreamsOptions extends ReadingOptions {
   /** First part of the stream names. */
   readonly prefix: string;
-  /** Position of each stream, by the name of the stream. */
+  /** Positions by the name of the stream. */
   readonly positions: ReadonlyMap<string, ReadPosition>;
   /** Maximum number of bytes of unreleased frames. */
   readonly bytesMax: number;
-  /** Whether to continue after messages that have left a stream unread. */
-  readonly acceptExpired: boolean;
   /** Lanes to read; both by default. */
   readonly lanes?: readonly Lane[] | undefined;
-  /** Name of the reader, used in the names of its consumers. */
-  readonly reader: ReaderName;
-  /** Texts about the program that reads. */
-  readonly words: ReaderWords;
-  readonly log: Pick<Log, "info" | "warn">;
 }
 
 export interface ReadPosition extends StreamPosition {
-  /** Sequence from which messages are read again to be remembered; by default, no message is. */
+  /** Sequence from which messages are read again to be remembered. */
   readonly rememberFrom?: number;
 }
 
@@ -60,12 +48,11 @@ export class EventStreams {
     void this.#lookForEver();
   }
 
-  /** Readers of the streams that exist or still have items to take. */
   get readers(): readonly StreamReader[] {
     return [...this.#readers.values()].filter(({ isGone, isReady }) => isReady || !isGone);
   }
 
-  /** Reason why no stream is read; undefined if the streams have been listed. */
+  /** Why no stream is read; undefined if the streams have been listed. */
   get fault(): string | undefined {
     return this.#fault;
   }
@@ -88,10 +75,7 @@ export class EventStreams {
     while (!this.isReady && !this.#ended.signal.aborted) await this.#woken.promise;
   }
 
-  /**
-   * Returns the next items of all streams, up to about `eventsMax` events and `bytesMax` bytes.
-   * Each lane that has items gets a part of the batch.
-   */
+  /** Returns the next items, up to the limits, of each lane that has some. */
   take(eventsMax: number, bytesMax: number): StreamItem[] {
     const ready = this.readers.filter(({ isReady }) => isReady);
     const of = (lane: Lane) => ready.filter(({ name }) => name.lane === lane);
@@ -103,10 +87,7 @@ export class EventStreams {
     return [...first.items, ...rest.items];
   }
 
-  /**
-   * Makes every reader check its stream before it continues, because the connection was lost or
-   * must be closed.
-   */
+  /** Makes every reader check its stream before it continues. */
   interrupt(): void {
     for (const reader of this.#readers.values()) reader.interrupt();
   }

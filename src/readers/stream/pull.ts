@@ -1,8 +1,6 @@
-// Reads a stream's messages in order through an ephemeral consumer, and requests only messages for
-// which there is room. The consumer is stored in the server's memory, so it does not survive a
-// restart of the server or the removal of the stream. While the consumer answers, the stream is
-// therefore the one that was checked. Any other answer ends the pull with an error, and the caller
-// then checks the stream again.
+// Reads a stream in order through an ephemeral consumer, as far as there is room. The consumer does
+// not survive the server or the stream. While it answers, the stream is the one that was checked.
+// Any other answer ends the pull, and the caller checks the stream again.
 
 import { AckPolicy, DeliverPolicy, type JetStreamManager, ReplayPolicy } from "@nats-io/jetstream";
 import { type Msg, type NatsConnection, nuid, type Subscription } from "@nats-io/nats-core";
@@ -10,9 +8,7 @@ import { nanosPerMs } from "../../platform/nats/api.ts";
 import type { BytesInHand, Share } from "./bytes-in-hand.ts";
 import { msOfNanos } from "./frame.ts";
 
-/**
- * Name of the reader in the names of its consumers, so that an operator can identify the reader.
- */
+/** Part of the consumers' names, so that an operator can identify the reader. */
 export type ReaderName = "effects" | "sink";
 
 interface PullOptions {
@@ -20,7 +16,6 @@ interface PullOptions {
   readonly manager: JetStreamManager;
   readonly reader: ReaderName;
   readonly stream: string;
-  /** Sequence of the first message to read. */
   readonly from: number;
   readonly bytes: BytesInHand;
 }
@@ -34,13 +29,11 @@ export interface PulledMessage {
 }
 
 const heartbeatMs = 2_500;
-/** Time in ms without a message or heartbeat after which the consumer counts as lost. */
 const silenceMsMax = 2.5 * heartbeatMs;
 const requestMs = 30_000;
-/** Time in ms without a request after which the server removes the consumer. */
 const inactiveMs = 120_000;
 const messagesAheadMax = 512;
-/** Maximum number of bytes that the server counts for a message in addition to its data. */
+/** Bytes that the server counts for a message in addition to its data. */
 const beyondDataBytes = 4_096;
 
 const noMessages = 404;
@@ -55,7 +48,6 @@ export class Pull {
   readonly #subscription: Subscription;
   readonly #watch: NodeJS.Timeout;
   #queue: PulledMessage[] = [];
-  /** Number of requested messages that have not arrived. */
   #asked = 0;
   #batch = 1;
   #requests = 0;
@@ -82,10 +74,7 @@ export class Pull {
     this.#watch = setInterval(() => this.#checkSilence(), heartbeatMs).unref();
   }
 
-  /**
-   * Creates the consumer and returns its pull. Rejects if the stream does not exist or NATS does
-   * not answer.
-   */
+  /** Rejects if the stream does not exist or NATS does not answer. */
   static async open(options: PullOptions): Promise<Pull> {
     const { consumers } = options.manager;
     const name = `penstock_${options.reader}_${nuid.next()}`;
@@ -107,13 +96,12 @@ export class Pull {
     return this.#lastSequence;
   }
 
-  /** Whether the stream has more unread messages than fit into memory. */
   get isFarBehind(): boolean {
     const { bytes } = this.#options;
     return this.#error === undefined && this.#pending > this.#share.messagesIn(bytes.max);
   }
 
-  /** Returns the next messages, at least one. Rejects if the pull has failed or is closed. */
+  /** Returns at least one message. Rejects if the pull has failed or is closed. */
   async next(): Promise<PulledMessage[]> {
     while (this.#queue.length === 0) {
       if (this.#error !== undefined) throw this.#error;
@@ -127,12 +115,10 @@ export class Pull {
     return taken;
   }
 
-  /** Ends the pull. Asks the server to remove the consumer unless the connection is closed. */
   close(): void {
     this.#fail(new Error("the reading was ended"));
   }
 
-  /** Requests more messages if there is room. Also called whenever there is room again. */
   #ask(): void {
     if (this.#error !== undefined || this.#asked * 2 > this.#batch) return;
     const { connection, stream } = this.#options;
@@ -140,7 +126,8 @@ export class Pull {
     if (room === 0) return;
     const messages = Math.min(messagesAheadMax, this.#share.messagesIn(room) - this.#asked);
     if (messages <= 0) return;
-    const sized = { max_bytes: Math.max(room, this.#messageBytesMax()) };
+    const messageBytesMax = (connection.info?.max_payload ?? 0) + beyondDataBytes;
+    const sized = { max_bytes: Math.max(room, messageBytesMax) };
     const request = {
       batch: messages,
       ...(this.#isSized ? sized : {}),
@@ -159,10 +146,6 @@ export class Pull {
     }
   }
 
-  #messageBytesMax(): number {
-    return (this.#options.connection.info?.max_payload ?? 0) + beyondDataBytes;
-  }
-
   #take(message: Msg): void {
     this.#heardMonotonicMs = performance.now();
     if (message.subject.startsWith(this.#inbox)) {
@@ -170,7 +153,7 @@ export class Pull {
       return;
     }
     const tokens = (message.reply ?? "").split(".");
-    // Newer servers add a domain and an account. The tokens after them are the same.
+    // Newer servers add a domain and an account.
     const end = tokens.length === 9 ? 9 : 11;
     const [sequence, delivered, , pending] = tokens.slice(end - 4, end).map(Number);
     if (this.#error !== undefined || sequence === undefined || Number.isNaN(sequence)) return;
@@ -180,7 +163,7 @@ export class Pull {
     }
     if (this.#asked > 0) this.#asked--;
     this.#pending = pending ?? 0;
-    // The number of pending messages excludes deleted ones, so the estimate may be slightly low.
+    // Deleted messages do not count as pending, so this may be slightly low.
     this.#lastSequence = sequence + this.#pending;
     this.#share.add(message.data.length);
     const storedAtMs = msOfNanos(tokens[end - 2] ?? "");
@@ -189,7 +172,6 @@ export class Pull {
     if (this.#asked * 2 <= this.#batch) this.#ask();
   }
 
-  /** Handles a status message of the server. */
   #heed(message: Msg): void {
     const { code = 0, description = "" } = message.headers ?? {};
     if (code === 100) return;
@@ -197,7 +179,7 @@ export class Pull {
     if (code === timedOut || code === noMessages) {
       this.#answered(left);
     } else if (code === conflict && /max_?bytes/i.test(description)) {
-      // If the request delivered no message, the next message exceeds the byte limit.
+      // No message was delivered, so the next one exceeds the byte limit.
       if (left === this.#batch) this.#isSized = false;
       this.#answered(left);
     } else if (code === conflict && /batch completed/i.test(description)) {

@@ -1,25 +1,68 @@
-// Decides where the reading of a stream continues, and reports how the stream changed in the
-// meantime. A stream may be recreated, replaced by an older copy, or lose messages before they were
-// read. Each of these changes is an incident. Only the message ids in the trail identify the
-// messages that were read, because sequences are reused and a server's clock may be slow. If the
-// trail does not decide, the reader stops.
+// Decides where the reading of a stream continues, and reports how the stream has changed. Only the
+// message ids in the trail identify the messages that were read: sequences are reused, and a clock
+// may be wrong. If the trail does not decide, the reader stops.
 
 import { msOfTime } from "./frame.ts";
-import type { IncidentKind } from "./incidents.ts";
 import type { AskedStream, StreamState } from "./stored-stream.ts";
-import { messagesIn, reportedTo, type Trail, trailReportedTo } from "./trail.ts";
 
-/** The position up to which a stream was read. */
+export interface TrailEntry {
+  readonly sequence: number;
+  /** `Nats-Msg-Id` of the frame, or empty: see `Trail`. */
+  readonly messageId: string;
+  /** Time in ms by the server's clock, not the gateway's. */
+  readonly storedAtMs: number;
+}
+
+/**
+ * The latest messages that were read. Losses up to the sequence of a last entry without an id were
+ * reported.
+ */
+export type Trail = readonly TrailEntry[];
+
+export const trailLength = 1_000;
+
+/** May change the given array. A replacement before the stream's first message is not added. */
+export function trailWith(trail: TrailEntry[], { sequence, messageId, storedAtMs }: TrailEntry) {
+  if (sequence <= (trail.at(-1)?.sequence ?? 0)) return trail;
+  trail.push({ sequence, messageId, storedAtMs });
+  return trail.length > 2 * trailLength ? trail.slice(-trailLength) : trail;
+}
+
+export function trailReportedTo(trail: Trail, sequence: number): Trail {
+  return [...trail, { sequence, messageId: "", storedAtMs: trail.at(-1)?.storedAtMs ?? 0 }];
+}
+
+/** Returns the sequence up to which losses after the position were reported; 0 if none were. */
+export function reportedTo(position: { readonly sequence: number; readonly trail: Trail }): number {
+  const last = position.trail.at(-1);
+  return last?.messageId === "" && last.sequence > position.sequence ? last.sequence : 0;
+}
+
+export function messagesIn(trail: Trail): Trail {
+  return trail.filter(({ messageId }) => messageId !== "");
+}
+
+/** Changes of a stream that its reader did not cause. Tables and metrics have these names. */
+export const incidentKinds = [
+  "stream_made_anew",
+  "tail_lost",
+  "expired_unread",
+  "begun_late",
+  "place_unknown",
+  "copy_accepted",
+  "unknown_schema",
+] as const;
+
+export type IncidentKind = (typeof incidentKinds)[number];
+
 export interface StreamPosition {
-  /** Number that is incremented whenever the stream's sequences get a new meaning. */
+  /** Incremented whenever the stream's sequences get a new meaning. */
   readonly epoch: number;
   readonly created: string;
   readonly sequence: number;
-  /** The most recent messages that were read, newest last. */
   readonly trail: Trail;
 }
 
-/** A row of the table of incidents. */
 export interface Incident {
   readonly kind: IncidentKind;
   readonly epoch: number;
@@ -31,83 +74,52 @@ export interface Incident {
 export interface Resume {
   readonly position: StreamPosition;
   readonly incidents: readonly Incident[];
-  /** Reason why reading stops; undefined if it continues. */
+  /** Why reading stops; undefined if it continues. */
   readonly fault: string | undefined;
 }
 
 /**
- * Result of comparing the trail with the messages that the stream has under the same sequences.
- * `at` is the index in the trail of the newest message that is still the same; -1 if all differ.
- * `at` is undefined if the stream has no message under these sequences.
+ * The trail compared with the stream's messages under the same sequences. `at` is the index of the
+ * newest equal one; -1 if all differ, undefined if the stream has none of them.
  */
 interface Comparison {
   readonly at: number | undefined;
-  /** Index in the trail of the newest message that could be compared. */
   readonly newest: number;
 }
 
-/**
- * Estimate of the messages that may have been read, for a stream that has no message of the trail.
- */
 interface Uncertainty {
-  /** Number of messages in the stream that may have been read. */
+  /** Messages in the stream that may have been read. */
   readonly held: number;
-  /** Number of messages that have left the stream. */
+  /** Messages that have left the stream. */
   readonly gone: number;
-  /**
-   * Whether all messages of the stream were stored after the last message that was read, if the
-   * servers' clocks are right.
-   */
+  /** Whether all messages of the stream are later, if the clocks are right. */
   readonly isNewer: boolean;
-  /**
-   * Whether the stream was created before the last message that was read was stored. A NATS has one
-   * stream per name. So the messages were read from another NATS, or the stream was replaced by an
-   * older copy.
-   */
+  /** Whether the stream is older than the last message that was read: another NATS, or a copy. */
   readonly predatesTrail: boolean;
-  /**
-   * Sequence of the last message of the stream that was stored before the last message that was
-   * read; 0 if there is no such message.
-   */
+  /** Last message of the stream from before the last one that was read; 0 if there is none. */
   readonly olderTo: number;
 }
 
-/** Texts about the program that reads, for incidents and faults. */
 export interface ReaderWords {
   /** Clause that names the command with which reading continues. */
   readonly action: string;
-  /**
-   * Clause that states what is retained of messages that were read and are no longer in the stream.
-   */
+  /** Clause that states what remains of messages that the stream has lost. */
   readonly stays: string;
-  /**
-   * Returns a clause that states how messages that may have been read before are counted. Messages
-   * up to the sequence `olderTo` are as old as the messages that were read; 0 if there are no such
-   * messages.
-   */
+  /** Clause that states how messages are counted that may have been read, up to `olderTo`. */
   readonly reread: (olderTo: number) => string;
 }
 
 interface ResumeOptions {
   /** Whether to continue after messages that left the stream unread or that may have been read. */
   readonly acceptExpired: boolean;
-  /**
-   * Sequence of the first erased message before the stream's first message that has a replacement.
-   */
+  /** First erased message before the stream's first one that has a replacement. */
   readonly replacementsFrom?: number;
-  /**
-   * Texts about the program; empty by default, for a caller that always continues and shows no
-   * text.
-   */
   readonly words?: ReaderWords | undefined;
 }
 
 const noWords: ReaderWords = { action: "", stays: "", reread: () => "" };
 
-/**
- * Returns where to continue, and the incidents. Rejects if NATS does not answer. If `position` is
- * undefined, the stream was never read.
- */
+/** Rejects if NATS does not answer. `position` is undefined if the stream was never read. */
 export async function resume(
   position: StreamPosition | undefined,
   stream: AskedStream,
@@ -115,7 +127,7 @@ export async function resume(
   options: ResumeOptions,
 ): Promise<Resume> {
   if (position === undefined) return begin({ ...options, epoch: 1 }, state, []);
-  // No message was read, so the new stream cannot be mistaken for the old one.
+  // Nothing was read, so the new stream cannot be mistaken for the old one.
   if (position.sequence === 0 && position.created !== state.created)
     return begin({ ...options, epoch: position.epoch }, state, []);
   const trail = messagesIn(position.trail);
@@ -128,18 +140,16 @@ export async function resume(
 
 interface Facts extends ResumeOptions {
   readonly comparison: Comparison;
-  /** Used only if the stream has no message of the trail. */
   readonly uncertainty: Uncertainty;
 }
 
-/** Applies the rules, without requests to NATS. */
 function decide(position: StreamPosition, state: StreamState, facts: Facts): Resume {
   const { comparison, uncertainty, words = noWords } = facts;
   const trail = messagesIn(position.trail);
   const at = comparison.at ?? -1;
   const isAnother = position.created !== state.created && at < 0;
   const isUncertain = at < 0 && uncertainty.held + uncertainty.gone > 0;
-  // A stream that predates the trail is read in full, so that a wrong clock skips nothing.
+  // Such a stream is read in full, so that a wrong clock skips nothing.
   const predatesTrail = isAnother && uncertainty.predatesTrail;
   if (isAnother && !predatesTrail && (trail.length === 0 || uncertainty.isNewer || !isUncertain)) {
     const epoch = position.epoch + 1;
@@ -200,10 +210,7 @@ function begin(
   return { position, incidents: messages > 0 ? [...before, ...late] : before, fault: undefined };
 }
 
-/**
- * Stops the reading, or continues if `acceptExpired` is set. Continuing too far ahead would
- * silently skip messages, so an operator must decide.
- */
+/** Continuing too far ahead would silently skip messages, so an operator must decide. */
 function uncertain(
   position: StreamPosition,
   state: StreamState,
@@ -226,9 +233,8 @@ function uncertain(
   const again = reread(olderTo);
   const fault = `${what}: ${action} from message ${firstSequence}; ${again}`;
   const incident = {
-    // A later start, also in another process, reads from the `copy_accepted` incident of its epoch
-    // the sequence up to which messages are already counted. A `place_unknown` incident must not
-    // have this effect: no position has its epoch yet, and another stream may get the epoch.
+    // A later start reads from `copy_accepted` which messages are already counted. `place_unknown`
+    // must not have this effect: another stream may get the same epoch.
     ...({ kind: acceptExpired ? "copy_accepted" : "place_unknown", epoch } as const),
     messages: held + gone,
     sequence: acceptExpired ? Math.max(sequence, olderTo) : sequence,
@@ -241,7 +247,6 @@ function uncertain(
   };
 }
 
-/** Whether messages that were read are no longer in the stream under their sequences. */
 function lostFrom(
   position: StreamPosition,
   state: StreamState,
@@ -278,20 +283,13 @@ function checkExpired(
   };
 }
 
-/**
- * Finds the newest message of the trail that the stream still has. An older copy differs in all
- * messages after some point, so a binary search finds it. Deleted messages in between are not
- * compared.
- */
+/** Finds the newest message of the trail in the stream. A copy differs in all later messages. */
 async function compare(
   trail: Trail,
   stream: AskedStream,
   { firstSequence, lastSequence }: StreamState,
 ): Promise<Comparison> {
-  /**
-   * Returns the nearest message of the trail that can be compared, searching down from the index
-   * `from` and staying above `floor`.
-   */
+  /** Searches from the index `from` down to above `floor` for a message that can be compared. */
   const look = async (from: number, floor: number): Promise<Look | undefined> => {
     for (let at = from; at > floor && trail[at]!.sequence >= firstSequence; at--) {
       const message = await stream.message(trail[at]!.sequence);
@@ -325,14 +323,10 @@ const noUncertainty: Uncertainty = {
   predatesTrail: false,
   olderTo: 0,
 };
-/** Maximum difference in ms between the clocks that date a stream and a message. */
+/** Between the clocks that date a stream and a message. */
 const clockSkewMsMax = 60_000;
 
-/**
- * Estimates which messages may have been read, for a stream that has no message of the trail. Such
- * a copy diverged before the trail begins, so its messages under the trail's sequences are known to
- * be different ones.
- */
+/** The copy diverged before the trail begins, so its messages under the trail are other ones. */
 async function uncertaintyOf(
   trail: Trail,
   stream: AskedStream,
@@ -352,10 +346,7 @@ async function uncertaintyOf(
   };
 }
 
-/**
- * Returns the sequence of the last message in the range that was stored by `ms`; 0 if there is no
- * such message.
- */
+/** Returns the last message in the range that was stored by `ms`; 0 if there is none. */
 async function olderTo(
   ms: number,
   stream: AskedStream,

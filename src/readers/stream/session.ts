@@ -1,65 +1,38 @@
-// The main loop of effects and sinks: opens the target, continues reading at the target's
-// positions, and writes one batch after another. A batch is built while earlier batches are being
-// written. After any failure, the session ends and everything in memory is dropped. After a pause,
-// the next session starts from the state of the target. JetStream is the journal.
+// The main loop of effects and sinks. It opens the target, reads from the target's positions, and
+// builds one batch while the previous ones are written. After any failure, everything in memory is
+// dropped, and the next session starts from the target. JetStream is the journal.
 
-import type { NatsConnection } from "@nats-io/nats-core";
-import type { Lane } from "../../platform/base/lane.ts";
-import type { Log } from "../../platform/base/log.ts";
 import { pauseUntilAborted } from "../../platform/base/retry.ts";
-import type { BatchLimit } from "./batch-limit.ts";
-import { EventStreams, type ReadPosition } from "./event-streams.ts";
-import type { ReaderName } from "./pull.ts";
-import type { ReaderWords } from "./resume.ts";
+import { TooSlowError } from "../../platform/base/store-error.ts";
+import { EventStreams, type EventStreamsOptions, type ReadPosition } from "./event-streams.ts";
 import type { StreamReader } from "./stream-reader.ts";
 
 interface SessionTarget {
-  /**
-   * Loads the state of the target. Returns the position of each stream, by the name of the stream.
-   */
+  /** Loads the state of the target. Returns its positions, by the name of the stream. */
   open(): Promise<ReadonlyMap<string, ReadPosition>>;
-  /** Called when the target is open and the streams are being read. */
   opened(streams: EventStreams): void;
-  /**
-   * Builds the next batch and passes its write to `Session.write`. The positions are committed with
-   * the batch. Returns false to end the session; the next one then starts at once.
-   */
+  /** Builds the next batch and passes its write to `Session.write`. False ends the session. */
   batch(streams: EventStreams): Promise<boolean>;
-  /**
-   * Called when the session has failed and no write is running. Returns the pause in ms; undefined
-   * for the default, which doubles until a batch is written. Rejects if no other session may start.
-   */
+  /** Returns the pause in ms; by default, it doubles. Rejects if no other session may start. */
   failed(error: Error): Promise<number | undefined>;
 }
 
-interface SessionOptions {
-  readonly connection: NatsConnection;
-  /** First part of the stream names. */
-  readonly prefix: string;
+export interface SessionOptions extends Omit<EventStreamsOptions, "positions"> {
   readonly target: SessionTarget;
   /** Adapted to the result of each batch and to each failed session. */
   readonly limit: BatchLimit;
-  /** Maximum number of bytes of unreleased frames. */
-  readonly bytesMax: number;
-  /** Whether to continue after messages that have left a stream unread. */
-  readonly acceptExpired: boolean;
-  /** Lanes to read; both by default. */
-  readonly lanes?: readonly Lane[] | undefined;
-  readonly reader: ReaderName;
-  readonly words: ReaderWords;
-  readonly log: Log;
-  /** Maximum pause in ms between two sessions. */
   readonly pauseMsMax: number;
 }
 
 const pauseMsMin = 100;
-/** Maximum time in ms for which `close` waits by default. */
 const closeMsMax = 10_000;
 const foreverMs = 2 ** 31 - 1;
 
 export class Session {
   readonly #options: SessionOptions;
   readonly #ended = new AbortController();
+  /** Signal that aborts when closing begins. */
+  readonly signal = this.#ended.signal;
   #running: Promise<void> | undefined;
   #streams: EventStreams | undefined;
   /** Running writes and a failed one, oldest first. */
@@ -70,17 +43,10 @@ export class Session {
     this.#options = options;
   }
 
-  /** Signal that aborts when closing begins. */
-  get signal(): AbortSignal {
-    return this.#ended.signal;
-  }
-
-  /** Number of batches written since the start. */
   get commits(): number {
     return this.#commits;
   }
 
-  /** Number of batches that are being written. */
   get writes(): number {
     return this.#writes.length;
   }
@@ -93,10 +59,7 @@ export class Session {
     return this.#streams?.bytesInHand ?? 0;
   }
 
-  /**
-   * Returns the reasons why nothing is being read or written, `own` first; empty if there is no
-   * problem.
-   */
+  /** Returns why nothing is read or written, `own` first; empty if there is no problem. */
   reasons(own: string | undefined): string[] {
     const whole = own ?? this.#streams?.fault;
     const faults = this.readers.flatMap(({ name, fault }) =>
@@ -105,18 +68,14 @@ export class Session {
     return whole === undefined ? faults : [whole, ...faults];
   }
 
-  /** Runs sessions until `close` is called. Rejects if the target allows no other session. */
+  /** Runs sessions until `close`. Rejects if the target allows no other session. */
   run(): Promise<void> {
     void this.#followConnection();
     this.#running = this.#runSessions();
     return this.#running;
   }
 
-  /**
-   * Ends the session after the current batches are written, and waits for `alongside` too. Waits
-   * until `until` aborts at most, or 10 s if `until` is undefined. Frames that were read and not
-   * written are read again at the next start.
-   */
+  /** Waits for the current batches and `alongside`, until `until` aborts, or at most 10 s. */
   async close({ alongside, until }: CloseOptions = {}): Promise<void> {
     this.#ended.abort();
     this.#streams?.close();
@@ -127,7 +86,7 @@ export class Session {
     over.abort();
   }
 
-  /** Tracks the write of a batch. If the write fails, the session ends. */
+  /** Tracks the write of a batch. If it fails, the session ends. */
   write(write: Promise<void>): void {
     const writes = this.#writes;
     writes.push(write);
@@ -185,7 +144,7 @@ export class Session {
     } finally {
       streams.close();
       await Promise.allSettled(this.#writes);
-      // A failed write is the cause of the other errors, so its error is thrown instead.
+      // A failed write is the cause of the other errors.
       await Promise.all(this.#writes);
     }
   }
@@ -200,4 +159,63 @@ export class Session {
 interface CloseOptions {
   readonly alongside?: Promise<unknown>;
   readonly until?: AbortSignal | undefined;
+}
+
+const patience = 16;
+const failuresMin = 2;
+
+/**
+ * Adapts the number of events of a transaction. One that is too slow or fails repeatedly would be
+ * retried for ever, so the limit is halved. After 16 successes, it is doubled.
+ */
+export class BatchLimit {
+  readonly #most: number;
+  events: number;
+  #succeeded = 0;
+  #tried = 0;
+  #failed = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+    this.events = most;
+  }
+
+  /** Rejects with a TooSlowError if the write is too slow. `what` names the next transactions. */
+  async within<Result>(
+    events: number,
+    what: string,
+    write: () => Promise<Result>,
+  ): Promise<Result> {
+    this.#tried = events;
+    try {
+      return await write();
+    } catch (error) {
+      if (!(error instanceof TooSlowError)) throw error;
+      this.#tooSlow(events);
+      const less = `at most ${this.events} events, or one message`;
+      throw new TooSlowError(`${error.message}; the next ${what} are smaller: ${less}`, {
+        cause: error,
+      });
+    }
+  }
+
+  #tooSlow(events: number): void {
+    this.events = Math.max(1, Math.floor(Math.min(events, this.events) / 2));
+    this.#tried = 0;
+    this.#succeeded = 0;
+  }
+
+  /** Records a failed session. It counts only if a transaction was begun. */
+  failed(): void {
+    if (this.#tried > 0 && ++this.#failed >= failuresMin) this.#tooSlow(this.#tried);
+    this.#tried = 0;
+  }
+
+  succeeded(): void {
+    this.#tried = 0;
+    this.#failed = 0;
+    if (this.events === this.#most || ++this.#succeeded < patience) return;
+    this.events = Math.min(this.#most, 2 * this.events);
+    this.#succeeded = 0;
+  }
 }

@@ -1,6 +1,4 @@
-// Queries the state of a stream and single messages from JetStream. Read only.
-
-import type { JetStreamManager, MsgRequest, StoredMsg } from "@nats-io/jetstream";
+import type { JetStreamManager, MsgRequest } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
 import { ledStreamInfo } from "../../platform/nats/api.ts";
 import { lanes, messageIdHeader, streamName } from "../../platform/nats/names.ts";
@@ -15,11 +13,11 @@ export interface StreamName {
 export interface StreamState {
   /** Time when the stream was created, as the server reports it. */
   readonly created: string;
-  /** Sequence of the first message; if the stream has no messages, the next sequence. */
+  /** Sequence of the first message; in an empty stream, the next sequence. */
   readonly firstSequence: number;
-  /** Last sequence that the stream assigned; 0 if it has assigned no sequence. */
+  /** Last assigned sequence; 0 if there is none. */
   readonly lastSequence: number;
-  /** Sequence of the first message that the stream ever had. */
+  /** First sequence that the stream ever had. */
   readonly beginsAt: number;
 }
 
@@ -29,27 +27,33 @@ export interface StoredMessage {
   readonly storedAtMs: number;
 }
 
-/** Queries for the checks of a stream. Each method rejects if NATS does not answer. */
+/** Each method rejects if NATS does not answer. */
 export interface AskedStream {
-  /** Returns the state of the stream; undefined if the stream does not exist. */
+  /** Returns undefined if the stream does not exist. */
   state(): Promise<StreamState | undefined>;
-  /** Returns the message with the sequence; undefined if the stream does not have it. */
   message(sequence: number): Promise<StoredMessage | undefined>;
   /** Returns the first message with this sequence or a greater one. */
   messageFrom(sequence: number): Promise<StoredMessage | undefined>;
 }
 
-/**
- * Returns the identity of a message: its message id; without an id, the time when it was stored.
- */
+/** A message without an id is identified by its time. */
 export function messageIdOf(header: string | undefined, storedAtMs: number): string {
   return header === undefined || header === "" ? `@${storedAtMs}` : storedText(header);
 }
 
 export function storedStream(manager: JetStreamManager, name: string): AskedStream {
-  const read = async (query: MsgRequest & NextBySubject): Promise<StoredMessage | undefined> => {
+  const read = async (
+    query: MsgRequest & { next_by_subj?: string },
+  ): Promise<StoredMessage | undefined> => {
     const message = await manager.streams.getMessage(name, query);
-    return message === null ? undefined : toStoredMessage(message);
+    if (message === null) return undefined;
+    const { seq: sequence, header, timestamp } = message;
+    const storedAtMs = msOfTime(timestamp);
+    return {
+      sequence,
+      messageId: messageIdOf(header?.get(messageIdHeader), storedAtMs),
+      storedAtMs,
+    };
   };
   return {
     async state() {
@@ -68,24 +72,10 @@ export function storedStream(manager: JetStreamManager, name: string): AskedStre
   };
 }
 
-function toStoredMessage({ seq, header, timestamp }: StoredMsg): StoredMessage {
-  const storedAtMs = msOfTime(timestamp);
-  return {
-    sequence: seq,
-    messageId: messageIdOf(header?.get(messageIdHeader), storedAtMs),
-    storedAtMs,
-  };
-}
-
-/**
- * Maximum number of deleted sequences that the server is asked to list. Each takes about ten bytes.
- */
+/** Maximum number of sequences to list. Each takes about ten bytes. */
 const deletedNamedMax = 1_000_000;
 
-/**
- * Returns the deleted sequences between the first and the last message, in order; empty if there
- * are more than 1,000,000.
- */
+/** Returns the deleted sequences in order; empty if there are more than 1,000,000. */
 export async function deletedSequences(
   manager: JetStreamManager,
   name: string,
@@ -96,11 +86,7 @@ export async function deletedSequences(
   return deleted;
 }
 
-interface NextBySubject {
-  readonly next_by_subj?: string;
-}
-
-/** Returns the existing streams of both lanes and all partitions, live first. */
+/** Returns the streams of both lanes and all partitions, live first. */
 export async function findStreams(
   manager: JetStreamManager,
   prefix: string,
@@ -112,9 +98,7 @@ export async function findStreams(
       if (stream === streamName(prefix, lane, partition)) found.push({ stream, lane, partition });
     }
   }
-  return found.sort(inOrder);
-}
-
-function inOrder(a: StreamName, b: StreamName): number {
-  return lanes.indexOf(a.lane) - lanes.indexOf(b.lane) || a.partition - b.partition;
+  return found.sort(
+    (a, b) => lanes.indexOf(a.lane) - lanes.indexOf(b.lane) || a.partition - b.partition,
+  );
 }

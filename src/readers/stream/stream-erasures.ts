@@ -1,33 +1,26 @@
-// Reads the erasures in a stream: the state of the stream in which erased messages do not count as
-// lost, and the frames that replace erased messages.
+// The erasures in a stream: its state, in which erased messages do not count as lost, and the
+// frames that replace erased messages.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
 import { ErasedMessages, type RewrittenFrame } from "../../platform/nats/erased-messages.ts";
-import type { StreamPosition } from "./resume.ts";
+import { reportedTo, type StreamPosition } from "./resume.ts";
 import { type AskedStream, type StreamState, storedStream } from "./stored-stream.ts";
-import { reportedTo } from "./trail.ts";
 
 interface ErasedMessage {
   readonly sequence: number;
-  /** Frame that replaces the message; undefined if the message has no replacement in the stream. */
+  /** Undefined if the message has no replacement in the stream. */
   readonly frame: RewrittenFrame | undefined;
-  /** Whether the message had a replacement that has left the stream. */
   readonly isMissed: boolean;
 }
 
 interface StateFrom extends StreamState {
-  /**
-   * Sequence of the first erased message, before the stream's first message, whose replacement is
-   * still in the stream, because replacements are stored later. `firstSequence` if there is no such
-   * message.
-   */
+  /** First erased message before the stream's first one with a replacement in the stream. */
   readonly replacementsFrom: number;
 }
 
-interface Range {
+export interface Range {
   readonly from: number;
   readonly to: number;
-  /** Time when the stream was created, as the server reports it. */
   readonly created: string;
 }
 
@@ -44,10 +37,8 @@ export class StreamErasures {
   }
 
   /**
-   * Returns the state of the stream; undefined if the stream does not exist. Messages from `due` on
-   * that an erasure removed from the start of the stream do not count as lost: reading may start at
-   * `due`, and finds the replacements. Losses that were already reported to the reader at
-   * `position` do not count either.
+   * From `due` on, erased messages at the start of the stream do not count as lost, because their
+   * replacements follow. Neither do losses that were reported at `position`.
    */
   async stateFrom(due: number, position?: StreamPosition): Promise<StateFrom | undefined> {
     const state = await this.#asked.state();
@@ -64,7 +55,7 @@ export class StreamErasures {
     return { ...state, firstSequence, replacementsFrom };
   }
 
-  /** Yields the erased messages in the range, both ends included, in order. */
+  /** Yields the erased messages in the range, both ends included. */
   async *between({ from, to, created }: Range): AsyncGenerator<ErasedMessage> {
     if (from > to) return;
     const erased = await this.learned(from, created);
@@ -75,7 +66,6 @@ export class StreamErasures {
     }
   }
 
-  /** Returns all erasures from `due` on that are known now. */
   async learned(due: number, created: string): Promise<ErasedMessages> {
     if (this.#erased?.created !== created)
       this.#erased = new ErasedMessages(this.#manager, { stream: this.#stream, created });

@@ -1,52 +1,57 @@
-// Reads one stream for ever, in order from its position, each message once. Before each start, it
-// checks whether the stream is still the same one. It starts again if a message is missing, the
-// server stops sending or the consumer is lost.
+// Reads one stream for ever, in order, each message once. Before each start, it checks whether the
+// stream is still the same. It starts again after a missing message, silence or a lost consumer.
 
 import type { JetStreamManager } from "@nats-io/jetstream";
-import type { NatsConnection } from "@nats-io/nats-core";
+import type { Msg, NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../platform/base/retry.ts";
 import { isConnected } from "../../platform/nats/api.ts";
-import { Absence, GoneError } from "./absence.ts";
+import type { RewrittenFrame } from "../../platform/nats/erased-messages.ts";
+import { eventsHeader, isOfManyProjects, messageIdHeader } from "../../platform/nats/names.ts";
+import { rewrittenSequence } from "../../platform/nats/rewritten.ts";
 import type { BytesInHand, Share } from "./bytes-in-hand.ts";
-import { unknownSchema } from "./frame.ts";
-import {
-  type FrameItem,
-  type FrameOrigin,
-  frameItem,
-  releasing,
-  rewrittenItem,
-} from "./frame-item.ts";
+import { type StoredFrame, unknownSchema } from "./frame.ts";
 import { Pull, type PulledMessage, type ReaderName } from "./pull.ts";
-import { type Incident, type ReaderWords, resume, type StreamPosition } from "./resume.ts";
+import {
+  type Incident,
+  type ReaderWords,
+  resume,
+  type StreamPosition,
+  type TrailEntry,
+  trailLength,
+  trailWith,
+} from "./resume.ts";
 import {
   type AskedStream,
+  messageIdOf,
   type StreamName,
   type StreamState,
   storedStream,
 } from "./stored-stream.ts";
-import { StreamErasures } from "./stream-erasures.ts";
-import { type TrailEntry, trailLength, trailWith } from "./trail.ts";
+import { type Range, StreamErasures } from "./stream-erasures.ts";
 
-interface StreamReaderOptions {
+/** What all streams of a reader have in common. */
+export interface ReadingOptions {
   readonly connection: NatsConnection;
-  readonly manager: JetStreamManager;
-  readonly name: StreamName;
-  /** Position up to which the stream was read; undefined if it was never read. */
-  readonly position: StreamPosition | undefined;
-  /** Sequence from which messages that were read before are read again to be remembered. */
-  readonly rememberFrom: number | undefined;
-  readonly bytes: BytesInHand;
+  /** Whether to continue after messages that have left a stream unread. */
   readonly acceptExpired: boolean;
-  /** Name of the reader, used in the names of its consumers. */
   readonly reader: ReaderName;
   readonly words: ReaderWords;
   readonly log: Pick<Log, "info" | "warn">;
-  /** Called when there is an item to take. */
+}
+
+interface StreamReaderOptions extends ReadingOptions {
+  readonly manager: JetStreamManager;
+  readonly name: StreamName;
+  /** Where reading continues; undefined if the stream was never read. */
+  readonly position: StreamPosition | undefined;
+  /** Sequence from which messages are read again to be remembered. */
+  readonly rememberFrom: number | undefined;
+  readonly bytes: BytesInHand;
   readonly onReady: () => void;
 }
 
-/** A new position. The items after this one come after the position. */
+/** The items after this one come after the position. */
 export interface PositionItem {
   readonly kind: "position";
   readonly name: StreamName;
@@ -54,18 +59,19 @@ export interface PositionItem {
   readonly incidents: readonly Incident[];
 }
 
-type Filling = Pick<FrameOrigin, "isReread"> & { readonly share: Share };
-
 export type StreamItem = FrameItem | PositionItem;
 
 const pauseMsMin = 50;
 const pauseMsMax = 1_000;
 const sayAgainMs = 30_000;
+/** Recreating a stream takes less time than two misses. */
+const missesMax = 2;
 const positionKeys = ["epoch", "created", "sequence"] as const;
 const lostText = "replacements of erased messages have left the stream: their events are not read";
 
-/** The stream cannot be read until an operator intervenes. */
 class StoppedError extends Error {}
+
+class GoneError extends Error {}
 
 export class StreamReader {
   readonly name: StreamName;
@@ -74,14 +80,10 @@ export class StreamReader {
   readonly #ended = new AbortController();
   readonly #warning: SparseWarning;
   #position: StreamPosition | undefined;
-  /**
-   * Sequence of the next message to read again. All messages from it to the position are read
-   * again.
-   */
+  /** All messages from it to the position are read again. */
   #rereadFrom: number;
   #trail: TrailEntry[] = [];
   #ready: StreamItem[] = [];
-  /** Number of unreleased frames, delivered or ready. */
   #inHand = 0;
   #pull: Pull | undefined;
   readonly #erasures: StreamErasures;
@@ -90,7 +92,10 @@ export class StreamReader {
   #breaks = 0;
   #fault: string | undefined;
   #isStopped = false;
-  readonly #absence = new Absence();
+  /** Number of checks in a row that found no stream. */
+  #misses = 0;
+  /** Resolved when a removed stream exists again. */
+  #isBack: PromiseWithResolvers<void> | undefined;
 
   constructor(options: StreamReaderOptions) {
     this.#options = options;
@@ -103,7 +108,6 @@ export class StreamReader {
     void this.#run();
   }
 
-  /** Reason why the stream is not being read; undefined if it is. */
   get fault(): string | undefined {
     return this.isGone ? undefined : this.#fault;
   }
@@ -113,33 +117,27 @@ export class StreamReader {
     return this.#isKnown ? this.#lastSequence : undefined;
   }
 
-  /**
-   * Time in ms when the oldest ready new message was stored; undefined if no new message is ready.
-   */
+  /** When the oldest ready new message was stored. */
   get readyStoredAtMs(): number | undefined {
     for (const item of this.#ready)
       if (item.kind === "frame" && !item.isReread) return item.frame.storedAtMs;
     return undefined;
   }
 
-  /**
-   * Whether the stream was read to its end and removed. Such a stream is not queried until `learn`
-   * is called.
-   */
+  /** Whether the stream was read to its end and removed. It is not queried until `learn`. */
   get isGone(): boolean {
-    return this.#absence.isWaiting;
+    return this.#isBack !== undefined;
   }
 
   get isReady(): boolean {
     return this.#ready.length > 0;
   }
 
-  /** Whether the stream has more unread messages than fit into memory. */
   get isFarBehind(): boolean {
     return this.#pull?.isFarBehind === true;
   }
 
-  /** Returns the next items within the limits. Returns at least one item if any is ready. */
+  /** Returns the next items within the limits, but at least one if any is ready. */
   take(eventsMax: number, bytesMax: number): StreamItem[] {
     let [count, events, bytes] = [0, 0, 0];
     for (const item of this.#ready) {
@@ -151,14 +149,14 @@ export class StreamReader {
     return this.#ready.splice(0, count);
   }
 
-  /** Updates the stream's state from the result of another query. */
   learn({ lastSequence }: StreamState): void {
     this.#lastSequence = Math.max(this.#lastSequence, lastSequence);
     this.#isKnown = true;
-    this.#absence.end();
+    this.#misses = 0;
+    this.#isBack?.resolve();
   }
 
-  /** Ends the current read, because the connection was lost and earlier checks are invalid. */
+  /** Earlier checks are invalid after a lost connection. */
   interrupt(): void {
     this.#breaks++;
     this.#isKnown = false;
@@ -168,7 +166,7 @@ export class StreamReader {
   close(): void {
     this.#ended.abort();
     this.interrupt();
-    this.#absence.end();
+    this.#isBack?.resolve();
     this.#ready = [];
   }
 
@@ -183,13 +181,21 @@ export class StreamReader {
         this.#fault = (error as Error).message;
         this.#isStopped = error instanceof StoppedError;
         this.#isKnown &&= this.#isStopped;
-        if (error instanceof GoneError) await this.#absence.wait(this.#options);
+        if (error instanceof GoneError) await this.#waitUntilBack();
         else this.#warn(this.#isStopped);
       }
       pauseMs =
         this.#position?.sequence === before ? Math.min(2 * pauseMs, pauseMsMax) : pauseMsMin;
       if (!this.#isStopped) await pauseUntilAborted(pauseMs, this.#ended.signal);
     }
+  }
+
+  async #waitUntilBack(): Promise<void> {
+    const { stream } = this.name;
+    this.#options.log.warn({ stream }, "stream removed: all of its messages were read");
+    this.#isBack = Promise.withResolvers();
+    await this.#isBack.promise;
+    this.#isBack = undefined;
   }
 
   #warn(isStopped: boolean): void {
@@ -203,7 +209,6 @@ export class StreamReader {
       this.#warning.warn(fields, "stream read failed; retrying");
   }
 
-  /** Reads until an error occurs. Never fulfilled. */
   async #read(): Promise<never> {
     const breaks = this.#breaks;
     const state = await this.#check();
@@ -228,15 +233,12 @@ export class StreamReader {
     }
   }
 
-  /**
-   * Decides where to continue. Pushes a position item unless reading continues right after the last
-   * message.
-   */
+  /** Pushes a position item unless reading continues right after the last message. */
   async #check(): Promise<StreamState> {
     const { acceptExpired, words, log, name } = this.#options;
     const before = this.#position;
     const state = await this.#erasures.stateFrom((before?.sequence ?? 0) + 1, before);
-    if (state === undefined) throw this.#absence.fault(this.#lastSequence, before?.sequence ?? 0);
+    if (state === undefined) throw this.#missingError();
     const how = { acceptExpired, words, replacementsFrom: state.replacementsFrom };
     const { position, incidents, fault } = await resume(before, this.#asked, state, how);
     this.#lastSequence = state.lastSequence;
@@ -252,6 +254,17 @@ export class StreamReader {
       this.#push({ kind: "position", name, position, incidents });
     if (fault !== undefined) throw new StoppedError(fault);
     return state;
+  }
+
+  /** A stream that was read to its end was removed on purpose. Otherwise, an operator must decide. */
+  #missingError(): Error {
+    const unread = this.#lastSequence - (this.#position?.sequence ?? 0);
+    if (unread > 0)
+      return new Error(
+        `the stream does not exist, and ${unread} of its messages were not read: restore it, or restart this program to continue without them`,
+      );
+    const isGone = this.#lastSequence >= 0 && ++this.#misses >= missesMax;
+    return new (isGone ? GoneError : Error)("the stream does not exist");
   }
 
   #moveTo(position: StreamPosition | undefined): void {
@@ -280,38 +293,33 @@ export class StreamReader {
     this.#options.onReady();
   }
 
-  /**
-   * Checks the messages that are missing before the given one. Replacements of erased messages are
-   * read under the sequences of the erased ones. Deleted messages are logged. Throws if the stream
-   * still has a skipped message or its first messages have expired, so that the stream is read
-   * again after a check.
-   */
+  /** Checks the messages before the given one. Throws if the stream must be checked again. */
   async #checkGap(due: number, { sequence, share }: PulledMessage): Promise<void> {
     const state = await this.#erasures.stateFrom(due, this.#position);
     const next = await this.#asked.messageFrom(due);
     if (state === undefined || state.firstSequence > due || next?.sequence !== sequence)
       throw new Error(`message ${sequence} arrived instead of message ${due}`);
-    const erased = await this.#fill(due, sequence - 1, { share, isReread: false });
+    const erased = await this.#fill({ from: due, to: sequence - 1 }, share, false);
     if (erased === sequence - due) return;
     const gap = { stream: this.name.stream, from: due, to: sequence - 1 };
     this.#options.log.info(gap, "messages were deleted from the stream before they were read");
   }
 
-  /** Reads the replacements of erased messages. Returns the number of erased messages. */
-  async #fill(from: number, to: number, { share, isReread }: Filling): Promise<number> {
+  /** Returns the number of erased messages. */
+  async #fill({ from, to }: Omit<Range, "created">, share: Share, isReread: boolean) {
     const { created } = this.#position!;
     let [erased, missed] = [0, 0];
     for await (const { frame, isMissed } of this.#erasures.between({ from, to, created })) {
       erased++;
       missed += Number(isMissed);
       if (frame === undefined) continue;
-      // If every frame is released, only later messages of the pull use the budget. Waiting for
-      // their release would never end.
+      // If every frame is released, only later messages of the pull use the budget, and a wait
+      // would never end.
       while (share.room() === 0 && this.#inHand > 0 && !this.#ended.signal.aborted) {
         this.#options.onReady();
         await pauseUntilAborted(pauseMsMin, this.#ended.signal);
       }
-      this.#add(rewrittenItem(frame, share, { ...this.#frameOrigin(), isReread }));
+      this.#add(rewrittenItem(frame, share, this.#origin(isReread)));
     }
     const where = { stream: this.name.stream, from, to };
     if (missed > 0 && !isReread) this.#options.log.warn({ ...where, missed }, lostText);
@@ -329,16 +337,13 @@ export class StreamReader {
     throw new StoppedError(detail);
   }
 
-  /**
-   * Adds a message that was read before. Missing messages before it are not reported, because they
-   * are before the position.
-   */
+  /** Missing messages before it are not reported, because they are before the position. */
   async #addReread(pulled: PulledMessage): Promise<void> {
     const { sequence, share } = pulled;
     if (sequence > this.#rereadFrom)
-      await this.#fill(this.#rereadFrom, sequence - 1, { share, isReread: true });
+      await this.#fill({ from: this.#rereadFrom, to: sequence - 1 }, share, true);
     this.#rereadFrom = sequence + 1;
-    this.#add(frameItem(pulled, { ...this.#frameOrigin(), isReread: true }));
+    this.#add(frameItem(pulled, this.#origin(true)));
   }
 
   async #addNew(pulled: PulledMessage): Promise<void> {
@@ -347,26 +352,97 @@ export class StreamReader {
     if (sequence !== due) await this.#checkGap(due, pulled);
     this.#checkSchema(pulled);
     this.#rereadFrom = Number.POSITIVE_INFINITY;
-    this.#add(frameItem(pulled, { ...this.#frameOrigin(), isReread: false }));
+    this.#add(frameItem(pulled, this.#origin(false)));
   }
 
   #add(item: FrameItem): void {
     this.#inHand++;
-    this.#ready.push(releasing(item, () => this.#inHand--));
+    const release = (): void => {
+      this.#inHand--;
+      item.release();
+    };
+    this.#ready.push({ ...item, release });
     if (item.isReread) return;
     this.#trail = trailWith(this.#trail, item.frame);
     this.#setSequence(item.frame.sequence);
   }
 
-  #frameOrigin(): Omit<FrameOrigin, "isReread"> {
+  #origin(isReread: boolean): FrameOrigin {
     const { epoch, created } = this.#position!;
-    return { name: this.name, epoch, created };
+    return { name: this.name, epoch, created, isReread };
   }
 
   #push(item: PositionItem): void {
-    // The trail is changed in place later, and the receiver keeps the item.
+    // The trail is changed in place later.
     const trail = item.position.trail.slice(-trailLength);
     this.#ready.push({ ...item, position: { ...item.position, trail } });
     this.#options.onReady();
   }
+}
+
+export interface FrameItem {
+  readonly kind: "frame";
+  readonly frame: StoredFrame;
+  /** From the message's header if plausible, otherwise by size. */
+  readonly events: number;
+  /** Whether the frame was read before and is delivered only to be remembered. */
+  readonly isReread: boolean;
+  release(): void;
+}
+
+interface FrameOrigin {
+  readonly name: StreamName;
+  readonly epoch: number;
+  readonly created: string;
+  readonly isReread: boolean;
+}
+
+type MessageParts = Omit<PulledMessage, "message"> & {
+  readonly message: Pick<Msg, "subject" | "data" | "headers">;
+};
+
+const eventBytesLikely = 300;
+
+/** The frame is empty if the message replaces an erased one: `rewrittenItem` has its lines. */
+export function frameItem(pulled: PulledMessage, origin: FrameOrigin): FrameItem {
+  const { headers } = pulled.message;
+  const item = itemOf(pulled, origin);
+  const { stream } = origin.name;
+  const isElsewhere = rewrittenSequence(headers, { ...origin, stream }) !== undefined;
+  return isElsewhere ? { ...item, events: 0, frame: { ...item.frame, data: noLines } } : item;
+}
+
+function rewrittenItem(
+  { sequence, storedAtMs, message }: RewrittenFrame,
+  share: Share,
+  origin: FrameOrigin,
+): FrameItem {
+  const { subject, data, header: headers } = message;
+  share.add(data.length);
+  const parts = { subject, data, ...(headers === undefined ? {} : { headers }) };
+  return itemOf({ message: parts, sequence, storedAtMs, share }, origin);
+}
+
+const noLines = new Uint8Array(0);
+
+function itemOf(
+  { message, sequence, storedAtMs, share }: MessageParts,
+  { name, epoch, isReread }: FrameOrigin,
+): FrameItem {
+  const { subject, data, headers } = message;
+  const bytes = data.length;
+  const frame: StoredFrame = {
+    ...name,
+    epoch,
+    sequence,
+    projectId: isOfManyProjects(subject) ? undefined : subject.slice(subject.lastIndexOf(".") + 1),
+    messageId: messageIdOf(headers?.get(messageIdHeader), storedAtMs),
+    storedAtMs,
+    data,
+  };
+  const said = Number(headers?.get(eventsHeader));
+  // Another publisher may send any number.
+  const isLikely = Number.isInteger(said) && said >= 1 && said <= bytes;
+  const events = isLikely ? said : Math.ceil(bytes / eventBytesLikely);
+  return { kind: "frame", frame, events, isReread, release: () => share.release(bytes) };
 }

@@ -6,8 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { Sender } from "../../../src/commands/import/sender.ts";
 import type { PassedHead } from "../../../src/gateway/upstream/passed-head.ts";
 import { UpstreamClient } from "../../../src/gateway/upstream/upstream-client.ts";
-import { readAddress } from "../../../src/readers/sinks/clickhouse/address.ts";
-import { ClickHouseClient } from "../../../src/readers/sinks/clickhouse/client.ts";
+import { ClickHouseClient, readAddress } from "../../../src/readers/sinks/clickhouse/client.ts";
 import { Upstream } from "../../../src/readers/sinks/posthog/upstream.ts";
 
 const stop = new AbortController().signal;

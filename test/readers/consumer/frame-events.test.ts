@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { frameEvents } from "../../../src/readers/consumer/frame-events.ts";
-import { UuidWindow } from "../../../src/readers/consumer/uuid-window.ts";
+import { frameEvents, UuidWindow } from "../../../src/readers/consumer/frame-events.ts";
 
 /** A window that records the keys it is asked to hold. */
 class ToldWindow extends UuidWindow {
@@ -39,4 +38,42 @@ test("holds a key of constant size, however long the event's name and distinct i
   expect(new Set(window.keys.map((key) => key.length)).size).toBe(1);
   expect(window.keys[0]!.length).toBeLessThan(100);
   expect(frameEvents(data, { ...options, frame: 2 })).toMatchObject({ events: [], duplicates: 6 });
+});
+
+function windowAt(clock: { ms: number }, maxUuids = 3): UuidWindow {
+  return new UuidWindow({ maxUuids, windowMs: 1_000, monotonicMs: () => clock.ms });
+}
+
+test("finds a duplicate in another frame of the project, not in the event's own frame", () => {
+  const window = windowAt({ ms: 0 });
+  expect(window.duplicateOf("shop/a", 1)).toBeUndefined();
+  expect(window.duplicateOf("shop/a", 1)).toBeUndefined();
+  expect(window.duplicateOf("other/a", 2)).toBeUndefined();
+  expect(window.duplicateOf("shop/a", 3)).toBe(1);
+});
+
+test("is limited in number: the oldest are removed", () => {
+  const window = windowAt({ ms: 0 });
+  for (const uuid of ["a", "b", "c", "d"]) window.duplicateOf(`shop/${uuid}`, 1);
+  expect(window.size).toBe(3);
+  expect(window.duplicateOf("shop/b", 2)).toBe(1);
+  expect(window.duplicateOf("shop/a", 2)).toBeUndefined();
+});
+
+test("is limited in time", () => {
+  const clock = { ms: 0 };
+  const window = windowAt(clock);
+  window.duplicateOf("shop/a", 1);
+  clock.ms = 999;
+  expect(window.duplicateOf("shop/a", 2)).toBe(1);
+  clock.ms = 1_000;
+  expect(window.duplicateOf("shop/a", 2)).toBeUndefined();
+  expect(window.size).toBe(1);
+});
+
+test("remembers nothing if its size is 0", () => {
+  const window = windowAt({ ms: 0 }, 0);
+  expect(window.duplicateOf("shop/a", 1)).toBeUndefined();
+  expect(window.duplicateOf("shop/a", 2)).toBeUndefined();
+  expect(window.size).toBe(0);
 });

@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { linkOutcomes, rejectedReasons, usageClasses } from "../../../src/readers/effects/types.ts";
-import { incidentKinds } from "../../../src/readers/stream/incidents.ts";
+import { incidentKinds } from "../../../src/readers/stream/resume.ts";
 import { read } from "../../docs/docs-kit.ts";
 
 test("the guide on people and groups lists every word of the closed sets", () => {

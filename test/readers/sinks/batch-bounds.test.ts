@@ -8,7 +8,7 @@ import type {
   SinkPosition,
   SinkTarget,
 } from "../../../src/readers/sinks/sink-target.ts";
-import type { FrameItem } from "../../../src/readers/stream/frame-item.ts";
+import type { FrameItem } from "../../../src/readers/stream/stream-reader.ts";
 import { natsServerForFile } from "../../kit/for-file.ts";
 import { makeStreams, storedLine, storeFrames } from "../../kit/stored-events.ts";
 import { limits, startSink } from "./sink-kit.ts";

@@ -2,9 +2,12 @@
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { onTestFinished } from "vitest";
-import { SinkCounts } from "../../../src/readers/sinks/sink-counts.ts";
 import type { SinkTarget } from "../../../src/readers/sinks/sink-target.ts";
-import { SinkWriter, type SinkWriterOptions } from "../../../src/readers/sinks/sink-writer.ts";
+import {
+  SinkCounts,
+  SinkWriter,
+  type SinkWriterOptions,
+} from "../../../src/readers/sinks/sink-writer.ts";
 import { silent } from "../../kit/processes.ts";
 
 export const limits = { eventsMax: 40, bytesMax: 1_048_576, ageMsMax: 20 };

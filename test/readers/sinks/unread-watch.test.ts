@@ -1,7 +1,6 @@
-// The time until unread events leave their stream: by age, and by size if the stream discards old
-// messages.
+// The time until unread events leave their stream.
 
-import { DiscardPolicy, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
+import { jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, expect, test } from "vitest";
 import { nanosPerMs } from "../../../src/platform/nats/api.ts";
@@ -18,20 +17,16 @@ const hourMs = 3_600_000;
 /** A stream with this many messages of 1,000 bytes, of which the first two are written. */
 async function watched(stream: string, messages: number, config: Partial<StreamConfig>) {
   await manager.streams.add({ name: stream, subjects: [`${stream}.>`], ...config });
-  const publish = async (count: number): Promise<void> => {
-    for (let nth = 0; nth < count; nth++)
-      await connection.request(`${stream}.a`, new Uint8Array(1_000));
-  };
-  await publish(messages);
+  for (let nth = 0; nth < messages; nth++)
+    await connection.request(`${stream}.a`, new Uint8Array(1_000));
   const position: SinkPosition = {
     ...{ stream, lane: "live", partition: 0, epoch: 1, created: "", sequence: 2, trail: [] },
   };
-  const watch = new UnreadWatch({ connection, written: () => [position] });
-  return { watch, publish };
+  return new UnreadWatch(connection, () => [position]);
 }
 
 test("by the age of the oldest unread message", async () => {
-  const { watch } = await watched("A", 5, { max_age: hourMs * nanosPerMs });
+  const watch = await watched("A", 5, { max_age: hourMs * nanosPerMs });
   const nowMs = Date.now();
   await watch.ask(manager, nowMs);
   const [one] = watch.streams(nowMs + 10_000);
@@ -43,27 +38,9 @@ test("by the age of the oldest unread message", async () => {
 });
 
 test("reports nothing if everything is written", async () => {
-  const { watch } = await watched("B", 2, { max_age: hourMs * nanosPerMs });
+  const watch = await watched("B", 2, { max_age: hourMs * nanosPerMs });
   await watch.ask(manager, Date.now());
   expect(watch.streams(Date.now())).toMatchObject([
     { lagSeconds: 0, expirySeconds: Number.POSITIVE_INFINITY },
   ]);
-});
-
-test.each([
-  [DiscardPolicy.Old, true],
-  [DiscardPolicy.New, false],
-])("by size at the present rate, with discard %s: %s", async (discard, leaves) => {
-  const name = `C${discard}`;
-  const { watch, publish } = await watched(name, 12, { discard, max_bytes: 100_000 });
-  const nowMs = Date.now();
-  await watch.ask(manager, nowMs);
-  await publish(10);
-  await watch.ask(manager, nowMs + 10_000);
-  const [one] = watch.streams(nowMs + 10_000);
-  const seconds = one?.expirySeconds ?? 0;
-  // One message a second, and room for some 75 more before the oldest unread one is discarded.
-  if (leaves) expect(seconds).toBeGreaterThan(60);
-  if (leaves) expect(seconds).toBeLessThan(90);
-  else expect(seconds).toBe(Number.POSITIVE_INFINITY);
 });

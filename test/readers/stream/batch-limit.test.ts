@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { TooSlowError } from "../../../src/platform/base/store-error.ts";
-import { BatchLimit } from "../../../src/readers/stream/batch-limit.ts";
+import { BatchLimit } from "../../../src/readers/stream/session.ts";
 
 async function fails(limit: BatchLimit, events: number, error: Error): Promise<void> {
   await expect(limit.within(events, "batches", () => Promise.reject(error))).rejects.toThrow();

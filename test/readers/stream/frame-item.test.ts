@@ -4,8 +4,8 @@ import { headers, type Msg } from "@nats-io/nats-core";
 import { expect, test } from "vitest";
 import { eventsHeader, messageIdHeader } from "../../../src/platform/nats/names.ts";
 import { storedText } from "../../../src/readers/stream/frame.ts";
-import { frameItem } from "../../../src/readers/stream/frame-item.ts";
 import type { PulledMessage } from "../../../src/readers/stream/pull.ts";
+import { frameItem } from "../../../src/readers/stream/stream-reader.ts";
 
 function itemOf(name: string, value: string): ReturnType<typeof frameItem> {
   const fields = headers();

@@ -1,7 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { effectsWords } from "../../../src/readers/effects/writer/applier.ts";
-import { resume, type StreamPosition } from "../../../src/readers/stream/resume.ts";
+import {
+  reportedTo,
+  resume,
+  type StreamPosition,
+  trailReportedTo,
+  trailWith,
+} from "../../../src/readers/stream/resume.ts";
 import type { AskedStream, StoredMessage } from "../../../src/readers/stream/stored-stream.ts";
 
 interface Held {
@@ -243,4 +249,31 @@ describe("a stream that was made before the last message that was read was store
     const asked = stream({ created: made("00:01:00"), ids });
     expect(await resumed(position, asked)).toEqual({ ...goesOn, sequence: 200 });
   });
+});
+
+const entry = (sequence: number) => ({ sequence, messageId: `m${sequence}`, storedAtMs: sequence });
+const empty: AskedStream = {
+  state: async () => undefined,
+  message: async () => undefined,
+  messageFrom: async () => undefined,
+};
+
+test("remembers reported messages until the reading has passed them, and adds nothing before it", () => {
+  const before = [entry(1), entry(2)];
+  let trail = [...trailReportedTo(before, 8)];
+  expect(reportedTo({ sequence: 2, trail: before })).toBe(0);
+  for (const sequence of [4, 6]) {
+    trail = trailWith(trail, entry(sequence));
+    expect([reportedTo({ sequence, trail }), trail.length]).toEqual([8, 3]);
+  }
+  trail = trailWith(trail, entry(9));
+  expect(reportedTo({ sequence: 9, trail })).toBe(0);
+  expect(trail.map(({ sequence }) => sequence)).toEqual([1, 2, 8, 9]);
+});
+
+test("misses only unreported messages of those that have left the stream", async () => {
+  const place = { epoch: 1, created: "monday", sequence: 4, trail: trailReportedTo([], 8) };
+  const state = { created: "monday", firstSequence: 12, lastSequence: 20, beginsAt: 1 };
+  const { incidents } = await resume(place, empty, state, { acceptExpired: false });
+  expect(incidents).toMatchObject([{ kind: "expired_unread", sequence: 8, messages: 3 }]);
 });

@@ -3,7 +3,7 @@
 import { MetricSet } from "../../../platform/metrics/metric-set.ts";
 import type { Sample } from "../../../platform/metrics/table.ts";
 import { lanes } from "../../../platform/nats/names.ts";
-import { incidentKinds } from "../../stream/incidents.ts";
+import { incidentKinds } from "../../stream/resume.ts";
 import type { Totals } from "../store/port.ts";
 import { lagOf, type StreamStatus } from "../streams/lag.ts";
 import { type Commit, linkOutcomes, rejectedReasons, usageClasses } from "../types.ts";

@@ -1,9 +1,13 @@
 // The state of one stream in memory, which may be ahead of the store.
 
 import type { StoredFrame } from "../../stream/frame.ts";
-import type { StreamPosition } from "../../stream/resume.ts";
+import {
+  type StreamPosition,
+  type TrailEntry,
+  trailLength,
+  trailWith,
+} from "../../stream/resume.ts";
 import type { StreamName } from "../../stream/stored-stream.ts";
-import { type TrailEntry, trailLength, trailWith } from "../../stream/trail.ts";
 import { Duplicates, type DuplicatesBudget } from "../duplicates/duplicates.ts";
 import type { IncidentRow, Position } from "../types.ts";
 

@@ -1,12 +1,18 @@
-// The ClickHouse target. ClickHouse has no transactions across tables, so events are written first
-// and the positions last. After an interrupted batch, the next one queries which rows exist and
-// skips them. If the server rejects a value, the batch is halved until the event is found. This
-// event is rejected, and the others are written.
+// The ClickHouse target. ClickHouse has no transactions, so the positions are written after the
+// events. After an interruption, the next batch skips the rows that exist. If the server rejects a
+// value, the batch is halved until the event is found.
 
 import { setTimeout as delay } from "node:timers/promises";
 import { StoreError } from "../../../platform/base/store-error.ts";
-import { nextCopies, singleEvents } from "../single-events.ts";
-import { personColumn, type RejectedLine, refusedLine, type SinkRecord } from "../sink-records.ts";
+import {
+  eventColumnsOf,
+  nextCopies,
+  personColumn,
+  type RejectedLine,
+  refusedLine,
+  type SinkRecord,
+  singleEvents,
+} from "../sink-records.ts";
 import type {
   SinkBatch,
   SinkIncident,
@@ -14,14 +20,18 @@ import type {
   SinkTarget,
   WriteOutcome,
 } from "../sink-target.ts";
-import { readAddress } from "./address.ts";
-import { ClickHouseError, isOfValue, runningAlready } from "./clickhouse-error.ts";
-import { ClickHouseClient } from "./client.ts";
+import {
+  ClickHouseClient,
+  ClickHouseError,
+  isOfValue,
+  readAddress,
+  runningAlready,
+} from "./client.ts";
 import { JsonRows } from "./json-rows.ts";
-import { checkBefore, positionRows, readPositions } from "./positions.ts";
 import { SinkLock } from "./sink-lock.ts";
 import {
   columnsOf,
+  databaseSql,
   ddl,
   insertedColumns,
   modernForm,
@@ -31,30 +41,23 @@ import {
   tableNames,
   tablesSql,
 } from "./tables.ts";
-import { WrittenRows } from "./written-rows.ts";
+import { checkBefore, positionRows, readPositions, WrittenRows } from "./written-rows.ts";
 
 interface ClickHouseTargetOptions {
   readonly url: string;
   readonly database: string;
-  /** Whether missing tables are created; true by default. */
   readonly makesTables?: boolean;
-  /** Whether events have a column for the uuid of their person; false by default. */
   readonly withPerson?: boolean;
-  /** Whether a lock keeps out a second sink; true by default. */
   readonly hasLock?: boolean;
 }
 
-/** Maximum time in ms for which a server may still list a query that it has answered. */
+/** Time in ms for which a server may still list a query that it has answered. */
 const sameIdMsMax = 30_000;
 const sameIdPauseMs = 10;
 const textEncoder = new TextEncoder();
 
-/** Rejected events with their errors. */
-type Refused = Map<SinkRecord, ClickHouseError>;
-
-function faultsOf(refused: Refused): ReadonlyMap<SinkRecord, string> {
-  return new Map([...refused].map(([event, { said }]) => [event, said]));
-}
+/** Refused events with the reasons. */
+type Refused = Map<SinkRecord, string>;
 
 export class ClickHouseTarget implements SinkTarget {
   readonly shown: string;
@@ -64,12 +67,11 @@ export class ClickHouseTarget implements SinkTarget {
   readonly #withPerson: boolean;
   readonly #lock: SinkLock | undefined;
   readonly #writtenRows: WrittenRows;
-  /** Query id of all inserts of events, so that one insert runs at a time across sinks. */
+  /** Id of all inserts of events. The server runs one query of an id at a time, across sinks. */
   readonly #queryId: string;
   #form: ServerForm = modernForm;
   #rows: JsonRows;
 
-  /** Throws a StoreError if the URL is invalid. Connects at the first call of a method. */
   constructor(options: ClickHouseTargetOptions) {
     const { url, database, makesTables = true, withPerson = false, hasLock = true } = options;
     const address = readAddress(url);
@@ -79,13 +81,12 @@ export class ClickHouseTarget implements SinkTarget {
     this.#database = database;
     this.#makesTables = makesTables;
     this.#withPerson = withPerson;
-    this.#rows = new JsonRows(modernForm, { withPerson });
-    this.#lock = hasLock ? new SinkLock({ client, database }) : undefined;
-    this.#writtenRows = new WrittenRows({ client, database });
+    this.#rows = new JsonRows(modernForm, eventColumnsOf({ withPerson }));
+    this.#lock = hasLock ? new SinkLock(client, database) : undefined;
+    this.#writtenRows = new WrittenRows(client, database);
     this.#queryId = `penstock-sink-write:${database}`;
   }
 
-  /** Returns the statements that create the tables on this server. */
   async ddl(): Promise<string> {
     await this.#learnForm();
     return ddl(this.#database, this.#form, { withPerson: this.#withPerson });
@@ -121,7 +122,8 @@ export class ClickHouseTarget implements SinkTarget {
   async #learnForm(): Promise<void> {
     const [row] = await this.#client.rows("connect to", "SELECT version()");
     this.#form = serverForm(String(row?.[0]));
-    this.#rows = new JsonRows(this.#form, { withPerson: this.#withPerson });
+    const columns = eventColumnsOf({ withPerson: this.#withPerson });
+    this.#rows = new JsonRows(this.#form, columns);
   }
 
   async #seeToTables(): Promise<void> {
@@ -129,31 +131,25 @@ export class ClickHouseTarget implements SinkTarget {
     const columns = async (): Promise<Set<string>> =>
       new Set((await this.#client.rows("list the tables of", sql)).map((row) => row.join(".")));
     const person = `events.${personColumn.name}`;
-    const wantedColumns = [
-      ...tableNames.flatMap((table) => columnsOf[table].map((name) => `${table}.${name}`)),
-      ...(this.#withPerson ? [person] : []),
-    ];
-    const missing = (there: Set<string>): string[] =>
-      wantedColumns.filter((name) => !there.has(name));
+    const wanted = tableNames.flatMap((table) =>
+      columnsOf[table].map((name) => `${table}.${name}`),
+    );
+    if (this.#withPerson) wanted.push(person);
     let there = await columns();
-    if (missing(there).length > 0 && this.#makesTables) {
-      // If the database exists, the user does not need the privilege to create one.
-      const [database, ...tables] = tablesSql(this.#database, this.#form);
-      const wanted = tableNames.filter(
-        (name) => ![...there].some((one) => one.startsWith(`${name}.`)),
-      );
-      for (const statement of there.size === 0 ? [database!, ...tables] : tables) {
-        const isWanted = wanted.some((name) => statement.includes(` ${this.#database}.${name} `));
-        if (isWanted || statement === database)
-          await this.#client.run("create the tables in", statement);
-      }
-      if (missing(there).includes(person)) {
-        const statement = personColumnSql(this.#database, this.#form);
-        await this.#client.run("create the tables in", statement);
-      }
+    const isMissing = (name: string): boolean => !there.has(name);
+    if (this.#makesTables && wanted.some(isMissing)) {
+      // An existing database needs no privilege to create one.
+      const statements = there.size === 0 ? [databaseSql(this.#database)] : [];
+      const tables = tablesSql(this.#database, this.#form);
+      for (const table of tableNames)
+        if (columnsOf[table].every((name) => isMissing(`${table}.${name}`)))
+          statements.push(tables[table]);
+      if (this.#withPerson && isMissing(person))
+        statements.push(personColumnSql(this.#database, this.#form));
+      for (const statement of statements) await this.#client.run("create the tables in", statement);
       there = await columns();
     }
-    const [first] = missing(there);
+    const first = wanted.find(isMissing);
     if (first !== undefined)
       throw new StoreError(
         `open ClickHouse at ${this.shown}: ${first} does not exist: \`penstock sink clickhouse --ddl\` prints the statements`,
@@ -161,13 +157,11 @@ export class ClickHouseTarget implements SinkTarget {
   }
 
   /**
-   * Writes the events, and rejects those that the server does not accept. If an event is rejected,
-   * its next copy is tried, because the copy may differ. The rejected event is stored before its
-   * copy is tried. Otherwise, if the message is written again, the row of the copy would count as
-   * the row of both.
+   * A rejected event is stored before its next copy is tried. Otherwise, after a restart, the row
+   * of the copy would count as the row of both.
    */
   async #writeEvents(all: readonly SinkRecord[]): Promise<{ written: number; refused: number }> {
-    const outOfRange = new Map<SinkRecord, string>();
+    const outOfRange: Refused = new Map();
     const inRange = all.filter((event) => {
       const fault = this.#rows.timeFault(event);
       if (fault !== undefined) outOfRange.set(event, fault);
@@ -182,7 +176,7 @@ export class ClickHouseTarget implements SinkTarget {
       const events = some.filter((event) => !there.has(event));
       const found: Refused = new Map();
       await this.#insertEvents(events, found);
-      await this.#putAside(faultsOf(found));
+      await this.#putAside(found);
       written += events.length - found.size;
       refused += found.size;
       some = [...found.keys()].flatMap((event) => next.get(event) ?? []);
@@ -190,11 +184,11 @@ export class ClickHouseTarget implements SinkTarget {
     return { written, refused };
   }
 
-  async #putAside(faults: ReadonlyMap<SinkRecord, string>): Promise<void> {
+  async #putAside(faults: Refused): Promise<void> {
     await this.#insertRejected([...faults].map(([event, fault]) => refusedLine(event, fault)));
   }
 
-  /** Inserts the events. Halves them until each rejected event is alone. */
+  /** Halves the events until each rejected one is alone. */
   async #insertEvents(events: readonly SinkRecord[], refused: Refused): Promise<void> {
     if (events.length === 0) return;
     try {
@@ -205,7 +199,7 @@ export class ClickHouseTarget implements SinkTarget {
       if (!isOfValue(error)) throw error;
       const [event] = events;
       if (events.length === 1 && event !== undefined) {
-        refused.set(event, error);
+        refused.set(event, error.said);
         return;
       }
       const middle = events.length >> 1;
@@ -242,10 +236,7 @@ export class ClickHouseTarget implements SinkTarget {
     await this.#client.insert("write to", { sql, chunks }, { settings, ...id });
   }
 
-  /**
-   * Runs `work`, and retries while another query with the same id runs, because the rows of that
-   * query must be visible.
-   */
+  /** Retries while another query with the same id runs, because its rows must be visible. */
   async #alone(work: () => Promise<void>): Promise<void> {
     const deadline = performance.now() + sameIdMsMax;
     for (;;) {

@@ -1,59 +1,48 @@
-// An HTTP client for ClickHouse: statements, queries, and inserts that stream their rows. Also
-// checks the body of a response with status 200 for exceptions.
+// An HTTP client for ClickHouse, its errors and its URL. A response with status 200 may also contain
+// an exception. User and password of the URL become headers, which are not logged.
 
-import http, { type ClientRequest, type IncomingMessage } from "node:http";
+import { readFileSync } from "node:fs";
+import type { ClientRequest, IncomingMessage } from "node:http";
+import http from "node:http";
 import https from "node:https";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createGzip } from "node:zlib";
 import { whenUnanswered } from "../../../platform/base/post-json.ts";
 import { StoreError } from "../../../platform/base/store-error.ts";
-import type { ClickHouseAddress } from "./address.ts";
-import { errorOf, hasException } from "./clickhouse-error.ts";
 
 type Cell = string | number | null | readonly Cell[];
 type ClickHouseRow = readonly Cell[];
 
 interface RequestOptions {
-  /** Id of the query. The server runs one query of an id at a time. */
+  /** The server runs one query of an id at a time. */
   readonly queryId?: string;
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** Maximum time in ms for which the client waits for a response, and for each part of it. */
 const answerMsMax = 120_000;
 const answerBytesMax = 268_435_456;
-/**
- * Compression level. JSON rows shrink to a fifth at the lowest level; higher levels take many times
- * as long.
- */
+/** The lowest level shrinks JSON to a fifth. Higher levels take many times as long. */
 const gzipLevel = 1;
 
 export class ClickHouseClient {
+  readonly shown: string;
   readonly #address: ClickHouseAddress;
   readonly #agent: http.Agent;
 
   constructor(address: ClickHouseAddress) {
     this.#address = address;
+    this.shown = address.shown;
     const options = { keepAlive: true, maxFreeSockets: 2 };
     this.#agent = address.isTls ? new https.Agent(options) : new http.Agent(options);
   }
 
-  get shown(): string {
-    return this.#address.shown;
-  }
-
-  /**
-   * Runs a statement. Rejects with a ClickHouseError, or with a StoreError if there is no response.
-   */
+  /** Rejects with a ClickHouseError, or with a StoreError if there is no response. */
   async run(doing: string, sql: string, options: RequestOptions = {}): Promise<void> {
     this.#checkEmpty(doing, await this.#answer(doing, options, sql));
   }
 
-  /**
-   * Returns the rows of a SELECT, which must be few. 64-bit numbers arrive as strings or as
-   * numbers.
-   */
+  /** Returns the rows of a small SELECT. 64-bit numbers arrive as strings or as numbers. */
   async rows(doing: string, sql: string, options: RequestOptions = {}): Promise<ClickHouseRow[]> {
     const text = await this.#answer(doing, options, `${sql} FORMAT JSONCompact`);
     try {
@@ -66,7 +55,6 @@ export class ClickHouseClient {
     }
   }
 
-  /** Sends the chunks, compressed, as the body of an INSERT. */
   async insert(
     doing: string,
     { sql, chunks }: { readonly sql: string; readonly chunks: Iterable<Uint8Array> },
@@ -78,20 +66,11 @@ export class ClickHouseClient {
 
   /** Starts a request whose body and response the caller handles. */
   hold(sql: string, { queryId, settings = {} }: RequestOptions): ClientRequest {
-    const request = this.#request({
-      settings: {
-        ...settings,
-        query: sql,
-        ...(queryId === undefined ? {} : { query_id: queryId }),
-      },
-      headers: {},
-      agent: undefined,
-    });
+    const request = this.#request({ ...settings, query: sql }, { queryId });
     request.setNoDelay(true);
     return request;
   }
 
-  /** Aborts running requests. */
   close(): void {
     this.#agent.destroy();
   }
@@ -102,20 +81,15 @@ export class ClickHouseClient {
     body: string | Iterable<Uint8Array>,
   ): Promise<string> {
     const isText = typeof body === "string";
-    const request = this.#request({
-      settings: {
-        ...{ ...settings, wait_end_of_query: "1" },
-        ...(queryId === undefined ? {} : { query_id: queryId }),
-      },
-      headers: isText ? {} : { "content-encoding": "gzip" },
-      agent: this.#agent,
-    });
+    const request = this.#request(
+      { ...settings, wait_end_of_query: "1" },
+      { queryId, agent: this.#agent, headers: isText ? {} : { "content-encoding": "gzip" } },
+    );
     request.setTimeout(answerMsMax, () =>
       request.destroy(new Error(`no response for ${answerMsMax / 1_000} s`)),
     );
     const answered = answerOf(request);
-    // If a response arrives before the request is complete, it explains the error better than the
-    // broken connection after it.
+    // An early response explains an error better than the broken connection after it.
     const sent = isText
       ? new Promise<void>((resolve) => request.end(body, resolve))
       : pipeline(Readable.from(body), createGzip({ level: gzipLevel }), request);
@@ -134,24 +108,24 @@ export class ClickHouseClient {
     return text;
   }
 
-  /** Throws if the body has an exception, which may also arrive with status 200. */
   #checkEmpty(doing: string, text: string): void {
     if (hasException(text))
       throw errorOf(this.#words(doing), { status: 200, code: undefined, text });
   }
 
-  #request({ settings, headers, agent }: RequestParts): ClientRequest {
+  #request(
+    settings: Readonly<Record<string, string>>,
+    { queryId, headers, agent }: RequestParts,
+  ): ClientRequest {
     const { isTls, host, port, path, ca, headers: own, settings: given } = this.#address;
     const query = new URLSearchParams({ ...given, ...settings });
-    const options: http.RequestOptions = {
-      ...{ host, port, method: "POST", path: `${path}?${query}` },
+    if (queryId !== undefined) query.set("query_id", queryId);
+    const request = (isTls ? https : http).request({
+      ...{ host, port, method: "POST", path: `${path}?${query}`, agent: agent ?? false },
       headers: { ...own, ...headers },
-      ...(agent === undefined ? { agent: false } : { agent }),
-    };
-    const request = isTls
-      ? https.request({ ...options, ...(ca === undefined ? {} : { ca }) })
-      : http.request(options);
-    // The first error reaches the caller through the response. Later errors add no information.
+      ...(ca === undefined ? {} : { ca }),
+    });
+    // The first error reaches the caller through the response.
     return request.on("error", () => {});
   }
 
@@ -161,27 +135,24 @@ export class ClickHouseClient {
 }
 
 interface RequestParts {
-  readonly settings: Readonly<Record<string, string>>;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly agent: http.Agent | undefined;
+  readonly queryId: string | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** By default, the request has a connection of its own. */
+  readonly agent?: http.Agent;
 }
 
 interface Answer {
   readonly status: number;
-  /** Exception code in the server's header. */
   readonly code: number | undefined;
   readonly text: string;
 }
 
-/**
- * Returns the text of a connection error. OpenSSL reports a plain-text response as a wrong TLS
- * version.
- */
+/** OpenSSL reports a plain-text response as a wrong TLS version. */
 function faultOf({ message }: Error): string {
   return message.includes("wrong version number") ? "it does not use TLS: write http://" : message;
 }
 
-/** Returns the response. Rejects if the connection closes before the end of the response. */
+/** Rejects if the connection closes before the end of the response. */
 export function answerOf(request: ClientRequest): Promise<Answer> {
   return new Promise((resolve, reject) => {
     request.once("error", reject);
@@ -209,4 +180,163 @@ export function answerOf(request: ClientRequest): Promise<Answer> {
       });
     });
   });
+}
+
+export class ClickHouseError extends StoreError {
+  readonly code: number | undefined;
+  /** Error text of the server. It may contain parts of a row. */
+  readonly said: string;
+
+  constructor(message: string, { code, said }: { code: number | undefined; said: string }) {
+    super(message);
+    this.code = code;
+    this.said = said;
+  }
+}
+
+export const runningAlready = 216;
+/** Codes of errors that a value can cause, whatever types and constraints the table has. */
+const valueCodes = new Set([
+  ...[6, 25, 26, 27, 38, 41, 53, 69, 70, 72, 117, 131, 190, 321, 349, 376, 395, 407, 469],
+  ...[675, 676, 691],
+]);
+const hints: Readonly<Record<number, string>> = {
+  60: "a table does not exist: let the sink create it, or create it with `penstock sink clickhouse --ddl`",
+  81: "the database does not exist: let the sink create it, or create it with `penstock sink clickhouse --ddl`",
+  115: "a parameter of the URL is not a setting of this server",
+  192: "check user and password of the URL",
+  193: "check user and password of the URL",
+  194: "check user and password of the URL",
+  202: "the server has reached its limit of queries: waiting",
+  241: "the server is out of memory: waiting; smaller batches need less",
+  242: "the table is read-only at the moment: waiting",
+  252: "the server has too many parts to merge: waiting; larger batches create fewer",
+  497: "the user lacks a privilege: the guide lists what it needs",
+  516: "check user and password of the URL",
+};
+const shownMax = 300;
+
+/** `doing` is the failed operation, such as `write to ClickHouse at …`. */
+export function errorOf(
+  doing: string,
+  { status, code, text }: { status: number; code: number | undefined; text: string },
+): ClickHouseError {
+  const number = code ?? codeIn(text);
+  const said = plainText(text);
+  const hint = hints[number ?? 0] ?? byStatus(status);
+  // Data of a row must not appear in the log.
+  const isOfValue = number !== undefined && valueCodes.has(number);
+  const shown = isOfValue ? `it rejects a value (code ${number})` : said.slice(0, shownMax);
+  const words = shown === "" ? `it returns status ${status}` : shown;
+  return new ClickHouseError(
+    hint === undefined ? `${doing}: ${words}` : `${doing}: ${hint} (${words})`,
+    { code: number, said },
+  );
+}
+
+export function isOfValue(error: unknown): error is ClickHouseError {
+  return error instanceof ClickHouseError && valueCodes.has(error.code ?? 0);
+}
+
+/** Whether the body contains an exception, which is possible even with status 200. */
+export function hasException(text: string): boolean {
+  return /(?:^|\n|__exception__)[\s\S]{0,32}Code: \d+[.,] [\s\S]*DB::Exception/.test(text);
+}
+
+function codeIn(text: string): number | undefined {
+  const found = /Code: (\d+)[.,]/.exec(text)?.[1];
+  return found === undefined ? undefined : Number(found);
+}
+
+function byStatus(status: number): string | undefined {
+  if (status === 401 || status === 403) return "check user and password of the URL";
+  if (status === 429 || status === 503) return "it is overloaded: waiting";
+  if (status >= 300 && status < 400) return "it redirects: use the target in the URL";
+  return undefined;
+}
+
+function plainText(text: string): string {
+  return text
+    .replace(/^[\s\S]*?Code: \d+[.,] (?:e\.displayText\(\) = )?DB::Exception: /, "")
+    .replace(/,? e\.what\(\) = DB::Exception[\s\S]*$/, "")
+    .replace(/\s*\(version [^)]*\)\s*$/, "")
+    .trim();
+}
+
+interface ClickHouseAddress {
+  /** URL without secrets, such as `http://host:8123`. */
+  readonly shown: string;
+  readonly isTls: boolean;
+  /** Name or address; an IPv6 address has no brackets. */
+  readonly host: string;
+  readonly port: number;
+  readonly path: string;
+  /** Certificate authorities as PEM; undefined for Node's default. */
+  readonly ca: string | undefined;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly settings: Readonly<Record<string, string>>;
+}
+
+const defaultPorts = { "http:": 8_123, "https:": 8_443 } as const;
+const reserved = ["query", "query_id", "user", "password", "database", "default_format", "role"];
+const authority = "sslrootcert";
+const explicitPort = /^[a-z]+:\/\/[^/?#]*?:(\d+)(?=[/?#]|$)/i;
+
+/** Throws a StoreError that contains neither password nor user. */
+export function readAddress(text: string): ClickHouseAddress {
+  const url = URL.parse(text);
+  if (url === null || (url.protocol !== "http:" && url.protocol !== "https:"))
+    throw new StoreError(
+      "read ClickHouse's URL: it does not have the form https://user:password@host:8443",
+    );
+  const settings: Record<string, string> = {};
+  for (const [name, value] of url.searchParams) {
+    if (name === authority) continue;
+    if (reserved.includes(name) || !/^[a-z][a-z0-9_]*$/.test(name))
+      throw new StoreError(
+        `read ClickHouse's URL: the parameter ${name} is not a server setting: user and password go before the host, the database is --database, the file of a certificate authority is ${authority}`,
+      );
+    settings[name] = value;
+  }
+  // `URL` drops a port that is the default of its scheme.
+  const afterUser = text.replace(/^([a-z]+:\/\/)[^/?#]*@/i, "$1");
+  const port = Number(explicitPort.exec(afterUser)?.[1] ?? defaultPorts[url.protocol]);
+  const [user, password] = [decode(url.username), decode(url.password)];
+  const path = url.pathname.replace(/\/+$/, "");
+  return {
+    shown: `${url.protocol}//${url.hostname}:${port}${path}`,
+    isTls: url.protocol === "https:",
+    host: url.hostname.replace(/^\[|\]$/g, ""),
+    port,
+    path: `${path}/`,
+    ca: certificatesOf(url.searchParams.get(authority)),
+    headers: {
+      ...(user === "" ? {} : { "x-clickhouse-user": user }),
+      ...(password === "" ? {} : { "x-clickhouse-key": password }),
+    },
+    settings,
+  };
+}
+
+function certificatesOf(file: string | null): string | undefined {
+  if (file === null) return undefined;
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    throw new StoreError(`read ${authority} of ClickHouse's URL: ${(error as Error).message}`);
+  }
+}
+
+function decode(text: string): string {
+  let decoded: string;
+  try {
+    decoded = decodeURIComponent(text);
+  } catch {
+    throw new StoreError("read ClickHouse's URL: a % in it is not followed by two digits");
+  }
+  if (!/^[\x21-\x7e]*$/.test(decoded))
+    throw new StoreError(
+      "read ClickHouse's URL: user and password are sent as headers, so they must be visible ASCII",
+    );
+  return decoded;
 }

@@ -1,19 +1,12 @@
-// Writes rows in ClickHouse's JSONEachRow format, and finds events whose times the server cannot
-// store. Properties are copied as they were sent, because the server stores them as text.
+// Rows in JSONEachRow format. Properties are stored as text, as they were sent.
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
-import {
-  type EventColumn,
-  eventColumns,
-  personColumn,
-  type RejectedLine,
-  type SinkRecord,
-} from "../sink-records.ts";
+import { type EventColumn, type RejectedLine, type SinkRecord, textOf } from "../sink-records.ts";
 import type { ServerForm } from "./tables.ts";
 
 const chunkCharacters = 524_288;
-/** Start of the last day in ms that a column of days can store in every version. */
+/** Last day that a Date column can store in every version. */
 const lastDayMs = Date.UTC(2105, 11, 31);
 const ranges = {
   milliseconds: { fromMs: Date.UTC(1900), toMs: Date.UTC(2300) - 1, said: "1900 to 2299" },
@@ -26,12 +19,10 @@ export class JsonRows {
   readonly #form: ServerForm;
   readonly #columns: readonly (EventColumn & { readonly member: string })[];
   readonly #range: (typeof ranges)["seconds"];
-  /** Texts of days by day number. Nearly all times of a batch are on a few days. */
   readonly #days = new Map<number, string>();
 
-  constructor(form: ServerForm, { withPerson }: { readonly withPerson: boolean }) {
+  constructor(form: ServerForm, columns: readonly EventColumn[]) {
     this.#form = form;
-    const columns = withPerson ? [...eventColumns, personColumn] : eventColumns;
     this.#columns = columns.map((column, index) => ({
       ...column,
       member: `${index === 0 ? "{" : ","}"${column.name}":`,
@@ -39,10 +30,7 @@ export class JsonRows {
     this.#range = form.hasMilliseconds ? ranges.milliseconds : ranges.seconds;
   }
 
-  /**
-   * Returns the reason why the server would store another time than the event's; undefined if the
-   * server stores the event's time.
-   */
+  /** Returns a reason if the server would store another time than the event's. */
   timeFault({ timestampMs }: SinkRecord): string | undefined {
     const { fromMs, toMs, said } = this.#range;
     return timestampMs >= fromMs && timestampMs <= toMs
@@ -50,7 +38,6 @@ export class JsonRows {
       : `its timestamp ${new Date(timestampMs).toISOString()} is outside of ${said}, the range of ClickHouse ${this.#form.version}`;
   }
 
-  /** Yields chunks of some hundred KiB each, or of one event. */
   *events(records: Iterable<SinkRecord>): Generator<Buffer, void> {
     let text = "";
     for (const record of records) {
@@ -71,11 +58,12 @@ export class JsonRows {
   }
 
   #event(record: SinkRecord): string {
-    const { timestampMs, timestampSentMs, stream, sequence, line } = record;
+    const { timestampMs, origin, stream, sequence, line } = record;
+    const { timestampSentMs } = origin;
     let text = "";
     for (const column of this.#columns) text += column.member + this.#value(record, column);
-    // If an event is sent again, the table recognises it by this day. A client sends the same
-    // timestamp each time, but the corrected time differs, so the sent one is used.
+    // The table recognises a repeated event by this day. A client repeats the sent timestamp, but
+    // the corrected one differs.
     const claimedMs = Number.isNaN(timestampSentMs) ? timestampMs : timestampSentMs;
     const day = this.#day(Math.floor(Math.min(Math.max(claimedMs, 0), lastDayMs) / dayMs));
     return `${text},"day":"${day}","stream":"${stream}","sequence":${sequence},"line":${line}}\n`;
@@ -93,7 +81,7 @@ export class JsonRows {
     return isOptional && text === "" ? "null" : `"${text}"`;
   }
 
-  /** Returns the time as text, clamped to the range that the server can store. */
+  /** Returns the time as text, clamped to the server's range. */
   #time(ms: number): string {
     const { fromMs, toMs } = this.#range;
     const held = Math.min(Math.max(ms, fromMs), toMs);
@@ -120,8 +108,4 @@ export class JsonRows {
 
 function json(bytes: Uint8Array | undefined): string {
   return bytes === undefined ? '""' : JSON.stringify(textOf(bytes));
-}
-
-function textOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
 }

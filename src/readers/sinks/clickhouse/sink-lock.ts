@@ -1,30 +1,21 @@
-// Locks out a second sink. ClickHouse has no locks, so an INSERT whose body never ends, into a
-// table that stores nothing, serves as a lock. A server runs one query of an id at a time, and ends
-// the INSERT when its connection is closed. The lock has no effect on another replica.
+// Keeps out a second sink: an INSERT into a table that stores nothing, whose body never ends. A
+// server runs one query of an id at a time, and ends it with its connection. The lock has no effect
+// on another replica.
 
 import { randomUUID } from "node:crypto";
 import type { ClientRequest } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import { StoreError } from "../../../platform/base/store-error.ts";
 import { StandbyError } from "../sink-target.ts";
-import { runningAlready } from "./clickhouse-error.ts";
-import { answerOf, type ClickHouseClient } from "./client.ts";
+import { answerOf, type ClickHouseClient, runningAlready } from "./client.ts";
 
-/** Number of bytes of a body that must have arrived before an older server starts the query. */
+/** An older server starts the query only after this part of the body. */
 const openingBytes = 1_200_000;
-/**
- * Interval in ms at which the body is continued. Servers wait longer for more of a body: newer ones
- * 30 s.
- */
+/** Interval between parts of the body. Servers wait at least 30 s for the next part. */
 const beatMs = 5_000;
 const grantMsMax = 10_000;
 const askAgainMs = 25;
 const endMsMax = 1_000;
-
-interface SinkLockOptions {
-  readonly client: ClickHouseClient;
-  readonly database: string;
-}
 
 export class SinkLock {
   readonly #client: ClickHouseClient;
@@ -33,18 +24,18 @@ export class SinkLock {
   #request: ClientRequest | undefined;
   #beat: NodeJS.Timeout | undefined;
 
-  constructor({ client, database }: SinkLockOptions) {
+  constructor(client: ClickHouseClient, database: string) {
     this.#client = client;
     this.#database = database;
     this.#queryId = `penstock-sink-lock:${database}`;
   }
 
-  /** Whether this sink has the lock. False also after its connection was lost. */
+  /** Whether this sink has the lock. A lost connection releases it. */
   get isHeld(): boolean {
     return this.#request !== undefined;
   }
 
-  /** Takes the lock. Rejects with a StandbyError if another sink has it. */
+  /** Rejects with a StandbyError if another sink has the lock. */
   async take(): Promise<void> {
     if (this.isHeld) return;
     const taken = new StandbyError(
@@ -93,7 +84,6 @@ export class SinkLock {
     this.#beat = setInterval(() => request.write("\n"), beatMs).unref();
   }
 
-  /** Releases the lock. */
   async release(): Promise<void> {
     const request = this.#request;
     this.#letGo();

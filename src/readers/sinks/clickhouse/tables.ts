@@ -1,22 +1,16 @@
-// The tables of the ClickHouse sink. Users query them, so they are a public interface. A row of an
-// event names its message and line, so that rows of an interrupted batch are recognised. Partitions
-// are by the month in which the stream stored the event, so that their number does not depend on
-// the times that events claim.
+// The tables of the ClickHouse sink, a public interface. A row of an event has its message and
+// line, so that rows of an interrupted batch are recognised. The stream's time determines the
+// partition, so that events cannot create any number of them.
 
 import type { FieldType } from "../../../records/fields.ts";
 import { eventColumns, personColumn, rejectReasons } from "../sink-records.ts";
 
-/** Features that a server supports, by its version. */
 export interface ServerForm {
   readonly version: string;
-  /**
-   * Whether times have milliseconds, from 1900 to 2299. Otherwise, times have seconds, from 1970 to
-   * 2105.
-   */
+  /** With milliseconds, times are from 1900 to 2299. Otherwise, they are from 1970 to 2105. */
   readonly hasMilliseconds: boolean;
 }
 
-/** First version with every feature that the tables use, as major and minor number. */
 const modernLeast = [21, 8] as const;
 
 export function serverForm(version: string): ServerForm {
@@ -33,7 +27,7 @@ export const modernForm = serverForm(modernLeast.join("."));
 export const tableNames = ["events", "rejected", "incidents", "positions", "sink_lock"] as const;
 type TableName = (typeof tableNames)[number];
 
-/** Column type of each field type. `T` stands for the time type of the server. */
+/** `T` is the time type of the server. */
 const columnTypes: Readonly<Record<FieldType, string>> = {
   id: "String",
   uuid: "UUID",
@@ -44,7 +38,6 @@ const columnTypes: Readonly<Record<FieldType, string>> = {
   names: "String",
 };
 
-/** Columns as `[name, type]`, including those that only this sink has. */
 const eventTypes: readonly Column[] = [
   ...eventColumns.map(
     ({ name, type, isOptional }): Column => [
@@ -93,20 +86,14 @@ const otherTypes = {
   ],
 } as const;
 
-/** Names of the columns that an INSERT names. */
 export const insertedColumns: readonly string[] = eventTypes.map(([name]) => name);
 
-/**
- * Returns the statement that adds the column of the person's uuid. Tables without the column may
- * have rows.
- */
 export function personColumnSql(database: string, { hasMilliseconds }: ServerForm): string {
   // Older servers do not support IF NOT EXISTS here.
   const unlessThere = hasMilliseconds ? "IF NOT EXISTS " : "";
   return `ALTER TABLE ${database}.events ADD COLUMN ${unlessThere}${personColumn.name} Nullable(UUID)`;
 }
 
-/** Names of the columns that each table must have. */
 export const columnsOf: Readonly<Record<TableName, readonly string[]>> = {
   events: insertedColumns,
   rejected: otherTypes.rejected.map(([name]) => name),
@@ -115,11 +102,12 @@ export const columnsOf: Readonly<Record<TableName, readonly string[]>> = {
   sink_lock: ["held"],
 };
 
-/**
- * Returns the statements that create the database and its tables, one per string. Existing tables
- * are not changed.
- */
-export function tablesSql(database: string, form: ServerForm): string[] {
+export function databaseSql(database: string): string {
+  return `CREATE DATABASE IF NOT EXISTS ${database}`;
+}
+
+/** Returns statements that change no existing table. */
+export function tablesSql(database: string, form: ServerForm): Record<TableName, string> {
   const { hasMilliseconds } = form;
   const table = (name: TableName, columns: readonly Column[], rest: string): string => {
     const lines = columns.map(([column, type]) => `  ${column} ${typed(type, form)}`);
@@ -127,34 +115,32 @@ export function tablesSql(database: string, form: ServerForm): string[] {
     const all = name === "events" && hasMilliseconds ? [...lines, index] : lines;
     return `CREATE TABLE IF NOT EXISTS ${database}.${name} (\n${all.join(",\n")}\n) ENGINE = ${rest}`;
   };
-  // With these settings, acknowledged rows are on disk, and a repeated identical block is inserted
-  // once.
+  // Acknowledged rows are on disk, and a repeated identical block is inserted once.
   const safe = hasMilliseconds
     ? "\nSETTINGS fsync_after_insert = 1, fsync_part_directory = 1, non_replicated_deduplication_window = 100"
     : "";
   const { rejected, incidents, positions } = otherTypes;
-  return [
-    `CREATE DATABASE IF NOT EXISTS ${database}`,
-    table(
+  return {
+    events: table(
       "events",
       eventTypes,
       `ReplacingMergeTree
 PARTITION BY toYYYYMM(stored_at)
 ORDER BY (project_id, day, event, uuid, distinct_id)${safe}`,
     ),
-    table(
+    rejected: table(
       "rejected",
       rejected,
       `ReplacingMergeTree\nORDER BY (stream, stored_at, sequence, line)${safe}`,
     ),
-    table(
+    incidents: table(
       "incidents",
       incidents,
       `ReplacingMergeTree\nORDER BY (stream, epoch, sequence, kind, detail)${safe}`,
     ),
-    table("positions", positions, `ReplacingMergeTree(version)\nORDER BY stream${safe}`),
-    table("sink_lock", [["held", "UInt8"]], "Null"),
-  ];
+    positions: table("positions", positions, `ReplacingMergeTree(version)\nORDER BY stream${safe}`),
+    sink_lock: table("sink_lock", [["held", "UInt8"]], "Null"),
+  };
 }
 
 type Column = readonly [name: string, type: string];
@@ -163,10 +149,7 @@ function typed(type: string, { hasMilliseconds }: ServerForm): string {
   return type.replace(/\bT\b/, hasMilliseconds ? "DateTime64(3, 'UTC')" : "DateTime('UTC')");
 }
 
-/**
- * Returns the statements for an administrator who creates the tables with more privileges than the
- * sink should have.
- */
+/** Statements for an administrator who creates the tables for the sink. */
 export function ddl(
   database: string,
   form: ServerForm,
@@ -174,7 +157,8 @@ export function ddl(
 ): string {
   const reasons = `-- Reasons in ${database}.rejected: ${rejectReasons.join(", ")}.\n\n`;
   const statements = [
-    ...tablesSql(database, form),
+    databaseSql(database),
+    ...Object.values(tablesSql(database, form)),
     ...(withPerson ? [personColumnSql(database, form)] : []),
   ];
   return reasons + statements.map((one) => `${one};\n`).join("\n");

@@ -1,14 +1,69 @@
-// Finds events of a batch that are already in the table because a previous batch was interrupted
-// before its positions were written. Queries only messages up to the furthest one that the table
-// had when it was opened. Without an interruption, nothing is queried.
+// Finds events that an interrupted batch has written without its positions. Queries only messages
+// up to the furthest one with rows.
 
+import { lanes } from "../../../platform/nats/names.ts";
 import type { SinkRecord } from "../sink-records.ts";
-import type { SinkPosition } from "../sink-target.ts";
+import { mustBeNext, type SinkBatch, type SinkPosition } from "../sink-target.ts";
 import type { ClickHouseClient } from "./client.ts";
 
-interface WrittenRowsOptions {
-  readonly client: ClickHouseClient;
-  readonly database: string;
+const newest = "ORDER BY stream, version DESC, written_at DESC LIMIT 1 BY stream";
+
+export async function readPositions(
+  client: ClickHouseClient,
+  database: string,
+): Promise<SinkPosition[]> {
+  const sql = `SELECT stream, lane, partition, epoch, created, sequence,
+    trail_sequences, trail_message_ids, trail_stored_at_ms FROM ${database}.positions ${newest}`;
+  const rows = await client.rows("read the positions in", sql);
+  return rows.map(([stream, lane, partition, epoch, created, sequence, ...trail]) => {
+    const [sequences, ids, times] = trail as [unknown[], unknown[], unknown[]];
+    return {
+      stream: String(stream),
+      lane: lanes.find((one) => one === lane) ?? "live",
+      partition: Number(partition),
+      epoch: Number(epoch),
+      created: String(created),
+      sequence: Number(sequence),
+      trail: sequences.map((one, index) => ({
+        sequence: Number(one),
+        messageId: String(ids[index]),
+        storedAtMs: Number(times[index]),
+      })),
+    };
+  });
+}
+
+/** Rejects with a MovedError if the batch does not start at the position in the table. */
+export async function checkBefore(
+  client: ClickHouseClient,
+  database: string,
+  batch: Pick<SinkBatch, "before" | "positions">,
+): Promise<void> {
+  const sql = `SELECT stream, epoch, sequence FROM ${database}.positions ${newest}`;
+  const rows = await client.rows("read the positions in", sql);
+  const there = new Map(
+    rows.map(([stream, epoch, sequence]) => [
+      String(stream),
+      { epoch: Number(epoch), sequence: Number(sequence) },
+    ]),
+  );
+  mustBeNext(batch, (stream) => there.get(stream));
+}
+
+/** One block is inserted as a whole or not at all. */
+export function positionRows(positions: readonly SinkPosition[]): string {
+  return positions
+    .map(({ trail, ...position }) => {
+      const arrays = {
+        trail_sequences: trail.map(({ sequence }) => sequence),
+        trail_message_ids: trail.map(({ messageId }) => messageId),
+        trail_stored_at_ms: trail.map(({ storedAtMs }) => storedAtMs),
+      };
+      const { stream, lane, partition, epoch, created, sequence } = position;
+      const row = { stream, lane, partition, epoch, created, sequence };
+      return `${JSON.stringify({ ...row, ...arrays })}\n`;
+    })
+    .join("");
 }
 
 interface Since {
@@ -16,24 +71,20 @@ interface Since {
   readonly fromMs: number;
 }
 
-/** Maximum time in ms by which a server's clock may have been set back between two messages. */
+/** Maximum step in ms of a server's clock back between two messages. */
 const clockSlackMs = 3_600_000;
 
 export class WrittenRows {
   readonly #client: ClickHouseClient;
   readonly #events: string;
-  /** Sequence of the furthest message of each stream that has rows. */
   #ends = new Map<string, number>();
 
-  constructor({ client, database }: WrittenRowsOptions) {
+  constructor(client: ClickHouseClient, database: string) {
     this.#client = client;
     this.#events = `${database}.events`;
   }
 
-  /**
-   * Reads the furthest message of each stream. The query has the id of the inserts, so it does not
-   * run while an insert is running.
-   */
+  /** The query has the id of the inserts, so no insert runs at the same time. */
   async open(positions: readonly SinkPosition[], queryId: string): Promise<void> {
     const places = positions.flatMap(({ stream, trail }) => {
       const writtenAtMs = trail.at(-1)?.storedAtMs;
@@ -42,7 +93,6 @@ export class WrittenRows {
     this.#ends = await this.#endsOf(places, queryId);
   }
 
-  /** Returns the events that are in the table. */
   async of(events: readonly SinkRecord[]): Promise<Set<SinkRecord>> {
     await this.#askUnknown(events);
     const asked = events.filter(
@@ -68,18 +118,14 @@ export class WrittenRows {
     const there = new Set(rows.map((row) => row.join("\n")));
     return new Set(
       asked.filter(({ stream, sequence, projectId, uuid, event, distinctId }) =>
-        // The uuid distinguishes a message from one that had the same sequence in an earlier
-        // stream. The line number is not compared, because it changes if `penstock erase` removes
-        // an earlier line.
+        // The uuid tells apart messages of two streams with the same sequence. `penstock erase`
+        // changes the numbers of later lines, so they are not compared.
         there.has([stream, sequence, projectId, uuid, event, distinctId].join("\n")),
       ),
     );
   }
 
-  /**
-   * Reads the furthest message of streams without a position. The interrupted batch may have been
-   * the first batch of such a stream.
-   */
+  /** An interrupted batch may have been the first of a stream without a position. */
   async #askUnknown(events: readonly SinkRecord[]): Promise<void> {
     const places = new Map<string, Since>();
     for (const { stream, storedAtMs } of events) {
@@ -92,12 +138,9 @@ export class WrittenRows {
       this.#ends.set(stream, end);
   }
 
-  /**
-   * Returns the sequence of the furthest message of each stream that has rows since `fromMs`; 0 if
-   * no row exists.
-   */
+  /** Returns the furthest message of each stream with rows since `fromMs`; 0 if there is none. */
   async #endsOf(places: readonly Since[], queryId?: string): Promise<Map<string, number>> {
-    // Each part has the time range of its rows, so only the newest parts are read.
+    // Only the newest parts have rows of this time, so the others are not read.
     const conditions = places.map(
       ({ stream, fromMs }) =>
         `(stream = '${escaped(stream)}' AND stored_at >= ${seconds(fromMs - clockSlackMs, Math.floor)})`,

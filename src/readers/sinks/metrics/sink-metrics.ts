@@ -1,15 +1,81 @@
-// The Prometheus metrics of a sink. Counters count batches that the target has stored. Gauges are
-// read at each scrape.
-
 import { MetricSet } from "../../../platform/metrics/metric-set.ts";
+import type { MetricRow } from "../../../platform/metrics/table.ts";
 import { lanes } from "../../../platform/nats/names.ts";
-import { incidentKinds } from "../../stream/incidents.ts";
-import type { CommitCounts } from "../sink-counts.ts";
+import { incidentKinds } from "../../stream/resume.ts";
 import { rejectReasons } from "../sink-records.ts";
 import { requestOutcomes, type SinkTarget } from "../sink-target.ts";
-import type { SinkStatus } from "../sink-writer.ts";
+import type { CommitCounts, SinkStatus } from "../sink-writer.ts";
 import type { UnreadStream } from "../unread-watch.ts";
-import { type SinkMetricName, sinkMetricTable } from "./metric-table.ts";
+
+/** All metrics of a sink. The docs are generated from this table. */
+export const sinkMetricTable = {
+  penstock_sink_events_total: {
+    type: "counter",
+    help: "Events of batches written to the target, by outcome: written, duplicate (already in the target), rejected.",
+  },
+  penstock_sink_rejected_total: {
+    type: "counter",
+    help: "Lines and events rejected, by reason.",
+  },
+  penstock_sink_frames_total: {
+    type: "counter",
+    help: "Messages of the streams that were processed, by lane.",
+  },
+  penstock_sink_incidents_total: {
+    type: "counter",
+    help: "Incidents: a stream was replaced, or had lost messages that were not read yet, by kind.",
+  },
+  penstock_sink_commits_total: {
+    type: "counter",
+    help: "Batches, by outcome: committed, failed.",
+  },
+  penstock_sink_commit_seconds: {
+    type: "histogram",
+    help: "Time that the target takes for a batch.",
+  },
+  penstock_sink_lag_messages: {
+    type: "gauge",
+    help: "Messages stored and not yet in the target (for Parquet files: not committed), by lane; by the last known state of the target; absent while NATS does not answer, and on standby.",
+  },
+  penstock_sink_lag_seconds: {
+    type: "gauge",
+    help: "Time since the oldest message that is not in the target was stored, by lane; absent as above.",
+  },
+  penstock_sink_expiry_seconds: {
+    type: "gauge",
+    help: "Time until the oldest message that is not in the target leaves its stream, by lane and by age; absent if nothing waits or nothing leaves.",
+  },
+  penstock_sink_retention_seconds: {
+    type: "gauge",
+    help: "How long a message stays in its stream, by lane; absent if it stays for ever.",
+  },
+  penstock_sink_active: {
+    type: "gauge",
+    help: "1 while the sink has the target; 0 on standby, and while the target is unreachable.",
+  },
+  penstock_sink_ready: {
+    type: "gauge",
+    help: "1 while events are being written, or on standby; 0 from a failed batch until the next one is written.",
+  },
+  penstock_sink_requests_total: {
+    type: "counter",
+    help: "Requests to an upstream, by outcome: taken, retried (sent again later), halved (something in it is refused), refused (a single event, rejected), stopped (an operator must intervene).",
+  },
+  penstock_sink_waiting_projects: {
+    type: "gauge",
+    help: "Projects whose events an upstream does not accept at the moment, in each lane; 0 with any other target.",
+  },
+  penstock_sink_persons_wait_seconds: {
+    type: "gauge",
+    help: "Time that the current batch has been waiting for the effects to apply its events, so that it gets their persons (--with-person); 0: no batch waits.",
+  },
+  penstock_sink_frames_bytes: {
+    type: "gauge",
+    help: "Messages that were read and are not yet in the target.",
+  },
+} as const satisfies Record<string, MetricRow>;
+
+type SinkMetricName = keyof typeof sinkMetricTable;
 
 interface SinkGauges {
   readonly status: () => SinkStatus;
@@ -38,7 +104,7 @@ export class SinkMetrics extends MetricSet<SinkMetricName> {
     super(sinkMetricTable);
   }
 
-  /** Counts a commit; undefined counts a failed batch. */
+  /** Counts a commit, or a failed batch if undefined. */
   record(commit: CommitCounts | undefined): void {
     if (commit === undefined) {
       this.#commits.add(1, "failed");
@@ -66,7 +132,6 @@ export class SinkMetrics extends MetricSet<SinkMetricName> {
     this.show("penstock_sink_frames_bytes", framesBytes);
     this.show("penstock_sink_ready", () => status().reasons.length === 0);
     this.show("penstock_sink_active", () => status().hasTarget);
-    /** Shows a gauge by lane. Omits values that are unknown or not finite. */
     const ofLanes = (
       name: SinkMetricName,
       read: (stream: UnreadStream) => number | undefined,
@@ -85,13 +150,11 @@ export class SinkMetrics extends MetricSet<SinkMetricName> {
         });
       });
     const sum = (...values: number[]): number => values.reduce((all, one) => all + one, 0);
-    ofLanes("penstock_sink_lag_messages", lagMessages, sum);
+    const lag = ({ sequence, lastSequence = Number.NaN }: UnreadStream) =>
+      Math.max(0, lastSequence - sequence);
+    ofLanes("penstock_sink_lag_messages", lag, sum);
     ofLanes("penstock_sink_lag_seconds", ({ lagSeconds }) => lagSeconds, Math.max);
     ofLanes("penstock_sink_expiry_seconds", ({ expirySeconds }) => expirySeconds, Math.min);
     ofLanes("penstock_sink_retention_seconds", ({ retentionSeconds: of }) => of, Math.min);
   }
-}
-
-function lagMessages({ sequence, lastSequence }: UnreadStream): number | undefined {
-  return lastSequence === undefined ? undefined : Math.max(0, lastSequence - sequence);
 }

@@ -1,7 +1,6 @@
-// Commits a segment. The Parquet files are created in a folder of their own. When all of them are
-// on disk, the manifest is written, which names the files and has the positions of the streams.
-// Writing it is the commit. Then each file is renamed to its path. If the process is killed at any
-// point, the next one completes the renames that the manifest names, and removes all other files.
+// Commits a segment. The Parquet files are created in a folder of their own. Then the manifest with
+// their names and the positions is written: this is the commit. Then each file is renamed to its
+// path. A later start completes the renames of the manifest and removes all other files.
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, readSync } from "node:fs";
@@ -12,23 +11,21 @@ import { withParquetMaker } from "./parquet-maker.ts";
 import { rowsFileBytes, tableOf } from "./rows.ts";
 import type { Part, Segment, SegmentEnd } from "./segment.ts";
 
-/** The folders of a sink. */
 interface Places {
   readonly folder: string;
   /** Path of the folder `_penstock`. */
   readonly own: string;
-  /** Id of this folder, used in the names of its files. */
+  /** Id of the folder, used in the names of its files. */
   readonly id: string;
 }
 
 interface MadeFile {
   /** Path of the created file, relative to `own`. */
   readonly made: string;
-  /** Final path of the file, relative to `folder`. */
+  /** Final path, relative to `folder`. */
   readonly place: string;
 }
 
-/** The last committed segment and its files. */
 export interface Manifest extends SegmentEnd {
   readonly version: 1;
   readonly files: readonly MadeFile[];
@@ -36,24 +33,14 @@ export interface Manifest extends SegmentEnd {
 
 const manifestName = "manifest.json";
 const makingName = "making";
-/**
- * Pattern of the names of files and folders of release 0.1, which had a journal for each segment.
- */
+/** Names of the files of release 0.1, which had a journal for each segment. */
 const oldName = /^\d{8}\.(journal|rows|commit|making)$/;
 const pieceBytes = 1_048_576;
 
-/** Returns the path of the file for the rows of the open segment. */
-export function scratchOf({ own }: Pick<Places, "own">): string {
-  return path.join(own, "rows");
-}
-
-/**
- * Commits the segment. May be called again after a failure if nothing was added to the segment in
- * the meantime.
- */
+/** May be called again after a failure if the segment is unchanged. */
 export async function commitSegment(places: Places, segment: Segment): Promise<Manifest> {
   let manifest = readManifest(places);
-  // A previous attempt may have created the files without renaming all of them.
+  // An earlier attempt may have created the files without renaming all of them.
   if (manifest?.segment !== segment.segment) {
     const files = await makeFiles(places, segment);
     const { segment: number, positions, incidents } = segment;
@@ -64,10 +51,7 @@ export async function commitSegment(places: Places, segment: Segment): Promise<M
   return manifest;
 }
 
-/**
- * Completes the last commit, and removes the files of a later, incomplete one. Returns the
- * manifest.
- */
+/** Completes the last commit and removes the files of an incomplete one. */
 export async function recover(places: Places): Promise<Manifest> {
   let manifest = readManifest(places);
   if (manifest === undefined) {
@@ -92,11 +76,7 @@ async function writeManifest({ own }: Places, manifest: Manifest): Promise<void>
   await writeWhole(path.join(own, manifestName), `${JSON.stringify(manifest)}\n`);
 }
 
-/**
- * Returns the end of a folder of release 0.1: the start of its oldest segment without a commit,
- * with the files of the last commit. The events of the uncommitted segment are read from their
- * streams again.
- */
+/** A folder of release 0.1 ends at its oldest uncommitted segment, which is read again. */
 function endOfJournals({ own }: Places): Omit<Manifest, "version"> {
   const names = readdirSync(own).sort();
   const numbersOf = (ending: string): string[] =>
@@ -129,7 +109,6 @@ function parsed<Content>(file: string, text: string): Content {
   }
 }
 
-/** Creates the Parquet files of the segment, and waits until they are on disk. */
 async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFile[]> {
   const making = path.join(own, makingName);
   await rm(making, { recursive: true, force: true });
@@ -137,10 +116,10 @@ async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFil
   if (parts.length === 0) return [];
   const { rowBytesMax } = segment;
   const metadata = { penstock_streams: JSON.stringify(segment.streamRanges) };
-  // If a folder was restored from an older copy, segment numbers are reused for other events.
+  // A folder restored from a copy reuses segment numbers for other events.
   const mark = randomBytes(4).toString("hex");
   const number = String(segment.segment).padStart(8, "0");
-  return await withParquetMaker(path.join(making, "scratch"), async (maker) => {
+  return await withParquetMaker(path.join(making, "scratch"), async (make) => {
     await rm(making, { recursive: true, force: true });
     await mkdir(making, { mode: 0o700 });
     const files: MadeFile[] = [];
@@ -149,7 +128,7 @@ async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFil
       const file = path.join(making, name);
       const rows = await copyRows(segment.scratch, part, making);
       const table = tableOf(place);
-      const count = await maker.make({ table, rows, rowBytesMax, file, metadata });
+      const count = await make({ table, rows, rowBytesMax, file, metadata });
       if (count !== part.rows)
         throw new Error(
           `${place}: only ${count} of ${part.rows} rows could be read: start the sink again`,
@@ -163,11 +142,7 @@ async function makeFiles({ own, id }: Places, segment: Segment): Promise<MadeFil
   });
 }
 
-/**
- * Copies a part's rows into files of their own, and returns the paths of the files. DuckDB reads
- * 2,048 rows of a file at once, however long they are. The size of a file is therefore limited,
- * unless a single run is larger.
- */
+/** Copies rows into files of a limited size: DuckDB reads 2,048 rows at once, however long. */
 async function copyRows(source: FileHandle, { spans }: Part, folder: string): Promise<string[]> {
   const names: string[] = [];
   const piece = Buffer.allocUnsafe(pieceBytes);
@@ -181,8 +156,7 @@ async function copyRows(source: FileHandle, { spans }: Part, folder: string): Pr
         const end = spans[index + 1]!;
         bytes += end - spans[index]!;
         for (let at = spans[index]!; at < end; ) {
-          // Spans may be only a few hundred bytes, and were written a moment ago, so they are read
-          // synchronously.
+          // Spans may be short and were just written, so they are read synchronously.
           const wanted = Math.min(end - at, piece.length - filled);
           const read = readSync(source.fd, piece, filled, wanted, at);
           if (read === 0) throw new Error(`${name}: the segment's rows end before they should`);
@@ -202,10 +176,8 @@ async function copyRows(source: FileHandle, { spans }: Part, folder: string): Pr
 }
 
 async function bringToPlaces({ folder, own }: Places, { files }: Manifest): Promise<void> {
-  // A previous attempt may have failed between the rename of the manifest and the sync of its
-  // folder.
+  // An earlier attempt may have failed before this sync.
   await sync(own);
-  /** Folders that contain new names. */
   const touched = new Set<string>();
   for (const { made, place } of files) {
     const from = path.join(own, made);

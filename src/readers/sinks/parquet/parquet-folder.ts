@@ -1,32 +1,21 @@
-// Locks the folder that a sink writes to, and checks that it stays the same folder. The positions
-// are in `_penstock`, so that a folder that has only the events is recognised.
+// The folder of the files, and its lock. The positions are in `_penstock`, so that a folder that
+// has only the events is recognised.
 
 import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { open } from "node:fs/promises";
 import path from "node:path";
-import {
-  type FileLock,
-  makeFolder,
-  sync,
-  takeFileLock,
-  writeWhole,
-} from "../../../platform/base/files.ts";
-import { holderText, noteHolder } from "../lock-holder.ts";
-import { StandbyError } from "../sink-target.ts";
+import { type FileLock, makeFolder, sync, writeWhole } from "../../../platform/base/files.ts";
+import { lockFolder } from "../folder-lock.ts";
 
 const bookKeeping = "_penstock";
-/** Mode of the folders. The umask decides who may read the files. */
+/** The umask decides who may read the files. */
 const readableMode = 0o777;
-/** Codes of errors for which a retry is useless. Other errors, such as a full disk, can pass. */
 const lasting: ReadonlySet<string> = new Set([
   ...["EACCES", "EEXIST", "EINVAL", "ELOOP", "ENAMETOOLONG", "ENOENT", "ENOTDIR", "EPERM", "EROFS"],
 ]);
 
-/**
- * Creates the folder. Returns the reason why it can never be created; undefined if it exists or a
- * retry may help.
- */
+/** Creates the folder. Returns the reason if it can never be created. */
 export function whyNeverMade(folder: string): string | undefined {
   try {
     makeFolder(path.join(path.resolve(folder), bookKeeping), readableMode);
@@ -39,34 +28,29 @@ export function whyNeverMade(folder: string): string | undefined {
 
 export class ParquetFolder {
   readonly folder: string;
-  /** Path of the folder with the positions and the files that are being created. */
   readonly own: string;
   readonly #pid: number;
   #lock: FileLock | undefined;
   #id: string | undefined;
 
-  /** Opens nothing yet. `pid` is the id of this process, for the message to a sink on standby. */
   constructor(folder: string, pid: number) {
     this.folder = path.resolve(folder);
     this.#pid = pid;
     this.own = path.join(this.folder, bookKeeping);
   }
 
-  /** Id that is used in the file names, so that they differ from those of another folder. */
+  /** Part of the file names, so that they differ from those of another folder. */
   get id(): string {
     if (this.#id === undefined) throw new Error(`${this.folder} is not open`);
     return this.#id;
   }
 
-  /** Whether the locked folder is still at its path, and was not moved or replaced. */
+  /** Whether the locked folder is still at its path. */
   get isTaken(): boolean {
     return this.#id !== undefined && this.#lock?.isHeld() === true && this.#idThere() === this.#id;
   }
 
-  /**
-   * Locks the folder, and creates it if it does not exist. Rejects with a StandbyError while
-   * another process has the lock.
-   */
+  /** Rejects with a StandbyError while another process has the lock. */
   async take(): Promise<void> {
     if (this.isTaken) return;
     this.release();
@@ -82,15 +66,9 @@ export class ParquetFolder {
       );
     this.#id = there;
     makeFolder(this.own, readableMode);
-    const name = path.join(this.own, "lock");
-    // If the lock file cannot be written, this statement throws the reason.
-    await (await open(name, "a", 0o600)).close();
-    const lock = takeFileLock(name);
-    const holder = path.join(this.own, "holder.json");
-    if (lock === "busy")
-      throw new StandbyError(`another sink writes to ${folder}${holderText(holder)}`);
-    this.#lock = lock;
-    noteHolder(holder, this.#pid);
+    // Throws the reason if the lock file cannot be written.
+    await (await open(path.join(this.own, "lock"), "a", 0o600)).close();
+    this.#lock = lockFolder(this.own, this.#pid, `another sink writes to ${folder}`);
     this.#id = this.#idThere() ?? (await this.#named());
   }
 

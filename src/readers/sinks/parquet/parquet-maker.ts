@@ -1,25 +1,21 @@
-// Creates Parquet files from rows with DuckDB as a library. DuckDB takes 70 MB and is needed only
-// here, so it is installed only on request, into a folder of its own, and loaded only here.
+// Creates Parquet files with DuckDB. It takes 70 MB, so it is installed only on request.
 
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
-import { quoted, rowsSql, type TableName } from "./columns.ts";
+import { quoted, rowsSql, type TableName } from "./rows.ts";
 
 interface ParquetFile {
   readonly table: TableName;
-  /** Paths of the files of rows, in the format of columns.ts. */
+  /** Paths of files with rows in the format of rows.ts. */
   readonly rows: readonly string[];
   readonly rowBytesMax: number;
-  /** Path of the file to create. */
   readonly file: string;
-  /** Metadata for the footer of the file. */
   readonly metadata?: Readonly<Record<string, string>>;
-  /** Project that becomes a column, although the rows do not have it. */
+  /** Project to add as a column. */
   readonly projectId?: string;
 }
 
-/** The parts of DuckDB's client library that are used. */
 interface DuckDb {
   readonly DuckDBInstance: {
     create(file: string, settings: Readonly<Record<string, string>>): Promise<DuckDbInstance>;
@@ -40,84 +36,56 @@ interface DuckDbConnection {
 const packageName = "@duckdb/node-api";
 const require = createRequire(import.meta.url);
 const root = resolve(import.meta.dirname, "../../../..");
-/**
- * Folders of the package in a clone and in a bundle. Otherwise, the package is resolved like any
- * other.
- */
 const places = [".cache/duckdb", "duckdb"].map((folder) => join(root, folder, "node_modules"));
-/** Memory limits to try in order. The first is enough for usual events. */
 const memoryMebibytes = [512, 1_024, 2_048] as const;
-/**
- * Maximum number of bytes of a row group before compression. A group also has at most 122,880 rows.
- */
+/** Size of a row group before compression. A group also has at most 122,880 rows. */
 const rowGroupBytes = 67_108_864;
 
-class ParquetMaker {
-  readonly #instance: DuckDbInstance;
-  readonly #connection: DuckDbConnection;
+/** Creates a file, and returns its number of rows. The file is not synced to disk. */
+async function makeFile(
+  connection: DuckDbConnection,
+  { table, rows, rowBytesMax, file, projectId, metadata }: ParquetFile,
+): Promise<number> {
+  const select = rowsSql(table, { files: rows, rowBytesMax });
+  const project = projectId === undefined ? "" : `${quoted(projectId)} AS project_id, `;
+  const options = [
+    ...["FORMAT parquet", "COMPRESSION zstd", `ROW_GROUP_SIZE_BYTES ${rowGroupBytes}`],
+    ...(metadata === undefined ? [] : [`KV_METADATA ${structOf(metadata)}`]),
+  ];
+  const { rowsChanged } = await connection.run(
+    `COPY (SELECT ${project}* FROM (${select})) TO ${quoted(file)} (${options.join(", ")})`,
+  );
+  return rowsChanged;
+}
 
-  private constructor(instance: DuckDbInstance, connection: DuckDbConnection) {
-    this.#instance = instance;
-    this.#connection = connection;
-  }
-
-  /**
-   * Opens DuckDB. Rejects with instructions if it is not installed. `scratch` is a folder for
-   * temporary files.
-   */
-  static async open(scratch: string, mebibytes: number): Promise<ParquetMaker> {
-    const { DuckDBInstance } = duckdb();
-    const instance = await DuckDBInstance.create(":memory:", {
+/** Repeats `work` with more memory if there was not enough. `scratch` is for temporary files. */
+export async function withParquetMaker<Result>(
+  scratch: string,
+  work: (make: (file: ParquetFile) => Promise<number>) => Promise<Result>,
+): Promise<Result> {
+  for (let nth = 0; ; nth++) {
+    const instance = await duckdb().DuckDBInstance.create(":memory:", {
       threads: "1",
-      memory_limit: `${mebibytes}MiB`,
+      memory_limit: `${memoryMebibytes[nth]}MiB`,
       temp_directory: scratch,
       preserve_insertion_order: "false",
       autoinstall_known_extensions: "false",
       autoload_known_extensions: "false",
     });
-    return new ParquetMaker(instance, await instance.connect());
-  }
-
-  /** Creates the file and returns its number of rows. The file is not synced to disk. */
-  async make({ table, rows, rowBytesMax, file, ...rest }: ParquetFile): Promise<number> {
-    const { projectId, metadata } = rest;
-    const select = rowsSql(table, { files: rows, rowBytesMax });
-    const project = projectId === undefined ? "" : `${quoted(projectId)} AS project_id, `;
-    const options = [
-      ...["FORMAT parquet", "COMPRESSION zstd", `ROW_GROUP_SIZE_BYTES ${rowGroupBytes}`],
-      ...(metadata === undefined ? [] : [`KV_METADATA ${structOf(metadata)}`]),
-    ];
-    const { rowsChanged } = await this.#connection.run(
-      `COPY (SELECT ${project}* FROM (${select})) TO ${quoted(file)} (${options.join(", ")})`,
-    );
-    return rowsChanged;
-  }
-
-  close(): void {
-    this.#connection.closeSync();
-    this.#instance.closeSync();
-  }
-}
-
-/** Runs `work`, and repeats it with more memory if there was not enough. */
-export async function withParquetMaker<Result>(
-  scratch: string,
-  work: (maker: ParquetMaker) => Promise<Result>,
-): Promise<Result> {
-  for (let nth = 0; ; nth++) {
-    const maker = await ParquetMaker.open(scratch, memoryMebibytes[nth]!);
+    const connection = await instance.connect();
     try {
-      return await work(maker);
+      return await work((file) => makeFile(connection, file));
     } catch (error) {
       const isOutOfMemory = /^Out of Memory Error/.test((error as Error).message);
       if (!isOutOfMemory || nth + 1 === memoryMebibytes.length) throw error;
     } finally {
-      maker.close();
+      connection.closeSync();
+      instance.closeSync();
     }
   }
 }
 
-/** Returns the client library. Throws with instructions if DuckDB is not installed. */
+/** Throws with instructions if DuckDB is not installed. */
 export function duckdb(): DuckDb {
   const place = [...places, undefined].find((one) => one === undefined || existsSync(one));
   try {

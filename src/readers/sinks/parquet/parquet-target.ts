@@ -1,8 +1,8 @@
-// The Parquet target. JetStream is the journal: a batch is added to the open segment, and until the
-// segment is committed, its events are only in their streams. When the segment is full or old
-// enough, its files are created and committed together with the positions of the streams, while the
-// next batch waits. If the process is killed, at most one segment is read again.
+// The Parquet target. JetStream is the journal: the events of the open segment are only in their
+// streams. A segment that is full or old enough is committed with the positions of the streams.
+// After a crash, at most one segment is read again.
 
+import path from "node:path";
 import type { Log } from "../../../platform/base/log.ts";
 import {
   mustBeNext,
@@ -11,7 +11,7 @@ import {
   type SinkTarget,
   type WriteOutcome,
 } from "../sink-target.ts";
-import { commitSegment, type Manifest, recover, scratchOf } from "./commit.ts";
+import { commitSegment, type Manifest, recover } from "./commit.ts";
 import { ParquetFolder } from "./parquet-folder.ts";
 import { duckdb } from "./parquet-maker.ts";
 import { rowsOf } from "./rows.ts";
@@ -20,12 +20,9 @@ import { Segment } from "./segment.ts";
 
 export interface ParquetTargetOptions {
   readonly folder: string;
-  /** Id of this process, for the message to a sink on standby. */
+  /** Process id for the message to a sink on standby. */
   readonly pid: number;
-  /**
-   * Size in bytes at which a segment is committed. It is committed earlier if its first batch
-   * reaches `segmentAgeMsMax`.
-   */
+  /** Size in bytes at which a segment is committed, unless `segmentAgeMsMax` comes first. */
   readonly segmentBytesMax: number;
   readonly segmentAgeMsMax: number;
   readonly log: Pick<Log, "info" | "warn">;
@@ -37,16 +34,12 @@ export class ParquetTarget implements SinkTarget {
   readonly shown: string;
   readonly #options: ParquetTargetOptions;
   readonly #folder: ParquetFolder;
-  /** The open segment; undefined if the target is not open. */
   #segment: Segment | undefined;
   #committed: Manifest | undefined;
-  /** The last operation. Operations run one at a time. */
+  /** The last operation; the next one waits for it. */
   #last: Promise<unknown> = Promise.resolve();
   readonly #seen = new SeenEvents();
-  /**
-   * Reason why the last commit failed. Until a commit succeeds, the segment accepts no more
-   * batches.
-   */
+  /** Reason why the last commit failed. Until a commit succeeds, no batch is accepted. */
   #fault: string | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -64,10 +57,7 @@ export class ParquetTarget implements SinkTarget {
     return this.#committed?.positions ?? [];
   }
 
-  /**
-   * Opens the target. If the folder is still locked, the open segment is retained, because only
-   * NATS was unreachable.
-   */
+  /** While the folder is locked, the open segment stays, because only NATS was unreachable. */
   open(): Promise<readonly SinkPosition[]> {
     return this.#doing("open", async () => {
       // Events of failed batches arrive again and must count as new.
@@ -75,10 +65,11 @@ export class ParquetTarget implements SinkTarget {
       if (!this.#folder.isTaken) await this.#letGoOfSegment();
       if (this.#segment === undefined) {
         await this.#folder.take();
-        // DuckDB is checked before events are accepted that could not be written without it.
+        // Fails before events are accepted that could not be written.
         duckdb();
         this.#committed = await recover(this.#folder);
-        this.#segment = await Segment.begin(scratchOf(this.#folder), this.#committed);
+        const scratch = path.join(this.#folder.own, "rows");
+        this.#segment = await Segment.begin(scratch, this.#committed);
         this.#fault = undefined;
       } else if (this.#fault !== undefined) await this.#commit(this.#segment);
       return this.#segment.positions;
@@ -104,7 +95,6 @@ export class ParquetTarget implements SinkTarget {
     });
   }
 
-  /** Commits the open segment and releases the folder. */
   async close(): Promise<void> {
     await this.#doing("close", async () => {
       clearTimeout(this.#timer);
@@ -154,10 +144,7 @@ export class ParquetTarget implements SinkTarget {
       );
   }
 
-  /**
-   * Commits the segment after `ms`. This also retries a failed commit, because without a failing
-   * batch the sink does not reopen the folder.
-   */
+  /** Commits the segment after `ms`, or retries a failed commit. */
   #commitIn(ms: number, segment: Segment): void {
     clearTimeout(this.#timer);
     const due = async (): Promise<void> => {
@@ -175,22 +162,10 @@ export class ParquetTarget implements SinkTarget {
   }
 }
 
-/** Returns an error of the file system with an explanation. Returns any other error unchanged. */
+/** Adds to an error of the file system what failed. */
 function fileError(error: unknown, doing: string): Error {
   const { code, message } = error as NodeJS.ErrnoException;
   if (!(error instanceof Error) || code === undefined || !/^E[A-Z]+$/.test(code))
     return error as Error;
-  const what = fileErrors[code as keyof typeof fileErrors] ?? message;
-  return new Error(`${doing}: ${what} (${code})`, { cause: error });
+  return new Error(`${doing}: ${message}`, { cause: error });
 }
-
-const fileErrors = {
-  ENOSPC: "the disk is full",
-  EDQUOT: "the quota of this user is used up",
-  EROFS: "the file system is read-only",
-  EACCES: "this user may not write there",
-  EPERM: "this user may not write there",
-  ENOENT: "the folder, or a file in it, does not exist",
-  ENOTDIR: "it is not a folder",
-  EIO: "the disk cannot be read or written",
-} as const;

@@ -1,22 +1,142 @@
-// Writes events and rejected lines as rows of a segment (columns.ts), grouped by folder of the
-// target. The rows of a batch are one buffer, so that they are written at once.
+// The columns of the Parquet files, a public interface, and the rows of a segment, grouped by folder.
+// A row is a line of fields between unit separators. JSON has no raw control characters and is
+// copied. In other texts, ambiguous characters are escaped.
 
 import { Buffer } from "node:buffer";
 import { dayMs, dayOf } from "../../../platform/base/day.ts";
-import type { RejectedLine, SinkRecord } from "../sink-records.ts";
-import type { SinkBatch, SinkIncident } from "../sink-target.ts";
+import type { FieldType } from "../../../records/fields.ts";
 import {
-  fieldOf,
-  jsonColumns,
-  type PlainColumn,
-  plainColumns,
-  separator,
-  type TableName,
-} from "./columns.ts";
+  type EventColumn,
+  eventColumns,
+  personColumn,
+  type RejectedLine,
+  type SinkRecord,
+  textOf,
+} from "../sink-records.ts";
+import type { SinkBatch, SinkIncident } from "../sink-target.ts";
 
-/** Contiguous rows of one folder. */
+interface Column {
+  readonly name: string;
+  /** Only `text` may need an escape. A `time` is milliseconds since 1970. */
+  readonly type: "text" | "json" | "word" | "time" | "whole" | "boolean";
+}
+
+const columns = (type: Column["type"], ...names: string[]): Column[] =>
+  names.map((name) => ({ name, type }));
+
+const columnTypes: Readonly<Record<FieldType, Column["type"]>> = {
+  id: "word",
+  uuid: "word",
+  text: "text",
+  time: "time",
+  boolean: "boolean",
+  object: "json",
+  names: "json",
+};
+
+/** The path has the project. JSON comes last in a row. */
+const inRow = [...eventColumns, personColumn].filter(({ name }) => name !== "project_id");
+
+type JsonColumn = Extract<EventColumn, { readonly type: "object" | "names" }>;
+type PlainColumn = Exclude<EventColumn, JsonColumn>;
+
+function isJson(column: EventColumn): column is JsonColumn {
+  return column.type === "object" || column.type === "names";
+}
+
+const jsonColumns = inRow.filter(isJson);
+const plainColumns = inRow.filter((column): column is PlainColumn => !isJson(column));
+
+/** Columns in the order of the fields in a row. */
+export const tables = {
+  events: [...plainColumns, ...jsonColumns].map(
+    ({ name, type }): Column => ({ name, type: columnTypes[type] }),
+  ),
+  rejected: [
+    ...columns("text", "stream"),
+    ...columns("whole", "sequence", "line"),
+    ...columns("time", "stored_at"),
+    ...columns("text", "project_id", "reason", "detail", "record"),
+  ],
+  incidents: [
+    ...columns("time", "noted_at"),
+    ...columns("text", "stream"),
+    ...columns("whole", "epoch", "sequence"),
+    ...columns("text", "kind"),
+    ...columns("whole", "messages"),
+    ...columns("text", "detail"),
+  ],
+} as const satisfies Record<string, readonly Column[]>;
+
+export type TableName = keyof typeof tables;
+
+export const separator = "\x1f";
+const mark = "\x1e";
+/** Letter after the escape character for each character. */
+const escaped = { "\n": "n", "\r": "r", "\0": "0", "\x1f": "f" } as const;
+const emptyText = `${mark}-`;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to escape.
+const toEscape = /[\0\n\r\x1e\x1f]/;
+
+export function fieldOf(text: string): string {
+  if (text === "") return emptyText;
+  if (!toEscape.test(text)) return text;
+  let field = text.replaceAll(mark, `${mark}e`);
+  for (const [character, letter] of Object.entries(escaped))
+    field = field.replaceAll(character, mark + letter);
+  return field;
+}
+
+const numbers = { time: "BIGINT", whole: "BIGINT", boolean: "BOOLEAN" } as const;
+const fieldTypes = { text: "VARCHAR", json: "VARCHAR", word: "VARCHAR", ...numbers } as const;
+
+export function rowsSql(
+  table: TableName,
+  { files, rowBytesMax }: { readonly files: readonly string[]; readonly rowBytesMax: number },
+): string {
+  const fields = tables[table].map(({ name, type }) => `'${name}': '${fieldTypes[type]}'`);
+  const lineBytes = rowBytesMax + 1_024;
+  const options = [
+    ...[`delim=${quoted(separator)}`, "quote=''", "escape=''", "nullstr=''", "header=false"],
+    ...["auto_detect=false", "new_line='\\n'", "parallel=false", `columns={${fields.join(", ")}}`],
+    // A buffer must hold at least two lines.
+    ...[`max_line_size=${lineBytes}`, `buffer_size=${2 * lineBytes + bufferBytes}`],
+  ];
+  return `SELECT ${tables[table].map(columnSql).join(", ")}
+    FROM read_csv([${files.map(quotedName).join(", ")}], ${options.join(", ")})`;
+}
+
+const bufferBytes = 8_388_608;
+const sqlMark = "chr(30)";
+
+function columnSql({ name, type }: Column): string {
+  if (type === "text") return `${unescapeSql(`"${name}"`)} AS "${name}"`;
+  if (type === "time") return `make_timestamp_ms("${name}") AT TIME ZONE 'UTC' AS "${name}"`;
+  return `"${name}"`;
+}
+
+function unescapeSql(field: string): string {
+  const replaced = (text: string, letter: string, by: string): string =>
+    `replace(${text}, ${sqlMark} || '${letter}', ${by})`;
+  let text = replaced(field, "-", "''");
+  for (const [character, letter] of Object.entries(escaped))
+    text = replaced(text, letter, `chr(${character.charCodeAt(0)})`);
+  // The last replacement, because its result may look like another escape.
+  text = replaced(text, "e", sqlMark);
+  return `CASE WHEN contains(${field}, ${sqlMark}) THEN ${text} ELSE ${field} END`;
+}
+
+/** DuckDB reads a file name as a pattern. */
+function quotedName(file: string): string {
+  return quoted(file.replace(/[*?[]/g, "[$&]"));
+}
+
+export function quoted(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`;
+}
+
 export interface Run {
-  /** Path below the target's folder, such as `events/project_id=shop/day=2026-11-23`. */
+  /** Such as `events/project_id=shop/day=2026-11-23`. */
   readonly folder: string;
   readonly bytes: number;
   readonly rows: number;
@@ -24,17 +144,13 @@ export interface Run {
 
 export interface BatchRows {
   readonly bytes: Buffer;
-  /** Runs in their order in the buffer. */
   readonly runs: readonly Run[];
   /** Length in bytes of the longest row. */
   readonly rowBytesMax: number;
 }
 
 const bytesAtFirst = 1_048_576;
-/**
- * Size in bytes near which files of rows are kept. DuckDB reads 2,048 rows of a file at once,
- * however long they are.
- */
+/** Approximate size of a file of rows. DuckDB reads 2,048 rows at once, however long they are. */
 export const rowsFileBytes = 16_777_216;
 /** Maximum number of bytes of a UTF-16 code unit in UTF-8. */
 const characterBytesMax = 3;
@@ -48,10 +164,10 @@ export function rowsOf(
   nowMs: number,
 ): BatchRows {
   const writer = new RowWriter();
-  for (const [folder, some] of inFolders(events, eventFolders()))
+  for (const [folder, some] of Map.groupBy(events, eventFolders()))
     writer.run(folder, some, (event) => writer.event(event));
   const asideIn = ({ storedAtMs }: RejectedLine) => folderOf("rejected", storedAtMs);
-  for (const [folder, some] of inFolders(rejected, asideIn))
+  for (const [folder, some] of Map.groupBy(rejected, asideIn))
     writer.run(folder, some, (line) => writer.text(rejectedRow(line)));
   writer.run(folderOf("incidents", nowMs), incidents, (incident) =>
     writer.text(incidentRow(incident, nowMs)),
@@ -59,33 +175,11 @@ export function rowsOf(
   return writer.take();
 }
 
-/** Returns the table of a run's folder. */
 export function tableOf(folder: string): TableName {
   return folder.slice(0, folder.indexOf("/")) as TableName;
 }
 
-function inFolders<Row>(
-  rows: readonly Row[],
-  folder: (row: Row) => string,
-): ReadonlyMap<string, readonly Row[]> {
-  const folders = new Map<string, Row[]>();
-  let last: { name: string; rows: Row[] } | undefined;
-  for (const row of rows) {
-    const name = folder(row);
-    if (last?.name !== name) {
-      const known = folders.get(name);
-      last = { name, rows: known ?? [] };
-      if (known === undefined) folders.set(name, last.rows);
-    }
-    last.rows.push(row);
-  }
-  return folders;
-}
-
-/**
- * Returns a function that returns the folder of an event. It caches the last folder, because
- * consecutive events often have the same one.
- */
+/** Consecutive events often have the same folder, so the last one is cached. */
 function eventFolders(): (event: SinkRecord) => string {
   let last = { projectId: "", day: Number.NaN, name: "" };
   return ({ projectId, storedAtMs }) => {
@@ -179,10 +273,9 @@ function fieldIn(event: SinkRecord, { type, isOptional, of }: PlainColumn): stri
 
 function rejectedRow(line: RejectedLine): string {
   const { stream, sequence, line: index, storedAtMs, projectId, reason, detail, text } = line;
-  const record = Buffer.from(text.buffer, text.byteOffset, text.length).toString("utf8");
   return rowOf([
     ...[fieldOf(stream), String(sequence), String(index), String(storedAtMs)],
-    ...[projectId, reason, detail, record].map(fieldOf),
+    ...[projectId, reason, detail, textOf(text)].map(fieldOf),
   ]);
 }
 

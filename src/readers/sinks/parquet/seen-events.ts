@@ -1,20 +1,14 @@
-// Remembers recently written events, so that an event that is soon sent again is not written again.
-// The key is the uuid and 64 bits of a hash of project, name and distinct id. The keys are in two
-// generations of a fixed size. When the newer generation is full, the older one is dropped. A Set
-// of digests takes three times as long.
+// Recently written events, in two generations of a fixed size. When the newer one is full, the
+// older one is dropped. A key is the uuid and 64 bits of a hash of project, name and distinct id. A
+// Set of digests takes three times as long.
 
 import type { SinkRecord } from "../sink-records.ts";
 
-/**
- * Number of events of a full generation. It takes 32 MiB: 24 of keys, and 8 of slots, half of which
- * are free.
- */
+/** A generation takes 32 MiB: 24 of keys, and 8 of slots, half of which are free. */
 const eventsMax = 2 ** 20;
 /** Number of words of a key: four of the uuid, two of the hash. */
 const words = 6;
-/**
- * Mask of a key's number in a slot, counted from 1. The bits above it are bits of the key's hash.
- */
+/** Bits of a slot for the number of its key, from 1. The other bits are from the key's hash. */
 const numberMask = 2 ** 21 - 1;
 
 export class SeenEvents {
@@ -22,7 +16,7 @@ export class SeenEvents {
   #older = new Generation();
   readonly #key = new Int32Array(words);
 
-  /** Adds the event. Returns false if it was added before. */
+  /** Returns false if the event was added before. */
   add(event: Pick<SinkRecord, "uuid" | "projectId" | "event" | "distinctId">): boolean {
     const key = this.#key;
     readUuid(event.uuid, key);
@@ -36,18 +30,13 @@ export class SeenEvents {
     return true;
   }
 
-  /** Forgets all events, because some may not have been written. */
   forget(): void {
     this.#newer = new Generation();
     this.#older = new Generation();
   }
 }
 
-/**
- * Keys in insertion order, found through a table of slots. Unused pages take no memory. The hash
- * bits in a slot rule out nearly all other keys without reading them. Reading each key would be a
- * cache miss.
- */
+/** Keys in insertion order, and slots with hash bits, which rule out nearly all other keys. */
 class Generation {
   readonly #keys = new Int32Array(words * eventsMax);
   /** Number of the key in each slot, with bits of its hash; 0 if the slot is free. */
@@ -89,7 +78,6 @@ class Generation {
   }
 }
 
-/** Parses 36 characters: hexadecimal digits in groups of 8, 4, 4, 4 and 12. */
 function readUuid(uuid: string, to: Int32Array): void {
   to[0] = (fourDigits(uuid, 0) << 16) | fourDigits(uuid, 4);
   to[1] = (fourDigits(uuid, 9) << 16) | fourDigits(uuid, 14);
@@ -109,7 +97,7 @@ function fourDigits(uuid: string, at: number): number {
   );
 }
 
-/** Seeds of the hashes, random so that no client can choose uuids that share a slot. */
+/** Random, so that no client can choose uuids that share a slot. */
 const seeds = crypto.getRandomValues(new Int32Array(words));
 
 function textsHash(
@@ -119,7 +107,7 @@ function textsHash(
   return textHash(textHash(textHash(seed, projectId), event), distinctId);
 }
 
-/** Returns the hash of a text, continued from the hash of another text. */
+/** Returns the hash of a text, continued from that of another text. */
 function textHash(before: number, text: string): number {
   let hash = mixed(before, text.length);
   for (let at = 0; at < text.length; at++) hash = mixed(hash, text.charCodeAt(at));

@@ -1,26 +1,24 @@
-// A segment: the events of some seconds or minutes before they are written as Parquet files. The
-// rows are in a scratch file, and the spans of each folder's rows are in memory. Both may be lost:
-// until a segment is committed, its events are read from their streams again.
+// The events of some seconds or minutes before they become Parquet files. The rows are in a scratch
+// file. It may be lost: until the commit, the events are in their streams.
 
 import { type FileHandle, open } from "node:fs/promises";
 import type { SinkBatch, SinkPosition } from "../sink-target.ts";
 import type { BatchRows } from "./rows.ts";
 
-/** The state at the end of a segment, with which the next one begins. */
 export interface SegmentEnd {
   readonly segment: number;
   readonly positions: readonly SinkPosition[];
-  /** The most recent incidents. A stopped stream reports the same incident at each start. */
+  /** The latest incidents. A stopped stream reports the same incident at each start. */
   readonly incidents: readonly string[];
 }
 
-/** Rows of one folder: the start and end of each of their spans in the scratch file. */
+/** Rows of a folder: the start and end of each span in the scratch file. */
 export interface Part {
   readonly spans: number[];
   rows: number;
 }
 
-/** Messages of a stream in a segment: those after the sequence `after`, up to `to`. */
+/** Messages after the sequence `after`, up to `to`. */
 interface StreamRange {
   readonly stream: string;
   readonly epoch: number;
@@ -34,67 +32,39 @@ const incidentsMax = 100;
 
 export class Segment implements SegmentEnd {
   readonly segment: number;
-  /** Rows of each folder, such as `events/project_id=shop/day=2026-11-23`. */
+  /** By folder, such as `events/project_id=shop/day=2026-11-23`. */
   readonly parts = new Map<string, Part>();
-  readonly #scratch: FileHandle;
+  readonly scratch: FileHandle;
   readonly #first: ReadonlyMap<string, SinkPosition>;
   readonly #positions: Map<string, SinkPosition>;
-  #incidents: readonly string[];
-  #bytes = 0;
-  #rows = 0;
-  #rowBytesMax = 0;
-  #isEmpty = true;
+  incidents: readonly string[];
+  bytes = 0;
+  rows = 0;
+  rowBytesMax = 0;
+  /** Whether no batch was added, not even one without rows. */
+  isEmpty = true;
 
   private constructor(scratch: FileHandle, before: SegmentEnd) {
     this.segment = before.segment + 1;
-    this.#scratch = scratch;
+    this.scratch = scratch;
     this.#first = new Map(before.positions.map((one) => [one.stream, one]));
     this.#positions = new Map(this.#first);
-    this.#incidents = before.incidents;
+    this.incidents = before.incidents;
   }
 
-  /** Starts a segment in an empty scratch file; its previous content is discarded. */
+  /** Starts a segment in an emptied scratch file. */
   static async begin(scratch: string, before: SegmentEnd): Promise<Segment> {
     return new Segment(await open(scratch, "w+", 0o600), before);
   }
 
-  /**
-   * Starts the next segment in the same scratch file. Must be called after this segment is
-   * committed.
-   */
+  /** Starts the next segment in the same file. This segment must be committed. */
   async next(): Promise<Segment> {
-    await this.#scratch.truncate(0);
-    return new Segment(this.#scratch, this);
-  }
-
-  get scratch(): FileHandle {
-    return this.#scratch;
-  }
-
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  get rows(): number {
-    return this.#rows;
-  }
-
-  /** Length in bytes of the longest row. */
-  get rowBytesMax(): number {
-    return this.#rowBytesMax;
-  }
-
-  /** Whether no batch was added. A batch without rows counts as added. */
-  get isEmpty(): boolean {
-    return this.#isEmpty;
+    await this.scratch.truncate(0);
+    return new Segment(this.scratch, this);
   }
 
   get positions(): readonly SinkPosition[] {
     return [...this.#positions.values()];
-  }
-
-  get incidents(): readonly string[] {
-    return this.#incidents;
   }
 
   get streamRanges(): readonly StreamRange[] {
@@ -110,35 +80,35 @@ export class Segment implements SegmentEnd {
   }
 
   hasIncident(incident: Incident): boolean {
-    return this.#incidents.includes(nameOf(incident));
+    return this.incidents.includes(nameOf(incident));
   }
 
-  /** Appends a batch. If this fails, the segment is unchanged. The rows are not synced to disk. */
+  /** If this fails, the segment is unchanged. The rows are not synced to disk. */
   async append(
     { bytes, runs, rowBytesMax }: BatchRows,
     { positions, incidents }: Pick<SinkBatch, "positions" | "incidents">,
   ): Promise<void> {
     for (let from = 0; from < bytes.length; ) {
-      const at = this.#bytes + from;
-      const { bytesWritten } = await this.#scratch.write(bytes, from, bytes.length - from, at);
+      const at = this.bytes + from;
+      const { bytesWritten } = await this.scratch.write(bytes, from, bytes.length - from, at);
       from += bytesWritten;
     }
     for (const run of runs) {
       const part = this.parts.get(run.folder) ?? { spans: [], rows: 0 };
       this.parts.set(run.folder, part);
-      part.spans.push(this.#bytes, this.#bytes + run.bytes);
+      part.spans.push(this.bytes, this.bytes + run.bytes);
       part.rows += run.rows;
-      this.#rows += run.rows;
-      this.#bytes += run.bytes;
+      this.rows += run.rows;
+      this.bytes += run.bytes;
     }
-    this.#rowBytesMax = Math.max(this.#rowBytesMax, rowBytesMax);
+    this.rowBytesMax = Math.max(this.rowBytesMax, rowBytesMax);
     for (const position of positions) this.#positions.set(position.stream, position);
-    this.#incidents = [...this.#incidents, ...incidents.map(nameOf)].slice(-incidentsMax);
-    this.#isEmpty = false;
+    this.incidents = [...this.incidents, ...incidents.map(nameOf)].slice(-incidentsMax);
+    this.isEmpty = false;
   }
 
   async close(): Promise<void> {
-    await this.#scratch.close();
+    await this.scratch.close();
   }
 }
 

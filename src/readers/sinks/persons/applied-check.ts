@@ -1,28 +1,50 @@
-// Checks whether the effects have applied a batch: their position in each of its streams must be
-// far enough. After a stream was recreated or truncated, the effects or this process may not have
-// noticed the change yet. In this case, the same sequence belongs to different messages.
+// Checks whether the effects have applied a batch. After a stream was recreated, the effects or
+// this process may still read the old one, so messages are compared too, not only sequences.
 
 import { rewrittenIdBegin } from "../../../platform/nats/rewritten.ts";
 import type { SinkRecord } from "../sink-records.ts";
-import type { SinkBatch, SinkPosition } from "../sink-target.ts";
-import type { AppliedTo } from "./person-source.ts";
+import type { SinkBatch } from "../sink-target.ts";
+
+export interface StreamMessage {
+  readonly stream: string;
+  readonly sequence: number;
+}
+
+export interface AppliedTo extends StreamMessage {
+  /** Incremented when the effects notice that the stream was recreated or truncated. */
+  readonly epoch: number;
+  readonly created: string;
+  /** Id of the message `sequence`; undefined if it is no longer known. */
+  readonly messageId: string | undefined;
+}
+
+interface ProjectIds {
+  readonly projectId: string;
+  readonly distinctIds: readonly string[];
+}
+
+interface Answer<Of> {
+  readonly answer: Of;
+}
+
+/** The database of the effects. Each query rejects with a StoreError while it is unavailable. */
+export interface PersonSource {
+  /** Streams without applied messages are absent. */
+  reached(messages: readonly StreamMessage[]): Promise<Answer<readonly AppliedTo[]>>;
+  /** In the order of the ids, project after project; null if an id has no person. */
+  personUuids(ids: readonly ProjectIds[]): Promise<Answer<readonly (string | null)[]>>;
+}
 
 export interface NeededMessage {
   readonly stream: string;
   readonly sequence: number;
   readonly created: string;
-  /** Id of the message; undefined if it is no longer known. */
   readonly messageId: string | undefined;
 }
 
-/** Reason why a batch is not applied. */
 interface NotApplied {
-  /** Reason as a text for people. */
   readonly why: string;
-  /**
-   * Whether the effects or this process still read a stream that was replaced. Waiting alone does
-   * not help then.
-   */
+  /** Whether one side reads a stream that was replaced. Waiting does not help then. */
   readonly isOther: boolean;
 }
 
@@ -32,20 +54,16 @@ export function neededOf(
   events: readonly SinkRecord[],
 ): NeededMessage[] {
   const last = new Map<string, number>();
-  // Events are in the order of each stream.
   for (const { stream, sequence } of events) last.set(stream, sequence);
   return positions.flatMap((position) => {
     const sequence = last.get(position.stream);
-    return sequence === undefined ? [] : [neededAt(position, sequence)];
+    if (sequence === undefined) return [];
+    const { stream, created, trail } = position;
+    const messageId = trail.findLast((entry) => entry.sequence === sequence)?.messageId;
+    return [{ stream, sequence, created, messageId }];
   });
 }
 
-function neededAt({ stream, created, trail }: SinkPosition, sequence: number): NeededMessage {
-  const messageId = trail.findLast((entry) => entry.sequence === sequence)?.messageId;
-  return { stream, sequence, created, messageId };
-}
-
-/** Returns the first reason why the messages are not applied; undefined if all are applied. */
 export function notApplied(
   needed: readonly NeededMessage[],
   applied: readonly AppliedTo[],
@@ -58,10 +76,7 @@ export function notApplied(
   return undefined;
 }
 
-/**
- * Whether the id is that of an original frame. A frame that replaces an erased one has another id
- * than the original.
- */
+/** A frame that replaces an erased one has another id than the original. */
 function isOriginal(messageId: string | undefined): boolean {
   return messageId !== undefined && messageId !== "" && !messageId.startsWith(rewrittenIdBegin);
 }

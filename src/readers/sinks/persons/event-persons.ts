@@ -1,7 +1,5 @@
-// Adds the person's uuid to each event of a batch, between reading and writing. The effects store
-// the persons, and they may lag. A batch waits until the effects have applied it, so that an event
-// without a person really has none. The batch also waits while the effects cannot be queried, and
-// the reason is reported. No uuid is ever guessed.
+// Adds the person's uuid to each event of a batch. The batch waits until the effects have applied
+// it, so that an event without a person really has none. No uuid is ever guessed.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
@@ -9,60 +7,50 @@ import { StoreError } from "../../../platform/base/store-error.ts";
 import { storedIdText } from "../../../records/distinct-id.ts";
 import type { SinkRecord } from "../sink-records.ts";
 import type { SinkBatch } from "../sink-target.ts";
-import { type NeededMessage, neededOf, notApplied } from "./applied-check.ts";
-import type { PersonSource, ProjectIds } from "./person-source.ts";
+import { type NeededMessage, neededOf, notApplied, type PersonSource } from "./applied-check.ts";
 
 interface EventPersonsOptions {
   readonly source: PersonSource;
   readonly log: Pick<Log, "warn">;
-  /**
-   * Time in ms for which the effects and this process may read different streams. After it,
-   * everything in memory is dropped and read again.
-   */
+  /** Time in ms after which everything is read again if the effects read another stream. */
   readonly otherStreamMsMax?: number;
-  /** Time in ms below which lag is not logged. */
   readonly reportAfterMs?: number;
 }
 
 const retryMsMin = 10;
 const retryMsMax = 200;
-const reportAfterMsDefault = 5_000;
 const sayAgainMs = 30_000;
-const otherStreamMsDefault = 60_000;
-/** Maximum number of ids per query. */
-const questionIdsMax = 10_000;
-/** Maximum number of cached ids in addition to those of the batch. The cache takes about 20 MB. */
-const knownIdsMax = 100_000;
-
-/** The effects and this process read different streams of the same name. */
+const eventsAtOnce = 10_000;
 class OtherStreamError extends Error {
   override name = "OtherStreamError";
 }
 
-/** Adds the persons to the events of one batch at a time. */
 export class EventPersons {
   readonly #source: PersonSource;
   readonly #warning: SparseWarning;
   readonly #otherStreamMsMax: number;
   readonly #reportAfterMs: number;
-  #known = new UuidsById();
-  #version = "";
   #sinceMonotonicMs: number | undefined;
   #why: string | undefined;
 
-  constructor(options: EventPersonsOptions) {
-    this.#source = options.source;
-    this.#warning = new SparseWarning(options.log, sayAgainMs);
-    this.#otherStreamMsMax = options.otherStreamMsMax ?? otherStreamMsDefault;
-    this.#reportAfterMs = options.reportAfterMs ?? reportAfterMsDefault;
+  constructor({
+    source,
+    log,
+    otherStreamMsMax = 60_000,
+    reportAfterMs = 5_000,
+  }: EventPersonsOptions) {
+    this.#source = source;
+    this.#warning = new SparseWarning(log, sayAgainMs);
+    this.#otherStreamMsMax = otherStreamMsMax;
+    this.#reportAfterMs = reportAfterMs;
   }
 
-  /** Time for which the current batch has been waiting; 0 if no batch waits. */
+  /** Wait of the current batch; 0 if no batch waits. */
   get waitSeconds(): number {
     return this.#waitMs / 1_000;
   }
 
-  /** Reason why nothing is being written; undefined until the wait takes long. */
+  /** Reason of the wait; undefined until it takes long. */
   get fault(): string | undefined {
     if (this.#why === undefined || this.#waitMs < this.#reportAfterMs) return undefined;
     return `waiting for the effects, for the persons of events: ${this.#why}`;
@@ -72,10 +60,7 @@ export class EventPersons {
     return this.#sinceMonotonicMs === undefined ? 0 : performance.now() - this.#sinceMonotonicMs;
   }
 
-  /**
-   * Sets `personUuid` of the batch's events, and waits for the effects as long as necessary.
-   * Returns false if the signal aborts first. Rejects if reading must start again.
-   */
+  /** Waits for the effects and sets `personUuid`. Returns false if the signal aborts first. */
   async fill(batch: SinkBatch, signal: AbortSignal): Promise<boolean> {
     const events = batch.events.filter(mayHavePerson);
     if (events.length === 0) return true;
@@ -98,19 +83,16 @@ export class EventPersons {
     }
   }
 
-  /**
-   * Tries to set the uuids. Returns the reason if they cannot be set yet; undefined if they are
-   * set.
-   */
+  /** Returns the reason if the uuids cannot be set yet. */
   async #tried(
     events: readonly SinkRecord[],
     needed: readonly NeededMessage[],
   ): Promise<string | undefined> {
     try {
-      const { version, answer } = await this.#source.reached(needed);
+      const { answer } = await this.#source.reached(needed);
       const missing = notApplied(needed, answer);
       if (missing === undefined) {
-        await this.#setUuids(events, version);
+        await this.#setUuids(events);
         return undefined;
       }
       if (missing.isOther && this.#waitMs > this.#otherStreamMsMax)
@@ -122,119 +104,29 @@ export class EventPersons {
     }
   }
 
-  /**
-   * Sets the uuids of events that are applied at `version`, the version of the answer that showed
-   * it.
-   */
-  async #setUuids(events: readonly SinkRecord[], version: string): Promise<void> {
-    const uuids = new UuidsById();
-    for (const ids of questionsOf(this.#unknown(events, uuids, version))) {
-      const { version, answer } = await this.#source.personUuids(
-        ids.map(({ projectId, distinctIds }) => ({
-          projectId,
-          distinctIds: distinctIds.map(storedIdText),
-        })),
-      );
-      const known = this.#knownOf(version);
+  async #setUuids(events: readonly SinkRecord[]): Promise<void> {
+    for (let from = 0; from < events.length; from += eventsAtOnce) {
+      const some = events.slice(from, from + eventsAtOnce);
+      const byProject = Map.groupBy(some, ({ projectId }) => projectId);
+      const ids = [...byProject].map(([projectId, own]) => {
+        const distinctIds = [...new Set(own.map(({ distinctId }) => distinctId))];
+        return { projectId, distinctIds };
+      });
+      const question = ids.map(({ projectId, distinctIds }) => {
+        return { projectId, distinctIds: distinctIds.map(storedIdText) };
+      });
+      const { answer } = await this.#source.personUuids(question);
       let at = 0;
       for (const { projectId, distinctIds } of ids) {
-        for (const distinctId of distinctIds) {
-          const uuid = answer[at++] ?? "";
-          uuids.set(projectId, distinctId, uuid);
-          if (known.size < knownIdsMax) known.set(projectId, distinctId, uuid);
-        }
+        const uuids = new Map(distinctIds.map((id) => [id, answer[at++] ?? ""]));
+        for (const event of byProject.get(projectId)!)
+          event.personUuid = uuids.get(event.distinctId)!;
       }
     }
-    for (const event of events)
-      event.personUuid = uuids.get(event.projectId, event.distinctId) ?? "";
-  }
-
-  /**
-   * Returns each id that must be queried once, by project. Writes ids with a cached answer to
-   * `uuids`.
-   */
-  #unknown(
-    events: readonly SinkRecord[],
-    uuids: UuidsById,
-    version: string,
-  ): ReadonlyMap<string, readonly string[]> {
-    const known = this.#knownOf(version);
-    const unknown = new Map<string, string[]>();
-    for (const { projectId, distinctId } of events) {
-      if (uuids.get(projectId, distinctId) !== undefined) continue;
-      const uuid = known.get(projectId, distinctId);
-      uuids.set(projectId, distinctId, uuid ?? "");
-      if (uuid !== undefined) continue;
-      const ids = unknown.get(projectId);
-      if (ids === undefined) unknown.set(projectId, [distinctId]);
-      else ids.push(distinctId);
-    }
-    return unknown;
-  }
-
-  /**
-   * Returns the cache for the version. The cache starts empty if the version has changed or the
-   * cache is full.
-   */
-  #knownOf(version: string): UuidsById {
-    if (version !== this.#version || this.#known.size >= knownIdsMax) {
-      this.#version = version;
-      this.#known = new UuidsById();
-    }
-    return this.#known;
   }
 }
 
-/**
- * Whether the effects create a person for the event. A group identify creates no person; whether
- * its id already has one would depend on the lag of the effects.
- */
-function mayHavePerson({ personProfile, kind }: SinkRecord): boolean {
-  return personProfile && kind !== "group_identify";
-}
-
-/** Yields the ids in parts of a limited number. */
-function* questionsOf(
-  idsByProject: ReadonlyMap<string, readonly string[]>,
-): Generator<ProjectIds[]> {
-  let question: ProjectIds[] = [];
-  let room = questionIdsMax;
-  for (const [projectId, ids] of idsByProject) {
-    for (let from = 0; from < ids.length; ) {
-      const distinctIds = ids.slice(from, from + room);
-      question.push({ projectId, distinctIds });
-      from += distinctIds.length;
-      room -= distinctIds.length;
-      if (room > 0) continue;
-      yield question;
-      question = [];
-      room = questionIdsMax;
-    }
-  }
-  if (question.length > 0) yield question;
-}
-
-/** The uuids of persons by project and distinct id; an empty uuid if the id has no person. */
-class UuidsById {
-  readonly #projects = new Map<string, Map<string, string>>();
-  #size = 0;
-
-  get size(): number {
-    return this.#size;
-  }
-
-  get(projectId: string, distinctId: string): string | undefined {
-    return this.#projects.get(projectId)?.get(distinctId);
-  }
-
-  set(projectId: string, distinctId: string, uuid: string): void {
-    let ids = this.#projects.get(projectId);
-    if (ids === undefined) {
-      ids = new Map();
-      this.#projects.set(projectId, ids);
-    }
-    const before = ids.size;
-    ids.set(distinctId, uuid);
-    this.#size += ids.size - before;
-  }
+/** Whether the effects create a person for the event. A group identify creates none. */
+function mayHavePerson({ origin }: SinkRecord): boolean {
+  return origin.personProfile && origin.kind !== "group_identify";
 }

@@ -1,26 +1,26 @@
-// Writes events in PostgreSQL's binary COPY format. Nothing needs an escape, and properties are
-// copied from the frame unchanged.
+// Events in PostgreSQL's binary COPY format, and COPY … FROM STDIN, which the client library lacks.
 
 import { Buffer } from "node:buffer";
-import { type EventColumn, eventColumns, personColumn, type SinkRecord } from "../sink-records.ts";
+import type { Socket } from "node:net";
+import type { Client, Connection, Submittable } from "pg";
+import type { EventColumn, SinkRecord } from "../sink-records.ts";
 
 const signature = Buffer.from("PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0", "latin1");
-/** Milliseconds from 1970 to 2000, PostgreSQL's epoch. */
+/** Time of PostgreSQL's epoch, 2000-01-01. */
 const epochMs = 946_684_800_000;
 const microsPerMs = 1_000;
 const jsonbVersion = 1;
-/** Maximum number of bytes of a column without its text or JSON: a length and a uuid. */
+/** Maximum number of bytes of a column without text or JSON: a length and a uuid. */
 const columnBytesMax = 4 + 16;
 /** Maximum number of bytes of a UTF-16 code unit in UTF-8. */
 const characterBytesMax = 3;
 const chunkBytes = 262_144;
 
-/** Yields the data of one COPY in chunks of some hundred KiB, or of one event. */
+/** Yields chunks of some hundred KiB, or of one event. */
 export function* copyChunks(
   records: Iterable<SinkRecord>,
-  { withPerson }: { readonly withPerson: boolean },
+  columns: readonly EventColumn[],
 ): Generator<Buffer> {
-  const columns = withPerson ? [...eventColumns, personColumn] : eventColumns;
   let chunk = new CopyChunk(chunkBytes);
   chunk.bytes(signature);
   for (const record of records) {
@@ -117,8 +117,7 @@ class CopyChunk {
     this.#length(8);
     const micros = (ms - epochMs) * microsPerMs;
     if (Number.isSafeInteger(micros)) {
-      // The number is written in two halves, because creating a BigInt for each time would take
-      // longer.
+      // Two halves, because creating a BigInt for each time takes longer.
       const high = Math.floor(micros / 2 ** 32);
       this.#at = this.#buffer.writeInt32BE(high, this.#at);
       this.#at = this.#buffer.writeUInt32BE(micros - high * 2 ** 32, this.#at);
@@ -142,4 +141,89 @@ class CopyChunk {
     this.#at = this.#buffer.writeUInt8(jsonbVersion, this.#at);
     this.bytes(json);
   }
+}
+
+interface CopyConnection extends Connection {
+  readonly stream: Socket;
+  query(text: string): void;
+  sendCopyFromChunk(chunk: Buffer): void;
+  endCopyFrom(): void;
+  sendCopyFail(message: string): void;
+}
+
+/** Rejects with the error of the server or the client, as for any other statement. */
+export async function copyIn(client: Client, sql: string, chunks: Iterable<Buffer>): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    client.query(
+      new CopyIn(sql, chunks, (error) => {
+        if (error === undefined || error === null) resolve();
+        else reject(error);
+      }),
+    );
+  });
+}
+
+type Done = (error?: Error | null) => void;
+
+/** The client calls the methods by name. */
+class CopyIn implements Submittable {
+  readonly #sql: string;
+  readonly #chunks: Iterable<Buffer>;
+  #hasEnded = false;
+  /** The client replaces it with a function that has a timeout. */
+  callback: Done;
+
+  constructor(sql: string, chunks: Iterable<Buffer>, done: Done) {
+    this.#sql = sql;
+    this.#chunks = chunks;
+    this.callback = done;
+  }
+
+  submit(connection: Connection): void {
+    (connection as CopyConnection).query(this.#sql);
+  }
+
+  handleCopyInResponse(connection: CopyConnection): void {
+    void this.#send(connection);
+  }
+
+  handleCommandComplete(): void {
+    this.#hasEnded = true;
+  }
+
+  handleError(error: Error): void {
+    this.#hasEnded = true;
+    this.callback(error);
+  }
+
+  handleReadyForQuery(): void {
+    this.callback();
+  }
+
+  async #send(connection: CopyConnection): Promise<void> {
+    const { stream } = connection;
+    try {
+      for (const chunk of this.#chunks) {
+        if (this.#hasEnded) return;
+        connection.sendCopyFromChunk(chunk);
+        if (stream.writableNeedDrain) await drained(stream);
+      }
+      connection.endCopyFrom();
+    } catch (error) {
+      connection.sendCopyFail((error as Error).message);
+    }
+  }
+}
+
+function drained(stream: Socket): Promise<void> {
+  return new Promise((resolve) => {
+    const go = (): void => {
+      stream.off("drain", go);
+      stream.off("close", go);
+      resolve();
+    };
+    stream.on("drain", go);
+    stream.on("close", go);
+    if (stream.destroyed) go();
+  });
 }

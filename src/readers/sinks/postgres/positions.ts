@@ -1,6 +1,5 @@
-// Reads and writes the positions in PostgreSQL. A batch advances a stream only from the position
-// that it was built for. If two sinks both act as holder of the target, one of them therefore
-// fails.
+// The positions in PostgreSQL. A batch moves a stream only from the position that it was built for,
+// so one of two active sinks fails.
 
 import type { Client } from "pg";
 import { lanes } from "../../../platform/nats/names.ts";
@@ -11,7 +10,7 @@ import { type Before, MovedError, type SinkPosition } from "../sink-target.ts";
 interface WrittenPositions {
   readonly before: Before;
   readonly positions: readonly SinkPosition[];
-  /** Positions in the database. The trail of each position is already stored. */
+  /** Positions whose trail is stored already. */
   readonly trailEnds: ReadonlyMap<string, SinkPosition>;
 }
 
@@ -48,10 +47,7 @@ export async function readPositions(client: Client): Promise<SinkPosition[]> {
   }));
 }
 
-/**
- * Advances the positions. Rejects with a MovedError if a stream's position is not the one that the
- * batch was built for.
- */
+/** Rejects with a MovedError if the batch does not start at the stored position. */
 export async function writePositions(
   client: Client,
   { before, positions, trailEnds }: WrittenPositions,

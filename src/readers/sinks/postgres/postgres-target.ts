@@ -1,7 +1,6 @@
-// The PostgreSQL target. Writes events, rejected lines and positions in one transaction. The keys
-// of a batch are inserted first, and events whose key exists are skipped. The other events are
-// copied straight into their table. If the server rejects a value, events are inserted one by one:
-// failing events are rejected, and the others are written.
+// The PostgreSQL target. Events, rejected lines and positions are one transaction. The keys of a
+// batch are inserted first, and events whose key exists are skipped. If the server rejects a value,
+// events are inserted one by one, and the failing ones are rejected.
 
 import { hash } from "node:crypto";
 import type { Client } from "pg";
@@ -11,37 +10,34 @@ import { type PostgresAddress, readAddress } from "../../../platform/postgres/ad
 import { arrayOf } from "../../../platform/postgres/arrays.ts";
 import { requireUtf8 } from "../../../platform/postgres/connect.ts";
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
-import { nextCopies, singleEvents } from "../single-events.ts";
+import { storedText } from "../../stream/frame.ts";
 import {
-  eventColumns,
-  personColumn,
+  type EventColumn,
+  eventColumnsOf,
+  nextCopies,
   type RejectedLine,
   refusedLine,
   type SinkRecord,
+  singleEvents,
+  textOf,
 } from "../sink-records.ts";
 import type { SinkBatch, SinkPosition, SinkTarget, WriteOutcome } from "../sink-target.ts";
-import { checkColumnTypes } from "./column-types.ts";
-import { copyIn } from "./copy-in.ts";
-import { copyChunks } from "./copy-rows.ts";
-import { hasHugeNumber } from "./huge-numbers.ts";
-import { makePart } from "./parts.ts";
+import { copyChunks, copyIn } from "./copy-rows.ts";
 import { readPositions, writePositions } from "./positions.ts";
-import { insertEach, isOfValue, type Refused, textOf } from "./refused-events.ts";
+import { hasHugeNumber, insertEach, isOfValue, type Refused } from "./refused-events.ts";
 import { SinkSession } from "./session.ts";
-import { personColumnSql, tablesSql, tablesVersion } from "./tables.ts";
+import { checkColumnTypes, makePart, personColumnSql, tablesSql, tablesVersion } from "./tables.ts";
 
 interface PostgresTargetOptions {
   readonly url: string;
   readonly schema: string;
-  /** Whether events have a column for the uuid of their person; false by default. */
   readonly withPerson?: boolean;
 }
 
 const hasPersonSql = `SELECT EXISTS (SELECT FROM pg_attribute
   WHERE attrelid = to_regclass($1) AND attname = 'person_uuid' AND NOT attisdropped)`;
 /**
- * Inserts new keys. A row of an older release has the uuid itself as its key, which matches every
- * event with the uuid.
+ * A row of an older release has the uuid itself as its key. It matches every event with the uuid.
  */
 const keysSql = `INSERT INTO event_keys (uuid, project_id, day)
   SELECT key, project_id, (to_timestamp(ms / 1000.0) AT TIME ZONE 'UTC')::date
@@ -54,14 +50,8 @@ const knownKeysSql = `SELECT at FROM unnest($1::uuid[], $2::text[], $3::uuid[])
     WITH ORDINALITY AS wanted (key, project_id, uuid, at)
   WHERE EXISTS (SELECT FROM event_keys AS old
     WHERE old.uuid IN (wanted.key, wanted.uuid) AND old.project_id = wanted.project_id)`;
-/**
- * Number of events of a failed batch that are retried together before each is tried alone. A single
- * try uses a transaction id of the server.
- */
+/** Events of a failed batch to retry together before each is tried alone. */
 const triedAtOnce = 256;
-/**
- * Deletes the keys of rejected events, so that a rejected event counts as new each time it arrives.
- */
 const forgetSql = `DELETE FROM event_keys USING unnest($1::uuid[], $2::text[]) AS refused (key, project)
   WHERE event_keys.uuid = key AND event_keys.project_id = project`;
 const rejectedSql = `INSERT INTO rejected
@@ -70,10 +60,7 @@ const rejectedSql = `INSERT INTO rejected
   FROM unnest($1::text[], $2::bigint[], $3::integer[], $4::float8[], $5::text[], $6::text[],
     $7::text[], $8::text[])
     AS new (stream, sequence, line, ms, project_id, reason, detail, record)`;
-/**
- * Inserts incidents that are not stored yet. A stopped stream reports the same incident at each
- * start.
- */
+/** A stopped stream reports the same incident at each start. */
 const incidentsSql = `INSERT INTO incidents (stream, epoch, sequence, kind, messages, detail)
   SELECT * FROM unnest($1::text[], $2::integer[], $3::bigint[], $4::text[], $5::bigint[], $6::text[])
     AS new (stream, epoch, sequence, kind, messages, detail)
@@ -86,23 +73,18 @@ export class PostgresTarget implements SinkTarget {
   readonly #schema: string;
   readonly #session: SinkSession;
   readonly #withPerson: boolean;
-  /** Names of the columns that are copied. */
-  readonly #columns: readonly string[];
-  /** Days whose partition is known to exist. */
+  readonly #columns: readonly EventColumn[];
   #days = new Set<string>();
-  /** Position of each stream in the database, with its trail. */
+  /** Stored position of each stream, with its trail. */
   #trailEnds = new Map<string, SinkPosition>();
 
-  /** Throws a StoreError if the URL is invalid. Connects at the first call of a method. */
   constructor({ url, schema, withPerson = false }: PostgresTargetOptions) {
     const address: PostgresAddress = readAddress(url);
     this.shown = `${address.shown}, schema ${schema}`;
     this.#schema = schema;
     this.#session = new SinkSession(address, schema);
     this.#withPerson = withPerson;
-    this.#columns = [...eventColumns, ...(withPerson ? [personColumn] : [])].map(
-      ({ name }) => name,
-    );
+    this.#columns = eventColumnsOf({ withPerson });
   }
 
   open(): Promise<readonly SinkPosition[]> {
@@ -110,7 +92,7 @@ export class PostgresTarget implements SinkTarget {
     return this.#session.run("open", async (client) => {
       await this.#session.begin(client);
       await this.#makeTables(client);
-      // The types are checked first, because adding a column blocks readers of the table.
+      // Checked first, because adding a column blocks readers of the table.
       await checkColumnTypes(client, this.#schema, this.#columns);
       if (this.#withPerson) await this.#makePersonColumn(client);
       const positions = await readPositions(client);
@@ -161,22 +143,18 @@ export class PostgresTarget implements SinkTarget {
     const schema = await selectRows(client, "SELECT to_regnamespace($1) IS NOT NULL", [
       `"${this.#schema}"`,
     ]);
-    // If the schema exists, the user does not need the privilege to create one.
+    // An existing schema needs no privilege to create one.
     const [, ...tables] = tablesSql(this.#schema);
     for (const sql of schema[0]?.[0] === 1 ? tables : tablesSql(this.#schema))
       await client.query(sql);
   }
 
-  /**
-   * Adds the column of the person's uuid if it is missing. Queries first, because adding a column
-   * needs a privilege and waits for readers of the table.
-   */
+  /** Adding a column needs a privilege and waits for readers, so the query comes first. */
   async #makePersonColumn(client: Client): Promise<void> {
     const [has] = await selectRows(client, hasPersonSql, [`"${this.#schema}".events`]);
     if (has?.[0] !== 1) await client.query(personColumnSql(this.#schema));
   }
 
-  /** Writes the new events: all at once, or one by one if the server rejects a value. */
   async #writeEvents(
     client: Client,
     all: readonly SinkRecord[],
@@ -203,10 +181,7 @@ export class PostgresTarget implements SinkTarget {
     return { written: fresh.length - unwritten.length, refused };
   }
 
-  /**
-   * Inserts the events, or their next copies, one by one. Returns the events without an accepted
-   * copy.
-   */
+  /** Returns the events without an accepted copy. */
   async #insertEach(
     client: Client,
     {
@@ -228,11 +203,14 @@ export class PostgresTarget implements SinkTarget {
     return some.filter((_, key) => !accepted.has(key));
   }
 
-  /** Whether the server accepts all of the events. If it rejects a value, no event is written. */
+  /** If the server rejects a value, no event is written. */
   async #isCopied(client: Client, events: readonly SinkRecord[]): Promise<boolean> {
+    if (events.length === 0) return true;
+    const names = this.#columns.map(({ name }) => name).join(", ");
+    const sql = `COPY events (${names}) FROM STDIN (FORMAT binary)`;
     await client.query("SAVEPOINT before_copy");
     try {
-      await this.#copy(client, events);
+      await copyIn(client, sql, copyChunks(events, this.#columns));
       await client.query("SET CONSTRAINTS ALL IMMEDIATE; RELEASE SAVEPOINT before_copy");
       return true;
     } catch (error) {
@@ -242,16 +220,7 @@ export class PostgresTarget implements SinkTarget {
     }
   }
 
-  async #copy(client: Client, events: readonly SinkRecord[]): Promise<void> {
-    if (events.length === 0) return;
-    const sql = `COPY events (${this.#columns.join(", ")}) FROM STDIN (FORMAT binary)`;
-    await copyIn(client, sql, copyChunks(events, { withPerson: this.#withPerson }));
-  }
-
-  /**
-   * Creates missing partitions. Returns the days whose partition exists when the transaction is
-   * committed.
-   */
+  /** Returns the days whose partition exists when the transaction is committed. */
   async #makeParts(client: Client, events: readonly SinkRecord[]): Promise<string[]> {
     const days: string[] = [];
     let lastNumber = Number.NaN;
@@ -268,7 +237,7 @@ export class PostgresTarget implements SinkTarget {
   }
 }
 
-/** Returns the events that are not in the database, and inserts their keys. */
+/** Inserts the keys of the events, and returns the events that are new. */
 async function freshOf(client: Client, events: readonly SinkRecord[]): Promise<SinkRecord[]> {
   if (events.length === 0) return [];
   const noted = async (some: readonly SinkRecord[]): Promise<number> => {
@@ -294,13 +263,12 @@ function keysOf(events: readonly SinkRecord[]): [keys: string, projects: string,
   ];
 }
 
-const textNames = ["event", "distinctId", "ip", "kind"] as const;
-
-/** Returns the reason why PostgreSQL cannot or must not store the event; undefined if it can. */
+/** Returns a reason if PostgreSQL cannot or must not store the event. */
 function faultOf(event: SinkRecord): string | undefined {
-  const name = textNames.find((one) => event[one].includes("\0"));
-  if (name !== undefined) return `its ${name} has the character U+0000`;
-  const { properties, set, setOnce, unset } = event;
+  const { event: name, distinctId, origin, properties, set, setOnce, unset } = event;
+  const texts = { event: name, distinctId, ip: origin.ip, kind: origin.kind };
+  const wrong = Object.entries(texts).find(([, text]) => text.includes("\0"));
+  if (wrong !== undefined) return `its ${wrong[0]} has the character U+0000`;
   const isHuge = [properties, set, setOnce, unset].some(
     (json) => json !== undefined && hasHugeNumber(json),
   );
@@ -313,23 +281,14 @@ async function insertRejected(client: Client, lines: readonly RejectedLine[]): P
   const texts = ["projectId", "reason", "detail"] as const;
   await client.query(rejectedSql, [
     ...columns.map((name) => arrayOf(lines.map((line) => line[name]))),
-    ...texts.map((name) => arrayOf(lines.map((line) => storable(line[name])))),
-    arrayOf(lines.map(({ text }) => storable(textOf(text)))),
+    ...texts.map((name) => arrayOf(lines.map((line) => storedText(line[name])))),
+    arrayOf(lines.map(({ text }) => storedText(textOf(text)))),
   ]);
 }
 
 /**
- * Replaces the character U+0000, which PostgreSQL texts cannot contain. A subject may contain it
- * too.
- */
-function storable(text: string): string {
-  return text.replaceAll("\0", "\ufffd");
-}
-
-/**
- * Returns the key of an event in event_keys: a text in the form of a uuid, derived from uuid, name
- * and distinct id. As in PostHog, two events with the same uuid are different if their names or
- * distinct ids differ. The first half of the key is that of the uuid, so that neighbours in an
+ * The key of an event, in the form of a uuid. As in PostHog, events with the same uuid differ if
+ * their name or distinct id does. The first half is that of the uuid, so that neighbours in an
  * index stay neighbours. Databases store the key, so this function must never change.
  */
 function eventKey({

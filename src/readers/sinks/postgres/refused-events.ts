@@ -1,37 +1,23 @@
-// Finds the events of a batch that PostgreSQL refuses, with the reason: a value in their JSON, or a
-// constraint or trigger that the user has added to the table. Inserts the events one by one, in one
-// statement.
+// Inserts events one by one, in one statement, and returns those that PostgreSQL refuses.
 
-import type { Client } from "pg";
-import { DatabaseError } from "pg";
+import { type Client, DatabaseError } from "pg";
+import { Ascii, stringEnd } from "../../../platform/base/ascii.ts";
 import { arrayOf } from "../../../platform/postgres/arrays.ts";
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
-import type { SinkRecord } from "../sink-records.ts";
-import { eventTypes } from "./tables.ts";
+import { type EventColumn, type SinkRecord, textOf } from "../sink-records.ts";
 
-/** Refused events, each with the reason. */
 export type Refused = Map<SinkRecord, string>;
 
-/** The fields of a server error that are used. */
 type Report = Pick<DatabaseError, "code" | "constraint" | "column" | "dataType"> & {
   /** Whether a RAISE of a trigger or function is the cause. */
   readonly isRaised: boolean;
 };
 
-/** Server routine that executes the RAISE of a trigger. */
 const raiseRoutine = "exec_stmt_raise";
-/**
- * Codes of errors that no value causes. Most are classes that concern the server, the connection,
- * missing objects, privileges, or a function that is wrong for every value. 22P03 means that the
- * binary form of a value is not that of its column, which is an error of the column.
- */
+/** Codes that no value causes. 22P03: a column does not have the binary form of its value. */
 const notOfValue = /^(08|0A|22P03|25|28|2F|38|39|3D|3F|40|42|53|55|57|58|72|F0|HV|XX)/;
 
-/**
- * Whether the server, or an object that the user has added to the table, refuses a value: a data
- * exception, a limit, a constraint, or any error that a trigger raises. A missing partition is not
- * such an error.
- */
+/** Whether the server, or an object that the user has added, refuses a value. */
 export function isOfValue(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false;
   return refusesValue({ ...error, isRaised: error.routine === raiseRoutine });
@@ -44,47 +30,21 @@ function refusesValue({ code = "", constraint, column, dataType, isRaised }: Rep
   return !notOfValue.test(code);
 }
 
-/** Value of each column, as text or as an integer that every server parses alike. */
-const textOfColumn: Readonly<Record<string, (event: SinkRecord) => string | number | null>> = {
-  project_id: ({ projectId }) => projectId,
-  uuid: ({ uuid }) => uuid,
-  event: ({ event }) => event,
-  distinct_id: ({ distinctId }) => distinctId,
-  timestamp: ({ timestampMs }) => timestampMs,
-  received_at: ({ receivedAtMs }) => receivedAtMs,
-  stored_at: ({ storedAtMs }) => storedAtMs,
-  timestamp_sent: ({ timestampSentMs }) => msOf(timestampSentMs),
-  sent_at: ({ sentAtMs }) => msOf(sentAtMs),
-  ip: ({ ip }) => ip || null,
-  kind: ({ kind }) => kind,
-  person_profile: ({ personProfile }) => String(personProfile),
-  historical: ({ historical }) => String(historical),
-  properties: ({ properties }) => textOf(properties),
-  set: ({ set }) => jsonOf(set),
-  set_once: ({ setOnce }) => jsonOf(setOnce),
-  unset: ({ unset }) => jsonOf(unset),
-  person_uuid: ({ personUuid }) => personUuid || null,
-};
-
-/** Events to insert. For each key, only the first event that the table accepts is inserted. */
 interface Tried {
-  /** Events, with those of the same key adjacent. */
+  /** Events of the same key are adjacent. Only the first accepted one of each key is inserted. */
   readonly events: readonly SinkRecord[];
-  /** Number of the key of each event, from 0. */
   readonly keys: readonly number[];
 }
 
-/**
- * Inserts events one by one, and returns those that the table refuses. Rejects with an error that
- * no value has caused. Must be called in a transaction, which then checks all constraints
- * immediately.
- */
+/** Rejects with an error that no value has caused. Checks all constraints immediately. */
 export async function insertEach(
   client: Client,
-  columns: readonly string[],
+  columns: readonly EventColumn[],
   { events, keys }: Tried,
 ): Promise<Refused> {
-  const arrays = columns.map((name) => arrayOf(events.map(textOfColumn[name]!)));
+  const arrays = columns.map((column) =>
+    arrayOf(events.map((event) => storedValue(event, column))),
+  );
   await client.query(cursorSql(columns), [arrayOf(keys), ...arrays]);
   await client.query(eachSql(columns));
   const [row] = await selectRows(client, "SELECT current_setting('penstock.refused')");
@@ -101,31 +61,26 @@ export async function insertEach(
   return refused;
 }
 
-/**
- * Returns the statement that declares the cursor over the events. Times are integers of
- * milliseconds, because a double has too few digits for microseconds.
- */
-function cursorSql(columns: readonly string[]): string {
-  const isTime = (name: string): boolean => eventTypes.get(name) === "timestamptz";
-  const types = columns.map((name, at) => `$${at + 2}::${isTime(name) ? "bigint" : "text"}[]`);
-  const values = columns.map((name) =>
-    isTime(name)
+/** Times are integers of milliseconds: a double has too few digits for microseconds. */
+function cursorSql(columns: readonly EventColumn[]): string {
+  const types = columns.map(
+    ({ type }, at) => `$${at + 2}::${type === "time" ? "bigint" : "text"}[]`,
+  );
+  const values = columns.map(({ name, type }) =>
+    type === "time"
       ? `timestamptz 'epoch' + "${name}" / 86400000 * interval '24 hours'
         + "${name}" % 86400000 * interval '1 millisecond' AS "${name}"`
       : `"${name}"`,
   );
   return `DECLARE tried NO SCROLL CURSOR FOR SELECT at, key, ${values.join(", ")}
     FROM unnest($1::integer[], ${types.join(", ")}) WITH ORDINALITY
-      AS tried (key, ${columns.map((name) => `"${name}"`).join(", ")}, at)`;
+      AS tried (key, ${columns.map(({ name }) => `"${name}"`).join(", ")}, at)`;
 }
 
-/**
- * Returns the statement that inserts each event of the cursor. Values are first assigned to a row,
- * which accepts every type to which they can be cast.
- */
-function eachSql(columns: readonly string[]): string {
-  const assigned = columns.map((name) => `target."${name}" := given."${name}";`);
-  const values = columns.map((name) => `target."${name}"`);
+/** Values are first assigned to a row, which accepts every type to which they can be cast. */
+function eachSql(columns: readonly EventColumn[]): string {
+  const assigned = columns.map(({ name }) => `target."${name}" := given."${name}";`);
+  const values = columns.map(({ name }) => `target."${name}"`);
   return `DO $each$
 DECLARE
   tried refcursor := 'tried';
@@ -142,7 +97,7 @@ BEGIN
     CONTINUE WHEN given.key = written;
     BEGIN
       ${assigned.join("\n      ")}
-      INSERT INTO events (${columns.map((name) => `"${name}"`).join(", ")})
+      INSERT INTO events (${columns.map(({ name }) => `"${name}"`).join(", ")})
         VALUES (${values.join(", ")});
       written := given.key;
     EXCEPTION WHEN OTHERS OR assert_failure THEN
@@ -159,14 +114,60 @@ BEGIN
 END $each$`;
 }
 
-function msOf(ms: number): number | null {
-  return Number.isNaN(ms) ? null : ms;
+/** Returns text, or an integer that every server parses alike. */
+function storedValue(
+  event: SinkRecord,
+  { type, isOptional, of }: EventColumn,
+): string | number | null {
+  if (type === "boolean") return String(of(event));
+  if (type === "time") {
+    const ms = of(event);
+    return Number.isNaN(ms) ? null : ms;
+  }
+  if (type === "object" || type === "names") {
+    const json = of(event);
+    return json === undefined ? null : textOf(json);
+  }
+  const text = of(event);
+  return isOptional && text === "" ? null : text;
 }
 
-function jsonOf(json: Uint8Array | undefined): string | null {
-  return json === undefined ? null : textOf(json);
+/** Maximum exponent of a number. Doubles have exponents up to 308. */
+const exponentMax = 999;
+/** About the number of digits that one JSON text may have. */
+const exponentSumMax = 67_108_864;
+const letterE = 0x65;
+const zero = 0x30;
+const nine = zero + 9;
+const lowerCase = 0x20;
+
+/**
+ * Whether jsonb would expand a number to thousands of digits, which can make a table unreadable.
+ */
+export function hasHugeNumber(json: Uint8Array): boolean {
+  const { length } = json;
+  let sum = 0;
+  for (let at = 0; at < length; at++) {
+    const byte = json[at]!;
+    if (byte === Ascii.Quote) at = stringEnd(json, at + 1);
+    else if ((byte | lowerCase) === letterE && isDigit(json[at - 1])) {
+      const exponent = exponentAt(json, at + 1);
+      sum += exponent;
+      if (exponent > exponentMax || sum > exponentSumMax) return true;
+    }
+  }
+  return false;
 }
 
-export function textOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8");
+function exponentAt(json: Uint8Array, start: number): number {
+  let at = start;
+  if (json[at] === Ascii.Plus || json[at] === Ascii.Minus) at++;
+  let exponent = 0;
+  for (; isDigit(json[at]) && exponent <= exponentMax; at++)
+    exponent = 10 * exponent + json[at]! - zero;
+  return exponent;
+}
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= zero && byte <= nine;
 }

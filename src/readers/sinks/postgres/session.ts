@@ -1,10 +1,6 @@
-// The only connection of a sink to PostgreSQL. Holds the lock that allows one sink at a time to
-// write to a schema, and reopens a lost connection. While another sink has the lock, the connection
-// stays open and the sink retries. The kernel of a frozen process would keep its connection open.
-// If the server can end an idle session (version 14 and newer), a frozen process loses the lock
-// after a minute. A pooler may run each transaction in another server session, which has neither
-// the lock nor the search path. Each transaction therefore first checks that the session is still
-// the same.
+// The connection of a sink to PostgreSQL, with the lock of the schema. A server of version 14 or
+// newer ends an idle session after a minute, so a frozen process loses the lock. A pooler may run
+// each transaction in another session, without the lock, so each transaction checks its session.
 
 import { randomUUID } from "node:crypto";
 import type { Client, QueryArrayResult } from "pg";
@@ -15,23 +11,18 @@ import { leavesConnection, storeErrorOf } from "../../../platform/postgres/fault
 import { selectRows } from "../../../platform/postgres/select-rows.ts";
 import { MovedError, StandbyError } from "../sink-target.ts";
 
-/**
- * First of the two numbers of the lock, chosen arbitrarily. The second number is derived from the
- * schema.
- */
+/** First number of the lock, chosen arbitrarily. The second is derived from the schema. */
 const lockClass = 1_885_695_604;
 const sessionSql = "current_setting('penstock.session', true)";
-/**
- * Tries to take the lock. Returns NULL in another session, where the lock would not be released.
- */
+/** Returns NULL in another session, where the lock would not be released. */
 const tryLockSql = `SELECT CASE WHEN ${sessionSql} = $2
   THEN pg_try_advisory_lock(${lockClass}, hashtext($1)) END`;
-/** Maximum time in ms of a statement, and for which the client waits for a response. */
+/** Limit of a statement, and of the wait for a response. */
 const statementMsMax = 120_000;
 const idleMsMaxDefault = 60_000;
 const idleSql = `SELECT set_config(name, $1, false) FROM pg_settings
   WHERE name = 'idle_session_timeout'`;
-/** Number of keep-alive queries that the session sends within the idle timeout. */
+/** Number of keep-alive queries within the idle timeout. */
 const signs = 4;
 const notTheTables =
   "the tables do not exist: let the sink's user create them, or create them with `penstock sink postgres --ddl`";
@@ -46,12 +37,11 @@ export class SinkSession {
   readonly #schema: string;
   readonly #idleMsMax: number;
   #client: Client | undefined;
-  /** Identifies the server session of the connection. */
   #id = "";
   #signTimer: NodeJS.Timeout | undefined;
   #holdsLock = false;
   #isBusy = false;
-  /** Whether another server session was seen. A lock may then have been left in a third session. */
+  /** Whether another session was seen. A third one may then have the lock. */
   #isPooled = false;
 
   constructor(address: PostgresAddress, schema: string, idleMsMax = idleMsMaxDefault) {
@@ -61,10 +51,8 @@ export class SinkSession {
   }
 
   /**
-   * Runs `work` on the connection that holds the lock. Rejects with a StandbyError while another
-   * sink has the lock, with the MovedError of `work`, or with a StoreError. After an error, no
-   * transaction is open. A second concurrent call is rejected, because two calls would end each
-   * other's transactions.
+   * Runs `work` with the lock. Rejects with a StandbyError while another sink has it, the
+   * MovedError of `work`, or a StoreError. No transaction is open then.
    */
   async run<Result>(doing: string, work: (client: Client) => Promise<Result>): Promise<Result> {
     if (this.#isBusy)
@@ -86,10 +74,7 @@ export class SinkSession {
     }
   }
 
-  /**
-   * Begins a transaction for `work`. Rejects with a StoreError if the server session is not the one
-   * that holds the lock.
-   */
+  /** Begins a transaction. Rejects with a StoreError if this session does not have the lock. */
   async begin(client: Client): Promise<void> {
     const results = (await client.query({
       text: `BEGIN; SET LOCAL search_path = "${this.#schema}", pg_catalog;
@@ -99,21 +84,19 @@ export class SinkSession {
     if (results.at(-1)?.rows[0]?.[0] !== 1) throw this.#pooled();
   }
 
-  /** Closes the connection and releases the lock. Aborts a running call. */
+  /** Releases the lock, and aborts a running call. */
   async close(): Promise<void> {
     clearInterval(this.#signTimer);
     if (this.#isBusy) this.#letGo();
     const client = this.#client;
     this.#client = undefined;
     if (client === undefined) return;
-    // Unlocks first, because the server ends the connection a moment later than the client.
+    // The server ends the connection a moment later than the client, so the lock is released first.
     if (this.#holdsLock) await client.query("SELECT pg_advisory_unlock_all()").catch(() => {});
     await client.end().catch(() => {});
   }
 
-  /**
-   * Rolls back the open transaction, which would otherwise keep its locks until the next `open`.
-   */
+  /** An open transaction would keep its locks until the next `open`. */
   async #endTransaction(error: unknown): Promise<void> {
     if (error instanceof MovedError || leavesConnection(error))
       await this.#client?.query("ROLLBACK").catch(() => this.#letGo());
@@ -156,7 +139,7 @@ export class SinkSession {
     this.#isPooled = false;
   }
 
-  /** Returns the error about a pooler. Closes the connection, which ends the transaction on it. */
+  /** Closing the connection ends the transaction on it. */
   #pooled(): StoreError {
     this.#isPooled = true;
     this.#letGo();

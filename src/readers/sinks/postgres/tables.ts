@@ -1,8 +1,12 @@
-// The tables of the PostgreSQL sink. Users query them, so they are a public interface. Each event
-// is stored once. The table event_keys has the key of each event, because a unique key of a
-// partitioned table cannot span its partitions. Partitions are by the day on which the stream
-// stored the event, so that their number does not depend on the times that events claim.
+// The tables of the PostgreSQL sink, a public interface. The table event_keys makes events unique,
+// because a unique key cannot span partitions. The stream's time determines the partition, so that
+// events cannot create any number of them.
 
+import { type Client, DatabaseError } from "pg";
+import { dayMs, dayOf } from "../../../platform/base/day.ts";
+import { StoreError } from "../../../platform/base/store-error.ts";
+import { arrayOf } from "../../../platform/postgres/arrays.ts";
+import { selectRows } from "../../../platform/postgres/select-rows.ts";
 import type { FieldType } from "../../../records/fields.ts";
 import { type EventColumn, eventColumns, personColumn, rejectReasons } from "../sink-records.ts";
 
@@ -22,10 +26,7 @@ function definitionOf({ name, type, isOptional }: EventColumn): string {
   return `${name} ${columnTypes[type]}${isOptional ? "" : " NOT NULL"}`;
 }
 
-/**
- * Returns the statements that create the schema and its tables, one per string. The schema may
- * exist already.
- */
+/** Returns one statement per string. The schema may exist already. */
 export function tablesSql(schema: string): string[] {
   return [
     `CREATE SCHEMA IF NOT EXISTS "${schema}"`,
@@ -80,16 +81,11 @@ ${eventColumns.map((column) => `  ${definitionOf(column)}`).join(",\n")}
 
 export const tablesVersion = 1;
 
-/** Returns the statement that adds the column for sinks with persons. Existing rows get NULL. */
 export function personColumnSql(schema: string): string {
   return `ALTER TABLE "${schema}".events ADD COLUMN IF NOT EXISTS ${definitionOf(personColumn)}`;
 }
 
-/**
- * Returns the statements for an administrator who creates the tables with more privileges than the
- * sink should have. They can be run again, for example after an interruption. The sink itself never
- * uses a table that it has not created.
- */
+/** Statements for an administrator who creates the tables for the sink. They can be run again. */
 export function ddl(schema: string, { withPerson }: { readonly withPerson: boolean }): string {
   return [...tablesSql(schema), ...(withPerson ? [personColumnSql(schema)] : [])]
     .map((one) => `${repeatable(one)};\n`)
@@ -100,10 +96,75 @@ function repeatable(sql: string): string {
   return sql.replace(/^CREATE (TABLE|INDEX) /, "CREATE $1 IF NOT EXISTS ");
 }
 
-/** Type in whose binary form each column is copied. */
-export const eventTypes: ReadonlyMap<string, string> = new Map(
-  [...eventColumns, personColumn].map(({ name, type }) => [
-    name,
-    columnTypes[type].split(" ", 1)[0]!,
-  ]),
-);
+/**
+ * Finds the first column with a wrong type. String types (S) and enums (E) share a binary form,
+ * except `name`, which truncates. Timestamps share one too. A domain has that of its base type.
+ */
+const otherTypeSql = `WITH RECURSIVE based AS (
+    SELECT attnum, attname, wanted, format_type(atttypid, atttypmod) AS found, atttypid AS base
+    FROM unnest($2::text[], $3::text[]) AS expected (name, wanted)
+    JOIN pg_attribute ON attrelid = to_regclass($1) AND attname = name AND NOT attisdropped
+    UNION ALL
+    SELECT attnum, attname, wanted, found, typbasetype
+    FROM based JOIN pg_type ON oid = base WHERE typtype = 'd')
+  SELECT attname, wanted, found FROM based JOIN pg_type ON oid = base
+  WHERE typtype <> 'd' AND NOT (CASE wanted
+    WHEN 'text' THEN typcategory IN ('S', 'E') AND base <> 'name'::regtype
+    WHEN 'timestamptz' THEN base IN ('timestamptz'::regtype, 'timestamp'::regtype)
+    ELSE base = to_regtype(wanted) END)
+  ORDER BY attnum LIMIT 1`;
+
+/** Rejects with a StoreError that names the first column with a wrong type. */
+export async function checkColumnTypes(
+  client: Client,
+  schema: string,
+  columns: readonly EventColumn[],
+): Promise<void> {
+  const names = columns.map(({ name }) => name);
+  const types = columns.map(({ type }) => columnTypes[type].split(" ", 1)[0]!);
+  const values = [`"${schema}".events`, arrayOf(names), arrayOf(types)];
+  const [row] = await selectRows(client, otherTypeSql, values);
+  if (row === undefined) return;
+  const [column, wanted, found] = row;
+  throw new StoreError(
+    `write events into PostgreSQL: the column ${column} of ${schema}.events is ${found}, and must be ${wanted}: change it back, or add a separate column`,
+  );
+}
+
+const partSql = `SELECT to_regclass($1) IS NOT NULL, EXISTS (SELECT FROM pg_inherits
+  WHERE inhrelid = to_regclass($1) AND inhparent = to_regclass('events'))`;
+/** Another partition covers the day, or the default partition has rows of it. */
+const isElsewhere: ReadonlySet<string | undefined> = new Set(["42P17", "23514"]);
+
+/** Creates the partition of the day, such as 2026-11-22, if it is missing, within a transaction. */
+export async function makePart(client: Client, day: string): Promise<void> {
+  const first = `events_${day.replaceAll("-", "")}`;
+  let part = first;
+  for (let nth = 2; ; nth++) {
+    const [row] = await selectRows(client, partSql, [part]);
+    const [isThere, isPart] = row ?? [];
+    if (isPart === 1) return;
+    if (isThere !== 1) break;
+    part = `${first}_${nth}`;
+  }
+  await client.query("SAVEPOINT before_part");
+  try {
+    for (const sql of statements(part, day)) await client.query(sql);
+  } catch (error) {
+    if (!(error instanceof DatabaseError && isElsewhere.has(error.code))) throw error;
+    await client.query("ROLLBACK TO SAVEPOINT before_part");
+  }
+  await client.query("RELEASE SAVEPOINT before_part");
+}
+
+function statements(part: string, day: string): string[] {
+  const next = dayOf(Date.parse(day) + dayMs);
+  // Attaching a table does not block readers of other partitions. The table must have what the user
+  // may have added; indexes and triggers follow by themselves.
+  return [
+    `CREATE TABLE ${part}
+      (LIKE events INCLUDING DEFAULTS INCLUDING CONSTRAINTS INCLUDING GENERATED INCLUDING STORAGE)`,
+    `ALTER TABLE events ATTACH PARTITION ${part}
+      FOR VALUES FROM ('${day} 00:00:00+00') TO ('${next} 00:00:00+00')`,
+  ];
+}

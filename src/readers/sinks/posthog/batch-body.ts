@@ -1,10 +1,8 @@
-// Builds the body of a request to `/batch/` from stored events, in their order. An event has its
-// stored uuid and time. It is sent without `sent_at`, so that its time is not corrected twice.
+// The body of a request to `/batch/`. It has no `sent_at`, so that times are not corrected twice.
 
 import type { SinkRecord } from "../sink-records.ts";
 
 interface Envelope {
-  /** Key of the project at the upstream. */
   readonly key: string;
   readonly historical: boolean;
 }
@@ -14,12 +12,9 @@ interface Bounds {
   readonly bytesMax: number;
 }
 
-/** Maximum number of bytes of an event in addition to its record's text. */
+/** Maximum number of bytes of an event in addition to its record. */
 const beyondRecordBytes = 80;
-/**
- * Address for an event without a recorded address. If an event has no address or an empty one,
- * PostHog uses the address of the sender.
- */
+/** Without an address, PostHog would use the address of the sender. */
 const noAddress = "0.0.0.0";
 
 export function batchBody(events: readonly SinkRecord[], { key, historical }: Envelope): Buffer {
@@ -31,7 +26,7 @@ export function batchBody(events: readonly SinkRecord[], { key, historical }: En
   return Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part) : part)));
 }
 
-/** Returns the number of events for one request. The first event always fits. */
+/** Returns the number of events for one request, at least 1. */
 export function requestLength(
   events: readonly SinkRecord[],
   { eventsMax, bytesMax }: Bounds,
@@ -59,16 +54,13 @@ function addItem(parts: (string | Uint8Array)[], event: SinkRecord, index: numbe
   parts.push("}");
 }
 
-/**
- * Adds `$unset` and the client's address, which PostHog reads only from the properties. They are
- * added last, so that they take precedence over an empty property of the same name.
- */
+/** PostHog reads `$unset` and the address here. They come last, to override empty properties. */
 function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void {
-  const { properties, ip, unset } = event;
+  const { properties, origin, unset } = event;
   const text = Buffer.from(properties.buffer, properties.byteOffset, properties.length);
   const added: (string | Uint8Array)[] = [];
   if (!mayHave(text, "ip") || !ownValue(text, "$ip")) {
-    const address = ip === "" ? noAddress : ip;
+    const address = origin.ip || noAddress;
     added.push(`"$ip":${JSON.stringify(address)}`);
   }
   if (unset !== undefined && (!mayHave(text, "unset") || !ownValue(text, "$unset")))
@@ -82,12 +74,11 @@ function addProperties(parts: (string | Uint8Array)[], event: SinkRecord): void 
   parts.push(text.subarray(0, end), isEmpty ? "" : ",", ...added, "}");
 }
 
-/** Whether a property name may end with `end`. Rules out most properties without parsing them. */
+/** Rules out most properties without parsing them. */
 function mayHave(properties: Buffer, end: string): boolean {
   return properties.includes(`${end}"`);
 }
 
-/** Whether the properties have a non-empty value of the name. */
 function ownValue(properties: Buffer, name: string): boolean {
   const value = JSON.parse(properties.toString("utf8")) as Record<string, unknown>;
   return Object.hasOwn(value, name) && Boolean(value[name]);

@@ -1,13 +1,9 @@
-// The target that is PostHog's capture or a Penstock gateway: events are sent to `/batch/` with
-// their stored uuids. An upstream has no transactions, so the positions are in a folder. They are
-// written when the upstream has answered all events of a batch. Requests that were in flight when
-// the process died are sent again, with the same uuids. Projects are sent concurrently. A project
-// that waits, even with one event, blocks its batch and all later ones. Up to the maximum number of
-// batches still start, and other projects continue in them. If the upstream then refuses the key or
-// address of the blocking project, its events are rejected.
+// The target that is PostHog's capture or a Penstock gateway. An upstream has no transactions, so
+// the positions are in a folder, and are written when the upstream has answered all events of a
+// batch. Projects are sent concurrently. A project that waits blocks its batch and all later ones.
+// Up to `batchesMax` batches still start, with the other projects.
 
 import type { Log } from "../../../platform/base/log.ts";
-import { SparseWarning } from "../../../platform/base/retry.ts";
 import { refusedLine, type SinkRecord } from "../sink-records.ts";
 import {
   type RequestOutcome,
@@ -17,19 +13,17 @@ import {
   type SinkTarget,
   type WriteOutcome,
 } from "../sink-target.ts";
-import { KeyCheck } from "./key-check.ts";
-import { type LinePauses, ProjectLine, type RefusedEvent } from "./project-line.ts";
-import { RequestBounds } from "./request-bounds.ts";
+import { KeyCheck } from "./project-keys.ts";
+import { type LinePauses, ProjectLine, type RefusedEvent, RequestBounds } from "./project-line.ts";
 import { StateFolder } from "./state-folder.ts";
 import { Upstream } from "./upstream.ts";
 
 interface PosthogTargetOptions {
   readonly url: string;
   readonly folder: string;
-  /** Id of this process, for the message to a sink on standby. */
+  /** Process id for the message to a sink on standby. */
   readonly pid: number;
   readonly keyOf: (projectId: string) => Promise<string | undefined>;
-  /** Whether any number of refused events is rejected. */
   readonly acceptRefused: boolean;
   readonly log: Pick<Log, "warn" | "info">;
   readonly limits?: Partial<PosthogLimits>;
@@ -44,9 +38,7 @@ interface PosthogLimits {
   readonly pauses: LinePauses;
 }
 
-/**
- * Default limits. PostHog accepts 20 MB; smaller requests lose less time if one must be retried.
- */
+/** PostHog accepts 20 MB. Smaller requests lose less time if one must be retried. */
 const limitsDefault: PosthogLimits = {
   requestsMax: 8,
   requestEventsMax: 2_000,
@@ -57,7 +49,6 @@ const limitsDefault: PosthogLimits = {
 };
 const batchesMax = 4;
 const troublesShown = 5;
-const sayAgainMs = 60_000;
 
 export class PosthogTarget implements SinkTarget {
   readonly shown: string;
@@ -68,38 +59,31 @@ export class PosthogTarget implements SinkTarget {
   readonly #state: StateFolder;
   readonly #keys: KeyCheck;
   readonly #pauses: LinePauses;
-  readonly #requests = new Map<RequestOutcome, number>(requestOutcomes.map((one) => [one, 0]));
-  /** Lines of all projects and lanes. */
+  readonly requests = new Map<RequestOutcome, number>(requestOutcomes.map((one) => [one, 0]));
+  /** Lines by the name of project and lane. */
   #lines = new Map<string, ProjectLine>();
-  /** Monotonic time in ms when an event of each line was last accepted. */
+  /** When an event of each line was last accepted. */
   readonly #takenMonotonicMs = new Map<string, number>();
   #session = new AbortController();
   #ended = new AbortController();
-  readonly #warning: SparseWarning;
   /** Names of the unfinished lines of each open batch, oldest batch first. */
   #inHand: Set<string>[] = [];
   /** Fulfilled when the previous batch is on disk. */
   #saved: Promise<unknown> = Promise.resolve();
 
-  /** Throws a StoreError if the URL is invalid. */
   constructor(options: PosthogTargetOptions) {
     const limits = { ...limitsDefault, ...options.limits };
     this.#options = options;
     this.#pauses = limits.pauses;
-    this.#warning = new SparseWarning(options.log, sayAgainMs);
     this.#upstream = new Upstream({ url: options.url, ...limits });
     this.#bounds = new RequestBounds({
       eventsMax: limits.requestEventsMax,
       bytesMax: limits.requestBytesMax,
       refusedMax: options.acceptRefused ? Number.POSITIVE_INFINITY : limits.refusedMax,
     });
-    this.#state = new StateFolder({
-      ...{ folder: options.folder, pid: options.pid, upstream: this.#upstream.shown },
-    });
-    this.#keys = new KeyCheck({
-      ...{ upstream: this.#upstream, keyOf: options.keyOf, log: options.log },
-      monotonicMs: () => performance.now(),
-    });
+    this.#state = new StateFolder(options.folder, this.#upstream.shown, options.pid);
+    const { keyOf, log } = options;
+    this.#keys = new KeyCheck({ upstream: this.#upstream, keyOf, log });
     this.shown = this.#upstream.shown;
   }
 
@@ -107,7 +91,7 @@ export class PosthogTarget implements SinkTarget {
     return this.#keys.warnings;
   }
 
-  /** Reasons why events of a project wait. Projects that block all others come first. */
+  /** Problems of projects. Those that block all others come first. */
   get faults(): readonly string[] {
     const holding = this.#holding;
     const all = [...this.#lines]
@@ -120,19 +104,14 @@ export class PosthogTarget implements SinkTarget {
     return more === 0 ? shown : [...shown, `and ${more} more`];
   }
 
-  /** Names of the lines that prevent any further batch from starting. */
+  /** Lines that prevent any further batch from starting. */
   get #holding(): ReadonlySet<string> {
     const oldest = this.#inHand.length < batchesMax ? undefined : this.#inHand[0];
     return oldest ?? new Set();
   }
 
-  /** Number of waiting projects, counted in each lane. */
   get waiting(): number {
     return [...this.#lines.values()].filter(({ trouble }) => trouble !== undefined).length;
-  }
-
-  get requests(): ReadonlyMap<RequestOutcome, number> {
-    return this.#requests;
   }
 
   async open(): Promise<readonly SinkPosition[]> {
@@ -146,7 +125,7 @@ export class PosthogTarget implements SinkTarget {
     return await this.#state.open();
   }
 
-  /** Writes a batch. Batches are fulfilled in the order of the calls. If one fails, all fail. */
+  /** Writes end in the order of the calls. If one fails, all fail. */
   write(batch: SinkBatch): Promise<WriteOutcome> {
     const session = this.#session;
     const inHand = this.#inHand;
@@ -155,9 +134,7 @@ export class PosthogTarget implements SinkTarget {
     const sent = this.#send(batch.events, waitsFor);
     const written = this.#saved.then(() => this.#save(batch, sent)).finally(() => inHand.shift());
     this.#saved = written;
-    // The rejection is handled when the batch is saved.
     sent.catch(() => {});
-    this.#sayHolding();
     return written.catch((error: unknown) => {
       session.abort();
       throw error;
@@ -186,24 +163,9 @@ export class PosthogTarget implements SinkTarget {
     return { written, duplicates: 0, refused: refused.length };
   }
 
-  #sayHolding(): void {
-    const projects = [...this.#holding].filter((name) => this.#lines.get(name)?.trouble);
-    if (projects.length > 0)
-      this.#warning.warn(
-        { projects: projects.slice(0, troublesShown) },
-        "all projects wait for those whose events the upstream refuses",
-      );
-  }
-
-  /** Sends the events. `waitsFor` has the names of the lines that are not finished. */
+  /** `waitsFor` has the names of the lines that are not finished. */
   async #send(events: readonly SinkRecord[], waitsFor: Set<string>): Promise<RefusedEvent[]> {
-    const byLine = new Map<string, SinkRecord[]>();
-    for (const event of events) {
-      const name = lineName(event);
-      const own = byLine.get(name);
-      if (own === undefined) byLine.set(name, [event]);
-      else own.push(event);
-    }
+    const byLine = Map.groupBy(events, lineName);
     const sent = [...byLine].map(async ([name, own]) => {
       waitsFor.add(name);
       const refused = await this.#lineOf(name, own).send(own);
@@ -217,12 +179,12 @@ export class PosthogTarget implements SinkTarget {
     const known = this.#lines.get(name);
     if (known !== undefined) return known;
     const { keyOf, log } = this.#options;
-    const { projectId, historical } = first as SinkRecord;
+    const { projectId, origin } = first!;
     this.#keys.look(projectId, this.#session.signal);
     const line = new ProjectLine({
       ...{
         projectId,
-        historical,
+        historical: origin.historical,
         keyOf,
         log,
         signal: this.#session.signal,
@@ -230,7 +192,7 @@ export class PosthogTarget implements SinkTarget {
       },
       ...{ upstream: this.#upstream, bounds: this.#bounds, pauses: this.#pauses },
       settled: (outcome) => {
-        this.#requests.set(outcome, (this.#requests.get(outcome) ?? 0) + 1);
+        this.requests.set(outcome, (this.requests.get(outcome) ?? 0) + 1);
         if (outcome === "taken") this.#takenMonotonicMs.set(name, performance.now());
       },
       holdsUpSince: (monotonicMs) =>
@@ -251,6 +213,6 @@ export class PosthogTarget implements SinkTarget {
   }
 }
 
-function lineName({ projectId, historical }: SinkRecord): string {
-  return historical ? `${projectId} (history)` : projectId;
+function lineName({ projectId, origin }: SinkRecord): string {
+  return origin.historical ? `${projectId} (history)` : projectId;
 }

@@ -1,27 +1,20 @@
-// Sends the events of one project and lane in order, one request at a time. Temporary errors are
-// retried for ever. A refused request is halved until the refused event is alone, and this event is
-// rejected. A refused key or a wrong address stops the line until an operator fixes it. If all
-// other projects would wait for the stopped line and the upstream accepts their events, the line's
-// events are rejected.
+// Sends the events of one project and lane in order, one request at a time. A refused request is
+// halved until the refused event is alone. A refused key or a wrong address stops the line until an
+// operator fixes it, or rejects its events if all other projects wait for it.
 
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
 import type { SinkRecord } from "../sink-records.ts";
 import type { RequestOutcome } from "../sink-target.ts";
 import { batchBody, requestLength } from "./batch-body.ts";
-import type { RequestBounds } from "./request-bounds.ts";
-import type { Upstream } from "./upstream.ts";
-import { readUpstreamAnswer, type UpstreamAnswer } from "./upstream-answer.ts";
+import { readUpstreamAnswer, type Upstream, type UpstreamAnswer } from "./upstream.ts";
 
 interface ProjectLineOptions {
   readonly projectId: string;
   readonly historical: boolean;
   readonly upstream: Upstream;
   readonly bounds: RequestBounds;
-  /**
-   * Returns the key of the project at the upstream; undefined if no key is known. Rejects if the
-   * key cannot be queried.
-   */
+  /** Undefined if no key is known. Rejects if the key cannot be queried. */
   readonly keyOf: (projectId: string) => Promise<string | undefined>;
   readonly pauses: LinePauses;
   readonly signal: AbortSignal;
@@ -29,26 +22,22 @@ interface ProjectLineOptions {
   readonly ended: AbortSignal;
   readonly log: Pick<Log, "warn" | "info">;
   readonly settled: (outcome: RequestOutcome) => void;
-  /**
-   * Returns whether all other projects wait for this line and the upstream has accepted an event of
-   * another line since `monotonicMs`.
-   */
+  /** Whether all other projects wait for this line and one of them was accepted since then. */
   readonly holdsUpSince: (monotonicMs: number) => boolean;
 }
 
-/** An event that the upstream refuses. */
 export interface RefusedEvent {
   readonly event: SinkRecord;
   readonly why: string;
 }
 
 export interface LinePauses {
-  /** First pause in ms before a retry. Each pause is twice the previous one, up to `msMax`. */
+  /** Each pause is twice the previous one, up to `msMax`. */
   readonly msMin: number;
   readonly msMax: number;
-  /** Interval in ms at which a stopped line is retried. */
+  /** Interval at which a stopped line is retried. */
   readonly stoppedMs: number;
-  /** Time in ms after which the events of a stopped line that blocks all others are rejected. */
+  /** Time after which a stopped line that blocks all others rejects its events. */
   readonly rejectAfterMs: number;
 }
 
@@ -58,11 +47,10 @@ export class ProjectLine {
   readonly #options: ProjectLineOptions;
   readonly #warning: SparseWarning;
   #last: Promise<unknown> = Promise.resolve();
-  /** Number of unfinished batches. */
   #batches = 0;
   #trouble: string | undefined;
   #stoppedSinceMonotonicMs: number | undefined;
-  /** Whether events are rejected. Reset when the upstream accepts an event of the line again. */
+  /** Until the upstream accepts an event of the line again. */
   #isRejecting = false;
 
   constructor(options: ProjectLineOptions) {
@@ -70,20 +58,15 @@ export class ProjectLine {
     this.#warning = new SparseWarning(options.log, sayAgainMs);
   }
 
-  /** Whether the line has no state that would be lost with it. */
   get isIdle(): boolean {
     return this.#batches === 0 && !this.#isRejecting;
   }
 
-  /** Reason why the events wait; undefined if they do not wait. */
   get trouble(): string | undefined {
     return this.#trouble;
   }
 
-  /**
-   * Sends the events after those of earlier calls, and returns the refused ones when each event is
-   * accepted or refused. Rejects if the signal aborts.
-   */
+  /** Sends after earlier calls. Returns the refused events. Rejects if the signal aborts. */
   send(events: readonly SinkRecord[]): Promise<RefusedEvent[]> {
     const sent = this.#last.then(() => this.#sendAll(events));
     this.#batches++;
@@ -156,10 +139,7 @@ export class ProjectLine {
     this.#noteTrouble(undefined);
   }
 
-  /**
-   * Whether the events of the stopped line may be rejected. Must be called for each answer that
-   * stops the line.
-   */
+  /** Must be called for each answer that stops the line. */
   #mayReject(): boolean {
     const nowMonotonicMs = performance.now();
     this.#stoppedSinceMonotonicMs ??= nowMonotonicMs;
@@ -218,9 +198,49 @@ export class ProjectLine {
   }
 }
 
-/**
- * Returns a random duration near `ms`, so that lines that failed together do not retry together.
- */
+/** Lines that failed together must not retry together. */
 function jittered(ms: number): number {
   return ms * (0.75 + Math.random() / 2);
+}
+
+interface RequestBoundsOptions {
+  readonly eventsMax: number;
+  readonly bytesMax: number;
+  readonly refusedMax: number;
+}
+
+const bytesMin = 65_536;
+
+/** Limits requests and refused events: an upstream that refuses every event is faulty. */
+export class RequestBounds {
+  readonly eventsMax: number;
+  readonly #refusedMax: number;
+  bytesMax: number;
+  #refusedInRow = 0;
+
+  constructor({ eventsMax, bytesMax, refusedMax }: RequestBoundsOptions) {
+    this.eventsMax = eventsMax;
+    this.bytesMax = bytesMax;
+    this.#refusedMax = refusedMax;
+  }
+
+  taken(events: number): void {
+    if (events > 0) this.#refusedInRow = 0;
+  }
+
+  tooLarge(events: readonly SinkRecord[]): void {
+    const bytes = events.reduce((sum, { text }) => sum + text.length, 0);
+    this.bytesMax = Math.max(bytesMin, Math.min(this.bytesMax, bytes) / 2);
+  }
+
+  /** Whether more events may be rejected as refused. Counts them if they may. */
+  mayRefuse(events: number): boolean {
+    if (this.#refusedInRow + events > this.#refusedMax) return false;
+    this.#refusedInRow += events;
+    return true;
+  }
+
+  refusesAll(why: string): string {
+    return `it has refused ${this.#refusedMax} events in a row, the last with ${why}: no more are rejected; --accept-refused rejects them all`;
+  }
 }

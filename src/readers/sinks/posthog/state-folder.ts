@@ -1,6 +1,5 @@
-// The state of a sink whose upstream cannot store it: the position of each stream, and the rejected
-// events. positions.json is replaced atomically, and aside.ndjson is only appended to. Lines of a
-// batch whose positions were not written are truncated at the next start, because the batch arrives
+// The state of a PostHog sink. positions.json is replaced atomically; rejected events are appended
+// to aside.ndjson. A start truncates the lines of an incomplete batch, because the batch arrives
 // again.
 
 import { constants } from "node:fs";
@@ -10,45 +9,32 @@ import {
   type FileLock,
   makeFolder,
   mustBePlain,
-  takeFileLock,
   writeWhole,
 } from "../../../platform/base/files.ts";
 import { StoreError } from "../../../platform/base/store-error.ts";
-import { holderText, noteHolder } from "../lock-holder.ts";
-import type { RejectedLine } from "../sink-records.ts";
+import { lockFolder } from "../folder-lock.ts";
+import { type RejectedLine, textOf } from "../sink-records.ts";
 import {
   MovedError,
   mustBeNext,
   type SinkBatch,
   type SinkIncident,
   type SinkPosition,
-  StandbyError,
 } from "../sink-target.ts";
 
 interface SinkState {
   readonly version: 1;
-  /**
-   * URL of the upstream that received the events, so that the state is not used with another one.
-   */
+  /** The state is not used with another upstream. */
   readonly upstream: string;
-  /** Length in bytes of aside.ndjson up to the last completed batch. */
+  /** Length of aside.ndjson up to the last completed batch. */
   readonly aside_bytes: number;
-  /**
-   * The most recent incidents, each once. A stopped stream reports the same incident at each start.
-   */
+  /** The latest incidents, each once. A stopped stream reports the same one at each start. */
   readonly incidents: readonly SinkIncident[];
   readonly streams: readonly SinkPosition[];
 }
 
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_WRONLY } = constants;
 const incidentsMax = 100;
-
-interface StateFolderOptions {
-  readonly folder: string;
-  readonly upstream: string;
-  /** Id of this process, for the message to a sink on standby. */
-  readonly pid: number;
-}
 
 export class StateFolder {
   readonly folder: string;
@@ -57,7 +43,7 @@ export class StateFolder {
   #lock: FileLock | undefined;
   #state: SinkState;
 
-  constructor({ folder, upstream, pid }: StateFolderOptions) {
+  constructor(folder: string, upstream: string, pid: number) {
     this.folder = path.resolve(folder);
     this.#upstream = upstream;
     this.#pid = pid;
@@ -72,11 +58,7 @@ export class StateFolder {
     return asideFile(this.folder);
   }
 
-  /**
-   * Locks the folder and returns the positions. Rejects with a StandbyError while another process
-   * has the lock. Rejects with a StoreError if the folder cannot be used or holds the state of
-   * another upstream.
-   */
+  /** Rejects with a StandbyError while another process has the lock of the folder. */
   async open(): Promise<readonly SinkPosition[]> {
     await asStoreError(`open ${this.folder}`, async () => {
       makeFolder(this.folder);
@@ -86,15 +68,12 @@ export class StateFolder {
       this.#state = (await this.#read()) ?? emptyState(this.#upstream);
       await this.#cutAside();
     });
-    // An unwritable folder is detected before any events are sent, which would then be sent again.
+    // An unwritable folder must fail before events are sent.
     await asStoreError(`write ${this.#file}`, () => this.#write(this.#state));
     return this.#state.streams;
   }
 
-  /**
-   * Stores a batch on disk, rejected events first, then positions. When the promise is fulfilled,
-   * the batch survives a power cut.
-   */
+  /** Stores rejected events, then positions. When fulfilled, the batch survives a power cut. */
   async save(batch: SinkBatch, aside: readonly RejectedLine[]): Promise<void> {
     if (this.#lock?.isHeld() !== true)
       throw new MovedError(`the lock of ${this.folder} was removed: another sink may have it`);
@@ -104,9 +83,11 @@ export class StateFolder {
       const asideBytes = this.#state.aside_bytes + (await this.#addAside(aside));
       const streams = new Map(this.#state.streams.map((one) => [one.stream, one]));
       for (const position of batch.positions) streams.set(position.stream, position);
+      const allIncidents = [...this.#state.incidents, ...batch.incidents];
+      const incidents = new Map(allIncidents.map((one) => [JSON.stringify(one), one]));
       const state: SinkState = {
         ...{ version: 1, upstream: this.#upstream, aside_bytes: asideBytes },
-        incidents: withIncidents(this.#state.incidents, batch.incidents),
+        incidents: [...incidents.values()].slice(-incidentsMax),
         streams: [...streams.values()],
       };
       await this.#write(state);
@@ -114,7 +95,6 @@ export class StateFolder {
     });
   }
 
-  /** Releases the lock of the folder. */
   close(): void {
     this.#lock?.close();
     this.#lock = undefined;
@@ -123,12 +103,7 @@ export class StateFolder {
   #takeLock(): void {
     if (this.#lock?.isHeld() === true) return;
     this.close();
-    const lock = takeFileLock(path.join(this.folder, "lock"));
-    const holder = path.join(this.folder, "holder.json");
-    if (lock === "busy")
-      throw new StandbyError(`another sink has ${this.folder}${holderText(holder)}`);
-    this.#lock = lock;
-    noteHolder(holder, this.#pid);
+    this.#lock = lockFolder(this.folder, this.#pid, `another sink has ${this.folder}`);
   }
 
   async #read(): Promise<SinkState | undefined> {
@@ -155,10 +130,7 @@ export class StateFolder {
     await writeWhole(this.#file, `${JSON.stringify(state)}\n`);
   }
 
-  /**
-   * Truncates aside.ndjson to its length after the last completed batch. The file may have been
-   * removed or emptied in the meantime.
-   */
+  /** The file may have been removed or emptied in the meantime. */
   async #cutAside(): Promise<void> {
     const handle = await this.#openAside();
     try {
@@ -171,10 +143,7 @@ export class StateFolder {
     }
   }
 
-  /**
-   * Opens aside.ndjson. Throws if it is a link, because in a folder of another user a link may lead
-   * to any file.
-   */
+  /** In a folder of another user, a link may lead to any file. */
   async #openAside(): Promise<FileHandle> {
     mustBePlain(this.#aside);
     return await open(this.#aside, O_APPEND | O_CREAT | O_NOFOLLOW | O_WRONLY, 0o600);
@@ -194,7 +163,7 @@ export class StateFolder {
   }
 }
 
-/** Returns the path of the file with the rejected events, one JSON object per line. */
+/** File of the rejected events, one JSON object per line. */
 export function asideFile(folder: string): string {
   return path.join(path.resolve(folder), "aside.ndjson");
 }
@@ -229,20 +198,12 @@ function isPosition({ stream, epoch, created, sequence, trail }: Partial<SinkPos
   );
 }
 
-function withIncidents(
-  known: readonly SinkIncident[],
-  more: readonly SinkIncident[],
-): readonly SinkIncident[] {
-  const all = new Map([...known, ...more].map((one) => [JSON.stringify(one), one]));
-  return [...all.values()].slice(-incidentsMax);
-}
-
 function asideLine(line: RejectedLine): string {
   const { text, storedAtMs, projectId, stream, sequence, reason, detail } = line;
   return JSON.stringify({
     ...{ stream, sequence, line: line.line, stored_at: new Date(storedAtMs).toISOString() },
     ...{ project_id: projectId, reason, detail },
-    record: Buffer.from(text.buffer, text.byteOffset, text.length).toString("utf8"),
+    record: textOf(text),
   });
 }
 

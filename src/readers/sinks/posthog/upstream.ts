@@ -1,4 +1,4 @@
-// Posts batches to an upstream, a limited number at a time, and returns the raw answers.
+// Posts batches to an upstream, a limited number at a time.
 
 import { lookup } from "node:dns/promises";
 import { Agent as HttpAgent } from "node:http";
@@ -7,15 +7,20 @@ import { networkInterfaces } from "node:os";
 import { promisify } from "node:util";
 import { constants, gzip } from "node:zlib";
 import { isLoopback } from "../../../platform/base/own-host.ts";
-import { postJson, type RawAnswer } from "../../../platform/base/post-json.ts";
+import {
+  objectIn,
+  postJson,
+  type RawAnswer,
+  retryAfterMs,
+} from "../../../platform/base/post-json.ts";
 import { Slots } from "../../../platform/base/slots.ts";
 import { StoreError } from "../../../platform/base/store-error.ts";
+import { dropTable } from "../../../platform/base/warnings.ts";
 
 interface UpstreamOptions {
   readonly url: string;
-  /** Maximum number of concurrent requests. */
   readonly requestsMax: number;
-  /** Maximum time in ms for a request, from the first byte sent to the last byte received. */
+  /** From the first byte sent to the last byte received. */
   readonly answerMsMax: number;
 }
 
@@ -23,7 +28,7 @@ const connectionIdleMs = 20_000;
 const gzipAsync = promisify(gzip);
 
 export class Upstream {
-  /** URL for batches, without secrets. */
+  /** URL without secrets. */
   readonly shown: string;
   readonly #base: URL;
   readonly #target: URL;
@@ -31,7 +36,6 @@ export class Upstream {
   readonly #slots: Slots;
   readonly #answerMsMax: number;
 
-  /** Throws a StoreError if events cannot be sent to the URL. */
   constructor({ url, requestsMax, answerMsMax }: UpstreamOptions) {
     this.#base = baseUrl(url);
     this.#target = new URL("batch/", this.#base);
@@ -42,10 +46,7 @@ export class Upstream {
     this.#answerMsMax = answerMsMax;
   }
 
-  /**
-   * Sends the body once, compressed. Calls `body` when a slot is free. Rejects with the reason if
-   * no answer arrives.
-   */
+  /** Calls `body` when a slot is free. Rejects if no answer arrives. */
   post(body: () => Buffer, signal: AbortSignal): Promise<RawAnswer> {
     return this.#slots.run(async () => {
       signal.throwIfAborted();
@@ -58,10 +59,6 @@ export class Upstream {
     });
   }
 
-  /**
-   * Returns the status of a GET at a path below the upstream's address. Rejects if no answer
-   * arrives.
-   */
   async statusOf(path: string, signal: AbortSignal): Promise<number> {
     return await this.#slots.run(async () => {
       const late = AbortSignal.timeout(this.#answerMsMax);
@@ -78,10 +75,7 @@ export class Upstream {
   }
 }
 
-/**
- * Whether the upstream has the address of this host and the port of the gateway. If its name cannot
- * be resolved, it counts as another host.
- */
+/** Whether the upstream is the gateway on this host. An unresolvable name is another host. */
 export async function isHere(upstream: string, gatewayPort: number): Promise<boolean> {
   const { hostname, port, protocol } = baseUrl(upstream);
   if (Number(port || (protocol === "https:" ? 443 : 80)) !== gatewayPort) return false;
@@ -95,7 +89,6 @@ export async function isHere(upstream: string, gatewayPort: number): Promise<boo
   );
 }
 
-/** Returns the URL with a slash at its end. Throws a StoreError if it is invalid. */
 function baseUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:$/.test(url.protocol))
@@ -103,4 +96,76 @@ function baseUrl(text: string): URL {
   if (url.username !== "" || url.password !== "" || url.search !== "" || url.hash !== "")
     throw new StoreError("the upstream must be a URL without user, query and fragment");
   return url.href.endsWith("/") ? url : new URL(`${url.href}/`);
+}
+
+interface NamedEvent {
+  readonly index: number;
+  readonly why: string;
+}
+
+export type UpstreamAnswer =
+  /** All events except `refused` are accepted. */
+  | { readonly kind: "taken"; readonly refused: readonly NamedEvent[] }
+  /** The same request must be sent again, after `afterMs` if the upstream asks for it. */
+  | { readonly kind: "retry"; readonly afterMs: number | undefined; readonly why: string }
+  /** An event is refused, or the request is too large. */
+  | { readonly kind: "halve"; readonly why: string; readonly isTooLarge: boolean }
+  /** An operator must intervene. */
+  | { readonly kind: "stop"; readonly why: string };
+
+export const retryAfterMsMax = 300_000;
+const whyCharactersMax = 300;
+/** The upstream refuses events. Any other 4xx concerns the address or key. */
+const ofEvents: ReadonlySet<number> = new Set([400, 413, 422]);
+const passing: ReadonlySet<number> = new Set([408, 425, 429]);
+
+type Said = Readonly<Record<string, unknown>>;
+
+/** Interprets an answer of PostHog, a Penstock gateway or a proxy. Only an explicit success counts. */
+export function readUpstreamAnswer(
+  { status, retryAfter, text }: RawAnswer,
+  events: number,
+): UpstreamAnswer {
+  const why = `${status}: ${whyOf(text)}`;
+  if (status === 200) return taken(text, events, why);
+  if (ofEvents.has(status)) return { kind: "halve", why, isTooLarge: status === 413 };
+  const isPassing = passing.has(status) || status >= 500 || (status > 200 && status < 300);
+  if (!isPassing) return { kind: "stop", why };
+  return { kind: "retry", afterMs: retryAfterMs(retryAfter, retryAfterMsMax), why };
+}
+
+function taken(text: string, events: number, why: string): UpstreamAnswer {
+  const said = objectIn(text);
+  const { status, quota_limited: limited, dropped } = said ?? {};
+  if (said === undefined || !(status === 1 || /^ok$/i.test(String(status))))
+    return { kind: "retry", afterMs: undefined, why: `not an answer of PostHog: ${why}` };
+  if (Array.isArray(limited) && limited.includes("events")) {
+    const left = "it is over its quota of events, and has accepted none of them (quota_limited)";
+    return { kind: "stop", why: `200: ${left}` };
+  }
+  // A Penstock gateway counts dropped events, and names some of them.
+  if (typeof dropped !== "number" || dropped === 0) return { kind: "taken", refused: [] };
+  const named = namedIn([said["errors"], said["warnings"]], events);
+  if (named.length === dropped) return { kind: "taken", refused: named };
+  return { kind: "halve", why: `it drops ${dropped} events`, isTooLarge: false };
+}
+
+/** Returns the notes that name an event that is not stored. */
+function namedIn(lists: readonly unknown[], events: number): NamedEvent[] {
+  const [errors, warnings] = lists.map((list) => (Array.isArray(list) ? (list as Said[]) : []));
+  const dropping = (warnings ?? []).filter(({ code }) => Object.hasOwn(dropTable, String(code)));
+  const byIndex = new Map<number, NamedEvent>();
+  for (const { index, code, detail } of [...(errors ?? []), ...dropping]) {
+    if (typeof index !== "number" || !(index >= 0 && index < events)) continue;
+    byIndex.set(index, { index, why: `${String(code)}: ${String(detail)}` });
+  }
+  return [...byIndex.values()].sort((one, other) => one.index - other.index);
+}
+
+/** Returns the detail of a problem, or the text itself. */
+function whyOf(text: string): string {
+  const said = objectIn(text);
+  const detail = said?.["detail"];
+  const shown = typeof detail === "string" ? detail : text;
+  return shown.replaceAll(/\s+/g, " ").trim().slice(0, whyCharactersMax);
 }

@@ -6,7 +6,7 @@ import {
   takeForInstallation,
 } from "../../../../src/readers/effects/store/installation.ts";
 import type { Position, RejectedRow } from "../../../../src/readers/effects/types.ts";
-import type { TrailEntry } from "../../../../src/readers/stream/trail.ts";
+import type { TrailEntry } from "../../../../src/readers/stream/resume.ts";
 import {
   all,
   commitOf,

@@ -4,7 +4,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { trailChanges } from "../../../../src/readers/effects/store/rows/flat-commit.ts";
-import type { TrailEntry } from "../../../../src/readers/stream/trail.ts";
+import type { TrailEntry } from "../../../../src/readers/stream/resume.ts";
 
 function entry(sequence: number, messageId = `m-${sequence}`): TrailEntry {
   return { sequence, messageId, storedAtMs: sequence };

@@ -3,11 +3,8 @@
 import { jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-import {
-  errorOf,
-  hasException,
-} from "../../../../src/readers/sinks/clickhouse/clickhouse-error.ts";
 import { ClickHouseTarget } from "../../../../src/readers/sinks/clickhouse/clickhouse-target.ts";
+import { errorOf, hasException } from "../../../../src/readers/sinks/clickhouse/client.ts";
 import { ddl, modernForm, serverForm } from "../../../../src/readers/sinks/clickhouse/tables.ts";
 import {
   addProjects,

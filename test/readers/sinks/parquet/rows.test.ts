@@ -34,12 +34,13 @@ test("splits long rows between rows into runs that DuckDB can read as a whole", 
 
 test("gives each row its own times, address, kind and flags, whatever those before it have", () => {
   const base = event("a", json(1));
-  const changes: Partial<SinkRecord>[] = [
+  const changes: Partial<SinkRecord["origin"]>[] = [
     ...[{}, { receivedAtMs: 1 }, { timestampSentMs: 2 }, { sentAtMs: 3 }, { ip: "127.0.0.1" }],
     ...[{ ip: "" }, { kind: "$identify" }, { personProfile: false }, { historical: true }, {}],
-    ...[{ receivedAtMs: 1 }, { storedAtMs: storedAtMs + 1 }, { sentAtMs: 0 }, {}],
+    ...[{ receivedAtMs: 1 }, { sentAtMs: 0 }, {}],
   ];
-  const events = changes.map((change) => ({ ...base, ...change }));
+  const events = changes.map((change) => ({ ...base, origin: { ...base.origin, ...change } }));
+  events.splice(11, 0, { ...base, storedAtMs: storedAtMs + 1 });
   const all = rowsOf({ events, rejected: [], incidents: [] }, 0).bytes.toString();
   const alone = events.map((one) =>
     rowsOf({ events: [one], rejected: [], incidents: [] }, 0).bytes.toString(),

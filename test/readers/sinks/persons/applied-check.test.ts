@@ -2,10 +2,10 @@
 
 import { expect, test } from "vitest";
 import {
+  type AppliedTo,
   type NeededMessage,
   notApplied,
 } from "../../../../src/readers/sinks/persons/applied-check.ts";
-import type { AppliedTo } from "../../../../src/readers/sinks/persons/person-source.ts";
 
 const [early, late] = ["2026-11-20T10:00:00.123456789Z", "2026-11-22T10:00:00Z"];
 const needed: NeededMessage = { stream: "S", sequence: 7, created: early, messageId: "m-7" };

@@ -8,10 +8,12 @@ export const stream = "PENSTOCK_LIVE_0";
 
 export function sinkRecordOf(sequence: number, properties: object, storedAtMs: number): SinkRecord {
   const json = Buffer.from(JSON.stringify(properties));
+  const { origin } = sinkRecord();
   return sinkRecord({
-    ...{ stream, sequence, storedAtMs, timestampMs: storedAtMs, receivedAtMs: storedAtMs },
+    ...{ stream, sequence, storedAtMs, timestampMs: storedAtMs },
     uuid: `00000000-0000-4000-8000-${String(sequence).padStart(12, "0")}`,
     properties: json,
+    origin: { ...origin, receivedAtMs: storedAtMs, ip: "203.0.113.7" },
   });
 }
 

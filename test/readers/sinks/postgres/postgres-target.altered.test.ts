@@ -23,7 +23,6 @@ async function opened(url: string, withPerson = false): Promise<PostgresTarget> 
 function eventsOf(count: number, properties: object = {}) {
   return Array.from({ length: count }, (_, at) => ({
     ...sinkRecordOf(1 + at, properties, todayMs),
-    ip: "203.0.113.7",
     personUuid: "00000000-0000-4000-8000-000000000abc",
   }));
 }

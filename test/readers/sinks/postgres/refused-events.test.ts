@@ -1,7 +1,7 @@
 import { DatabaseError } from "pg";
 import { expect, test } from "vitest";
 import { leavesConnection } from "../../../../src/platform/postgres/faults.ts";
-import { isOfValue } from "../../../../src/readers/sinks/postgres/refused-events.ts";
+import { hasHugeNumber, isOfValue } from "../../../../src/readers/sinks/postgres/refused-events.ts";
 
 function errorOf(code: string): DatabaseError {
   const error = new DatabaseError("test", 4, "error");
@@ -30,4 +30,28 @@ test.each(["08006", "57P01", "F0001", "58030", "XX000", "XX001"])(
 
 test.each(["23505", "40001", "57014"])("the connection is used again after %s", (code) => {
   expect(leavesConnection(errorOf(code))).toBe(true);
+});
+
+test.each([
+  ["[1e131071]", true],
+  ['{"a":{"b":-0.5E+1000}}', true],
+  ['{"a":1e-16383}', true],
+  ["[1e0001000]", true],
+  ["[1e99999999999999999999]", true],
+  ["[1e999,1E+308,1e-0999]", false],
+  ['{"1e131071":"1e131071 \\" 1e131071","true":true,"false":false}', false],
+  ['["a\\\\",1e1000]', true],
+  ['["a\\\\\\",1e1000"]', false],
+  ["[12345678901234567890e2]", false],
+  ["{}", false],
+])("%s: %s", (json, isHuge) => {
+  expect(hasHugeNumber(Buffer.from(json))).toBe(isHuge);
+});
+
+test.each([
+  [60_000, false],
+  [70_000, true],
+])("%i numbers of a thousand digits each: %s", (count, isHuge) => {
+  const json = Buffer.from(JSON.stringify(Array(count).fill(0)).replaceAll("0", "1e-999"));
+  expect(hasHugeNumber(json)).toBe(isHuge);
 });

@@ -1,18 +1,16 @@
 import { expect, test } from "vitest";
-import { RegistryKeys } from "../../../../src/readers/sinks/posthog/registry-keys.ts";
+import { RegistryKeys } from "../../../../src/readers/sinks/posthog/project-keys.ts";
 
 test("known keys stay in use while the registry does not answer", async () => {
   let nowMs = 0;
   let asked = 0;
   let registry: ReadonlyMap<string, string> | undefined;
-  const keys = new RegistryKeys({
-    ask: async () => {
-      asked++;
-      if (registry === undefined) throw new Error("away");
-      return registry;
-    },
-    monotonicMs: () => nowMs,
-  });
+  const ask = async () => {
+    asked++;
+    if (registry === undefined) throw new Error("away");
+    return registry;
+  };
+  const keys = new RegistryKeys(ask, () => nowMs);
   await expect(keys.keyOf("shop")).rejects.toThrow("away");
   registry = new Map([["shop", "first"]]);
   expect(await keys.keyOf("shop")).toBe("first");

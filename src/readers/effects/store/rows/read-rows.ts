@@ -3,7 +3,7 @@
 
 import { StoreError } from "../../../../platform/base/store-error.ts";
 import { indicesOf, type Row, rowReader } from "../../../../platform/base/table.ts";
-import type { TrailEntry } from "../../../stream/trail.ts";
+import type { TrailEntry } from "../../../stream/resume.ts";
 import { personUuid } from "../../people/person-uuid.ts";
 import type {
   GroupRow,

@@ -3,7 +3,7 @@
 
 import type { Lane } from "../../../../platform/base/lane.ts";
 import { type Column, pick, table } from "../../../../platform/base/table.ts";
-import type { IncidentKind } from "../../../stream/incidents.ts";
+import type { IncidentKind } from "../../../stream/resume.ts";
 import type { LinkKind, LinkOutcome, RejectedReason, UsageClass } from "../../types.ts";
 
 const text: Column<string> = { type: "text" };

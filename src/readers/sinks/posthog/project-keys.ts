@@ -1,7 +1,6 @@
-// Checks every ten minutes whether an upstream recognises the keys of the projects. PostHog's
-// capture accepts the events of an unknown key and drops them later, but it returns no
-// configuration for such a key. The result is only a hint, because another upstream may have no
-// configuration for any key.
+// Checks every ten minutes whether an upstream has configurations for the projects' keys. PostHog
+// accepts the events of an unknown key and drops them later. The result is only a hint, because
+// another upstream may have no configuration at all.
 
 import type { Log } from "../../../platform/base/log.ts";
 import type { Upstream } from "./upstream.ts";
@@ -10,7 +9,6 @@ interface KeyCheckOptions {
   readonly upstream: Pick<Upstream, "statusOf">;
   readonly keyOf: (projectId: string) => Promise<string | undefined>;
   readonly log: Pick<Log, "warn">;
-  readonly monotonicMs: () => number;
 }
 
 const checkIntervalMs = 600_000;
@@ -18,7 +16,6 @@ const shownMax = 5;
 
 export class KeyCheck {
   readonly #options: KeyCheckOptions;
-  /** Monotonic time in ms of the last check of each project. */
   readonly #looked = new Map<string, number>();
   readonly #unknown = new Set<string>();
 
@@ -26,7 +23,6 @@ export class KeyCheck {
     this.#options = options;
   }
 
-  /** Warnings about unknown keys for the operator. */
   get warnings(): readonly string[] {
     if (this.#unknown.size === 0) return [];
     const shown = [...this.#unknown].slice(0, shownMax).join(", ");
@@ -36,13 +32,13 @@ export class KeyCheck {
     ];
   }
 
-  /** Checks the project's key in the background, unless it was checked in the last ten minutes. */
+  /** Checks the key in the background, at most every ten minutes. */
   look(projectId: string, signal: AbortSignal): void {
-    const nowMs = this.#options.monotonicMs();
+    const nowMs = performance.now();
     if (nowMs - (this.#looked.get(projectId) ?? Number.NEGATIVE_INFINITY) < checkIntervalMs) return;
     this.#looked.set(projectId, nowMs);
     this.#ask(projectId, signal).catch(() => {
-      // If the upstream is unreachable, the error is reported when events are sent.
+      // The error is reported when events are sent.
       this.#looked.delete(projectId);
     });
   }
@@ -60,5 +56,43 @@ export class KeyCheck {
     if (!this.#unknown.has(projectId))
       log.warn({ project: projectId }, "the upstream has no configuration for a project's key");
     this.#unknown.add(projectId);
+  }
+}
+
+const staleMs = 30_000;
+
+/** Caches the projects' keys for half a minute. Without the registry, they stay in use. */
+export class RegistryKeys {
+  readonly #ask: () => Promise<ReadonlyMap<string, string>>;
+  readonly #monotonicMs: () => number;
+  #known: ReadonlyMap<string, string> = new Map();
+  #asked: Promise<void> | undefined;
+  #askedMonotonicMs = 0;
+
+  /** `ask` returns the newest key of each project. */
+  constructor(ask: () => Promise<ReadonlyMap<string, string>>, monotonicMs: () => number) {
+    this.#ask = ask;
+    this.#monotonicMs = monotonicMs;
+  }
+
+  /** Returns undefined if there is no such project. Rejects without an answer or a cached key. */
+  async keyOf(project: string): Promise<string | undefined> {
+    const nowMs = this.#monotonicMs();
+    if (this.#asked === undefined || nowMs - this.#askedMonotonicMs > staleMs) {
+      this.#askedMonotonicMs = nowMs;
+      this.#asked = this.#ask().then((keys) => {
+        this.#known = keys;
+      });
+    }
+    const asked = this.#asked;
+    try {
+      await asked;
+    } catch (error) {
+      if (!this.#known.has(project)) {
+        if (this.#asked === asked) this.#asked = undefined;
+        throw error;
+      }
+    }
+    return this.#known.get(project);
   }
 }
