@@ -1,7 +1,3 @@
-// Inflates small bodies on the event loop, if its current iteration has time for them. Uses the
-// addon or, if that fails, node:zlib, which also reports the error. Limits the bytes that all
-// bodies inflate to per iteration.
-
 import type { Problem } from "../../platform/base/errors.ts";
 import type { TurnBudget } from "../../platform/base/turn-budget.ts";
 import type { Coding } from "./codings.ts";
@@ -11,7 +7,6 @@ import { type QuickInflater, QuickInflation } from "./quick-inflation.ts";
 interface AtOnceInflationOptions {
   readonly inflatedBytesMax: number;
   readonly monotonicMs: () => number;
-  /** Budget per event loop iteration in bytes of output, as counted by `workOf`. */
   readonly budget: TurnBudget;
   readonly inflater: QuickInflater | undefined;
 }
@@ -26,10 +21,7 @@ export class AtOnceInflation {
     this.#quick = inflater && new QuickInflation(inflater, inflatedBytesMax);
   }
 
-  /**
-   * Returns the inflated body, in memory that is valid until the next call, or its problem. Returns
-   * undefined if the event loop iteration has no time for the body.
-   */
+  /** Returns the inflated body, valid until the next call. Undefined: no time in this iteration. */
   inflate(coding: Coding, bytes: Buffer): Buffer | Problem | undefined {
     return this.#quickly(coding, bytes) ?? this.#usually(coding, bytes);
   }
@@ -41,7 +33,7 @@ export class AtOnceInflation {
     const result = this.#quick.inflated(coding, bytes);
     const ms = monotonicMs() - startedMs;
     const done = { bytesRead: bytes.length, bytesWritten: result?.length ?? 0 };
-    // A body that fails here counts by the time alone: its bytes are counted below.
+    // A body that fails here counts by time alone, because its bytes are counted below.
     budget.spend(workOf({ ...(result === undefined ? nothing : done), ms }));
     return result;
   }

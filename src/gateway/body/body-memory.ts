@@ -2,16 +2,10 @@
 
 import { MemoryPool } from "../../platform/base/memory-pool.ts";
 
-/**
- * Maximum bytes of unused memory that is retained: enough for two bodies of the default maximum
- * size, which is 20 MiB.
- */
+/** Maximum bytes of unused memory that is retained: two bodies of the default maximum size. */
 const keptBytesMax = 44_040_192;
 const idleMs = 10_000;
-/**
- * Maximum ratio of a block's size to the bytes that a body needs; a larger block is not used for
- * the body.
- */
+/** A block that is larger than a body by more than this factor is not used for the body. */
 const wasteFactor = 4;
 
 export class BodyMemory {
@@ -21,12 +15,10 @@ export class BodyMemory {
     return this.#pool.keptBytes;
   }
 
-  /** Returns memory for at least `bytes` of a body. The memory is not cleared. */
   take(bytes: number): Buffer {
     return this.#pool.take(bytes);
   }
 
-  /** Releases a body's memory. No other code may reference the memory after that. */
   give(memory: Buffer): void {
     this.#pool.give(memory);
   }

@@ -1,9 +1,6 @@
-// The problems of bodies, with the texts for their clients.
-
 import { type ErrorCode, errorTable, type Problem } from "../../platform/base/errors.ts";
 import type { Coding, Compression } from "./codings.ts";
 
-/** Returns a problem whose detail is the title of its code in the table. */
 export function problemOf(code: ErrorCode): Problem {
   return { code, detail: errorTable[code].title };
 }
@@ -60,10 +57,6 @@ export function invalidEncoding(coding: Coding | Compression, error: string): Pr
   return { code: "invalid_encoding", detail: `${action} the body as ${coding}: ${error}` };
 }
 
-/**
- * Returns a problem that states the announced length. If the length was not announced, it states
- * the number of bytes that had arrived when the limit was exceeded.
- */
 export function bodyTooLarge(
   { bytesDeclared, bytesArrived }: { bytesDeclared: number; bytesArrived: number },
   bodyBytesMax: number,

@@ -1,17 +1,8 @@
-// The codings of bodies, by the names that clients use in Content-Encoding, in a query, or in a
-// field of a form. Also recognizes gzip by its magic bytes. Decodes nothing.
-
-/** The codings of HTTP that the decompressors support. */
+/** The codings of HTTP that can be decompressed. */
 export type Coding = "gzip" | "deflate" | "br" | "zstd";
-/**
- * The compressions of a payload that clients name outside Content-Encoding, in a query or in a
- * form. `lz64` is lz-string's compressToBase64.
- */
+/** Compressions named in a query or form. `lz64` is lz-string's compressToBase64. */
 export type Compression = "gzip" | "lz64" | "base64";
-/**
- * The supported values of Content-Encoding: PostHog's clients send compressions in this header,
- * too.
- */
+/** PostHog's clients also name compressions in Content-Encoding. */
 export type BodyCoding = Coding | Compression | "identity";
 
 const compressions: Readonly<Record<string, Compression>> = {
@@ -31,20 +22,14 @@ const codings: Readonly<Record<string, BodyCoding>> = {
   zstd: "zstd",
 };
 
-/**
- * Returns the compression named in a query or in a field of a form. Returns undefined for an
- * unknown name, which is ignored.
- */
 export function compressionNamed(value: string): Compression | undefined {
   const name = value.trim().toLowerCase();
   return Object.hasOwn(compressions, name) ? compressions[name] : undefined;
 }
 
 /**
- * Returns the known coding named in a Content-Encoding, or `identity` for no coding. Unknown names
- * are ignored: clients send charsets and content types in this header, and the bytes show whether
- * the body can be read. Returns undefined if the header names several codings: they are refused,
- * because they multiply a decompression bomb.
+ * Returns the coding named in a Content-Encoding. Unknown names are ignored: clients send charsets
+ * in this header. Several codings are undefined: they would multiply a decompression bomb.
  */
 export function codingOf(header: string): BodyCoding | undefined {
   if (header === "") return "identity";
@@ -59,7 +44,6 @@ export function codingOf(header: string): BodyCoding | undefined {
   return found;
 }
 
-/** Returns whether a Content-Encoding names an unknown coding. */
 export function namesUnknownCoding(header: string): boolean {
   return namesIn(header).some(
     (name) => name !== "" && name !== "identity" && !Object.hasOwn(codings, name),
@@ -70,18 +54,12 @@ function namesIn(header: string): string[] {
   return header.split(",").map((part) => part.trim().toLowerCase());
 }
 
-/**
- * Returns whether the body begins with gzip's magic bytes and only compression method. No JSON text
- * begins with these bytes. RFC 1952.
- */
+/** RFC 1952. No JSON text begins with these bytes. */
 export function looksGzipped(body: Uint8Array): boolean {
   return body.length >= 3 && body[0] === 0x1f && body[1] === 0x8b && body[2] === 0x08;
 }
 
-/**
- * Returns whether the first two bytes are a zlib header (RFC 1950). By RFC 9110 `deflate` has this
- * header, but some clients omit it.
- */
+/** RFC 1950. `deflate` should have this header (RFC 9110), but some clients omit it. */
 export function hasZlibHeader(body: Uint8Array): boolean {
   const method = body[0] ?? 0;
   const flags = body[1] ?? 0;

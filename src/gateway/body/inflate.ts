@@ -1,6 +1,5 @@
-// Decompresses small bodies on the event loop, because the thread pool would take longer than the
-// work. The output is limited while it grows. Larger bodies, including those whose output exceeds
-// the limit, go to the pool: see pooled-inflation.ts.
+// Decompresses small bodies on the event loop, because the thread pool takes longer than the work.
+// Other bodies go to pooled-inflation.ts.
 
 import zlib from "node:zlib";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -8,35 +7,24 @@ import { inflatedTooLarge, invalidEncoding } from "./body-problems.ts";
 import { type Coding, hasZlibHeader } from "./codings.ts";
 import { type Member, type MemberForm, Members, ZSTD_WINDOW_LOG_MAX } from "./members.ts";
 
-/** Maximum bytes of a compressed body that is inflated on the event loop. */
 export const atOnceBytesMax = 65_536;
-/** Maximum bytes that a body is inflated to on the event loop. `WORK_PER_MS` states the time. */
 export const atOnceInflatedBytesMax = 262_144;
 
 /**
- * Maximum base-2 logarithm of the window of a Brotli body that is inflated on the event loop. The
- * decoder fills its window before it returns a byte: for 300 bytes with a window of 16 MiB this
- * takes 60 ms.
+ * Maximum window of a Brotli body, as a base-2 logarithm. The decoder fills its window before it
+ * returns a byte: with a window of 16 MiB, 300 bytes take 60 ms.
  */
 const AT_ONCE_WINDOW_BITS_MAX = 18;
 
-/**
- * Maximum number of members of a body that is inflated on the event loop, because each member needs
- * a decoder.
- */
 const AT_ONCE_MEMBERS_MAX = 8;
 
 const GZIP_TRAILER_BYTES = 8;
 const CHUNK_BYTES_MIN = 16_384;
 
-/**
- * Number of bytes of output that a byte read counts as. If events do not compress to less than a
- * quarter of their size, the bytes read determine the time.
- */
+/** Output bytes that a byte read counts as: the reading dominates if bodies compress badly. */
 const WORK_PER_BYTE_READ = 4;
 /**
- * Number of bytes of output that a millisecond counts as: 256 KiB of events take 0.75 ms. Measured
- * with gzip, on events that compress to a quarter: 0.7 to 0.9 ms.
+ * Output bytes that a millisecond counts as. Measured with gzip: 256 KiB of events take 0.75 ms.
  */
 export const WORK_PER_MS = 349_525;
 
@@ -47,38 +35,26 @@ interface Inflated {
 }
 
 /**
- * Returns the work of an inflation in bytes of output. The work exceeds the written bytes if the
- * inflation read much or took long. For example, 64 KiB of empty deflate blocks inflate to nothing,
- * and take ten milliseconds if each block has its own Huffman tables.
+ * Returns the work of an inflation in output bytes. It counts bytes read and time as well: 64 KiB
+ * of empty deflate blocks inflate to nothing in ten milliseconds.
  */
 export function workOf({ bytesRead, bytesWritten, ms }: Inflated): number {
   return Math.max(bytesWritten, bytesRead * WORK_PER_BYTE_READ, Math.ceil(ms * WORK_PER_MS));
 }
 
-/** Maximum ratio of deflate. */
 const DEFLATE_RATIO_MAX = 1_032;
 /**
- * Maximum bytes that a body may inflate to at any ratio. Above this size the ratio is limited to
- * `DEFLATE_RATIO_MAX`. Brotli, zstd and lz64 can reach a hundred times that ratio: 77 bytes then
- * keep a thread busy for a second. Events that differ in their ids or times reach a ratio of 10 to
- * 200, equal events 10,000 and more.
+ * Bytes that a body may inflate to at any ratio; above it the ratio of deflate is the limit.
+ * Brotli, zstd and lz64 reach a hundred times that ratio: 77 bytes keep a thread busy for a second.
+ * Events with different ids reach 10 to 200.
  */
 const FREE_OF_RATIO_BYTES = 8_388_608;
-/**
- * Maximum ratio of a body whose first bytes show no project. Events that differ in their ids or
- * times do not exceed this ratio.
- */
+/** Maximum ratio of a body whose first bytes show no project. */
 const UNKNOWN_RATIO_MAX = 200;
-/**
- * Number of compressed bytes that a peek inflates. `peekedBytesMin` (384) are enough for a key
- * before the events, `peekedFarBytes` (1,000) for a key after a browser's own data.
- */
+/** Compressed bytes that show a key before the events; a key after a browser's own data. */
 export const peekedBytesMin = 384;
 export const peekedFarBytes = 1_000;
-/**
- * Numbers of compressed bytes that a peek tries to inflate, in order. If events are nearly equal,
- * the first number inflates to too much. Then fewer bytes are tried, which still contain the key.
- */
+/** Compressed bytes that a peek tries, in order: nearly equal events inflate to too much. */
 const peekedBytes = [peekedFarBytes, peekedBytesMin, 112];
 export const peekedInflatedBytesMax = 16_384;
 
@@ -87,10 +63,6 @@ interface BufferWithEngine {
   readonly engine: { readonly bytesWritten: number };
 }
 
-/**
- * Inflates a body on the event loop. Returns undefined if the event loop has no time for the body.
- * `compressed` is only read during the call.
- */
 export function inflateAtOnce(
   coding: Coding,
   compressed: Uint8Array,
@@ -102,8 +74,7 @@ export function inflateAtOnce(
   const hint = sizeHint(coding, compressed);
   const outputMax = Math.min(bytesMax, atOnceInflatedBytesMax);
   if (hint !== undefined && hint > outputMax && bytesMax > outputMax) return undefined;
-  // A chunk is a little larger than the size in the trailer, so that the output is one piece and is
-  // not joined. If that size is wrong, the output is a few pieces.
+  // A chunk is a little larger than the hint, so that the output is one piece and is not joined.
   const chunkSize = Math.max(Math.min(hint ?? 0, outputMax) + 64, CHUNK_BYTES_MIN);
   const members = new Members(coding, compressed);
   const parts: Buffer[] = [];
@@ -133,7 +104,6 @@ interface MemberOptions {
   readonly chunkSize: number;
 }
 
-/** Returns the inflated member, its error, or `tooLarge`. */
 function inflateMember(
   { form, start, end }: Member,
   compressed: Uint8Array,
@@ -154,9 +124,8 @@ function inflateMember(
 }
 
 /**
- * Returns the first bytes of a body inflated for a peek: enough to show a key at the beginning of
- * an SDK's body. Returns no bytes for Brotli and zstd, or if the bytes are invalid or inflate to
- * too much.
+ * Returns the first inflated bytes, to find a key in them. Returns no bytes for Brotli and zstd,
+ * for invalid bytes, and if they inflate to too much.
  */
 export function inflateStart(coding: Coding, compressed: Uint8Array): Buffer {
   if (coding !== "gzip" && coding !== "deflate") return Buffer.alloc(0);
@@ -188,10 +157,7 @@ interface SyncOptions {
   readonly info: true;
 }
 
-/**
- * Inflates bytes with node:zlib. With `info: true` Node returns buffer and engine; its declarations
- * have only the buffer.
- */
+/** With `info: true` Node returns buffer and engine; its declarations have only the buffer. */
 function inflateSync(
   form: Coding | MemberForm,
   bytes: Uint8Array,
@@ -218,10 +184,7 @@ function inflateSync(
 
 export const zstdParams = { [zlib.constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX };
 
-/**
- * Returns the base-2 logarithm of the window that a Brotli stream requests in its first byte. RFC
- * 7932, section 9.1.
- */
+/** Returns the base-2 logarithm of the window (RFC 7932, section 9.1). */
 export function brotliWindowBits(first: number): number {
   if ((first & 1) === 0) return 16;
   const high = (first >> 1) & 7;
@@ -230,10 +193,7 @@ export function brotliWindowBits(first: number): number {
   return low === 0 ? 17 : 8 + low;
 }
 
-/**
- * Returns the size in a gzip trailer, modulo 2^32; undefined for other codings. It is only a hint,
- * because it may be false.
- */
+/** Returns the size in a gzip trailer, which may be false. */
 export function sizeHint(coding: Coding, bytes: Uint8Array): number | undefined {
   if (coding !== "gzip" || bytes.length < GZIP_TRAILER_BYTES) return undefined;
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(
@@ -244,14 +204,11 @@ export function sizeHint(coding: Coding, bytes: Uint8Array): number | undefined 
 
 interface InflatedSize {
   readonly length: number;
-  /** Number of compressed bytes of the body. */
   readonly sent: number;
   readonly bytesMax: number;
-  /** Whether the body contains the key of a project, or the check for keys is off. */
   readonly isKnown: boolean;
 }
 
-/** Returns the problem of a body that has inflated to more than is allowed, if any. */
 export function inflatedProblem({
   length,
   sent,
@@ -268,10 +225,6 @@ export function inflatedProblem({
   };
 }
 
-/**
- * Returns the maximum number of bytes that `sent` bytes may inflate to, with or without a project's
- * key.
- */
 export function inflatedBytesAtMost(sent: number, bytesMax: number): number {
   return Math.min(bytesMax, Math.max(FREE_OF_RATIO_BYTES, DEFLATE_RATIO_MAX * sent));
 }

@@ -1,34 +1,27 @@
-// Chooses the body that is inflated next on the thread pool, one chunk at a time. Projects take
-// turns, and the shortest body of a project is next. Bodies without a project's key take turns by
-// address, and never use all of the pool or of the memory.
-
 import { FairQueue, type QueuedWork } from "../../platform/base/fair-queue.ts";
 
 export interface UnpackingWork extends QueuedWork {
   /** Whether the group is a project, not an address. May change while the work has a slot. */
   readonly isKnown: boolean;
-  /** Estimated bytes of work that are left. Changes while the work has a slot. */
+  /** Changes while the work has a slot. */
   readonly bytesLeft: number;
 }
 
 export interface InflationWork extends UnpackingWork {
-  /** Bytes of memory that the work holds from its first step on. */
   readonly memoryBytes: number;
 }
 
-/**
- * Maximum number of concurrent inflations. Two at a time are twice as fast as all at the same time.
- */
+/** Two concurrent inflations are twice as fast as many. */
 const slots = 2;
 /**
- * Maximum bytes of memory of all works, whose decoders have windows of up to 16 MiB. One project
- * may use half of this memory. All works without a project's key together may also use half.
+ * Maximum bytes of all decoders, whose windows have up to 16 MiB. One project may use half, and so
+ * may all works without a project's key together.
  */
 const memoryBytesMax = 100_663_296;
 
 export class InflationPool {
   readonly #queue: FairQueue<InflationWork>;
-  /** The started works, each with the holder that its memory is charged to. */
+  /** The holder that each started work is charged to. */
   readonly #begun = new Map<InflationWork, string>();
   readonly #memoryOf = new Map<string, number>();
   #memoryBytes = 0;
@@ -51,7 +44,7 @@ export class InflationPool {
     if (!this.#begun.has(work)) this.#count(work, 1);
   }
 
-  /** Ends a step that is not the last. Does nothing for a work that has been removed. */
+  /** Ends a step that is not the last. Does nothing for a removed work. */
   again(work: InflationWork): void {
     if (!this.#begun.has(work)) return;
     this.#count(work, -1);
@@ -59,7 +52,7 @@ export class InflationPool {
     this.#queue.again(work);
   }
 
-  /** Removes a work in any state. The thread pool must have no chunk of the work. */
+  /** Removes a work in any state. The thread pool must have no chunk of it. */
   leave(work: InflationWork): void {
     if (this.#begun.has(work)) this.#count(work, -1);
     this.#queue.leave(work);
@@ -87,10 +80,7 @@ export class InflationPool {
   }
 }
 
-/**
- * Returns the project that memory is charged to, or "?" for all works without a project's key. No
- * project's group begins like this.
- */
+/** Returns the project, or "?" for all works without a key: no project's group begins like this. */
 function holderOf({ isKnown, group }: InflationWork): string {
   return isKnown ? group : "?";
 }

@@ -1,7 +1,6 @@
-// Detects the form of a body by its first bytes and the request's names: the payload itself, or a
-// form, a base64 text or a compressed body around it. The bytes have precedence over headers and
-// content types: JSON begins with a brace, gzip with its magic bytes. Decodes only a few bytes, and
-// reads a bounded part of a form, apart from the search for the end of `data`.
+// Detects the form of a body: JSON, or a form, base64 or compression around it. The first bytes
+// have precedence over headers, because clients send wrong ones. Reads a bounded part of the body,
+// apart from the search for the end of a form's `data`.
 
 import { Ascii, isJsonSpace } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -15,12 +14,9 @@ import {
   namesUnknownCoding,
 } from "./codings.ts";
 
-/** The layers that have been removed from a body, as bits. A body has each layer at most once. */
+/** The layers removed from a body, as bits. A body has each layer at most once. */
 export const Layer = {
-  /**
-   * Compression by gzip, deflate, br, zstd or lz64. Only one compression is removed: two nested
-   * ones would multiply a decompression bomb.
-   */
+  /** Only one compression is removed: two would multiply a decompression bomb. */
   Compressed: 1,
   Form: 2,
   Base64: 4,
@@ -28,20 +24,16 @@ export const Layer = {
 
 type PayloadForm = FormFields | "json" | "gzip" | "twice" | "lz64" | "base64" | "unknown";
 
-/** Maximum bytes of white space that are skipped before the payload. */
+/** White space that is skipped before the payload. */
 const SPACE_BYTES_MAX = 1_024;
-/** Number of bytes of a possible base64 text that are decoded to check its content. */
+/** Bytes of a possible base64 text that are decoded to check it. */
 const SAMPLE_BYTES = 64;
 
-/** Returns whether a body begins as JSON with events: a plain body is not checked further. */
 export function beginsAsJson(first: number | undefined): boolean {
   return first === Ascii.OpenBrace || first === Ascii.OpenBracket;
 }
 
-/**
- * Returns the form of a body. `layers` are the layers already removed; `named` is the compression
- * that the request names, if any.
- */
+/** `layers` have been removed already; `named` is the compression that the request names. */
 export function formOf(bytes: Buffer, layers: number, named: Compression | undefined): PayloadForm {
   const at = payloadStart(bytes);
   if (beginsAsJson(bytes[at])) return "json";
@@ -55,7 +47,6 @@ export function formOf(bytes: Buffer, layers: number, named: Compression | undef
   return "unknown";
 }
 
-/** Returns the offset of the payload, after a byte order mark and some white space. */
 function payloadStart(bytes: Buffer): number {
   let at = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
   const end = Math.min(bytes.length, SPACE_BYTES_MAX);
@@ -64,9 +55,8 @@ function payloadStart(bytes: Buffer): number {
 }
 
 /**
- * Returns whether the beginning decodes to gzip, or to JSON, possibly after white space. The
- * alphabet alone is not enough, since `true` and `1234` consist of it. The rest of the body is
- * checked as it is decoded.
+ * Returns whether the beginning decodes to gzip or JSON. The alphabet is not enough: `true` and
+ * `1234` consist of it.
  */
 function looksLikeBase64(bytes: Buffer, at: number): boolean {
   const text = bytes.toString("latin1", at, at + SAMPLE_BYTES);
@@ -76,20 +66,20 @@ function looksLikeBase64(bytes: Buffer, at: number): boolean {
 }
 
 export interface FormFields {
-  /** Offset of the value of `data`, which is percent-encoded and ends at `dataEnd`. */
+  /** Offset of the percent-encoded value. */
   readonly dataStart: number;
   readonly dataEnd: number;
   readonly compression: Compression | undefined;
-  /** Whether the form has a second field `data`, so the intended one is unknown. */
+  /** Whether the intended `data` is unknown, because there is a second one. */
   readonly hasDuplicateData: boolean;
 }
 
-/** Maximum bytes of all fields before `data`, and maximum bytes searched after `data`. */
+/** Maximum bytes of all fields before `data`, and bytes searched after it. */
 const OTHERS_BYTES_MAX = 4_096;
 const AMPERSAND = 0x26;
 const DATA = "data=";
 
-/** Returns the fields of a form with a field `data`; undefined for any other body. */
+/** Returns undefined if the body is not a form with a field `data`. */
 function fieldsOf(bytes: Buffer): FormFields | undefined {
   const name = bytes.toString("latin1", 0, DATA.length);
   // A form begins with only these characters, so most other bodies are excluded here.
@@ -112,10 +102,7 @@ function fieldsOf(bytes: Buffer): FormFields | undefined {
   };
 }
 
-/**
- * Returns the fields before `data`, with the `&` after them; undefined if the text is not a list of
- * fields.
- */
+/** Returns the fields before `data`, with the last `&`; undefined if they are not fields. */
 function othersBefore(bytes: Buffer): string | undefined {
   const text = bytes.toString("latin1", 0, Math.min(bytes.length, OTHERS_BYTES_MAX));
   const at = text.indexOf(`&${DATA}`);
@@ -133,21 +120,17 @@ interface Packed {
   /** The compression that the query or the form names. */
   readonly compression: Compression | undefined;
   readonly contentEncoding: string;
-  /** The layers that have been removed, as bits of `Layer`. */
   readonly layers: number;
 }
 
-/**
- * Returns the compression that the query or a form names. If they name no compression, returns the
- * one that Content-Encoding names if it is gzip, lz64 or base64.
- */
+/** Returns the compression that the query or form names, else the one in Content-Encoding. */
 export function compressionOf(body: Packed): Compression | undefined {
   if (body.compression !== undefined || body.contentEncoding === "") return body.compression;
   const coding = codingOf(body.contentEncoding);
   return coding === "gzip" || coding === "lz64" || coding === "base64" ? coding : undefined;
 }
 
-/** Returns the problem if the request names a compression that its payload does not have. */
+/** Returns the problem if the payload does not have the compression that the request names. */
 export function compressionProblem(body: Packed, form: "json" | "unknown"): Problem | undefined {
   const { layers } = body;
   if (form === "unknown" && namesUnknownCoding(body.contentEncoding)) return unsupportedEncoding;

@@ -1,7 +1,3 @@
-// Unpacks the first bytes of a packed body, at most some kilobytes, to peek at them before the body
-// is complete or is unpacked. Data that cannot be unpacked without more of the body stays
-// unchanged.
-
 import { BodyMemory } from "./body-memory.ts";
 import type { BodyCoding, Compression } from "./codings.ts";
 import { inflateStart, peekedInflatedBytesMax } from "./inflate.ts";
@@ -10,7 +6,7 @@ import { formOf, Layer } from "./payload-form.ts";
 import { PercentDecoder, plainBase64 } from "./step-decoder.ts";
 
 const STEP_BYTES_MAX = 4_096;
-/** Maximum number of layers around a payload: a form, base64 and a compression, each once. */
+/** A form, base64 and a compression. */
 const LAYERS_MAX = 3;
 
 export function startOfPayload(
@@ -40,8 +36,7 @@ export function startOfPayload(
         break;
       default:
         layers |= Layer.Form;
-        // The decoder works on a copy, because it overwrites its input, and the body is still
-        // needed.
+        // A copy, because the decoder overwrites its input, and the body is still needed.
         start =
           new PercentDecoder(Buffer.from(start), form.dataStart, form.dataEnd).step() ?? start;
     }
@@ -49,18 +44,14 @@ export function startOfPayload(
   return start;
 }
 
-/**
- * Decodes a copy of the text, because the decoder overwrites its input, and the body is still
- * needed.
- */
 function base64Start(text: Buffer): Buffer {
   const copy = Buffer.from(text);
   return Buffer.from(copy.toString("latin1", 0, plainBase64(copy, 0, copy.length)), "base64");
 }
 
 /**
- * The memory of all peeks, with one block of each size. A pool per peek would retain its blocks
- * until it is idle, outside every limit: 33 MB of requests without a key used 2 GB.
+ * The memory of all peeks. A pool per peek would hold blocks outside every limit: 33 MB of requests
+ * without a key used 2 GB.
  */
 const peekMemory = new BodyMemory();
 

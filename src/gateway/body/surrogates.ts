@@ -1,19 +1,16 @@
-// Converts text in which each UTF-16 unit was written by itself to UTF-8. A pair of surrogates
-// becomes one character of four bytes; a single surrogate becomes U+FFFD.
-
 /** Bytes read per step, which takes some tenths of a millisecond. */
 const STEP_BYTES = 131_072;
 /**
- * The first byte of every surrogate. In other characters the byte after `LEAD` is below 0xa0. In a
- * high surrogate that byte is below `LOW_FIRST`, in a low one it is not.
+ * The first byte of every surrogate. Its second byte is from `HIGH_FIRST` or, in a low surrogate,
+ * `LOW_FIRST` on; in other characters it is lower.
  */
 const LEAD = 0xed;
 const HIGH_FIRST = 0xa0;
 const LOW_FIRST = 0xb0;
 
 /**
- * Converts a piece in place, starting at `joined`. Returns true when the whole text is converted:
- * the result is then the first `joined.written` bytes.
+ * Converts a piece in place, starting at `joined`. Returns true at the end of the text: the result
+ * is the first `joined.written` bytes.
  */
 export function joinSurrogates(bytes: Buffer, joined: { read: number; written: number }): boolean {
   let { read, written } = joined;

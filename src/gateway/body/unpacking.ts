@@ -42,57 +42,37 @@ import type { QuickInflater } from "./quick-inflation.ts";
 import { BodyState, type RequestBody } from "./request-body.ts";
 import { Base64Decoder, PercentDecoder, type StepDecoder } from "./step-decoder.ts";
 
-/**
- * Maximum bytes that all bodies together inflate to on the event loop per iteration (`WORK_PER_MS`
- * states the time). The other bodies go to the thread pool.
- */
+/** Maximum bytes that all bodies inflate to on the event loop per iteration. */
 const inflatedPerTurnMax = 1_048_576;
-/**
- * Maximum work of the queue's decoding steps per event loop iteration: one millisecond. The
- * intake's work on small decoded bodies counts as well.
- */
+/** Maximum work of decoding steps per iteration: one millisecond. */
 const decodedPerTurnMax = WORK_PER_MS;
-/**
- * Minimum work of a peek into a packed body, in bytes: the decoder's setup takes most of the time.
- */
+/** The work of a peek into a packed body: most time is the decoder's setup. */
 const peekWork = 16_384;
 
 interface UnpackerOptions {
   readonly inflatedBytesMax: number;
   readonly memory: BodyMemory;
   readonly monotonicMs: () => number;
-  /** Inflates small bodies in the addon; undefined if node:zlib inflates all bodies. */
+  /** If undefined, node:zlib inflates all bodies. */
   readonly inflater?: QuickInflater | undefined;
-  /**
-   * Reserves bytes of the budget for the body. Returns false if the budget has no room for them.
-   */
+  /** Reserves bytes of the budget. Returns false if there is no room. */
   hold(body: RequestBody, bytes: number): boolean;
-  /**
-   * Joins a buffer into one piece. Then stores it in the body and calls `then`, unless the request
-   * is over.
-   */
+  /** Joins a buffer, stores it in the body and calls `then`, unless the request is over. */
   join(body: RequestBody, buffer: BodyBuffer, then: () => void): void;
   /**
-   * Receives the payload, which is in the body's buffer. If the body has no buffer, the payload is
-   * in memory that is invalid when this function returns.
+   * Receives the payload: in the body's buffer, or in memory that is valid during the call only.
    */
   handOn(body: RequestBody, payload: Buffer): void;
 }
 
-/**
- * The result of a step of the unpacking: a problem, or undefined if the body is passed on or
- * queued.
- */
+/** A problem, or undefined if the body is passed on or queued. */
 type Unpacked = Problem | undefined;
 
 export class Unpacker {
   readonly #options: UnpackerOptions;
   readonly #atOnce: AtOnceInflation;
   readonly #pool: InflationPool;
-  /**
-   * The bodies that are unpacked on the event loop, one after the other. The budget counts their
-   * memory.
-   */
+  /** The bodies that are unpacked on the event loop, one after the other. */
   readonly #inTurns: FairQueue<UnpackingWork>;
   readonly #atOnceBudget = new TurnBudget(inflatedPerTurnMax);
   readonly #inTurnsBudget = new TurnBudget(decodedPerTurnMax);
@@ -112,18 +92,12 @@ export class Unpacker {
     });
   }
 
-  /**
-   * Whether the current event loop iteration has used its budget of unpacking. If so, other work
-   * should wait if it can.
-   */
+  /** Whether this iteration has used its budget of unpacking, so that other work should wait. */
   get isBusy(): boolean {
     return this.#atOnceBudget.isSpent;
   }
 
-  /**
-   * Unpacks a whole body and passes it on. Returns the problem if the body is invalid. If the body
-   * has a buffer, `bytes` are in it.
-   */
+  /** Unpacks a whole body and passes it on. If the body has a buffer, `bytes` are in it. */
   unpack(body: RequestBody, bytes: Buffer): Unpacked {
     if (body.contentEncoding === "") return this.#peel(body, bytes);
     const coding = codingOf(body.contentEncoding);
@@ -138,7 +112,6 @@ export class Unpacker {
     return asRefused(body, problem);
   }
 
-  /** Unpacks the payload in the query, as `unpack` does for a body. */
   unpackQuery(body: RequestBody): Unpacked {
     const data = Buffer.from(body.queryData, "latin1");
     body.layers |= Layer.Form;
@@ -147,7 +120,7 @@ export class Unpacker {
     return this.#decode(body, new PercentDecoder(data, 0, data.length));
   }
 
-  /** Unpacks the first bytes of a packed body, and searches them for the body's key. */
+  /** Unpacks the first bytes of a packed body, and searches them for the key. */
   peekInto(body: RequestBody, bytes: Buffer): void {
     const { monotonicMs } = this.#options;
     const startedMs = monotonicMs();
@@ -161,7 +134,6 @@ export class Unpacker {
     body.peek(start, false);
   }
 
-  /** Removes one layer, if the body has one, and continues with its content. */
   #peel(body: RequestBody, bytes: Buffer): Unpacked {
     if (bytes.length === 0) return emptyPayload;
     const form = formOf(bytes, body.layers, compressionOf(body));
@@ -198,7 +170,7 @@ export class Unpacker {
     if (result === undefined) return void this.#inflateInQueue(body, coding, bytes);
     if (!Buffer.isBuffer(result)) return result;
     if (result.length === 0) return emptyInflated;
-    // The peeks at the pieces of a body may have missed its key.
+    // Earlier peeks may have missed the key.
     if (body.hint !== undefined) body.peek(result, true);
     if (!this.#options.hold(body, result.length)) return noRoom;
     body.freeBuffer();
@@ -209,8 +181,7 @@ export class Unpacker {
     const { inflatedBytesMax, memory, hold } = this.#options;
     const compressed = ownBytes(body, bytes);
     if (!body.showsProject) this.peekInto(body, compressed);
-    // From here on the pool may read this memory, even if the request ends. So the memory belongs
-    // to the inflation until the inflation has left the pool.
+    // The pool may read this memory even if the request ends, so it belongs to the inflation.
     const source = body.buffer;
     body.buffer = undefined;
     const inflation = new PooledInflation(coding, compressed, {
@@ -239,10 +210,7 @@ export class Unpacker {
     this.#pool.add(work);
   }
 
-  /**
-   * Runs the first step of the decoder, if the event loop iteration has time for it. Queues the
-   * rest.
-   */
+  /** Runs the first step if this iteration has time for it, and queues the rest. */
   #decode(body: RequestBody, decoder: StepDecoder): Unpacked {
     const result = this.isBusy ? undefined : this.#stepAtOnce(decoder);
     return result === undefined
@@ -264,8 +232,7 @@ export class Unpacker {
       // The time includes the intake's work on the body, if the last step passed it on.
       const ms = monotonicMs() - startedMs;
       this.#inTurnsBudget.spend(workOf({ bytesRead: 0, bytesWritten: 0, ms }));
-      // Both calls begin the queue's next step: an event loop iteration has time for several small
-      // ones.
+      // Both calls begin the queue's next step: an iteration has time for several small ones.
       if (result === undefined) setImmediate(() => this.#inTurns.again(work));
       else if (this.#inTurnsBudget.isSpent) setImmediate(() => this.#inTurns.leave(work));
       else this.#inTurns.leave(work);
@@ -302,7 +269,6 @@ export class Unpacker {
     return result;
   }
 
-  /** Continues with the next layer, which is in `buffer`. Frees the previous buffer. */
   #continueWith(body: RequestBody, buffer: BodyBuffer): Unpacked {
     body.freeBuffer();
     if (buffer.length === 0) {
@@ -332,7 +298,7 @@ function peekAtBegun(body: RequestBody, decoder: StepDecoder): void {
   if (!body.showsProject) body.peek(decoder.begun(), false);
 }
 
-/** Returns the bytes in memory that the body owns, which may be retained and overwritten. */
+/** Returns the bytes in memory that may be retained and overwritten. */
 function ownBytes(body: RequestBody, bytes: Buffer): Buffer {
   return body.buffer === undefined ? Buffer.from(bytes) : bytes;
 }
@@ -352,20 +318,14 @@ function refuseFor(body: RequestBody, unpacked: Unpacked): void {
   if (problem !== undefined) body.request.answerProblem(problem);
 }
 
-/**
- * Returns the problem to answer with. If a body cannot be read and its Content-Encoding is unknown,
- * the problem is the unknown coding.
- */
+/** If an unreadable body has an unknown Content-Encoding, that is the problem. */
 function asRefused(body: RequestBody, problem: Unpacked): Unpacked {
   return problem?.code === "invalid_encoding" && namesUnknownCoding(body.contentEncoding)
     ? unsupportedEncoding
     : problem;
 }
 
-/**
- * Creates work for the queue, in the group of its project. If the project is unknown, the group is
- * the address.
- */
+/** The group is the project or, if it is unknown, the address. */
 function queued<Part extends { readonly bytesLeft: number; readonly memoryBytes?: number }>(
   body: RequestBody,
   part: Part,

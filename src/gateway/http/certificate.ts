@@ -1,6 +1,5 @@
-// Watches the certificate and key files of the public port, which external programs renew. Checks
-// them every second, and puts a new pair into use once it is complete. Never replaces a working
-// pair by a broken one. The listener serves the certificate.
+// Watches the certificate and key files of the public port, which other programs renew, and puts a
+// new pair into use once it is complete. Never replaces a working pair by a broken one.
 
 import { createPrivateKey, sign, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -10,28 +9,16 @@ import { certificateFile, isPair, keyFile } from "../../platform/base/pem.ts";
 import type { CertificateFiles } from "./listener.ts";
 
 const checkEveryMs = 1_000;
-/**
- * Number of checks after which files without a usable pair are read again, changed or not, because
- * the cause of the failure may have been removed.
- */
+/** Checks after which unusable files are read again, changed or not: the cause may be removed. */
 const checksBetweenTries = 60;
 
-/**
- * Maximum length in bits of an RSA key without a warning. A handshake with a longer key takes
- * several times as long: with 4,096 bits, seven times.
- */
+/** A handshake with an RSA key of 4,096 bits takes seven times as long. */
 const rsaBitsMax = 2_048;
 const signatures = 3;
-/**
- * Milliseconds assumed for a signature if the key cannot be read: about those of an RSA key of
- * 3,072 bits.
- */
+/** Assumed if the key cannot be read: about the time of an RSA key of 3,072 bits. */
 const unmeasuredMs = 2.5;
 
-/**
- * Returns the duration in milliseconds of a signature with the key, which dominates a handshake. If
- * the key cannot be read, returns `unmeasuredMs`: the code that uses the key reports the error.
- */
+/** Returns the milliseconds of a signature with the key, which dominates a handshake. */
 export function signatureMs(keyFile: string): number {
   try {
     const key = createPrivateKey(readFileSync(keyFile));
@@ -59,18 +46,15 @@ interface CertificateWatchOptions {
 }
 
 interface Certificate {
-  /** The whole certificate file: the certificate, followed by its chain. */
+  /** The certificate, followed by its chain. */
   readonly text: string;
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
-  /** The length in bits of the RSA key; undefined for another kind of key. */
+  /** Undefined for another kind of key. */
   readonly rsaBits: number | undefined;
 }
 
-/**
- * Creates a watch for the files of a pair that is already in use. Throws if the files do not
- * contain a pair.
- */
+/** Throws if the files, which are already in use, do not contain a pair. */
 export async function watchCertificate(
   options: CertificateWatchOptions,
 ): Promise<CertificateWatch> {
@@ -79,14 +63,12 @@ export async function watchCertificate(
 }
 
 /**
- * Watches the files of a certificate. Reads the files again once they have changed and two
- * consecutive checks found the same state, so that a pair is not read while it is being written.
- * Follows links: Kubernetes renews secrets by changing a link.
+ * Reads changed files once two consecutive checks found the same state, so not while they are being
+ * written. Follows links: Kubernetes renews secrets by changing a link.
  */
 export class CertificateWatch {
   readonly #options: CertificateWatchOptions;
   #inUse: Certificate;
-  /** State of the files at the last check. */
   #stateSeen: string;
   /** State of the files when a usable pair was last read. */
   #stateSettled: string;
@@ -104,7 +86,6 @@ export class CertificateWatch {
     this.#warnIfUnfit();
   }
 
-  /** Returns the time when the certificate in use expires, in seconds since the epoch. */
   get expirySeconds(): number {
     return this.#inUse.notAfterMs / 1_000;
   }
@@ -172,7 +153,7 @@ export class CertificateWatch {
   }
 }
 
-/** Reads the certificate and checks its key. Throws an Error that names the file and the reason. */
+/** Throws an Error that names the file and the reason. */
 function readCertificate({ cert, key }: CertificateFiles): Certificate {
   certificateFile(cert);
   keyFile(key);
@@ -187,7 +168,7 @@ function readCertificate({ cert, key }: CertificateFiles): Certificate {
   };
 }
 
-/** Returns a text that changes whenever one of the files is written, replaced or removed. */
+/** Returns a text that changes whenever a file is written, replaced or removed. */
 async function stateOf({ cert, key }: CertificateFiles): Promise<string> {
   return (await Promise.all([cert, key].map(stateOfFile))).join(" ");
 }

@@ -6,10 +6,7 @@ import type { ConversionKind } from "./conversion/conversion.ts";
 import type { Route } from "./port.ts";
 import type { SdkRouteLabel } from "./sdk-requests.ts";
 
-/**
- * The label of a path in metrics; the set of values is bounded. `other` stands for every unknown
- * path.
- */
+/** The label of a path in metrics. `other` is every unknown path. */
 export type RouteLabel = Route | SdkRouteLabel | "other";
 
 const labels = {
@@ -21,8 +18,7 @@ const labels = {
   "/engage": "engage",
   "/i/v1/analytics/events": "v1",
   "/i/v1/ai/events": "v1",
-  // Paths for events about language models. SDKs send these batches to separate paths, but the
-  // events are like others.
+  // SDKs send events about language models to separate paths.
   "/i/v0/ai/batch": "batch",
   "/i/v0/ai": "batch",
   "/i/v0/ai/otel": "batch",
@@ -30,8 +26,7 @@ const labels = {
 } as const satisfies Record<string, Route>;
 
 /**
- * The paths whose bodies must be converted to events. Exporters append /v1/traces to the configured
- * path.
+ * Paths whose bodies are converted to events. Exporters append /v1/traces to the configured path.
  */
 const conversions: ReadonlyMap<string, ConversionKind> = new Map([
   ["/i/v0/ai", "multipart"],
@@ -43,15 +38,12 @@ export function conversionAt(path: string): ConversionKind | undefined {
   return conversions.get(path.endsWith("/") ? path.slice(0, -1) : path);
 }
 
-/** Every path of `labels`, without and with a final slash. */
+/** Every path, without and with a final slash. */
 export const endpoints: readonly (readonly [path: string, route: Route])[] = Object.entries(
   labels,
 ).flatMap(([path, route]) => [[path, route] as const, [`${path}/`, route] as const]);
 
-/**
- * Reduces several slashes at the beginning of a path to one: SDKs concatenate a host that ends in a
- * slash and a path that begins with one.
- */
+/** Reduces leading slashes to one: SDKs join a host that ends in a slash and a path. */
 export function withOneSlash(path: string): string {
   let slashes = 0;
   while (path.charCodeAt(slashes) === Ascii.Slash) slashes++;

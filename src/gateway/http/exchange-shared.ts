@@ -16,19 +16,16 @@ import type { ReplyWriter } from "./reply.ts";
 
 export interface HttpMetrics {
   requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void;
-  /** Counts an answer that is an error; called once, in addition to requestFinished. */
+  /** Called in addition to requestFinished. */
   problemAnswered(code: ErrorCode): void;
-  /**
-   * Counts a disconnect of a client before its answer; `phase` is the state of the request at that
-   * time.
-   */
+  /** Counts a disconnect of a client before its answer. */
   requestAborted(phase: RequestPhase): void;
 }
 
 export interface Clock {
-  /** Returns milliseconds since the epoch. */
+  /** Milliseconds since the epoch. */
   wallMs(): number;
-  /** Returns milliseconds of a clock that never goes back. */
+  /** Milliseconds of a clock that never goes back. */
   monotonicMs(): number;
 }
 
@@ -44,15 +41,15 @@ export interface ExchangeShared {
   readonly chunkSenders: ChunkSenders;
   readonly long: LongAnswers;
   readonly peek: Peek | undefined;
-  /** Tracks unread answers; undefined without the connection addon. */
+  /** Undefined without the connection addon. */
   readonly unread?: UnreadAnswers | undefined;
   /**
-   * Number of requests whose head has arrived and that have not ended. A request ends once it is
-   * answered. If its client has disconnected, it ends once the intake cannot answer any more.
+   * Requests that have not ended. If the client has disconnected, a request ends once the intake
+   * cannot answer any more.
    */
   inflight: number;
   draining: boolean;
-  /** Limits the number of requests that are answered as they are read, per event loop iteration. */
+  /** Limits the requests that are answered as they are read, per event loop iteration. */
   readonly atOnce: TurnBudget;
   /** Reports, during a drain, that no request is in flight any more. */
   idle: () => void;

@@ -22,40 +22,34 @@ import type { HttpResponse } from "./uws.ts";
 import { type Writing, writeFixed } from "./write-fixed.ts";
 
 /**
- * Maximum number of requests that are answered as they are read, per event loop iteration. Later
- * answers are written once the iteration has read all its data. One buffer can contain thousands of
- * such requests: uWS continues through the buffer while each request is answered before the next
- * one.
+ * Maximum requests that are answered as they are read, per event loop iteration. One buffer can
+ * contain thousands of small requests, and uWS continues through it while each is answered before
+ * the next.
  */
 export const ANSWERS_AT_ONCE_MAX = 128;
 
-/** Milliseconds after which the server closes a connection that its client should close. */
+/** The server closes a connection that its client has not closed by then. */
 const CLOSED_AFTER_MS = 1_000;
 
 const AnswerState = {
-  /** The request has no answer yet. */
   Open: "open",
   /** The answer is known, and is written in a later event loop iteration. */
   Deferred: "deferred",
   /** A long answer is sent as its client reads it. */
   Writing: "writing",
-  /**
-   * The client has disconnected. The intake, or the event loop iteration to which the answer was
-   * deferred, will still answer; that answer is dropped.
-   */
+  /** The client has disconnected. The intake or the deferral will still answer; that is ignored. */
   Gone: "gone",
-  /** The request is answered, or no longer needs an answer. */
   Done: "done",
 } as const;
 type AnswerState = (typeof AnswerState)[keyof typeof AnswerState];
 
-/** The data of a request's head, which uWS releases once the head has been handled. */
+/** uWS releases the head once it has been handled. */
 interface ExchangeHead {
   readonly label: RouteLabel;
-  /** The path for display: shortened, and without possible keys. */
+  /** Shortened, and without possible keys. */
   readonly path: string;
   readonly origin: string;
-  /** Content-Encoding as sent, "" if absent. */
+  /** "" if absent. */
   readonly contentEncoding: string;
   /** Content-Length in bytes, or -1 if absent. */
   readonly bytesDeclared: number;
@@ -75,39 +69,28 @@ export class HttpExchange implements Exchange {
   projectId = "";
   lane: Lane | undefined = undefined;
   library = "";
-  /**
-   * The User-Agent of this request, if its connection may belong to a proxy, which forwards the
-   * requests of many clients. Otherwise the client name derived from the User-Agent of the
-   * connection's first request.
-   */
+  /** The User-Agent or, on a connection of one client, the client name of its first request. */
   userAgent = "";
   querySentAtMs = Number.NaN;
   v1: V1Request | undefined = undefined;
-  /** Whether the request is a HEAD: its answer has no body. */
   headOnly = false;
   /** Whether the client reads no answer to stored events (`beacon=1`): the answer is then 204. */
   answersNothing = false;
   /** Whether the connection ends with the answer. */
   close = false;
   /**
-   * Whether a proxy in front may treat the bytes after this request as part of its body, while this
-   * server treats them as another request. If so, the connection ends with the answer, and the
-   * answer is written in a later event loop iteration. If a request arrives before the previous one
-   * is answered, uWS ends the connection; otherwise uWS continues reading.
+   * Whether a proxy in front may treat the bytes after this request as part of its body. If so, the
+   * connection ends with the answer, which is deferred: if another request arrives before the
+   * answer, uWS ends the connection; otherwise it would read on.
    */
   hasUncertainEnd = false;
   /**
-   * Whether the last piece of the body is being read. An answer written at this time precedes the
-   * reading of the data after this request.
+   * Whether the last piece of the body is being read: the data after this request is not yet read.
    */
   isBeingRead = false;
   #state: AnswerState = AnswerState.Open;
-  /**
-   * The response; undefined once the request is answered or its client has disconnected, because
-   * uWS throws if a response is touched after that.
-   */
+  /** Undefined after the answer or the disconnect, because uWS throws if it is touched then. */
   #response: HttpResponse | undefined;
-  /** Stops a long answer that is being written. */
   #stopWriting: (() => void) | undefined = undefined;
   #closing: NodeJS.Timeout | undefined = undefined;
   readonly #shared: ExchangeShared;
@@ -136,7 +119,6 @@ export class HttpExchange implements Exchange {
     shared.inflight++;
   }
 
-  /** Whether the client has not sent all of the request. */
   get isReceiving(): boolean {
     return this.body.phase !== "answer";
   }
@@ -162,20 +144,13 @@ export class HttpExchange implements Exchange {
     return this.body.hint;
   }
 
-  /**
-   * The client's name. The SDK's own name has precedence over the User-Agent, which may be that of
-   * the SDK's HTTP library. An SDK of the newer protocol names itself in a header, any other SDK in
-   * the body.
-   */
+  /** The SDK's own name has precedence over the User-Agent, which may be its HTTP library's. */
   get client(): string {
     const named = this.v1 === undefined ? "" : sdkName(this.v1.sdkInfo);
     return named || this.library || clientName(this.userAgent);
   }
 
-  /**
-   * Whether the request has its answer, or its client has disconnected. If so, later results must
-   * be ignored.
-   */
+  /** Whether the request is answered or its client has disconnected. Later results are ignored. */
   get isOver(): boolean {
     return this.#state !== AnswerState.Open;
   }
@@ -252,9 +227,8 @@ export class HttpExchange implements Exchange {
   }
 
   /**
-   * Refuses the rest of a body because its chunks are too small, and ends the connection with the
-   * answer. The answer is written in a later event loop iteration: after the answer, nothing can
-   * stop uWS from calling back for each further chunk that it has read.
+   * Rejects a body because of its tiny chunks. The answer is deferred: after it, nothing can stop
+   * uWS from calling back for each chunk that it has read.
    */
   refuseChunks(problem: Problem): void {
     this.#shared.chunkSenders.reject(this.body.senderAddress);
@@ -262,15 +236,12 @@ export class HttpExchange implements Exchange {
     this.#defer(() => this.answerProblem(problem));
   }
 
-  /** Ends the connection without an answer. Unprocessed data of the connection is ignored. */
+  /** Closes the connection without an answer. Its unprocessed data is ignored. */
   rejectConnection(): void {
     this.#response?.close();
   }
 
-  /**
-   * Handles a disconnect of the client. A body that the intake has accepted is still processed; the
-   * answer is dropped.
-   */
+  /** Handles a disconnect. A body that the intake has accepted is still processed. */
   abort(): void {
     this.#shared.chunks.gone(this);
     this.#stopWriting?.();
@@ -286,10 +257,7 @@ export class HttpExchange implements Exchange {
     else this.#finish();
   }
 
-  /**
-   * Restarts uWS's timeout, which gives the client 8 to 12 seconds to send another 160 KiB. Does
-   * nothing for a paused request, which has no timeout.
-   */
+  /** Restarts uWS's timeout: 8 to 12 seconds for 160 KiB. A paused request has no timeout. */
   keepOpen(): void {
     if (this.#shared.chunks.isPaused(this)) return;
     this.#response?.pause();
@@ -305,9 +273,8 @@ export class HttpExchange implements Exchange {
   }
 
   /**
-   * Returns whether the answer must be deferred to a later event loop iteration. If the request
-   * would be answered as it is read, counts it against the budget of the iteration, whatever the
-   * result.
+   * Returns whether the answer must be deferred. Counts an answer to a request that is being read
+   * against the budget of this event loop iteration.
    */
   #mustWait(): boolean {
     if (this.#state !== AnswerState.Open) return false;
@@ -321,8 +288,7 @@ export class HttpExchange implements Exchange {
     this.#state = AnswerState.Deferred;
     if (this.hasUncertainEnd) this.close = true;
     this.hasUncertainEnd = false;
-    // The answer is final. Until it is written the body cannot be evicted, and work on the body
-    // stops.
+    // The answer is final: the body cannot be evicted any more, and work on it stops.
     this.body.stopGrowing();
     this.body.stopWork();
     setImmediate(() => {
@@ -338,10 +304,7 @@ export class HttpExchange implements Exchange {
     this.#stopWriting = this.#shared.long.write(response, text, { writeHead, close, sent });
   }
 
-  /**
-   * Starts a long answer. Until all of it is passed to the socket, the request is in flight, and
-   * its client may abort the request.
-   */
+  /** Until all of a long answer is passed to the socket, the request is in flight. */
   #beginWriting(response: HttpResponse, status: number): Writing {
     this.#shared.chunks.answered(this);
     this.#state = AnswerState.Writing;
@@ -366,7 +329,7 @@ export class HttpExchange implements Exchange {
   }
 
   /**
-   * Ends the request; must be called only once. Returns the response if it can still be written to.
+   * Ends the request; must be called once. Returns undefined if nothing can be written any more.
    */
   #finish(): HttpResponse | undefined {
     const shared = this.#shared;
@@ -374,8 +337,7 @@ export class HttpExchange implements Exchange {
       shared.log.error({ route: this.label }, "request answered twice");
       return undefined;
     }
-    // `answered` may resume reading through `#response`, so the call precedes the clearing of that
-    // field.
+    // `answered` may resume reading through `#response`.
     shared.chunks.answered(this);
     const response = this.#response;
     this.#response = undefined;

@@ -1,40 +1,35 @@
 // Finds from the head where a request ends, and whether a proxy in front could see another end. If
-// so, the bytes after the end would be a request for one parser and a body for the other. uWS
-// parses framing more loosely than RFC 9112 requires: it uses the first of several lengths, treats
-// any transfer coding as chunked and an empty length as absent, and ignores header lines after one
-// without a name. The caller answers.
+// so, the bytes after it would be a request for one parser and a body for the other. uWS is looser
+// than RFC 9112: it uses the first of several lengths, treats any transfer coding as chunked and an
+// empty length as absent, and ignores header lines after one without a name.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import type { HttpRequest } from "./uws.ts";
 
 /**
- * Certainty of a request's end. The end of a `certain` request is the same for all parsers. An
- * `uncertain` request may be answered, but the connection must end with the answer.
+ * The end of a `certain` request is the same for all parsers. With an `uncertain` one the
+ * connection must end with the answer.
  */
 type Framing = "certain" | "uncertain" | Problem;
 
 /**
- * Checks the framing in a head. `bytesDeclared` is the first Content-Length, -1 if absent. If
- * `everyLine` is true, reads all header lines, even if `bytesDeclared` is above 0 and would be
- * sufficient. To read all lines takes longer, so `everyLine` is set only if a proxy may have read
- * the head as well. uWS has already refused a first length that is not digits, and a length
- * together with a transfer coding that is not empty.
+ * `bytesDeclared` is the first Content-Length, -1 if absent. `everyLine`: reads all header lines
+ * even if that length suffices, because a proxy may have read the head. uWS has already rejected a
+ * length that is not digits, and a length with a transfer coding.
  */
 export function framingOf(
   request: HttpRequest,
   bytesDeclared: number,
   everyLine: boolean,
 ): Framing {
-  // A length of 0, or an absent length, does not determine where the request ends: a client that
-  // sends bytes after the head may have hidden another length.
+  // Without a length, bytes after the head may belong to a length that the client has hidden.
   const hasBody = bytesDeclared > 0;
   if (hasBody && !everyLine) return "certain";
   const lines = new FramingLines();
   request.forEach(lines.take);
   const error = lines.error();
   if (error !== undefined) return { code: "invalid_framing", detail: error };
-  // Without a body length the end is uncertain. uWS parses chunk sizes, their ends and extensions
-  // loosely, and ignores a length after a header line without a name.
+  // uWS parses chunks loosely, and ignores a length after a header line without a name.
   return hasBody ? "certain" : "uncertain";
 }
 
@@ -58,10 +53,7 @@ class FramingLines {
     }
   };
 
-  /**
-   * Returns the error for which RFC 9112 (3.2, 6.1, 6.3) requires a refusal; undefined for valid
-   * framing.
-   */
+  /** Returns the error for which RFC 9112 (3.2, 6.1, 6.3) requires a rejection. */
   error(): string | undefined {
     if (this.#codings > 0 && this.#lengths > 0)
       return "Both Content-Length and Transfer-Encoding were sent";

@@ -1,5 +1,5 @@
 // Listens on the public port, alone or with other processes, without TLS or with a renewable
-// certificate. Does not define routes: the caller's `prepare` adds them to an app.
+// certificate.
 
 import { createServer } from "node:net";
 import { portFault } from "../../platform/base/port-fault.ts";
@@ -17,16 +17,12 @@ import {
 } from "./uws.ts";
 
 /**
- * Use of a port by several processes. With `alone` no other process may have the port, now or
- * later. With `first` no other process may have the port now, but later processes with `joining`
- * share it.
+ * `alone`: no other process may have the port. `first`: none may have it now, but processes with
+ * `joining` may share it later.
  */
 export type PortSharing = "alone" | "first" | "joining";
 
-/**
- * Paths of PEM files. `cert` contains the certificate, followed by its chain; `key` contains the
- * private key of the certificate.
- */
+/** PEM files. `cert` contains the certificate, followed by its chain. */
 export interface CertificateFiles {
   readonly cert: string;
   readonly key: string;
@@ -44,9 +40,8 @@ export class Listener {
   #listening: us_listen_socket | undefined;
 
   /**
-   * Creates a listener. `prepare` adds the filter and the routes to an app. Without TLS it is
-   * called once. With a certificate it is called at the start and at each renewal, each time for a
-   * new app. `listens` is called with the socket of the port, before any connection is accepted.
+   * `prepare` adds the filter and routes to an app: once or, with TLS, to a new app at each
+   * renewal. `listens` gets the port's socket before any connection is accepted.
    */
   constructor(
     prepare: (app: TemplatedApp) => void,
@@ -57,10 +52,7 @@ export class Listener {
     this.#front = files === undefined ? plainFront(prepare) : tlsFront(prepare, files);
   }
 
-  /**
-   * Starts to listen, for port 0 on any free port, and returns the port. Throws an Error with the
-   * reason.
-   */
+  /** Returns the port; for port 0 any free one. Throws an Error with the reason. */
   async listen(host: string, port: number, sharing: PortSharing): Promise<number> {
     this.#listening = this.#listenAs(sharing, host, port);
     if (this.#listening === undefined) {
@@ -77,14 +69,12 @@ export class Listener {
   }
 
   /**
-   * Serves new connections with the current pair in the files; open connections keep the old pair.
-   * If the files do not contain a pair, throws and changes nothing.
+   * New connections get the pair in the files. If they contain none, throws and changes nothing.
    */
   renewCertificate(): void {
     this.#front.renew();
   }
 
-  /** Drops all connections. */
   close(): void {
     this.stop();
     this.#front.close();
@@ -95,8 +85,8 @@ export class Listener {
     if (sharing === "joining") return listenShared(acceptor, host, port);
     const alone = listenExclusively(acceptor, host, port);
     if (alone === undefined || sharing === "alone") return alone;
-    // The exclusive socket shows that no other process has the port, and the number of the port.
-    // The port is then closed and opened again as one that other processes can share.
+    // The exclusive socket shows that no other process has the port. It is then opened again,
+    // shared.
     const portFound = us_socket_local_port(alone);
     us_listen_socket_close(alone);
     return listenShared(acceptor, host, portFound);
@@ -110,9 +100,8 @@ function plainFront(prepare: (app: TemplatedApp) => void): Front {
 }
 
 /**
- * Creates a front with TLS. An app keeps the certificate it was created with. So one app accepts,
- * and passes each connection, before its first byte is read, to the app with the newest
- * certificate. The apps with older certificates keep their connections.
+ * An app keeps its certificate. So one app accepts, and passes each connection before its first
+ * byte is read to the app with the newest certificate. Older apps keep their connections.
  */
 function tlsFront(prepare: (app: TemplatedApp) => void, files: CertificateFiles): Front {
   // The acceptor has no certificate: a connection that it did not pass on would fail.
@@ -148,10 +137,7 @@ function appWith({ cert, key }: CertificateFiles): TemplatedApp {
   }
 }
 
-/**
- * Returns the reason why the port cannot be opened. uWS does not report the reason, so Node tries
- * the same port.
- */
+/** uWS does not report the reason, so Node tries the same port. */
 function whyNot(host: string, port: number): Promise<string> {
   const probe = createServer();
   return new Promise((resolve) => {

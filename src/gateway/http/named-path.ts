@@ -1,17 +1,10 @@
-// Prepares a requested path for display, in answers and to operators. The path comes from an
-// untrusted client: only its beginning is shown, in printable ASCII, without possible keys.
-
 import { withoutKeys } from "../../platform/base/without-keys.ts";
 import { percentDecoded } from "./percent-decoded.ts";
 
-/** Maximum number of characters of a path that are shown: enough to recognize the path. */
 const charsShownMax = 80;
-/**
- * Maximum number of characters that are searched for keys: more than are shown, so that a key whose
- * beginning is shown is found.
- */
+/** More than are shown, so that a key whose beginning is shown is found. */
 const charsReadMax = 320;
-/** The segment after `/array/`, which is always a key. */
+/** The segment after `/array/` is always a key. */
 const ofKey = /^\/array\/[^/]*(?=\/)/;
 
 export function namedPath(path: string): string {
@@ -26,12 +19,10 @@ export function namedPath(path: string): string {
 }
 
 /**
- * Hides a key in a segment, from the key's beginning to the segment's end. A key may be
- * percent-encoded twice, by a client and by a proxy.
+ * Hides a key, from its beginning to the segment's end. A client and a proxy may both encode it.
  */
 function namedSegment(segment: string): string {
-  // A segment of one repeated character is not a key. Such a segment may be long, so it is not
-  // searched.
+  // Such a segment may be long and is not a key.
   if (/^(.)\1*$/.test(segment)) return segment;
   const decoded = percentDecoded(percentDecoded(segment));
   const hidden = withoutKeys(decoded);

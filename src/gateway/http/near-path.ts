@@ -1,18 +1,11 @@
-// Finds the path that a client probably meant when it requested an unknown one. Skips long paths,
-// and suggests only existing ones. A path that discards events is suggested only if at most one
-// letter is wrong, because a client that follows the suggestion would lose its events.
-
 import { lettersApart, nearest, typosMax } from "../../platform/base/near-name.ts";
 import { TurnBudget } from "../../platform/base/turn-budget.ts";
 
 const charsReadMax = 80;
-/**
- * Minimum length of a path in which one letter may be wrong: shorter paths resemble too many
- * others.
- */
+/** Shorter paths resemble too many others. */
 const oneTypoFrom = 4;
 
-/** The last segments of other services' event paths, with the path to suggest for each. */
+/** The last segments of other services' event paths, with the path to suggest. */
 const otherNames: ReadonlyMap<string, string> = new Map([
   ...["event", "events", "collect", "ingest", "identify", "page", "screen", "alias", "group"].map(
     (name) => [name, "/capture/"] as const,
@@ -20,13 +13,9 @@ const otherNames: ReadonlyMap<string, string> = new Map([
   ...["bulk", "import", "batches"].map((name) => [name, "/batch/"] as const),
 ]);
 
-/**
- * Maximum number of searches per event loop iteration; a search takes at most 0.1 ms. Further
- * requests get no suggestion.
- */
+/** Searches per event loop iteration. A search takes at most 0.1 ms. */
 const searchesPerTurn = 8;
 
-/** Calls nearPath at most `searchesPerTurn` times per event loop iteration. */
 export class NearPaths {
   readonly #searches = new TurnBudget(searchesPerTurn);
 
@@ -38,9 +27,8 @@ export class NearPaths {
 }
 
 /**
- * Returns the path nearest to `path`, or undefined if every path differs too much. `paths` accept
- * events and may have any order; `others` do not accept events. If `paths` contains a path with and
- * without a final slash, the result has the slash.
+ * Returns the path that the client probably meant. A path of `others`, which accept no events, may
+ * have at most one wrong letter: a client that follows the suggestion loses its events.
  */
 export function nearPath(
   path: string,

@@ -1,6 +1,3 @@
-// Decodes percent-encoding in short texts (paths, queries, names in a form) in which only ASCII has
-// a meaning. body/step-decoder.ts decodes payloads.
-
 /** The value of each byte as a hexadecimal digit; -1 for any other byte. */
 export const hexValues = Int8Array.from({ length: 256 }, (_, byte) => {
   const digit = "0123456789abcdef".indexOf(String.fromCharCode(byte).toLowerCase());
@@ -8,7 +5,7 @@ export const hexValues = Int8Array.from({ length: 256 }, (_, byte) => {
 });
 
 /**
- * Returns the text without percent-encoding. Invalid encoding stays unchanged. A byte beyond ASCII
+ * Decodes short texts in which only ASCII matters. Invalid encoding stays. A byte beyond ASCII
  * becomes the character of the same number.
  */
 export function percentDecoded(text: string): string {

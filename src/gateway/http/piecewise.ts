@@ -1,14 +1,8 @@
-// Writes a long answer as its client reads it, one piece per event loop iteration. So no copy of
-// the answer waits for a socket, and other requests do not wait while a long answer is copied. The
-// caller keeps the body until it is sent, and stops the writing if the client disconnects before.
-
 import type { HttpResponse } from "./uws.ts";
 
-/** Maximum length in bytes of an answer that is sent in one piece. */
+/** Maximum bytes of an answer that is sent in one piece. */
 export const atOnceBytesMax = 16_384;
-/**
- * Maximum bytes of an answer passed to the socket per event loop iteration, which takes some 20 µs.
- */
+/** Bytes passed to the socket per event loop iteration, which takes some 20 µs. */
 const pieceBytesMax = 65_536;
 
 export interface PiecewiseOptions {
@@ -16,21 +10,15 @@ export interface PiecewiseOptions {
   readonly writeHead: (response: HttpResponse) => void;
   /** Whether the connection must end with the answer. */
   readonly close: boolean;
-  /**
-   * Reports that the socket has accepted the whole answer; not called if the client disconnects
-   * before. If `mustClose` is true, the caller must close the connection.
-   */
+  /** Called when the socket has accepted the whole answer. The caller closes if `mustClose`. */
   readonly sent: (mustClose: boolean) => void;
 }
 
 /**
- * Writes the answer and returns a function that stops the writing. The function must be called when
- * the client disconnects: the response is not touched afterwards.
- *
- * With tryEnd, uWS keeps no copy of the data that the socket does not accept, but it cannot close
- * the connection either. So with `close` uWS gets a length that is one byte too large, and the
- * answer never ends for uWS. A further request on the connection makes uWS end it; otherwise the
- * caller must close the connection.
+ * Returns a function that must be called when the client disconnects. The caller keeps the body
+ * until then. With tryEnd, uWS keeps no copy of unsent data, but cannot close. So with `close` uWS
+ * gets a length one byte too large: for uWS the answer never ends, and a further request makes it
+ * close.
  */
 export function writePiecewise(
   response: HttpResponse,
@@ -53,9 +41,8 @@ export function writePiecewise(
   };
 
   /**
-   * Passes the piece at `offset` to the socket. If the socket accepts the piece, the next one
-   * follows in the next event loop iteration; otherwise it follows when the socket is writable
-   * again.
+   * If the socket accepts the piece, the next one follows in the next iteration; otherwise when the
+   * socket is writable again.
    */
   function writeFrom(offset: number): boolean {
     if (isStopped) return true;
@@ -66,8 +53,7 @@ export function writePiecewise(
     });
     if (isWhole) return finish(false);
     if (!isTaken) return false;
-    // The answer is complete only when an empty piece is accepted as well: bytes of the previous
-    // piece may still wait for the socket.
+    // Bytes of the previous piece may still wait until an empty piece is accepted as well.
     if (piece.length === 0) return finish(true);
     setImmediate(() => {
       if (!isStopped) writeFrom(response.getWriteOffset());

@@ -1,6 +1,4 @@
-// Reads the parameters that browser SDKs put into a request's query: the payload itself, its
-// compression, the time of sending. Other parameters (`ip`, `ver`, `retry_count`, additions of
-// proxies) are ignored.
+// Reads the query, the framing and the v1 headers of a request's head.
 
 import { Ascii } from "../../platform/base/ascii.ts";
 import { type Compression, compressionNamed } from "../body/codings.ts";
@@ -12,21 +10,17 @@ interface QueryTarget {
   answersNothing: boolean;
 }
 
-/**
- * 2020-01-01 in milliseconds since the epoch. A smaller number is probably in seconds, and is
- * ignored.
- */
+/** 2020-01-01. A smaller number is probably in seconds, and is ignored. */
 const SENT_AT_MS_MIN = 1_577_836_800_000;
 /** The largest time that a Date can have, in milliseconds since the epoch. */
 const SENT_AT_MS_MAX = 8_640_000_000_000_000;
 
-/** Length of the longest known name if each of its characters is percent-encoded. */
+/** The longest known name, percent-encoded. */
 const NAME_LENGTH_MAX = 3 * "compression".length;
 
 /**
- * Stores the query's parameters in the target. If a parameter is repeated, its first usable value
- * is stored. A query may have 16 kB and is read before the rest of a request. So each of its
- * characters is examined once, and unknown parameters are not decoded.
+ * Stores the parameters of browser SDKs in the target; the first usable value counts. A query may
+ * have 16 kB, so unknown parameters are not decoded.
  */
 export function readQuery(query: string, target: QueryTarget): void {
   let start = 0;
@@ -42,10 +36,7 @@ export function readQuery(query: string, target: QueryTarget): void {
   }
 }
 
-/**
- * Stores one parameter in the target. `encoded` is the value as sent. The value of `data` stays
- * percent-encoded until it is unpacked.
- */
+/** `encoded` is the value as sent. `data` stays encoded until it is unpacked. */
 function note(target: QueryTarget, name: string, encoded: string): void {
   switch (name) {
     case "data":
@@ -66,8 +57,8 @@ function note(target: QueryTarget, name: string, encoded: string): void {
 }
 
 /**
- * Returns the time in milliseconds since the epoch; infinity for a value that is not a time.
- * Returns `before` for a value that is empty or too small.
+ * Returns milliseconds since the epoch, `before` for a value that is empty or too small, and
+ * infinity for any other value.
  */
 function sentAtMsOf(value: string, before: number): number {
   if (value === "") return before;

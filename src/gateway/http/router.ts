@@ -1,6 +1,5 @@
-// Finds the handler of a path: the intake for events, an answer for an SDK request, or an error for
-// an unknown path. Passes the data from the path and the method to the server, which begins the
-// request.
+// Finds the handler of a path: the intake for events, an answer for an SDK request, the upstream,
+// or an error for an unknown path.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import type { PassedKind } from "../upstream/labels.ts";
@@ -16,58 +15,52 @@ import { allowedMethods, methodsAt } from "./reply.ts";
 import { createSdkRequests, type SdkRequests, sdkPaths } from "./sdk-requests.ts";
 import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
 
-/** The data of a request that follows from the path and the method alone. */
+/** What follows from the path and the method of a request alone. */
 export interface Routed {
   readonly label: RouteLabel;
-  /** The path for display: shortened, and without possible keys. */
+  /** Shortened, and without possible keys. */
   readonly path: string;
-  /**
-   * The answer that is known before the body is read, and sent once the body has arrived: a
-   * problem, or the answer of a path that accepts no events. Does not depend on the body or on the
-   * store.
-   */
+  /** The answer that does not depend on the body, sent once the body has arrived. */
   readonly verdict?: Problem | FixedAnswer;
-  /** The form of the body, if it must be converted to events. */
+  /** The form of a body that must be converted to events. */
   readonly conversion?: ConversionKind;
-  /** Whether the request is a GET: its events can only be in the query. */
+  /** The events of a GET can only be in the query. */
   readonly isGet?: boolean;
-  /** Whether the request is a HEAD: its answer has no body. */
+  /** The answer to a HEAD has no body. */
   readonly headOnly?: boolean;
 }
 
-/** A request that the upstream answers. */
 export interface Passed extends Routed {
   readonly label: PassedKind;
-  /** The forwarded path, without the query. */
+  /** Without the query. */
   readonly passedPath: string;
   readonly passedQuery: string;
-  /** The answer that this server gives if the upstream fails; undefined for a problem. */
+  /** The answer if the upstream fails; undefined for a problem. */
   readonly own: FixedAnswer | undefined;
 }
 
 export interface RoutedPreflight extends Routed {
-  /** The methods that the path accepts, in the form of `Allow`. */
+  /** In the form of `Allow`. */
   readonly allow: string;
 }
 
 interface RouterOptions {
-  /** The scripts that pages load from this server; undefined for no scripts. */
+  /** Undefined for no scripts. */
   readonly files: StaticFiles | undefined;
   /** Milliseconds since the epoch. */
   readonly wallMs: () => number;
   begin(response: HttpResponse, request: HttpRequest, routed: Routed): void;
   preflight(response: HttpResponse, request: HttpRequest, routed: RoutedPreflight): void;
-  /** Forwards a request to the upstream; undefined without an upstream. */
+  /** Undefined without an upstream. */
   readonly pass:
     | ((response: HttpResponse, request: HttpRequest, passed: Passed) => void)
     | undefined;
 }
 
 const routes: ReadonlyMap<string, Route> = new Map(endpoints);
-/** The event paths that may be suggested for an unknown path. */
 const eventPaths = endpoints.map(([path]) => path);
 const otherPaths = sdkPaths.filter((path) => !path.includes("{"));
-/** Paths of the admin port, which probes and scrapers sometimes request on this port. */
+/** Paths of the admin port. */
 const operatorPaths: ReadonlySet<string> = new Set([
   "/metrics",
   "/livez",
@@ -76,8 +69,8 @@ const operatorPaths: ReadonlySet<string> = new Set([
   "/health",
 ]);
 /**
- * Paths for which this server has an answer if the upstream fails. Without its script a page sends
- * nothing. SDKs would use the body of an error response as the remote configuration.
+ * If the upstream fails, this server answers these paths: without its script a page sends nothing,
+ * and SDKs would use the body of an error as the remote configuration.
  */
 const hasOwnAnswer = /^\/(?:array|static)\/.*\.js$|\/remote_config\/?$/;
 const passedMethods = "GET, HEAD, POST, OPTIONS";
@@ -94,7 +87,6 @@ export class Router {
     this.#sdk = createSdkRequests({ files, nearPaths: this.#nearPaths, wallMs });
   }
 
-  /** Adds the routes to an app. */
   prepare(app: TemplatedApp): void {
     const { begin, preflight } = this.#options;
     for (const [path, label] of endpoints) {
@@ -113,8 +105,8 @@ export class Router {
   }
 
   /**
-   * Handles a request at a path without a route in the app: an event path with additional leading
-   * slashes, a path for SDKs or browsers, or an unknown path.
+   * Handles a path without a route in the app: an event path with additional leading slashes, a
+   * path for SDKs or browsers, or an unknown one.
    */
   #elsewhere(response: HttpResponse, request: HttpRequest): void {
     const url = withOneSlash(request.getUrl());
@@ -142,9 +134,7 @@ export class Router {
     }
   }
 
-  /**
-   * Forwards the request if the upstream answers its path. Returns whether the request was handled.
-   */
+  /** Forwards the request if the upstream answers its path. Returns whether it did. */
   #isPassed(response: HttpResponse, request: HttpRequest, url: string): boolean {
     const { pass, preflight } = this.#options;
     const label = pass === undefined ? undefined : passedKindOf(url);
@@ -165,7 +155,7 @@ export class Router {
     return true;
   }
 
-  /** Handles a request at an event path that had additional leading slashes. */
+  /** Handles an event path that had additional leading slashes. */
   #takeAt(
     response: HttpResponse,
     request: HttpRequest,
@@ -184,7 +174,7 @@ export class Router {
     else begin(response, request, refusedMethod(request, posted));
   }
 
-  /** Returns the problem for an unknown path. `named` is `path` for display. */
+  /** `named` is `path` for display. */
   #nothingAt(named: string, path: string): Problem {
     if (operatorPaths.has(path)) {
       const detail = `There is nothing at ${named} on this port: metrics and health are on the admin port, PENSTOCK_ADMIN_PORT`;
@@ -204,10 +194,7 @@ function postedTo(label: Route, path: string): Routed {
   return conversion === undefined ? { label, path } : { label, path, conversion };
 }
 
-/**
- * Returns whether the route accepts POST only: requests of the newer protocol and converted bodies
- * cannot be sent in a query.
- */
+/** Requests of the newer protocol and converted bodies cannot be sent in a query. */
 function takesPostAlone({ label, conversion }: Routed): boolean {
   return label === "v1" || conversion !== undefined;
 }

@@ -1,6 +1,5 @@
-// Answers requests of SDKs and browsers at paths that accept no events: requests for flags,
-// configuration and scripts, and requests with recordings and logs. A closed table maps the path to
-// the answer. Nothing is stored, nothing waits for the store, and the content of bodies is not
+// Answers requests of SDKs and browsers at paths that accept no events: flags, configuration,
+// scripts, recordings, logs. Nothing is stored, nothing waits for the store, and bodies are not
 // read.
 
 import type { Problem } from "../../platform/base/errors.ts";
@@ -14,32 +13,26 @@ import type { StaticFiles } from "./pages/static-files.ts";
 import { percentDecoded } from "./percent-decoded.ts";
 import type { HttpRequest } from "./uws.ts";
 
-/** The label of the requested resource in metrics; the set of values is bounded. */
 export type SdkRouteLabel = (typeof labels)[number];
 
 const labels = ["flags", "config", "static", "recordings", "logs", "features", "page"] as const;
 const labelSet: ReadonlySet<string> = new Set(labels);
 
-/** Returns whether requests of the label are answered by this module, and contain no events. */
 export function isSdkRoute(label: string): label is SdkRouteLabel {
   return labelSet.has(label);
 }
 
-/** A path with an answer that needs no store. */
 interface SdkRoute {
   readonly label: SdkRouteLabel;
-  /** The requested path, without a key. */
+  /** Without a key. */
   readonly path: string;
-  /** The methods that the path accepts, in the form of `Allow`. */
+  /** In the form of `Allow`. */
   readonly allow: string;
   answerTo(request: HttpRequest): FixedAnswer | Problem;
 }
 
 export interface SdkRequests {
-  /**
-   * Returns the route of a path; undefined for an unknown path. `path` is that of a URL, without
-   * its query.
-   */
+  /** `path` has no query. */
   routeOf(path: string): SdkRoute | undefined;
 }
 
@@ -52,10 +45,10 @@ interface Entry {
 const errors = errorsPage();
 const read = ["get", "head"];
 const readOrSent = ["get", "head", "post"];
-/** An empty page of a list, in the form of PostHog's API. */
+/** An empty list, in the form of PostHog's API. */
 const emptyPage = '{"count":0,"next":null,"previous":null,"results":[]}';
 
-/** The answers by path. A final slash of a request's path is removed before the look-up. */
+/** By path without a final slash. */
 const entries: Readonly<Record<string, Entry>> = {
   "/flags": {
     label: "flags",
@@ -89,7 +82,7 @@ const entries: Readonly<Record<string, Entry>> = {
   "/favicon.ico": { label: "page", methods: read, answer: () => favicon },
 };
 
-/** The paths of `entries`, and the paths with a variable part, as a placeholder. */
+/** The paths of `entries`, and those with a placeholder for a variable part. */
 export const sdkPaths: readonly string[] = [
   ...Object.keys(entries),
   "/api/projects/{project}/feature_flags",
@@ -104,21 +97,20 @@ export const sdkPaths: readonly string[] = [
 const noPayload = feature("null");
 const noFlags = feature(emptyPage);
 
-/** Matches the paths that contain a key. Each character of the key may be percent-encoded. */
+/** Each character of the key may be percent-encoded. */
 const ofKey =
   /^\/array\/((?:[\w.~:@!$&'()*+,;=-]|%[\da-fA-F]{2}){1,200})\/(config|config\.js|[\w.-]{1,64}\.js)$/;
-/** Matches the keys that a project may have. */
+/** The keys that a project may have. */
 const isKey = /^[!-~]{1,200}$/;
 /**
- * Matches the paths of the encrypted payload of a flag. SDKs read the answer's body as the payload,
- * whatever its status.
+ * The encrypted payload of a flag. SDKs read the answer's body as the payload, whatever its status.
  */
 const ofPayload = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags\/[^/]{1,1024}\/remote_config$/;
 const ofFlags = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags$/;
 const ofScript = /^\/static\/(?:\d{1,6}\.\d{1,6}\.\d{1,6}\/)?([\w.-]{1,64}\.js)$/;
 
 interface SdkRequestsOptions {
-  /** The scripts of posthog-js; undefined if they are not served. */
+  /** Undefined if no scripts are served. */
   readonly files: StaticFiles | undefined;
   readonly nearPaths: NearPaths;
   /** Milliseconds since the epoch. */
@@ -190,22 +182,19 @@ function allowOf(methods: readonly string[]): string {
   return [...methods, "options"].join(", ").toUpperCase();
 }
 
-/** Returns the key in a path's segment; undefined for a key that no project can have. */
+/** Returns undefined for a key that no project can have. */
 function keyIn(segment: string): string | undefined {
   const key = percentDecoded(segment);
   return isKey.test(key) ? key : undefined;
 }
 
-/**
- * Returns the entry of an unsupported feature. The answer is an empty list or null, in the form
- * that its SDK reads.
- */
+/** An unsupported feature: an empty list or null, in the form that its SDK reads. */
 function feature(body: string): Entry {
   const answer = json(body);
   return { label: "features", methods: readOrSent, answer: () => answer };
 }
 
-/** Returns an entry whose answer confirms the body, which is discarded. */
+/** Confirms a body, which is discarded. */
 function dropped(label: SdkRouteLabel, body: string): Entry {
   const answer = json(body);
   const silent: FixedAnswer = { status: 204, headers: [], body: "" };

@@ -1,6 +1,5 @@
-// The only importer of uWebSockets.js: a different build of the library is selected here and in
-// package.json alone. Also declares functions that the library's own declarations omit. Contains no
-// rules of Penstock.
+// The only importer of uWebSockets.js: another build of the library is selected here and in
+// package.json alone. Also declares functions that the library's declarations omit.
 
 import type { TemplatedApp, us_listen_socket } from "uWebSockets.js";
 
@@ -8,8 +7,7 @@ export type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from "
 export { App, SSLApp, us_listen_socket_close, us_socket_local_port } from "uWebSockets.js";
 
 /**
- * The value of uWS's LIBUS_LISTEN_EXCLUSIVE_PORT. Without this option SO_REUSEPORT shares the port
- * with any other process that has opened it.
+ * uWS's LIBUS_LISTEN_EXCLUSIVE_PORT. Without it SO_REUSEPORT shares the port with other processes.
  */
 const EXCLUSIVE_PORT = 1;
 const SHARED_PORT = 0;
@@ -23,10 +21,7 @@ interface ListenWithHostAndOptions {
   ): unknown;
 }
 
-/**
- * Listens on a port that no other process has, and returns the socket. Returns undefined if the
- * port cannot be opened: uWS does not report the reason.
- */
+/** Listens on a port that no other process has. Returns undefined if it cannot be opened. */
 export function listenExclusively(
   app: TemplatedApp,
   host: string,
@@ -36,9 +31,8 @@ export function listenExclusively(
 }
 
 /**
- * Listens on a port together with other processes of the same user that share it too; the kernel
- * spreads the connections. Does not work with port 0, which uWS never shares. Returns undefined if
- * the port cannot be opened.
+ * Listens together with other processes of the same user; the kernel spreads the connections. Not
+ * for port 0. Returns undefined if the port cannot be opened.
  */
 export function listenShared(
   app: TemplatedApp,
@@ -66,18 +60,12 @@ interface ParentApp {
   removeChildAppDescriptor(descriptor: unknown): void;
 }
 
-/**
- * Adds `app` to the apps of `acceptor`, which passes each connection that it accepts to one of its
- * apps in rotation.
- */
+/** `acceptor` passes each connection that it accepts to one of its apps in rotation. */
 export function handConnectionsTo(acceptor: TemplatedApp, app: TemplatedApp): void {
   parentApp(acceptor).addChildAppDescriptor(parentApp(app).getDescriptor());
 }
 
-/**
- * Stops `acceptor` from passing new connections to `app`. Data of connections that it has already
- * passed still reaches `app`.
- */
+/** Data of connections that are already passed still reaches `app`. */
 export function stopHandingTo(acceptor: TemplatedApp, app: TemplatedApp): void {
   parentApp(acceptor).removeChildAppDescriptor(parentApp(app).getDescriptor());
 }

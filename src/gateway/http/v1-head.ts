@@ -1,11 +1,8 @@
-// Reads the headers of a request of the newer protocol (v1) unchanged. The intake validates them,
-// and finds the project of the key.
-
 import { codingOf } from "../body/codings.ts";
 import type { V1Request } from "./port.ts";
 import type { HttpRequest } from "./uws.ts";
 
-/** The prefix of the key in Authorization. Its case does not matter (RFC 9110, section 11.1). */
+/** The case does not matter (RFC 9110, section 11.1). */
 const bearer = /^bearer +/i;
 
 export function readV1Head(
@@ -25,10 +22,7 @@ export function readV1Head(
   };
 }
 
-/**
- * Returns whether a v1 body may have this Content-Encoding. Only the codings of HTTP are allowed,
- * and only one of them.
- */
+/** Only one coding, and only codings of HTTP. */
 export function isV1Encoding(contentEncoding: string): boolean {
   const coding = codingOf(contentEncoding);
   return coding !== undefined && coding !== "lz64" && coding !== "base64";

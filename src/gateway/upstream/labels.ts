@@ -1,8 +1,5 @@
-// The label values of forwarded requests in metrics.
-
 import type { SdkRouteLabel } from "../http/sdk-requests.ts";
 
-/** The kinds of requested resources. */
 export const passedKinds = [
   "flags",
   "config",
@@ -13,9 +10,6 @@ export const passedKinds = [
 ] as const satisfies readonly SdkRouteLabel[];
 export type PassedKind = (typeof passedKinds)[number];
 
-/**
- * The outcomes of requests for the upstream. The help of penstock_passed_requests_total explains
- * each outcome.
- */
+/** The help of penstock_passed_requests_total explains them. */
 export const passedOutcomes = ["passed", "fresh", "kept", "failed", "full", "gone"] as const;
 export type PassedOutcome = (typeof passedOutcomes)[number];

@@ -1,6 +1,5 @@
-// The parts of a request's head that go to the upstream, and the parts of an answer's head that
-// return. Both are closed lists, without hop-by-hop headers and cookies. The request must be read
-// while its head is being handled, because uWS releases it after that.
+// What of a request goes to the upstream: a closed list of paths and headers, without cookies. No
+// path on the list has another meaning upstream, in any spelling.
 
 import type { IncomingHttpHeaders } from "node:http";
 import type { HttpRequest } from "../http/uws.ts";
@@ -8,12 +7,10 @@ import type { PassedKind } from "./labels.ts";
 
 export interface PassedHead {
   readonly kind: PassedKind;
-  /**
-   * The method of the forwarded request. A request without a body is forwarded as GET, also a HEAD.
-   */
+  /** A request without a body is forwarded as GET, also a HEAD. */
   readonly method: "GET" | "POST";
   readonly path: string;
-  /** The query without the question mark; "" for none. */
+  /** Without the question mark; "" for none. */
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly ifNoneMatch: string;
@@ -28,10 +25,7 @@ const toUpstream = [
   "referer",
   "user-agent",
 ];
-/**
- * Additional headers of `features`: SDKs on servers request definitions of flags with their own
- * key.
- */
+/** SDKs on servers request definitions of flags with their own key. */
 const ofFeatures = ["authorization"];
 /** Headers in which SDKs name themselves. */
 const ofSdks = /^(?:x-)?posthog-/;
@@ -57,10 +51,7 @@ interface HeadParts {
   readonly query: string;
 }
 
-/**
- * Returns the head to forward. `clientAddress` is "" if addresses are not recorded; then no address
- * is forwarded.
- */
+/** Must be called while the head is being handled. `clientAddress` is "" if not recorded. */
 export function passedHead(
   request: HttpRequest,
   clientAddress: string,
@@ -91,7 +82,7 @@ export function answerHeaders(headers: IncomingHttpHeaders): [name: string, valu
   });
 }
 
-/** Returns the client's codings in a fixed order, so that equal sets are equal texts. */
+/** Returns the codings in a fixed order, so that equal sets are equal texts. */
 function codingsIn(acceptEncoding: string): string {
   const taken = acceptEncoding
     .toLowerCase()
@@ -106,7 +97,7 @@ function isPlain(value: string): boolean {
   return value.length <= valueCharsMax && /^[\t -~\x80-\xff]*$/.test(value);
 }
 
-/** Returns the name in its usual case: `Content-Type` for `content-type`. */
+/** `Content-Type` for `content-type`. */
 function shown(name: string): string {
   if (name === "etag") return "ETag";
   return name.replace(/(^|-)[a-z]/g, (part) => part.toUpperCase());

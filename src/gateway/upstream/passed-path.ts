@@ -1,6 +1,3 @@
-// The paths that are forwarded to the upstream: those of SDK requests other than events. The list
-// is closed. It contains no path that could have another meaning upstream, in any spelling.
-
 import { percentDecoded } from "../http/percent-decoded.ts";
 import type { PassedKind } from "./labels.ts";
 
@@ -22,22 +19,16 @@ const rules: readonly (readonly [PassedKind, RegExp])[] = [
   ],
 ];
 const charsMax = 4_096;
-/** The characters of a path (RFC 3986, section 3.3), as they are or percent-encoded. */
+/** The characters of a path (RFC 3986, section 3.3). */
 const plainPath = /^(?:\/(?:[\w.~!$&'()*+,;=:@-]|%[\da-fA-F]{2})*)+$/;
 
-/**
- * Returns the kind of a forwarded path; undefined if the path is not forwarded. `path` has no
- * query.
- */
+/** Returns undefined for a path that is not forwarded. `path` has no query. */
 export function passedKindOf(path: string): PassedKind | undefined {
   const kind = rules.find(([, rule]) => rule.test(path))?.[0];
   return kind !== undefined && meansItself(path) ? kind : undefined;
 }
 
-/**
- * Returns the canonical path, in which unreserved characters are not percent-encoded (RFC 3986,
- * 6.2.2.2).
- */
+/** Returns the path without needless percent-encoding (RFC 3986, 6.2.2.2). */
 export function plainlySpelt(path: string): string {
   return path.replace(/%[\da-fA-F]{2}/g, (encoded) => {
     const character = String.fromCharCode(Number.parseInt(encoded.slice(1), 16));
@@ -45,16 +36,15 @@ export function plainlySpelt(path: string): string {
   });
 }
 
-/** Returns the forwarded query, in valid characters; undefined if it is too long. */
+/** Returns the query in valid characters; undefined if it is too long. */
 export function passedQuery(query: string): string | undefined {
   const encoded = query.toWellFormed().replace(/[^!-~]+/g, encodeURIComponent);
   return encoded.length <= charsMax ? encoded : undefined;
 }
 
 /**
- * Returns whether all parsers read the path alike. Only the last segment may be empty. No segment
- * may be `.` or `..`, or contain a slash, a backslash or a control character, even encoded once or
- * twice.
+ * Returns whether all parsers read the path alike: without empty segments except the last, and
+ * without `.`, `..`, slashes, backslashes or control characters, even encoded twice.
  */
 function meansItself(path: string): boolean {
   if (path.length > charsMax || !plainPath.test(path)) return false;

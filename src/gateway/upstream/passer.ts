@@ -1,5 +1,5 @@
-// Begins a request for the upstream like any other request, so that it has the same limits. Passes
-// its unchanged body to the upstream instead of the intake.
+// Begins a request like any other, so that it has the same limits, and passes its body to the
+// upstream instead of the intake.
 
 import type { HttpExchange } from "../http/exchange.ts";
 import type { LongAnswers } from "../http/long-answers.ts";
@@ -41,15 +41,13 @@ export function passerOf(
   };
 }
 
-/**
- * Returns the answer with caching forbidden, so that clients request the upstream's answer again.
- */
+/** Clients must request the upstream's answer again. */
 function notForLong({ status, headers, body }: FixedAnswer): FixedAnswer {
   const others = headers.filter(([name]) => name !== "Cache-Control");
   return { status, headers: [...others, ["Cache-Control", "no-cache"]], body };
 }
 
-/** Returns the body in memory that is valid until the request is answered. */
+/** Returns memory that is valid until the request is answered. */
 function ownOf({ memory, bytes }: WholeBody): Uint8Array {
   return memory === "owned" ? bytes : Uint8Array.from(bytes);
 }

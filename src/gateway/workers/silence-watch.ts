@@ -1,13 +1,11 @@
-// Kills a worker that has stopped answering, because the kernel continues to give it connections
-// that would never be answered. The supervisor starts a replacement. The watch counts its own
-// checks instead of reading a clock. With a clock, a supervisor that was itself stopped for a
-// while, for example by Ctrl-Z, would kill workers that are alive.
+// Kills a worker that does not answer, because the kernel continues to give it connections. Counts
+// its own checks: by the clock, a supervisor that was stopped for a while, for example by Ctrl-Z,
+// would kill workers that are alive.
 
 import type { Log } from "../../platform/base/log.ts";
 import type { WorkerProcess } from "./worker-process.ts";
 
 interface SilenceWatchOptions {
-  /** The running workers by index. The watch reads the map at each check. */
   readonly running: ReadonlyMap<
     number,
     Pick<WorkerProcess, "pid" | "messagesRead" | "ask" | "kill">
@@ -16,15 +14,9 @@ interface SilenceWatchOptions {
 }
 
 const checkEveryMs = 1_000;
-/**
- * Number of consecutive checks without a message after which a worker is killed. A worker sends a
- * report every second, even while it drains.
- */
+/** Checks without a message. A worker sends a report every second, even while it drains. */
 const silentChecksMax = 10;
-/**
- * Number of consecutive checks after which a process is killed that has not sent any message yet.
- * Such a process is still loading its program, perhaps on a busy machine.
- */
+/** Checks without any message yet: the process loads its program, perhaps on a busy machine. */
 const loadingChecksMax = 60;
 
 interface LastSeen {
@@ -38,7 +30,6 @@ export class SilenceWatch {
   readonly #lastSeen = new WeakMap<object, LastSeen>();
   readonly #timer: NodeJS.Timeout;
 
-  /** Starts the watch, which runs until `stop` is called. */
   constructor({ running, log }: SilenceWatchOptions) {
     this.#running = running;
     this.#log = log;

@@ -1,6 +1,3 @@
-// One worker from the supervisor's side: a forked process, its messages, and its end. The
-// supervisor starts replacements.
-
 import { type ChildProcess, fork } from "node:child_process";
 import type { MetricSnapshot } from "../../platform/metrics/table.ts";
 import type {
@@ -15,10 +12,7 @@ import type {
 export const workerCommand = "worker";
 
 export interface WorkerProcessOptions {
-  /**
-   * The program's file, the arguments that start it as a worker, and its environment. `env` is the
-   * environment of this process by default.
-   */
+  /** The program's file and its arguments as a worker. `env`: by default that of this process. */
   readonly program: {
     readonly file: string;
     readonly args: readonly string[];
@@ -31,28 +25,19 @@ export interface WorkerProcessOptions {
 interface WorkerEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /**
-   * Reason why the worker could not start, in its own or the system's words; undefined if there is
-   * no such message.
-   */
+  /** Why the worker could not start; undefined if it sent no reason. */
   readonly reason: string | undefined;
 }
 
 export interface WorkerProcess {
   readonly pid: number | undefined;
-  /**
-   * Number of messages read from this worker. The number keeps increasing while the worker is
-   * alive.
-   */
+  /** Increases while the worker is alive. */
   readonly messagesRead: number;
-  /** Report of the worker once it accepts connections. Rejects if the worker ends before that. */
+  /** Rejects if the worker ends before it accepts connections. */
   readonly listening: Promise<Listening>;
-  /** End of the process, after its last message has been read. Never rejects. */
+  /** Resolves after the last message has been read. Never rejects. */
   readonly ended: Promise<WorkerEnd>;
-  /**
-   * Sends a request to the worker and returns the answer; undefined if the worker has not answered
-   * in time.
-   */
+  /** Returns the answer; undefined if it does not arrive in time. */
   ask<About extends keyof WorkerAnswers>(
     about: About,
     timeoutMs: number,
@@ -67,8 +52,7 @@ export function startWorkerProcess({
   start,
   onMetrics,
 }: WorkerProcessOptions): WorkerProcess {
-  // Standard output is for results. A worker has no results, so its standard output is ignored. The
-  // messages use structured clone, which preserves NaN; JSON would not.
+  // A worker has no results for standard output. Structured clone preserves NaN; JSON would not.
   const child = fork(program.file, [...program.args], {
     stdio: ["ignore", "ignore", "inherit", "ipc"],
     serialization: "advanced",
@@ -93,13 +77,12 @@ export function startWorkerProcess({
       for (const settle of pending.values()) settle(undefined);
     });
   });
-  // An unhandled rejection would end this process. Callers that await `listening` still get the
-  // rejection.
+  // An unhandled rejection would end this process.
   listening.catch(() => {});
   post(start);
 
   function post(message: MessageToWorker): void {
-    // A message to an ending worker may be lost. The exit handler notices the end.
+    // A message to an ending worker may be lost; its end is noticed.
     if (child.connected) child.send(message, () => {});
   }
 
@@ -137,10 +120,7 @@ function wordsFor({ code, signal }: Pick<WorkerEnd, "code" | "signal">): string 
   return signal === null ? `exit code ${code}` : `signal ${signal}`;
 }
 
-/**
- * Waits for the process to exit and then for its channel to close, because the channel may hold
- * messages for a moment after the exit.
- */
+/** The channel may hold messages for a moment after the exit. */
 function endOf(child: ChildProcess): Promise<WorkerEnd> {
   return new Promise((resolve) => {
     child.on("error", (error) => {

@@ -1,6 +1,3 @@
-// Measures the delay of the event loop's timers with Node's histogram. Each read starts the next
-// window.
-
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Sample } from "../../../platform/metrics/table.ts";
 
@@ -8,9 +5,7 @@ const RESOLUTION_MS = 10;
 const NANOSECONDS_PER_SECOND = 1e9;
 
 interface EventLoopDelay {
-  /**
-   * Returns p50, p99 and max of the delays since the last call, in seconds. Resets the histogram.
-   */
+  /** Returns p50, p99 and max of the delays since the last call, in seconds. */
   samples(): Sample[];
   close(): void;
 }
@@ -32,10 +27,7 @@ export function watchEventLoopDelay(): EventLoopDelay {
   };
 }
 
-/**
- * Returns a delay in seconds without the resolution. Node records whole intervals between ticks of
- * its timer, so an idle loop would show the resolution instead of 0.
- */
+/** Without the resolution: Node records whole intervals, so an idle loop would show it. */
 function delaySeconds(nanoseconds: number): number {
   return Math.max(0, nanoseconds / NANOSECONDS_PER_SECOND - RESOLUTION_MS / 1_000);
 }

@@ -1,5 +1,5 @@
-// The label values of the metrics. Each set of values is bounded: a value is never a project, a key
-// or a path that a client chose.
+// The counters. The hot path calls one method per request or frame, which adds to plain numbers.
+// Label values are bounded: never a project, a key or a path that a client chose.
 
 import type { ItemErrorCode } from "../../../platform/base/errors.ts";
 import type { DropCode } from "../../../platform/base/warnings.ts";
@@ -26,10 +26,7 @@ const elsewhere = [
   "other",
 ] as const;
 export const routes = [...endpoints, ...elsewhere] as const;
-/**
- * The states of a request at the disconnect of its client. `head`: no byte of the body had arrived.
- * `body`: a part of the body had arrived. `answer`: the body was complete, the answer was not sent.
- */
+/** `head`: no byte of the body had arrived; `body`: some had; `answer`: all had. */
 export const abortPhases = ["head", "body", "answer"] as const;
 export const outcomeOfReason = {
   none: "stored",
@@ -59,12 +56,9 @@ export const outcomeOfReason = {
 >;
 
 /**
- * The outcome of an event.
- * - `stored`: its frame was acknowledged, whatever the answer to its request.
- * - `duplicate`: the stream had its frame from an earlier attempt of the request, which counted it.
- * - `unknown`: its frame was not acknowledged by the deadline.
- * - `removed`: it is of no use, and no count in the answer includes it.
- * - `refused`: its request was refused and may be retried, so one event can be counted often.
+ * `stored`: its frame was acknowledged, whatever the answer. `duplicate`: an earlier attempt of the
+ * request counted it. `unknown`: no PubAck by the deadline. `removed`: of no use, in no count of
+ * the answer. `refused`: its request may be retried, so one event can be counted often.
  */
 type EventOutcome =
   | "stored"
@@ -74,10 +68,6 @@ type EventOutcome =
   | "error"
   | "refused"
   | "unknown";
-/**
- * The reason of an event's outcome. `none` belongs to the outcome `stored`, the item errors to
- * `error`.
- */
 export type EventReason = keyof typeof outcomeOfReason;
 export type MetricsRoute = (typeof routes)[number];
 export type AbortPhase = (typeof abortPhases)[number];

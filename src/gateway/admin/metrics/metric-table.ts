@@ -1,6 +1,5 @@
-// Every metric of Penstock, with its type and help. Tests compare the docs, the dashboard and the
-// alerts with `metricNames`. The gateway also exports the default metrics of prom-client
-// (process_*, nodejs_*).
+// Every metric of the gateway, except prom-client's own (process_*, nodejs_*). Tests compare the
+// docs, the dashboard and the alerts with it.
 
 import type { MetricRow } from "../../../platform/metrics/table.ts";
 

@@ -1,7 +1,3 @@
-// Penstock's counters. The hot path calls one method per request or frame, and each call only adds
-// to plain numbers. At a scrape, prom-client's registry reads the numbers. labels.ts has the label
-// values.
-
 import { type ErrorCode, errorTable } from "../../../platform/base/errors.ts";
 import type { Lane } from "../../../platform/base/lane.ts";
 import { type WarningCode, warningCodes } from "../../../platform/base/warnings.ts";
@@ -34,10 +30,7 @@ import {
 } from "./labels.ts";
 import { type MetricName, metricTable } from "./metric-table.ts";
 
-/**
- * Functions that return the current value of a gauge, or one value per series. Each part of the
- * program provides its gauges.
- */
+/** Each part of the program provides its gauges: the current value, or one per series. */
 interface Gauges {
   readonly requestsInflight?: () => number;
   readonly framesUnacked?: () => number;
@@ -88,8 +81,8 @@ const reasons = Object.keys(outcomeOfReason) as EventReason[];
 const STATUS_MAX = 599;
 const errorCodes = Object.keys(errorTable) as ErrorCode[];
 /**
- * The statuses whose series exist from the first scrape on. If a counter appeared only with its
- * first failure, a rate would not include that failure.
+ * Series that exist from the first scrape on: a rate would miss the failure with which a counter
+ * first appears.
  */
 const statusesExpected = {
   endpoint: new Set<number>(
@@ -107,7 +100,7 @@ const batchFramesBounds = [16, 32, 64, 128, 256, 512, 1_000];
 const frameEventsBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000];
 
 interface RouteCounts {
-  /** Number of answers by status. */
+  /** By status. */
   readonly answers: Float64Array;
   readonly seconds: Histogram;
   readonly takesEvents: boolean;
@@ -153,17 +146,13 @@ export class Metrics extends MetricSet<MetricName> {
     super(metricTable);
     this.show("penstock_requests_total", () => this.#requestSamples());
     this.show("penstock_events_total", () => this.#events.samples());
-    // The numbers of a single process. With several workers, the supervisor adds these numbers up,
-    // together with its own count of restarts.
+    // Numbers of a single process. A supervisor adds them up.
     this.show("penstock_workers", () => 1);
     this.show("penstock_worker_restarts_total", () => 0);
     this.show("penstock_event_loop_delay_seconds", () => this.#loopDelay.samples());
   }
 
-  /**
-   * Counts an answered request; must be called once for each. `bodyBytes` is the number of bytes as
-   * received.
-   */
+  /** Must be called once per answered request. `bodyBytes` is the number of bytes as received. */
   requestFinished(route: MetricsRoute, status: number, seconds: number, bodyBytes: number): void {
     const counts = this.#routes[route];
     counts.answers[status]! += 1;
@@ -171,23 +160,18 @@ export class Metrics extends MetricSet<MetricName> {
     if (counts.takesEvents) this.#bodyBytes.observe(bodyBytes);
   }
 
-  /**
-   * Counts a request answered with an error; must be called once for each, in addition to
-   * requestFinished.
-   */
+  /** Must be called once per answered error, in addition to requestFinished. */
   problemAnswered(code: ErrorCode): void {
     this.#problems.add(1, code);
   }
 
   /**
-   * Counts a request whose client disconnected before its answer; must be called once for each.
-   * Such a request is not counted as finished.
+   * Must be called once per request whose client disconnected, which does not count as finished.
    */
   requestAborted(phase: AbortPhase): void {
     this.#aborted.add(1, phase);
   }
 
-  /** Counts a request for the upstream; must be called once for each. */
   requestPassed(kind: PassedKind, outcome: PassedOutcome): void {
     this.#passed.add(1, kind, outcome);
   }
@@ -208,7 +192,7 @@ export class Metrics extends MetricSet<MetricName> {
     this.#distinctIdsCut.add(count);
   }
 
-  /** Counts a frame; must be called once for each, at its first send. */
+  /** Must be called once per frame, at its first send. */
   frameSent(lane: Lane, events: number, bytes: number): void {
     this.#frames.add(1, lane);
     this.#frameEvents.observe(events);
@@ -223,15 +207,13 @@ export class Metrics extends MetricSet<MetricName> {
     this.#frameRetries.add(1);
   }
 
-  /** Counts an atomic batch; must be called once for each, at its end. */
   batchEnded(outcome: BatchOutcome, frames: number): void {
     this.#batches.add(1, outcome);
     this.#batchFrames.observe(frames);
   }
 
   /**
-   * Counts a send of a frame or an atomic batch without a storing PubAck; must be called once for
-   * each. A retried frame can fail more than once.
+   * Must be called once per send without a storing PubAck. A retried frame can fail more than once.
    */
   ackFailed(cause: AckFailureCause): void {
     this.#acksFailed.add(1, cause);
@@ -246,7 +228,7 @@ export class Metrics extends MetricSet<MetricName> {
     this.#streamRegressions.add(1, lane, cause);
   }
 
-  /** Adds gauges. A gauge without a function is absent from the scrape. */
+  /** A gauge without a function is absent from the scrape. */
   watch(gauges: Gauges): void {
     for (const key of Object.keys(gauges) as (keyof Gauges)[]) {
       const read = gauges[key];
@@ -282,7 +264,7 @@ export class Metrics extends MetricSet<MetricName> {
   }
 }
 
-/** Returns metrics with all counters at zero. They measure the event loop until they are closed. */
+/** The metrics measure the event loop until they are closed. */
 export function createMetrics(): Metrics {
   return new Metrics();
 }

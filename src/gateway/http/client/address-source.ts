@@ -1,6 +1,5 @@
 // Finds the client of a request: the socket's peer or, if the peer is a trusted proxy, the client
-// that it names by PROXY protocol or X-Forwarded-For. A peer that is not trusted is the client,
-// whatever it sends. Combines the parts of this folder and has no rules of its own.
+// that it names by PROXY protocol or X-Forwarded-For.
 
 import { createAddressReader } from "../../../platform/base/addresses.ts";
 import type { Log } from "../../../platform/base/log.ts";
@@ -19,16 +18,15 @@ export const proxyProtocolNeedsAddon =
 
 export interface AddressSourceConfig {
   readonly recordIp: boolean;
-  /** Maximum number of open connections in total. Default: no limit. */
+  /** Default: no limit. */
   readonly connectionsMax?: number | undefined;
-  /** Maximum number of open connections from one address. Default: no limit. */
+  /** Default: no limit. */
   readonly addressConnectionsMax?: number | undefined;
-  /** Networks of the trusted proxies. Default: no networks. */
+  /** Default: no networks. */
   readonly trustedProxies?: readonly Network[] | undefined;
   readonly proxyProtocol?: boolean | undefined;
 }
 
-/** The part of ConnectionAddresses that is used here, which also exists without the addon. */
 type Peers = Pick<
   ConnectionAddresses<HttpResponse>,
   | "connection"
@@ -44,8 +42,8 @@ type Peers = Pick<
 >;
 
 /**
- * Headers that show a proxy. A proxy that shares connections among clients adds one of them to each
- * request, and a client cannot remove it.
+ * A proxy that shares connections among clients adds one of these headers to each request, and a
+ * client cannot remove it.
  */
 const proxyHeaders = ["x-forwarded-for", "forwarded", "via"];
 
@@ -61,14 +59,12 @@ export class AddressSource {
   readonly #peers: Peers;
   readonly #clientOf: (response: HttpResponse, request: HttpRequest) => string;
 
-  /** Creates a source. Throws if the settings need `connectionId` and it is undefined. */
+  /** Throws if the settings need `connectionId` and it is undefined. */
   constructor(config: AddressSourceConfig, parts: AddressSourceParts) {
     const { recordIp, trustedProxies = [], proxyProtocol = false } = config;
     const hasProxies = trustedProxies.length > 0;
-    // uWS accepts a PROXY header before every request of a connection. Only the header before the
-    // first request can be the proxy's: after that, a proxy that only forwards bytes forwards
-    // whatever its client writes. So if first requests cannot be identified, the header cannot be
-    // read safely.
+    // uWS accepts a PROXY header before every request. Only the first can be the proxy's: a proxy
+    // that forwards bytes forwards whatever its client writes later.
     if (recordIp && proxyProtocol && hasProxies && parts.connectionId === undefined)
       throw new Error(proxyProtocolNeedsAddon);
     const trusts = hasProxies ? createTrust(trustedProxies) : () => false;
@@ -87,34 +83,26 @@ export class AddressSource {
     this.#clientOf = hasProxies ? throughProxies(peers, trusts) : (response) => peers.of(response);
   }
 
-  /**
-   * Tracks a connection that opens or closes, and closes it if it exceeds a limit. Must be set on
-   * every app with `app.filter`, which calls it for every connection.
-   */
+  /** Tracks a connection that opens or closes. To be set on every app with `app.filter`. */
   follow(response: HttpResponse, change: number): void {
     this.#peers.follow(response, change);
   }
 
   /**
-   * Returns the client's address, even if addresses are not recorded; "" if it is unknown. Must be
-   * called once with every request, while its head is being handled.
+   * Returns the client's address, "" if unknown. Must be called once with every request, while its
+   * head is being handled. The methods below apply to the request of the last call.
    */
   of(response: HttpResponse, request: HttpRequest): string {
     return this.#clientOf(response, request);
   }
 
-  /**
-   * Returns the connection of the request of the last call of `of`; undefined if the connection is
-   * unknown.
-   */
   get connection(): OpenConnection | undefined {
     return this.#peers.connection;
   }
 
   /**
-   * Returns whether a proxy may have read the head of the request of the last call of `of`. A
-   * header of the connection's first request decides it for all later requests. The first request
-   * itself always counts as read by a proxy, because its sender is unknown.
+   * Returns whether a proxy may have read the head. The connection's first request decides it for
+   * the later ones. It counts as read by a proxy itself, because its sender is unknown.
    */
   isReadByOthers(request: HttpRequest): boolean {
     const peers = this.#peers;
@@ -125,23 +113,19 @@ export class AddressSource {
   }
 
   /**
-   * Returns the User-Agent of the request of the last call of `of`, or the client name derived from
-   * its connection's first request, because the header is not read with every request. `isRead` is
-   * the result of `isReadByOthers`.
+   * Returns the User-Agent or, on a connection of one client, the name derived from its first one,
+   * so that the header is not read every time. `isRead` is the result of `isReadByOthers`.
    */
   agentOf(request: HttpRequest, isRead: boolean): string {
     const peers = this.#peers;
-    // A proxy's connection carries the requests of many clients, so the header of each request is
-    // read.
     if (peers.isShared !== false) return request.getHeader("user-agent");
     if (isRead) peers.noteAgent(clientName(request.getHeader("user-agent")));
     return peers.agent;
   }
 
   /**
-   * Returns whether the request of the last call of `of` has an Expect header. `isRead` is the
-   * result of `isReadByOthers`. On a connection of one client the header is read with the first
-   * request. Later requests are assumed to be alike, unless they may have a long body.
+   * Returns whether the request has an Expect header. On a connection of one client, later requests
+   * are assumed to be like the first, unless they may have a long body.
    */
   expects(request: HttpRequest, { isRead, isLong }: { isRead: boolean; isLong: boolean }): boolean {
     const peers = this.#peers;
@@ -155,10 +139,7 @@ export class AddressSource {
 interface PeersOptions {
   readonly limits: ConnectionLimits;
   readonly opening: NewConnections<HttpResponse>;
-  /**
-   * Returns whether a peer is a trusted proxy, whose PROXY header is read at the first request;
-   * undefined if PROXY headers are not read.
-   */
+  /** Whether a peer is a trusted proxy; undefined if PROXY headers are not read. */
   readonly trusts: ((address: string) => boolean) | undefined;
 }
 
@@ -184,10 +165,7 @@ function isFromProxy(request: HttpRequest): boolean {
   return proxyHeaders.some((name) => request.getHeader(name) !== "");
 }
 
-/**
- * Returns peers without the addon, which cannot identify connections. They are counted in total,
- * not by address, and the address is read with every request.
- */
+/** Without the addon connections are counted in total, not by address. */
 function countedOnly(of: (response: HttpResponse) => string, limits: ConnectionLimits): Peers {
   return {
     connection: undefined,
@@ -212,8 +190,7 @@ function throughProxies(
 ): (response: HttpResponse, request: HttpRequest) => string {
   const forwardedFor = createForwardedFor(trusts);
   let lines = "";
-  // All lines are read, because getHeader returns only the first of several lines. HAProxy appends
-  // its line to those of the client, so the first line may be the client's own.
+  // getHeader returns only the first of several lines. HAProxy appends its line to the client's.
   const collect = (name: string, value: string): void => {
     if (name === "x-forwarded-for") lines = lines === "" ? value : `${lines},${value}`;
   };

@@ -1,6 +1,5 @@
-// Holds one entry per open connection, with its address. The address is read once, when the
-// connection opens, because each read through uWS allocates an ArrayBuffer, which takes longer than
-// routing a request. Closes connections over a limit. Does not handle requests.
+// Holds one entry per open connection, with its address. The address is read once, because a read
+// through uWS allocates an ArrayBuffer, which takes longer than routing a request.
 
 import type { ConnectionId } from "./connection-id.ts";
 import { ConnectionLimits, type OpenConnection, siteOf } from "./connection-limits.ts";
@@ -9,26 +8,19 @@ import type { NewConnection, NewConnections } from "./new-connections.ts";
 interface ConnectionAddressesOptions<Response extends NewConnection> {
   readonly connectionId: ConnectionId;
   /**
-   * Returns the address from the response itself; called once when its connection opens. For
-   * connections that cannot be identified it is called at every request, or never if
-   * `atFirstRequest` is set.
+   * Reads the address from the response itself: once per connection. If connections cannot be
+   * identified: at every request, or never if `atFirstRequest` is set.
    */
   readonly read: (response: Response) => string;
   /**
-   * Returns the address of a connection from its first request on; called at that request with the
-   * address at which the connection opened. Never called for connections that cannot be identified.
-   * With `atFirstRequest` the address of such a connection is "", because the address at which it
-   * opened is not its client's.
+   * Returns the address from the connection's first request on; called at that request with the
+   * address at which it opened. A connection that cannot be identified then has the address "".
    */
   readonly atFirstRequest?: ((response: Response, address: string) => string) | undefined;
-  /** Reports that connections cannot be identified any more; called once. */
+  /** Called once if connections cannot be identified any more. */
   readonly distrusted?: (() => void) | undefined;
-  /** Limits of open connections. Default: no limit. */
+  /** Default: no limit. */
   readonly limits?: ConnectionLimits | undefined;
-  /**
-   * Limits the number of connections opened at the same time that are read per event loop
-   * iteration.
-   */
   readonly opening?: NewConnections<Response> | undefined;
 }
 
@@ -36,7 +28,7 @@ export class ConnectionAddresses<Response extends NewConnection> {
   readonly #options: ConnectionAddressesOptions<Response>;
   readonly #limits: ConnectionLimits;
   readonly #connections = new Map<number, OpenConnection>();
-  /** The ids of connections that have not sent a request yet. */
+  /** The connections that have not sent a request yet. */
   readonly #silent = new Set<number>();
   #isTrusted = true;
   #wasFirst = false;
@@ -47,10 +39,7 @@ export class ConnectionAddresses<Response extends NewConnection> {
     this.#limits = options.limits ?? noLimits();
   }
 
-  /**
-   * Returns the connection of the request of the last call of `of`; undefined if the connection is
-   * unknown.
-   */
+  /** The connection of the last call of `of`; undefined if it is unknown. */
   get connection(): OpenConnection | undefined {
     return this.#last;
   }
@@ -59,33 +48,19 @@ export class ConnectionAddresses<Response extends NewConnection> {
     return this.#connections.size;
   }
 
-  /**
-   * Returns whether the request of the last call of `of` was its connection's first. False if
-   * connections cannot be identified.
-   */
+  /** Whether the last call of `of` was for a known connection's first request. */
   get wasFirst(): boolean {
     return this.#wasFirst;
   }
 
-  /**
-   * Returns whether the connection of the last call of `of` belongs to a proxy, which forwards the
-   * requests of many clients. Undefined if connections cannot be identified.
-   */
   get isShared(): boolean | undefined {
     return this.#last?.isShared;
   }
 
-  /**
-   * Returns the client name that was last set for the connection of the last call of `of`; "" for
-   * no name.
-   */
   get agent(): string {
     return this.#last?.agent ?? "";
   }
 
-  /**
-   * Returns whether a request of the connection of the last call of `of` has had an Expect header.
-   */
   get expects(): boolean {
     return this.#last?.expects ?? false;
   }
@@ -94,23 +69,15 @@ export class ConnectionAddresses<Response extends NewConnection> {
     if (this.#last !== undefined) this.#last.expects = true;
   }
 
-  /** Records that the connection of the last call of `of` carries the requests of many clients. */
   noteShared(): void {
     if (this.#last !== undefined) this.#last.isShared = true;
   }
 
-  /**
-   * Sets the client name of the connection of the last call of `of`: some characters, held as long
-   * as the connection.
-   */
   noteAgent(agent: string): void {
     if (this.#last !== undefined) this.#last.agent = agent;
   }
 
-  /**
-   * Tracks a connection that opens or closes; called by uWS's filter. `change` is above 0 when the
-   * response's connection opens, below 0 when it closes.
-   */
+  /** For uWS's filter. `change` is above 0 when the connection opens, below 0 when it closes. */
   follow(response: Response, change: number): void {
     const { connectionId, read, opening } = this.#options;
     const limits = this.#limits;
@@ -124,8 +91,7 @@ export class ConnectionAddresses<Response extends NewConnection> {
       return;
     }
     if (this.#connections.has(id)) {
-      // The earlier connection with this id may have closed without a report, and must not be
-      // touched.
+      // The earlier connection may have closed without a report, and must not be touched.
       opening?.closed(id);
       this.#distrust();
     }
@@ -145,7 +111,7 @@ export class ConnectionAddresses<Response extends NewConnection> {
   of(response: Response): string {
     const { connectionId, read, atFirstRequest } = this.#options;
     const id = connectionId(response);
-    // If connections are reused, the set is usually empty, which saves the look-up.
+    // The set is usually empty, which saves the look-up.
     this.#wasFirst = this.#silent.size > 0 && this.#silent.delete(id);
     const held = this.#connections.get(id);
     this.#last = held;
@@ -157,10 +123,7 @@ export class ConnectionAddresses<Response extends NewConnection> {
     return held.address;
   }
 
-  /**
-   * Removes all connections, because two open connections had the same id. The id then identifies
-   * no connection, and an address found by the id could be another client's.
-   */
+  /** Called if two open connections had the same id: an address could be another client's. */
   #distrust(): void {
     this.#isTrusted = false;
     this.#connections.clear();

@@ -1,31 +1,17 @@
-// Reads the client's address from X-Forwarded-For, as reported by trusted proxies. Each proxy
-// appends the address of its peer, so the text is read from its right end. A client may have
-// written all text to the left of the first untrusted address.
-
 import { addressOfText } from "../../../platform/base/addresses.ts";
 
-/**
- * Maximum number of entries that are read. No chain of proxies is that long, but a client may send
- * a longer header.
- */
+/** No chain of proxies is that long, but a client may send a longer header. */
 const hopsMax = 32;
 const cachedMax = 4_096;
-/**
- * Maximum number of characters of a cached text. Longer texts are rare, and `cachedMax` of them
- * would use 64 MiB.
- */
+/** Longer texts are rare, and `cachedMax` of them would use 64 MiB. */
 const cachedTextMax = 128;
-/**
- * Maximum number of characters of an entry: an IPv6 address with a zone and a port, brackets,
- * quotes and blanks.
- */
+/** An IPv6 address with a zone and a port, brackets, quotes and blanks. */
 const entryCharsMax = 128;
 
 /**
- * Returns a function that finds the client in the text of the header, which must have all lines in
- * order, separated by commas. The function returns the first untrusted address from the right. If
- * all addresses are trusted, it returns the last one before the text's beginning or before an entry
- * that is not an address. It returns "" if there is no address.
+ * Returns a function that finds the client in the lines of X-Forwarded-For, joined by commas. Each
+ * proxy appends its peer, so the client is the first untrusted address from the right; a client may
+ * have written the text before it. If all are trusted, it is the last address read.
  */
 export function createForwardedFor(trusts: (address: string) => boolean): (text: string) => string {
   const cached = new Map<string, string>();
@@ -56,9 +42,8 @@ function walk(text: string, trusts: (address: string) => boolean): string {
 }
 
 /**
- * Returns the address of an entry in the form of addresses.ts; "" if the entry has no address.
- * Reads any form that proxies write: with or without double quotes, with or without a port; IPv6
- * also with or without brackets or a zone.
+ * Reads any form that proxies write, with or without quotes, port, brackets and zone. Returns ""
+ * for no address.
  */
 function addressOfEntry(entry: string): string {
   const text = entry.trim();

@@ -1,37 +1,27 @@
-// Tracks the data that was sent on connections and not acknowledged by their clients' kernels. A
-// request of 60 bytes for a script makes the kernel buffer a hundred kilobytes, which no memory
-// limit of the process counts. The connection of a client that does not read for too long is reset.
+// Tracks the sent data that clients have not acknowledged. A request of 60 bytes for a script makes
+// the kernel buffer a hundred kilobytes, which no memory limit of the process counts. The
+// connection of a client that does not read for too long is reset.
 
 import type { ConnectionAddon } from "./connection-id.ts";
 
 export const checkMs = 1_000;
 /** Milliseconds without an acknowledgement after which a connection is reset. */
 const stillMsMax = 15_000;
-/**
- * Seconds by which each check postpones uWS's close of a connection with an unread answer, so that
- * `stillMsMax` applies. Otherwise uWS closes the connection 8 to 12 seconds after its last write.
- */
+/** Postpones uWS's close, 8 to 12 seconds after its last write, so that `stillMsMax` applies. */
 const openSeconds = 20;
 /**
- * Maximum unread bytes of all connections. If the sum is larger, connections are reset, first those
- * without progress, then the largest. Below this sum a client may read as slowly as its network
- * allows.
+ * Maximum unread bytes of all connections. Above it, connections are reset: first those without
+ * progress, then the largest. Below it a client may read as slowly as its network allows.
  */
 const bytesMax = 33_554_432;
 /**
- * Unread bytes at which a connection is reset if its client sends more requests without having read
- * any data: uWS buffers short answers that the kernel does not accept, without a limit.
+ * With so many unread bytes, a client that sends more requests without reading is reset: uWS
+ * buffers short answers without a limit.
  */
 const fullBytes = 65_536;
-/**
- * Maximum bytes in the kernel's buffer for one connection. Including its own structures the kernel
- * allows twice as much.
- */
+/** Maximum in the kernel's buffer for one connection. The kernel allocates twice as much. */
 const kernelBytesMax = 131_072;
-/**
- * Milliseconds of the kernel's own deadline, which also applies to connections that were closed
- * before they were read.
- */
+/** The kernel's own deadline, which also applies to connections that were closed before. */
 const kernelDeadlineMs = 20_000;
 
 interface UnreadAnswersOptions {
@@ -42,14 +32,12 @@ interface UnreadAnswersOptions {
   readonly monotonicMs: () => number;
 }
 
-/** The parts of an open connection that are used here. */
 interface AnsweredConnection {
   readonly isIdle: boolean;
-  /** Whether the request is complete and its answer is being written. */
   readonly isAnswering: boolean;
   readonly usedAt: number;
   readonly closesWhenRead: boolean;
-  /** The holder that counts the connection; undefined once the connection is closed. */
+  /** Undefined once the connection is closed. */
   readonly holder: object | undefined;
   readonly response: object;
   close(): void;
@@ -58,7 +46,7 @@ interface AnsweredConnection {
 interface Unread {
   bytes: number;
   acknowledged: number;
-  /** Time since which nothing has been acknowledged, in milliseconds of the monotonic clock. */
+  /** Since when nothing has been acknowledged, in milliseconds of the monotonic clock. */
   stillSinceMs: number;
 }
 
@@ -74,7 +62,7 @@ export class UnreadAnswers {
     this.#options = options;
   }
 
-  /** Returns the number of bytes that clients had not acknowledged at the last check. */
+  /** The bytes that clients had not acknowledged at the last check. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -90,7 +78,7 @@ export class UnreadAnswers {
 
   /**
    * Checks the connections that had unread data at the last check, and those used since then.
-   * `uses` is the number of the next use of any connection.
+   * `uses` is the number of the next use.
    */
   check(connections: Iterable<AnsweredConnection>, uses: number): void {
     const nowMs = this.#options.monotonicMs();

@@ -1,6 +1,7 @@
-// Converts bodies in other forms, and passes the batches to the intake. One thread converts one
-// body at a time, and projects take turns. Other requests do not wait for a conversion, which can
-// take 0.1 s for 800 bytes.
+// Converts bodies in a thread, and passes the batches to the intake. Projects take turns. Other
+// requests do not wait for a conversion, which can take 0.1 s for 800 bytes. If a body takes too
+// long or too much memory, it is rejected and its thread is terminated; the next body starts
+// another one.
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../../platform/base/errors.ts";
@@ -11,15 +12,9 @@ import type { Intake, WholeBody } from "../port.ts";
 import { batchOf, type Conversion, missingKey } from "./conversion.ts";
 import { ConversionThread } from "./thread-link.ts";
 
-/**
- * Maximum CPU time for one body in milliseconds. A usual body of 4 MiB or 1,000 spans takes 0.1 to
- * 0.3 s. A body waits for at most one body of each other project, and for at most some seconds.
- */
+/** Maximum CPU time for one body. 4 MiB or 1,000 spans usually take 0.1 to 0.3 s. */
 const conversionCpuMsMax = 1_000;
-/**
- * Milliseconds without work after which the thread ends. Exporters send every few seconds. The
- * thread takes some memory, and starts within 0.1 s.
- */
+/** Exporters send every few seconds. The thread takes some memory, and starts within 0.1 s. */
 const threadIdleMs = 30_000;
 
 interface ConverterOptions {
@@ -48,7 +43,7 @@ export class Converter {
     if (apiKey === "") return this.#handOn(body, missingKey);
     // A body that arrives in one piece has not been peeked at.
     body.peek(bytes, true);
-    // The intake rejects a request with an unknown key, so nothing is converted.
+    // The intake rejects an unknown key, so nothing is converted.
     const isUnknown = body.hint !== undefined && !body.showsProject;
     if (isUnknown) return this.#handOn(body, batchOf(apiKey, []));
     // `convert` rejects a too long body unread.
@@ -60,7 +55,6 @@ export class Converter {
     );
   }
 
-  /** Ends the thread. */
   close(): void {
     this.#thread.close();
   }
@@ -69,7 +63,6 @@ export class Converter {
     const { request } = body;
     const work = await this.#turn(request.deadlineMs, conversion.head.apiKey);
     let converted: Buffer | Problem = tooManyToConvert;
-    // If the client has disconnected, nothing is converted.
     if (work !== undefined) {
       try {
         if (!request.isOver) converted = await this.#thread.convert(conversion, bytes);
@@ -80,10 +73,7 @@ export class Converter {
     await this.#handOn(body, converted);
   }
 
-  /**
-   * Waits until the thread is free for the body. Resolves to undefined if the deadline passes
-   * first.
-   */
+  /** Resolves to undefined if the deadline passes before the thread is free. */
   #turn(deadlineMs: number, group: string): Promise<QueuedWork | undefined> {
     return new Promise((resolve) => {
       const work: QueuedWork = {
@@ -96,10 +86,7 @@ export class Converter {
     });
   }
 
-  /**
-   * Passes the batch to the intake, or answers with the problem. Must also be called if the client
-   * has disconnected, because it ends the request.
-   */
+  /** Must also be called if the client has disconnected, because it ends the request. */
   #handOn(body: RequestBody, converted: Buffer | Problem): Promise<void> | undefined {
     const { request } = body;
     if (Buffer.isBuffer(converted)) {

@@ -1,13 +1,12 @@
 // Reads a JSON text byte by byte and parses single values of it. So a malformed value affects only
-// itself, and only one span is in memory at a time. Names are returned in lowerCamelCase, even if
-// the text has the names of protobuf.
+// itself, and only one span is in memory at a time.
 
 import type { Buffer } from "node:buffer";
 import { Ascii, isJsonSpace } from "../../../platform/base/ascii.ts";
 import { exactlyParsed, MalformedOtlpError, RejectedSpanError, spanBytesMax } from "./otlp.ts";
 import { parsedRepaired, textIn } from "./repaired-text.ts";
 
-/** A position in a JSON text. Each value must be read by exactly one call of a method. */
+/** Each value must be read by exactly one call of a method. */
 export class JsonCursor {
   readonly #bytes: Buffer;
   #at = 0;
@@ -16,9 +15,7 @@ export class JsonCursor {
     this.#bytes = bytes;
   }
 
-  /**
-   * Yields the names of an object's members. The caller must read the value before the next name.
-   */
+  /** Yields names in lowerCamelCase. The value must be read before the next name. */
   *members(): Generator<string, void> {
     this.#take(Ascii.OpenBrace, "an object");
     if (this.#takeIf(Ascii.CloseBrace)) return;
@@ -45,14 +42,14 @@ export class JsonCursor {
   }
 
   /**
-   * Returns the value at the position. If the value is too large for a span, skips it and throws a
-   * RejectedSpanError. If the value is not JSON, throws a MalformedOtlpError.
+   * Skips a value that is too large for a span, and throws a RejectedSpanError. Throws a
+   * MalformedOtlpError if the value is not JSON.
    */
   value(): unknown {
     return this.#parsed(this.#slice());
   }
 
-  /** Returns the text of the value at the position, unparsed. */
+  /** Returns the text of the value, unparsed. */
   text(): Buffer {
     return this.#slice();
   }
@@ -92,10 +89,7 @@ export class JsonCursor {
     this.#at = at + 1;
   }
 
-  /**
-   * Skips a pair of brackets and its content. Mismatched brackets are found when the value is
-   * parsed.
-   */
+  /** Mismatched brackets are found when the value is parsed. */
   #passContainer(): void {
     const bytes = this.#bytes;
     let at = this.#at;
@@ -139,9 +133,7 @@ export class JsonCursor {
   }
 }
 
-/**
- * Table by byte: whether the byte is part of a number, `true`, `false`, `null` or a similar word.
- */
+/** By byte: whether it is part of a number, `true`, `false`, `null` or a similar word. */
 const scalarBytes = Array.from({ length: 0x80 }, (_, byte) =>
   /[\w+.-]/.test(String.fromCharCode(byte)),
 );

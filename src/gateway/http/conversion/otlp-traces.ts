@@ -1,6 +1,5 @@
-// Extracts the spans of language models from a request of OpenTelemetry's exporters (OTLP over
-// HTTP, in protobuf or JSON). Answers like a collector: the partial success of the answer reports
-// spans that are not stored.
+// Extracts the spans of language models from an OTLP request over HTTP, in protobuf or JSON.
+// Answers like a collector: the partial success reports spans that are not stored.
 
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
@@ -19,25 +18,23 @@ import {
 import { jsonSpans } from "./otlp-json.ts";
 import { protobufSpans } from "./otlp-protobuf.ts";
 
-/** Maximum bytes of a body, as in PostHog's capture. */
+/** As in PostHog's capture. */
 const bodyBytesMax = 4_194_304;
 /**
- * Bytes that the events of one request may have in addition to `expansionMax` times the bytes of
- * its body. Each event has the attributes of its resource, so events may be larger than their
- * request.
+ * The events may have this many bytes, plus `expansionMax` times those of the body. Each event
+ * repeats the attributes of its resource.
  */
 const eventBytesFree = 262_144;
 const expansionMax = 8;
 const eventBytesMax = 8_388_608;
-/** Maximum number of reasons in one answer. */
 const reasonsMax = 5;
 const PROTOBUF_TYPE = "application/x-protobuf";
 
 interface OtlpNotes {
   isJson: boolean;
-  /** Number of spans that are not stored for one of the `reasons`. */
+  /** Spans that are not stored for one of the `reasons`. */
   rejected: number;
-  /** Number of spans that do not belong to language models. */
+  /** Spans that do not belong to language models. */
   others: number;
   readonly reasons: string[];
 }
@@ -51,7 +48,7 @@ export class OtlpTraces implements Conversion {
     this.head = head;
   }
 
-  /** Whether the body may be empty: a protobuf message without any set field has no bytes. */
+  /** A protobuf message without any set field has no bytes. */
   get takesEmpty(): boolean {
     return this.#isProtobuf;
   }
@@ -95,10 +92,7 @@ export class OtlpTraces implements Conversion {
     return /protobuf/i.test(this.head.contentType);
   }
 
-  /**
-   * Returns the events as JSON. Derives the id of the request from its body, because a client that
-   * retries a request sends the same bytes.
-   */
+  /** The id of the request is derived from its body, because a retry sends the same bytes. */
   #eventsOf(reads: Iterable<ReadSpan>, body: Buffer): string[] | Problem {
     const requestId = createHash("sha1").update(body).digest("hex");
     const mostBytes = Math.min(eventBytesMax, eventBytesFree + expansionMax * body.length);
@@ -124,7 +118,7 @@ export class OtlpTraces implements Conversion {
         }
         const hasRoom = resourceBytes <= bytesLeft;
         const text = hasRoom ? textOf({ ...read, resource, requestId, index }) : "";
-        // The event may be short, but processing a long resource takes time, so its bytes count.
+        // Processing a long resource takes time, so its bytes count even if the event is short.
         bytesLeft = hasRoom ? bytesLeft - Math.max(resourceBytes, Buffer.byteLength(text)) : -1;
         if (bytesLeft < 0) this.#reject(`the events of the request have over ${mostBytes} bytes`);
         else if (text === "") this.#reject("its values are nested too deeply");
@@ -145,12 +139,12 @@ export class OtlpTraces implements Conversion {
   }
 }
 
-/** Returns the event of a span as JSON; "" if it exceeds the stack. */
+/** Returns "" if the event exceeds the stack. */
 function textOf(parts: SpanParts): string {
   try {
     return JSON.stringify(aiEventOf(parts));
   } catch (error) {
-    // The text of an attribute may contain JSON of any depth, which uses up the stack.
+    // The text of an attribute may contain JSON of any depth.
     if (!(error instanceof RangeError)) throw error;
     return "";
   }
@@ -162,7 +156,7 @@ function jsonAnswer(rejected: number, message: string): FixedAnswer {
   return { status: 200, headers: [["Content-Type", JSON_TYPE], nosniff], body };
 }
 
-/** Returns an ExportTraceServiceResponse, which is empty without spans to report. */
+/** Returns an ExportTraceServiceResponse. */
 function protobufAnswer(rejected: number, message: string): FixedAnswer {
   const text = Buffer.from(message);
   const partial = [

@@ -1,14 +1,9 @@
-// Reads JSON texts with errors that the intake repairs, because a conversion parses texts before
-// the intake.
-
 import { Buffer, isUtf8 } from "node:buffer";
 
-/** Matches the encoded surrogates of a pair (CESU-8), in Latin-1. */
+/** A pair of encoded surrogates (CESU-8), in Latin-1. */
 const surrogatePairs = /\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/g;
 
-/**
- * Returns the text of the bytes. A pair of encoded surrogates becomes the character it represents.
- */
+/** Decodes UTF-8. A pair of encoded surrogates becomes the character it represents. */
 export function textIn(bytes: Buffer): string {
   if (isUtf8(bytes)) return bytes.toString();
   const joined = bytes.toString("latin1").replace(surrogatePairs, (pair) => {
@@ -20,8 +15,8 @@ export function textIn(bytes: Buffer): string {
 }
 
 /**
- * Parses the text. If that fails, parses it with `null` instead of NaN and Infinity. Throws if both
- * fail.
+ * Parses the text or, if that fails, the text with `null` instead of NaN and Infinity, which the
+ * intake repairs, too.
  */
 export function parsedRepaired(text: string, parse: (text: string) => unknown): unknown {
   try {
@@ -33,7 +28,6 @@ export function parsedRepaired(text: string, parse: (text: string) => unknown): 
   }
 }
 
-/** Replaces NaN and Infinity outside of strings by `null`. */
 function withoutNonFinite(text: string): string {
   const pieces: string[] = [];
   for (let at = 0; at < text.length; ) {

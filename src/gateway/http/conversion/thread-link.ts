@@ -1,7 +1,3 @@
-// The main-thread side of the conversion thread, which starts with the first body and ends after an
-// idle time. If a body takes too long or too much memory, it is rejected and its thread is
-// terminated. The next body starts another thread.
-
 import { Buffer } from "node:buffer";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
@@ -18,14 +14,11 @@ export interface Converted {
   readonly notes: unknown;
 }
 
-/** Interval in milliseconds of the checks of the thread's CPU time. */
+/** Interval of the checks of the thread's CPU time. */
 const checkEveryMs = 100;
-/**
- * Milliseconds after which a thread is terminated that does not report its CPU time, because it is
- * in native code.
- */
+/** A thread that does not report its CPU time, because it is in native code, is terminated then. */
 const clockMsMax = 30_000;
-/** Maximum bytes copied per event loop iteration, which takes one or two milliseconds. */
+/** Bytes copied per event loop iteration, which takes one or two milliseconds. */
 const copiedBytesPerTurn = 4_194_304;
 const resourceLimits = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16 };
 
@@ -39,14 +32,14 @@ const tooMuchMemory: Problem = {
 };
 const draining: Problem = { code: "draining", detail: "This gateway is shutting down" };
 
-/** The file of the thread. Tests run the TypeScript source; the build is JavaScript. */
+/** Tests run the TypeScript source; the build is JavaScript. */
 const threadFile = new URL(
   import.meta.url.endsWith(".ts") ? "./thread.ts" : "./thread.js",
   import.meta.url,
 );
 
 interface ThreadOptions {
-  /** Maximum CPU time of the thread for one body, in milliseconds. */
+  /** Maximum CPU time for one body, in milliseconds. */
   readonly cpuMsMax: number;
   /** Milliseconds after which a thread without work ends. */
   readonly idleMs: number;
@@ -73,10 +66,7 @@ export class ConversionThread {
     return this.#worker !== undefined;
   }
 
-  /**
-   * Converts one body. There must be no concurrent calls. The body must not change until the
-   * promise is fulfilled or rejected.
-   */
+  /** There must be no concurrent calls. The body must not change until the promise is settled. */
   async convert(conversion: Conversion, bytes: Buffer): Promise<Buffer | Problem> {
     const body = new Uint8Array(bytes.length);
     for (let at = 0; at < bytes.length; at += copiedBytesPerTurn) {
@@ -111,7 +101,7 @@ export class ConversionThread {
 
   #start(): Worker {
     const worker = new Worker(this.#options.file ?? threadFile, {
-      // On each start of a source file Node prints a warning that it strips types.
+      // Node warns that it strips types from a source file.
       execArgv: ["--disable-warning=ExperimentalWarning"],
       name: "conversion",
       resourceLimits,
@@ -139,10 +129,7 @@ export class ConversionThread {
     return worker;
   }
 
-  /**
-   * Ends the thread when it has used its CPU time. A wall clock would also count the time in which
-   * other processes use the CPUs, and reject valid bodies on a busy machine.
-   */
+  /** Limits CPU time: by the clock a busy machine would reject valid bodies. */
   #watch(worker: Worker, pending: Pending): void {
     const beganMs = performance.now();
     let before: NodeJS.CpuUsage | undefined;
@@ -163,7 +150,7 @@ export class ConversionThread {
     this.#timer = setTimeout(then, ms).unref();
   }
 
-  /** Ends the thread. If `problem` is defined, it is the result of the current body. */
+  /** If `problem` is defined, it is the result of the current body. */
   #end(problem: Problem | undefined): void {
     clearTimeout(this.#timer);
     const worker = this.#worker;

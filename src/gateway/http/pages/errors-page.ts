@@ -1,6 +1,5 @@
-// Builds the page to which the `type` of a problem links: the meaning of each error and warning,
-// and its fix. The page is built once from the tables of errors and warnings. It contains no client
-// data, and loads and runs nothing.
+// The pages of the public port, for a person with a browser: the front page, and the errors to
+// which the `type` of a problem links. They reveal nothing about this installation.
 
 import { type ErrorCode, type ErrorRow, errorTable } from "../../../platform/base/errors.ts";
 import { dropTable, warningTable } from "../../../platform/base/warnings.ts";
@@ -8,10 +7,7 @@ import { type FixedAnswer, fixedPage } from "./fixed-answer.ts";
 
 export const errorsPath = "/docs/errors";
 
-/**
- * Returns the `type` of a problem: the link to its code on the page. A relative reference leads to
- * this gateway (RFC 9457, 3.1.1).
- */
+/** A relative reference leads to this gateway (RFC 9457, 3.1.1). */
 export function problemType(code: ErrorCode): string {
   return `${errorsPath}#${code}`;
 }
@@ -120,10 +116,7 @@ function retryWords(status: ErrorRow["status"]): string {
   }
 }
 
-/**
- * Returns whether the words begin with code, or with a name as clients write it, which stays in
- * lower case even at the beginning of a sentence.
- */
+/** Such a word stays in lower case at the beginning of a sentence. */
 function isNameFirst(words: string): boolean {
   return /^(?:\$|[a-z]+_[a-z]|(?:properties|timestamp|offset|uuid|trace)\b)/.test(words);
 }

@@ -1,7 +1,3 @@
-// Declares constant answers, and the security headers of the gateway's pages. A page's policy lets
-// it load and run nothing except its own style. `nosniff` keeps a browser from guessing another
-// content type. write-fixed.ts writes the answers.
-
 import { createHash } from "node:crypto";
 
 export interface FixedAnswer {
@@ -9,9 +5,8 @@ export interface FixedAnswer {
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: string | Uint8Array;
   /**
-   * The requests that hold the body in memory: this request alone, or all requests that read it.
-   * Until they have ended the body counts as bytes in flight, once. Absent if the process always
-   * holds the body.
+   * The requests that hold the body in memory, in which it counts as bytes in flight, once. Absent
+   * if the process always holds it.
    */
   readonly isHeldBy?: "its request" | "its readers";
 }
@@ -22,9 +17,8 @@ export const SCRIPT_TYPE = "text/javascript; charset=utf-8";
 export const nosniff = ["X-Content-Type-Options", "nosniff"] as const;
 
 interface PageParts {
-  /** The text of the page's style element. The policy contains its hash. */
+  /** The policy contains the hash of this style element. */
   readonly style: string;
-  /** Number of seconds for which a cache may store the page. */
   readonly cachedSeconds: number;
 }
 

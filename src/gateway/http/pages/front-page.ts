@@ -1,6 +1,3 @@
-// The page for a person who opens the public port in a browser: it explains the port and names the
-// documentation. Also excludes crawlers. Reveals nothing about this installation.
-
 import { type FixedAnswer, fixedPage, nosniff } from "./fixed-answer.ts";
 
 const style =
@@ -37,7 +34,7 @@ export const robots: FixedAnswer = {
   body: "User-agent: *\nDisallow: /\n",
 };
 
-/** The answer of a missing icon, after which browsers do not request it again. */
+/** Browsers do not request a missing icon again. */
 export const favicon: FixedAnswer = {
   status: 204,
   headers: [["Cache-Control", "public, max-age=86400"]],
