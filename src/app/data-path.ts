@@ -3,15 +3,14 @@
 
 import { randomFillSync } from "node:crypto";
 import { setImmediate } from "node:timers/promises";
-import type { QuickInflater } from "../gateway/body/quick-inflation.ts";
+import type { QuickInflater } from "../gateway/body/inflate.ts";
 import { watchCertificate } from "../gateway/http/certificate.ts";
 import { proxyProtocolNeedsAddon } from "../gateway/http/client/address-source.ts";
 import { type ConnectionAddon, loadConnectionAddon } from "../gateway/http/client/connection-id.ts";
 import type { CertificateFiles } from "../gateway/http/listener.ts";
 import { readStaticFiles, type StaticFiles } from "../gateway/http/pages/static-files.ts";
 import { HttpServer } from "../gateway/http/server.ts";
-import type { Admission } from "../gateway/intake/admission.ts";
-import { createAdmission } from "../gateway/intake/admission.ts";
+import { type Admission, createAdmission } from "../gateway/intake/admission.ts";
 import { createIntake, type IntakeOptions } from "../gateway/intake/intake.ts";
 import { createPeek } from "../gateway/intake/peek.ts";
 import type { Registry } from "../gateway/projects/registry/registry.ts";

@@ -31,7 +31,7 @@ interface NativeScanner {
 interface Addon extends LineFunctions {
   readonly EventScanner: new (table: Uint32Array) => NativeScanner;
   /**
-   * Inflates bodies with the zlib of Node: see QuickInflater in gateway/body/quick-inflation.ts.
+   * Inflates bodies with the zlib of Node: see QuickInflater in gateway/body/inflate.ts.
    */
   readonly Inflater: new () => {
     inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;

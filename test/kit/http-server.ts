@@ -4,7 +4,7 @@
 
 import { createConnection, type Socket } from "node:net";
 import { afterEach, expect } from "vitest";
-import type { QuickInflater } from "../../src/gateway/body/quick-inflation.ts";
+import type { QuickInflater } from "../../src/gateway/body/inflate.ts";
 import {
   type ConnectionId,
   loadConnectionAddon,
@@ -13,8 +13,7 @@ import type { CertificateFiles } from "../../src/gateway/http/listener.ts";
 import type { StaticFiles } from "../../src/gateway/http/pages/static-files.ts";
 import type { Exchange, IntakeReport, Peek } from "../../src/gateway/http/port.ts";
 import { HttpServer } from "../../src/gateway/http/server.ts";
-import type { Admission } from "../../src/gateway/intake/admission.ts";
-import { createAdmission } from "../../src/gateway/intake/admission.ts";
+import { type Admission, createAdmission } from "../../src/gateway/intake/admission.ts";
 import type { PassThrough } from "../../src/gateway/upstream/pass-through.ts";
 import type { ErrorCode } from "../../src/platform/base/errors.ts";
 import { networksOf } from "../../src/platform/base/networks.ts";

@@ -2,7 +2,7 @@
 // declares. A small body grows by copying. A large body continues in another block, and the blocks
 // are joined over several event loop iterations: copying 64 MiB takes a tenth of a second.
 
-import type { BodyMemory } from "./body-memory.ts";
+import { MemoryPool } from "../../platform/base/memory-pool.ts";
 
 const GROWTH_ON_HINT = 4;
 const GROWTH_WITHOUT_HINT = 2;
@@ -131,5 +131,18 @@ export class BodyBuffer {
     this.#full.push(old);
     this.#fullBytes += old.length;
     this.#block = next;
+  }
+}
+
+/** Maximum bytes of unused memory that is retained: two bodies of the default maximum size. */
+const keptBytesMax = 44_040_192;
+const idleMs = 10_000;
+/** A block that is larger than a body by more than this factor is not used for the body. */
+const wasteFactor = 4;
+
+/** Reusable memory for bodies that arrive in pieces, and for inflated bodies. */
+export class BodyMemory extends MemoryPool {
+  constructor() {
+    super({ keptBytesMax, full: "drop_smallest", idleMs, wasteFactor });
   }
 }

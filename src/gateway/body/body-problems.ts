@@ -1,5 +1,4 @@
 import { type ErrorCode, errorTable, type Problem } from "../../platform/base/errors.ts";
-import type { Coding, Compression } from "./codings.ts";
 
 export function problemOf(code: ErrorCode): Problem {
   return { code, detail: errorTable[code].title };
@@ -52,9 +51,8 @@ export const unsupportedEncoding: Problem = {
   detail: "Content-Encoding must be one of identity, gzip, deflate, br, zstd",
 };
 
-export function invalidEncoding(coding: Coding | Compression, error: string): Problem {
-  const action = coding === "base64" ? "Decode" : "Decompress";
-  return { code: "invalid_encoding", detail: `${action} the body as ${coding}: ${error}` };
+export function invalidEncoding(coding: string, error: string): Problem {
+  return { code: "invalid_encoding", detail: `The body is not valid ${coding}: ${error}` };
 }
 
 export function bodyTooLarge(
@@ -70,5 +68,8 @@ export function bodyTooLarge(
 }
 
 export function inflatedTooLarge(bytesMax: number): Problem {
-  return { code: "inflated_too_large", detail: `More than ${bytesMax} bytes after decompression` };
+  return {
+    code: "inflated_too_large",
+    detail: `The body has more than ${bytesMax} bytes after decompression`,
+  };
 }

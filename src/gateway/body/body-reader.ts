@@ -9,8 +9,7 @@ import type { Log } from "../../platform/base/log.ts";
 import { Converter } from "../http/conversion/converter.ts";
 import type { HttpExchange } from "../http/exchange.ts";
 import type { Intake, WholeBody } from "../http/port.ts";
-import { BodyBuffer } from "./body-buffer.ts";
-import { BodyMemory } from "./body-memory.ts";
+import { BodyBuffer, BodyMemory } from "./body-buffer.ts";
 import {
   bodyTooLarge,
   emptyBody,
@@ -20,13 +19,10 @@ import {
   tinyChunks,
 } from "./body-problems.ts";
 import { type ChunkedBody, type ChunkTurns, chunksSkippedMax } from "./chunk-turns.ts";
-import { looksGzipped } from "./codings.ts";
-import type { GrowingBodies } from "./growing-bodies.ts";
-import { peekedBytesMin, peekedFarBytes } from "./inflate.ts";
-import { beginsAsJson } from "./payload-form.ts";
-import type { QuickInflater } from "./quick-inflation.ts";
+import { type GrowingBodies, keepSlowOpen, slowCheckMs } from "./growing-bodies.ts";
+import { peekedBytesMin, peekedFarBytes, type QuickInflater } from "./inflate.ts";
+import { beginsAsJson, looksGzipped } from "./payload-form.ts";
 import { BodyState, type RequestBody } from "./request-body.ts";
-import { keepSlowOpen, slowCheckMs } from "./slow-bodies.ts";
 import { Unpacker } from "./unpacking.ts";
 
 /** Size of uWS's receive buffer. */

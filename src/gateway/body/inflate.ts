@@ -1,11 +1,13 @@
 // Decompresses small bodies on the event loop, because the thread pool takes longer than the work.
 // Other bodies go to pooled-inflation.ts.
 
+import { Buffer } from "node:buffer";
 import zlib from "node:zlib";
 import type { Problem } from "../../platform/base/errors.ts";
+import type { TurnBudget } from "../../platform/base/turn-budget.ts";
 import { inflatedTooLarge, invalidEncoding } from "./body-problems.ts";
-import { type Coding, hasZlibHeader } from "./codings.ts";
 import { type Member, type MemberForm, Members, ZSTD_WINDOW_LOG_MAX } from "./members.ts";
+import { type Coding, hasZlibHeader } from "./payload-form.ts";
 
 export const atOnceBytesMax = 65_536;
 export const atOnceInflatedBytesMax = 262_144;
@@ -221,7 +223,7 @@ export function inflatedProblem({
   const unknown = isKnown ? "" : ", and no api_key of a project in its first bytes";
   return {
     code: "inflated_too_large",
-    detail: `More than ${FREE_OF_RATIO_BYTES} bytes after decompression, and more than ${ratioMax} times the bytes sent${unknown}`,
+    detail: `The body has more than ${FREE_OF_RATIO_BYTES} bytes after decompression, and more than ${ratioMax} times the bytes sent${unknown}`,
   };
 }
 
@@ -235,4 +237,96 @@ function codeOf(error: unknown): unknown {
 
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : "failed";
+}
+
+interface AtOnceInflationOptions {
+  readonly inflatedBytesMax: number;
+  readonly monotonicMs: () => number;
+  readonly budget: TurnBudget;
+  readonly inflater: QuickInflater | undefined;
+}
+
+export class AtOnceInflation {
+  readonly #options: AtOnceInflationOptions;
+  readonly #quick: QuickInflation | undefined;
+
+  constructor(options: AtOnceInflationOptions) {
+    const { inflater, inflatedBytesMax } = options;
+    this.#options = options;
+    this.#quick = inflater && new QuickInflation(inflater, inflatedBytesMax);
+  }
+
+  /** Returns the inflated body, valid until the next call. Undefined: no time in this iteration. */
+  inflate(coding: Coding, bytes: Buffer): Buffer | Problem | undefined {
+    return this.#quickly(coding, bytes) ?? this.#usually(coding, bytes);
+  }
+
+  #quickly(coding: Coding, bytes: Buffer): Buffer | undefined {
+    const { budget, monotonicMs } = this.#options;
+    if (this.#quick === undefined || budget.isSpent) return undefined;
+    const startedMs = monotonicMs();
+    const result = this.#quick.inflated(coding, bytes);
+    const ms = monotonicMs() - startedMs;
+    const done = { bytesRead: bytes.length, bytesWritten: result?.length ?? 0 };
+    // A body that fails here counts by time alone, because its bytes are counted below.
+    budget.spend(workOf({ ...(result === undefined ? nothing : done), ms }));
+    return result;
+  }
+
+  #usually(coding: Coding, bytes: Buffer): Buffer | Problem | undefined {
+    const { budget, inflatedBytesMax, monotonicMs } = this.#options;
+    if (budget.isSpent) return undefined;
+    const startedMs = monotonicMs();
+    const result = inflateAtOnce(coding, bytes, inflatedBytesMax);
+    const ms = monotonicMs() - startedMs;
+    if (result === undefined) {
+      budget.spend(workOf({ ...nothing, ms }));
+      return undefined;
+    }
+    // A failed inflation may have written up to the maximum size on the event loop.
+    const bytesWritten = Buffer.isBuffer(result) ? result.length : atOnceInflatedBytesMax;
+    budget.spend(workOf({ bytesRead: bytes.length, bytesWritten, ms }));
+    return result;
+  }
+}
+
+const nothing = { bytesRead: 0, bytesWritten: 0 };
+
+export interface QuickInflater {
+  /**
+   * Inflates the whole body into `output` and returns the number of bytes. Returns -1 if the body
+   * is invalid, continues after its end, or does not fit. `windowBits` is as in zlib.h.
+   */
+  inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
+}
+
+/** Window bits of zlib.h: `gzipBits` are added for gzip; deflate without a header is negative. */
+const windowBitsMax = 15;
+const gzipBits = 16;
+
+export class QuickInflation {
+  readonly #inflater: QuickInflater;
+  readonly #output: Buffer;
+
+  constructor(inflater: QuickInflater, bytesMax: number) {
+    this.#inflater = inflater;
+    this.#output = Buffer.allocUnsafeSlow(Math.min(bytesMax, atOnceInflatedBytesMax));
+  }
+
+  inflated(coding: Coding, compressed: Uint8Array): Buffer | undefined {
+    if (compressed.length > atOnceBytesMax || (coding !== "gzip" && coding !== "deflate"))
+      return undefined;
+    if ((sizeHint(coding, compressed) ?? 0) > this.#output.length) return undefined;
+    const bytes = this.#inflater.inflate(
+      compressed,
+      this.#output,
+      windowBitsOf(coding, compressed),
+    );
+    return bytes < 0 ? undefined : this.#output.subarray(0, bytes);
+  }
+}
+
+function windowBitsOf(coding: Coding, compressed: Uint8Array): number {
+  if (coding === "gzip") return windowBitsMax + gzipBits;
+  return hasZlibHeader(compressed) ? windowBitsMax : -windowBitsMax;
 }

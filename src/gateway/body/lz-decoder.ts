@@ -4,12 +4,10 @@
 
 import { Ascii } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
-import { BodyBuffer } from "./body-buffer.ts";
-import type { BodyMemory } from "./body-memory.ts";
+import { BodyBuffer, type BodyMemory } from "./body-buffer.ts";
 import { invalidEncoding, noRoomToInflate } from "./body-problems.ts";
 import { inflatedBytesAtMost, inflatedProblem } from "./inflate.ts";
 import type { StepDecoder } from "./step-decoder.ts";
-import { joinSurrogates } from "./surrogates.ts";
 
 interface LzOptions {
   readonly bytesMax: number;
@@ -47,8 +45,6 @@ const CODE_BITS_MAX = 24;
 const BLOCK_BITS = 11;
 const BLOCK_MASK = (1 << BLOCK_BITS) - 1;
 const BLOCK_BYTES = 8 << BLOCK_BITS;
-
-const PADDING = 0x3d;
 
 /** The six bits of each character, the first bit lowest; -1 for other characters. */
 const bitsOf = new Int8Array(256).fill(-1);
@@ -239,7 +235,7 @@ export class LzDecoder implements StepDecoder {
       const byte = this.#text[this.#read];
       const bits = byte === undefined ? -1 : bitsOf[byte]!;
       if (bits < 0) {
-        const isEnd = byte === undefined || byte === PADDING;
+        const isEnd = byte === undefined || byte === Ascii.Equals;
         this.#stop(isEnd ? "unexpected end of data" : "a character that is not base64");
         return 0;
       }
@@ -269,4 +265,48 @@ export class LzDecoder implements StepDecoder {
 function unitBytes(first: number): number {
   if (first < 0x80) return 1;
   return first < 0xe0 ? 2 : 3;
+}
+
+/** Bytes read per step, which takes some tenths of a millisecond. */
+const JOIN_STEP_BYTES = 131_072;
+/**
+ * The first byte of every surrogate. Its second byte is from `HIGH_FIRST` or, in a low surrogate,
+ * `LOW_FIRST` on; in other characters it is lower.
+ */
+const LEAD = 0xed;
+const HIGH_FIRST = 0xa0;
+const LOW_FIRST = 0xb0;
+
+/**
+ * Converts a piece in place, starting at `joined`. Returns true at the end of the text: the result
+ * is the first `joined.written` bytes.
+ */
+export function joinSurrogates(bytes: Buffer, joined: { read: number; written: number }): boolean {
+  let { read, written } = joined;
+  const end = Math.min(bytes.length, read + JOIN_STEP_BYTES);
+  while (read < end) {
+    const byte = bytes[read]!;
+    const second = byte === LEAD ? bytes[read + 1]! : 0;
+    if (second < HIGH_FIRST) {
+      bytes[written++] = byte;
+      read++;
+    } else if (second < LOW_FIRST && bytes[read + 3] === LEAD && bytes[read + 4]! >= LOW_FIRST) {
+      const high = ((second & 0x0f) << 6) | (bytes[read + 2]! & 0x3f);
+      const low = ((bytes[read + 4]! & 0x0f) << 6) | (bytes[read + 5]! & 0x3f);
+      const point = 0x10000 + (high << 10) + low;
+      bytes[written++] = 0xf0 | (point >> 18);
+      bytes[written++] = 0x80 | ((point >> 12) & 0x3f);
+      bytes[written++] = 0x80 | ((point >> 6) & 0x3f);
+      bytes[written++] = 0x80 | (point & 0x3f);
+      read += 6;
+    } else {
+      bytes[written++] = 0xef;
+      bytes[written++] = 0xbf;
+      bytes[written++] = 0xbd;
+      read += 3;
+    }
+  }
+  joined.read = read;
+  joined.written = written;
+  return read >= bytes.length;
 }

@@ -3,7 +3,7 @@
 // because clients and proxies pad bodies.
 
 import { crc32 } from "node:zlib";
-import { type Coding, hasZlibHeader, looksGzipped } from "./codings.ts";
+import { type Coding, hasZlibHeader, looksGzipped } from "./payload-form.ts";
 
 /** A gzip member is decoded as `raw`, without header and trailer. */
 export type MemberForm = "raw" | "zlib" | "br" | "zstd";

@@ -14,8 +14,8 @@ import type { BodyHint, Exchange, Intake, Peek } from "../http/port.ts";
 import type { Admission } from "../intake/admission.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
 import { noRoom } from "./body-problems.ts";
-import type { Compression } from "./codings.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
+import type { Compression } from "./payload-form.ts";
 
 export const BodyState = {
   Head: "head",

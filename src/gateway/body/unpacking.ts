@@ -13,9 +13,7 @@
 import type { Problem } from "../../platform/base/errors.ts";
 import { FairQueue } from "../../platform/base/fair-queue.ts";
 import { TurnBudget } from "../../platform/base/turn-budget.ts";
-import { AtOnceInflation } from "./at-once-inflation.ts";
-import { BodyBuffer } from "./body-buffer.ts";
-import type { BodyMemory } from "./body-memory.ts";
+import { BodyBuffer, BodyMemory } from "./body-buffer.ts";
 import {
   compressedTwice,
   duplicateData,
@@ -25,22 +23,31 @@ import {
   tooManyToInflate,
   unsupportedEncoding,
 } from "./body-problems.ts";
-import { type Coding, codingOf, looksGzipped, namesUnknownCoding } from "./codings.ts";
-import { WORK_PER_MS, workOf } from "./inflate.ts";
-import { InflationPool, type UnpackingWork } from "./inflation-pool.ts";
+import {
+  AtOnceInflation,
+  inflateStart,
+  peekedInflatedBytesMax,
+  type QuickInflater,
+  WORK_PER_MS,
+  workOf,
+} from "./inflate.ts";
 import { LzDecoder } from "./lz-decoder.ts";
 import {
+  type BodyCoding,
+  type Coding,
+  type Compression,
+  codingOf,
   compressionOf,
   compressionProblem,
   type FormFields,
   formOf,
   Layer,
+  looksGzipped,
+  namesUnknownCoding,
 } from "./payload-form.ts";
-import { startOfPayload } from "./payload-start.ts";
-import { PooledInflation } from "./pooled-inflation.ts";
-import type { QuickInflater } from "./quick-inflation.ts";
+import { InflationPool, PooledInflation, type UnpackingWork } from "./pooled-inflation.ts";
 import { BodyState, type RequestBody } from "./request-body.ts";
-import { Base64Decoder, PercentDecoder, type StepDecoder } from "./step-decoder.ts";
+import { Base64Decoder, PercentDecoder, plainBase64, type StepDecoder } from "./step-decoder.ts";
 
 /** Maximum bytes that all bodies inflate to on the event loop per iteration. */
 const inflatedPerTurnMax = 1_048_576;
@@ -348,4 +355,72 @@ function queued<Part extends { readonly bytesLeft: number; readonly memoryBytes?
     run,
     late: () => body.request.answerProblem(tooManyToInflate),
   };
+}
+
+const STEP_BYTES_MAX = 4_096;
+/** A form, base64 and a compression. */
+const LAYERS_MAX = 3;
+
+export function startOfPayload(
+  bytes: Buffer,
+  coding: BodyCoding,
+  compression: Compression | undefined,
+): Buffer {
+  if (coding === "deflate" || coding === "br" || coding === "zstd")
+    return inflateStart(coding, bytes);
+  let start = bytes;
+  let layers = 0;
+  for (let count = 0; count < LAYERS_MAX; count++) {
+    start = start.subarray(0, STEP_BYTES_MAX);
+    const form = formOf(start, layers, compression);
+    switch (form) {
+      case "json":
+      case "unknown":
+      case "twice":
+        return start;
+      case "gzip":
+        return inflateStart("gzip", start);
+      case "lz64":
+        return lzStart(start);
+      case "base64":
+        layers |= Layer.Base64;
+        start = base64Start(start);
+        break;
+      default:
+        layers |= Layer.Form;
+        // A copy, because the decoder overwrites its input, and the body is still needed.
+        start =
+          new PercentDecoder(Buffer.from(start), form.dataStart, form.dataEnd).step() ?? start;
+    }
+  }
+  return start;
+}
+
+function base64Start(text: Buffer): Buffer {
+  const copy = Buffer.from(text);
+  return Buffer.from(copy.toString("latin1", 0, plainBase64(copy, 0, copy.length)), "base64");
+}
+
+/**
+ * The memory of all peeks. A pool per peek would hold blocks outside every limit: 33 MB of requests
+ * without a key used 2 GB.
+ */
+const peekMemory = new BodyMemory();
+
+function lzStart(text: Buffer): Buffer {
+  const options = {
+    bytesMax: STEP_BYTES_MAX * 1_024,
+    memory: peekMemory,
+    isKnown: () => true,
+    hold: () => true,
+  };
+  const decoder = new LzDecoder(text, options);
+  const result = decoder.step();
+  const buffer = result !== undefined && "bytes" in result ? result : undefined;
+  const start = Buffer.from(
+    (buffer?.bytes() ?? decoder.begun()).subarray(0, peekedInflatedBytesMax),
+  );
+  buffer?.free();
+  decoder.free();
+  return start;
 }

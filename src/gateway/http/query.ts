@@ -1,7 +1,7 @@
 // Reads the query, the framing and the v1 headers of a request's head.
 
 import { Ascii } from "../../platform/base/ascii.ts";
-import { type Compression, compressionNamed } from "../body/codings.ts";
+import { type Compression, compressionNamed } from "../body/payload-form.ts";
 import { percentDecoded } from "./percent-decoded.ts";
 
 interface QueryTarget {

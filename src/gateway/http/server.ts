@@ -10,8 +10,8 @@ import { bodyTooLarge, problemOf, unsupportedEncoding } from "../body/body-probl
 import { BodyReader } from "../body/body-reader.ts";
 import { ChunkSenders, ChunkTurns } from "../body/chunk-turns.ts";
 import { GrowingBodies } from "../body/growing-bodies.ts";
+import type { QuickInflater } from "../body/inflate.ts";
 import { Layer } from "../body/payload-form.ts";
-import type { QuickInflater } from "../body/quick-inflation.ts";
 import type { Admission } from "../intake/admission.ts";
 import type { PassThrough } from "../upstream/pass-through.ts";
 import { passerOf } from "../upstream/passer.ts";

@@ -1,4 +1,4 @@
-import { codingOf } from "../body/codings.ts";
+import { codingOf } from "../body/payload-form.ts";
 import type { V1Request } from "./port.ts";
 import type { HttpRequest } from "./uws.ts";
 

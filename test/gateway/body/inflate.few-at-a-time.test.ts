@@ -2,8 +2,7 @@ import { randomBytes } from "node:crypto";
 import { Transform } from "node:stream";
 import zlib, { brotliCompressSync, brotliDecompressSync, constants, gzipSync } from "node:zlib";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { inflateAtOnce, workOf } from "../../../src/gateway/body/inflate.ts";
-import type { QuickInflater } from "../../../src/gateway/body/quick-inflation.ts";
+import { inflateAtOnce, type QuickInflater, workOf } from "../../../src/gateway/body/inflate.ts";
 import type { Peek } from "../../../src/gateway/http/port.ts";
 import { loadAddon } from "../../../src/records/native.ts";
 import {
