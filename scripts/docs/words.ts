@@ -1,6 +1,6 @@
 // Shared by all generated pages: turns the plain text of the tables into Markdown with links and code.
 
-import { sentence as plainSentence } from "../../src/gateway/http/pages/errors-page.ts";
+import { sentence as plainSentence } from "../../src/gateway/http/pages/pages.ts";
 
 /** A comment that names the source of a page, so that it is not edited by hand. */
 export function generatedFrom(source: string): string {

@@ -90,7 +90,8 @@ async function openHttp(
     certificate &&
     (await watchCertificate({ files: certificate, log, renew, nowMs: clock.wallMs }));
   closers.add(() => renewal?.close());
-  if (renewal !== undefined) metrics.watch({ tlsCertificateExpiry: () => renewal.expirySeconds });
+  if (renewal !== undefined)
+    metrics.watch({ penstock_tls_certificate_expiry_seconds: () => renewal.expirySeconds });
   const passThrough = openPassThrough(base);
   const files = readStaticFiles(config.posthogJs);
   if (worker !== "joining") logScripts(files, config.posthogJs, log);
@@ -123,8 +124,8 @@ function openPassThrough({
   });
   closers.add(() => passThrough.close());
   metrics.watch({
-    passedInflight: () => passThrough.inflight,
-    passedKeptBytes: () => passThrough.keptBytes,
+    penstock_passed_inflight: () => passThrough.inflight,
+    penstock_passed_kept_bytes: () => passThrough.keptBytes,
   });
   if (worker !== "joining")
     log.info({ upstream: upstreamUrl }, "upstream set: other requests of SDKs are forwarded");

@@ -2,7 +2,7 @@
 // process reports while its parts start and stop. It imports none of the parts.
 
 import { ClientWarnings } from "../gateway/admin/metrics/client-warnings.ts";
-import { createMetrics, type Metrics } from "../gateway/admin/metrics/metrics.ts";
+import { Metrics } from "../gateway/admin/metrics/metrics.ts";
 import type { ProcessLog } from "../platform/base/log.ts";
 import { type Instance, instanceOf } from "../platform/nats/instance.ts";
 import type { Config } from "../platform/settings/config.ts";
@@ -81,11 +81,11 @@ export function gatewayBase(
   const clock = { wallMs, monotonicMs: () => performance.now() };
   const closers = new Closers();
   const status = new GatewayStatus();
-  const metrics = createMetrics();
+  const metrics = new Metrics();
   closers.add(() => metrics.close());
   // Exported from the first scrape on, because the alert for a NATS that was never reached needs
   // this gauge.
-  metrics.watch({ natsConnected: () => status.isConnected() });
+  metrics.watch({ penstock_nats_connected: () => status.isConnected() });
   const clientWarnings = new ClientWarnings(clock);
   const instance = instanceOf(config);
   return { ...dependencies, config, clock, metrics, clientWarnings, status, instance, closers };

@@ -4,7 +4,7 @@
 
 import { Ascii, isJsonSpace } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
-import { percentDecoded } from "../http/percent-decoded.ts";
+import { percentDecoded } from "../http/paths.ts";
 import { invalidEncoding, unsupportedEncoding } from "./body-problems.ts";
 
 /** The layers removed from a body, as bits. A body has each layer at most once. */

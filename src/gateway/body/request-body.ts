@@ -9,8 +9,8 @@
 
 import type { Problem } from "../../platform/base/errors.ts";
 import type { Conversion } from "../http/conversion/conversion.ts";
-import type { FixedAnswer } from "../http/pages/fixed-answer.ts";
 import type { BodyHint, Exchange, Intake, Peek } from "../http/port.ts";
+import type { FixedAnswer } from "../http/reply.ts";
 import type { Admission } from "../intake/admission.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
 import { noRoom } from "./body-problems.ts";

@@ -3,7 +3,7 @@
 
 import { Ascii } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
-import { hexValues } from "../http/percent-decoded.ts";
+import { hexValues } from "../http/paths.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
 import { invalidEncoding } from "./body-problems.ts";
 

@@ -7,19 +7,29 @@
 //    └──────────┴─► gone (the client has ───────┘
 //                   disconnected, the answer is still due)
 
-import { errorTable, type Problem } from "../../platform/base/errors.ts";
+import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
+import { type ErrorCode, errorTable, type Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
-import { BodyState, RequestBody } from "../body/request-body.ts";
+import type { Log } from "../../platform/base/log.ts";
+import type { TurnBudget } from "../../platform/base/turn-budget.ts";
+import type { ChunkedBody, ChunkSenders, ChunkTurns } from "../body/chunk-turns.ts";
+import type { GrowingBodies } from "../body/growing-bodies.ts";
+import { BodyState, RequestBody, type RequestPhase } from "../body/request-body.ts";
+import type { Admission } from "../intake/admission.ts";
 import { clientName, sdkName } from "./client/client-name.ts";
 import type { OpenConnection } from "./client/connection-limits.ts";
-import type { RouteLabel } from "./endpoints.ts";
-import type { ExchangeShared } from "./exchange-shared.ts";
-import type { FixedAnswer } from "./pages/fixed-answer.ts";
-import { atOnceBytesMax } from "./piecewise.ts";
-import type { BodyHint, Exchange, IntakeReport, V1Request } from "./port.ts";
-import type { Written } from "./reply.ts";
+import type { UnreadAnswers } from "./client/unread-answers.ts";
+import { atOnceBytesMax, type LongAnswers } from "./long-answers.ts";
+import type { RouteLabel } from "./paths.ts";
+import type { BodyHint, Exchange, IntakeReport, Peek, V1Request } from "./port.ts";
+import {
+  type FixedAnswer,
+  type ReplyWriter,
+  type Writing,
+  type Written,
+  writeFixed,
+} from "./reply.ts";
 import type { HttpResponse } from "./uws.ts";
-import { type Writing, writeFixed } from "./write-fixed.ts";
 
 /**
  * Maximum requests that are answered as they are read, per event loop iteration. One buffer can
@@ -356,4 +366,45 @@ export class HttpExchange implements Exchange {
     const seconds = (this.#shared.clock.monotonicMs() - this.body.startedMs) / 1_000;
     this.#shared.metrics.requestFinished(this.label, status, seconds, this.body.bytesArrived);
   }
+}
+
+export interface HttpMetrics {
+  requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void;
+  /** Called in addition to requestFinished. */
+  problemAnswered(code: ErrorCode): void;
+  /** Counts a disconnect of a client before its answer. */
+  requestAborted(phase: RequestPhase): void;
+}
+
+export interface Clock {
+  /** Milliseconds since the epoch. */
+  wallMs(): number;
+  /** Milliseconds of a clock that never goes back. */
+  monotonicMs(): number;
+}
+
+export interface ExchangeShared {
+  readonly admission: Admission;
+  readonly clock: Clock;
+  readonly log: Pick<Log, "error">;
+  readonly metrics: HttpMetrics;
+  readonly clientWarnings: ClientWarningTaker | undefined;
+  readonly reply: ReplyWriter;
+  readonly growing: GrowingBodies<RequestBody>;
+  readonly chunks: ChunkTurns<ChunkedBody>;
+  readonly chunkSenders: ChunkSenders;
+  readonly long: LongAnswers;
+  readonly peek: Peek | undefined;
+  /** Undefined without the connection addon. */
+  readonly unread?: UnreadAnswers | undefined;
+  /**
+   * Requests that have not ended. If the client has disconnected, a request ends once the intake
+   * cannot answer any more.
+   */
+  inflight: number;
+  draining: boolean;
+  /** Limits the requests that are answered as they are read, per event loop iteration. */
+  readonly atOnce: TurnBudget;
+  /** Reports, during a drain, that no request is in flight any more. */
+  idle: () => void;
 }

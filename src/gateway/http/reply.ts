@@ -9,11 +9,11 @@ import {
   type Problem,
 } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
-import { problemType } from "./pages/errors-page.ts";
-import { JSON_TYPE } from "./pages/fixed-answer.ts";
+import { atOnceBytesMax, type LongAnswers, writePiecewise } from "./long-answers.ts";
 import type { IntakeReport } from "./port.ts";
 import type { HttpResponse } from "./uws.ts";
 
+export const errorsPath = "/docs/errors";
 const PROBLEM_TYPE = "application/problem+json";
 const RETRY_AFTER_SECONDS_MAX = 60;
 /** Retry-After is random within these seconds, so that rejected clients do not retry together. */
@@ -321,7 +321,8 @@ function problemText(problem: Problem): string {
   const { code, errors, errorsTotal } = problem;
   const { status, title } = errorTable[code];
   const text = JSON.stringify({
-    type: problemType(code),
+    // A relative reference, which leads to this gateway (RFC 9457, 3.1.1).
+    type: `${errorsPath}#${code}`,
     title,
     status,
     code,
@@ -330,4 +331,71 @@ function problemText(problem: Problem): string {
     errors_total: errors === undefined ? undefined : (errorsTotal ?? errors.length),
   });
   return `${text}\n`;
+}
+
+export interface FixedAnswer {
+  readonly status: number;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly body: string | Uint8Array;
+  /**
+   * The requests that hold the body in memory, in which it counts as bytes in flight, once. Absent
+   * if the process always holds it.
+   */
+  readonly isHeldBy?: "its request" | "its readers";
+}
+
+export const JSON_TYPE = "application/json";
+export const SCRIPT_TYPE = "text/javascript; charset=utf-8";
+
+export const nosniff = ["X-Content-Type-Options", "nosniff"] as const;
+
+interface FixedAnswerOptions {
+  readonly origin: string;
+  readonly close: boolean;
+  readonly headOnly: boolean;
+  readonly long: LongAnswers;
+  readonly sent: (mustClose: boolean) => void;
+}
+
+export type Writing = Pick<FixedAnswerOptions, "close" | "sent" | "long">;
+
+/**
+ * Writes an answer that does not depend on the store. A long answer is sent as its client reads it,
+ * and ends the connection; the returned function must be called when the client disconnects.
+ */
+export function writeFixed(
+  response: HttpResponse,
+  answer: FixedAnswer,
+  options: FixedAnswerOptions,
+): (() => void) | undefined {
+  const { body } = answer;
+  const { origin, sent } = options;
+  const hasNoBody = answer.status === 204 || answer.status === 304;
+  if (typeof body !== "string" && body.length > atOnceBytesMax && !options.headOnly) {
+    const piecewise = { writeHead: () => writeHead(response, answer, origin), close: true, sent };
+    const { isHeldBy } = answer;
+    return isHeldBy === undefined
+      ? writePiecewise(response, body, piecewise)
+      : options.long.write(response, body, { ...piecewise, isShared: isHeldBy === "its readers" });
+  }
+  const { close } = options;
+  const isHead = hasNoBody || options.headOnly;
+  response.cork(() => {
+    writeHead(response, answer, origin);
+    if (isHead && !hasNoBody)
+      response.writeHeader("Content-Length", String(Buffer.byteLength(body)));
+    if (!isHead) response.end(body, close);
+    else if (close) endHead(response);
+    else response.endWithoutBody();
+  });
+  sent(isHead && close);
+  return undefined;
+}
+
+function writeHead(response: HttpResponse, { status, headers }: FixedAnswer, origin: string): void {
+  response.writeStatus(statusLineOf(status));
+  for (const [name, value] of headers) response.writeHeader(name, value);
+  if (origin !== "") writeCorsHeaders(response, origin);
+  // Otherwise a cache could give this answer, without CORS headers, to a page of another origin.
+  else response.writeHeader("Vary", "Origin");
 }

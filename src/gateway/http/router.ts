@@ -2,17 +2,25 @@
 // or an error for an unknown path.
 
 import type { Problem } from "../../platform/base/errors.ts";
-import type { PassedKind } from "../upstream/labels.ts";
-import { passedKindOf, passedQuery, plainlySpelt } from "../upstream/passed-path.ts";
-import type { ConversionKind } from "./conversion/conversion.ts";
-import { conversionAt, endpoints, type RouteLabel, withOneSlash } from "./endpoints.ts";
-import { namedPath } from "./named-path.ts";
-import { NearPaths } from "./near-path.ts";
-import type { FixedAnswer } from "./pages/fixed-answer.ts";
+import {
+  type PassedKind,
+  passedKindOf,
+  passedQuery,
+  plainlySpelt,
+} from "../upstream/passed-head.ts";
 import type { StaticFiles } from "./pages/static-files.ts";
+import {
+  type ConversionKind,
+  conversionAt,
+  endpoints,
+  NearPaths,
+  namedPath,
+  type RouteLabel,
+  withOneSlash,
+} from "./paths.ts";
 import type { Route } from "./port.ts";
-import { allowedMethods, methodsAt } from "./reply.ts";
-import { createSdkRequests, type SdkRequests, sdkPaths } from "./sdk-requests.ts";
+import { allowedMethods, type FixedAnswer, methodsAt } from "./reply.ts";
+import { createSdkRequests, type SdkRequests } from "./sdk-requests.ts";
 import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
 
 /** What follows from the path and the method of a request alone. */
@@ -59,7 +67,6 @@ interface RouterOptions {
 
 const routes: ReadonlyMap<string, Route> = new Map(endpoints);
 const eventPaths = endpoints.map(([path]) => path);
-const otherPaths = sdkPaths.filter((path) => !path.includes("{"));
 /** Paths of the admin port. */
 const operatorPaths: ReadonlySet<string> = new Set([
   "/metrics",
@@ -180,7 +187,7 @@ export class Router {
       const detail = `There is nothing at ${named} on this port: metrics and health are on the admin port, PENSTOCK_ADMIN_PORT`;
       return { code: "not_found", detail };
     }
-    const near = this.#nearPaths.find(path, eventPaths, otherPaths);
+    const near = this.#nearPaths.find(path, eventPaths);
     const meant = near === undefined ? "" : `; did you mean ${near}?`;
     return {
       code: "not_found",

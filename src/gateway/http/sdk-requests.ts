@@ -3,24 +3,12 @@
 // read.
 
 import type { Problem } from "../../platform/base/errors.ts";
-import { namedPath } from "./named-path.ts";
-import type { NearPaths } from "./near-path.ts";
-import { errorsPage, errorsPath } from "./pages/errors-page.ts";
-import { type FixedAnswer, JSON_TYPE, nosniff, SCRIPT_TYPE } from "./pages/fixed-answer.ts";
-import { favicon, frontPage, robots } from "./pages/front-page.ts";
+import { errorsPage, favicon, frontPage, robots } from "./pages/pages.ts";
 import { configJson, configScript, flagsJson } from "./pages/remote-config.ts";
 import type { StaticFiles } from "./pages/static-files.ts";
-import { percentDecoded } from "./percent-decoded.ts";
+import { type NearPaths, namedPath, percentDecoded, type SdkRouteLabel } from "./paths.ts";
+import { errorsPath, type FixedAnswer, JSON_TYPE, nosniff, SCRIPT_TYPE } from "./reply.ts";
 import type { HttpRequest } from "./uws.ts";
-
-export type SdkRouteLabel = (typeof labels)[number];
-
-const labels = ["flags", "config", "static", "recordings", "logs", "features", "page"] as const;
-const labelSet: ReadonlySet<string> = new Set(labels);
-
-export function isSdkRoute(label: string): label is SdkRouteLabel {
-  return labelSet.has(label);
-}
 
 interface SdkRoute {
   readonly label: SdkRouteLabel;

@@ -13,28 +13,30 @@ import { GrowingBodies } from "../body/growing-bodies.ts";
 import type { QuickInflater } from "../body/inflate.ts";
 import { Layer } from "../body/payload-form.ts";
 import type { Admission } from "../intake/admission.ts";
-import type { PassThrough } from "../upstream/pass-through.ts";
-import { passerOf } from "../upstream/passer.ts";
+import { type PassThrough, passerOf } from "../upstream/pass-through.ts";
 import { signatureMs } from "./certificate.ts";
 import { AddressSource, type AddressSourceConfig } from "./client/address-source.ts";
 import type { ConnectionAddon } from "./client/connection-id.ts";
 import type { ConnectionLimits } from "./client/connection-limits.ts";
 import { handshakesPerTurn } from "./client/new-connections.ts";
 import { UnreadAnswers } from "./client/unread-answers.ts";
-import { conversionFor } from "./conversion/conversions.ts";
-import { ANSWERS_AT_ONCE_MAX, HttpExchange } from "./exchange.ts";
-import type { Clock, ExchangeShared, HttpMetrics } from "./exchange-shared.ts";
-import { framingOf } from "./framing.ts";
+import { conversionFor } from "./conversion/converter.ts";
+import {
+  ANSWERS_AT_ONCE_MAX,
+  type Clock,
+  type ExchangeShared,
+  HttpExchange,
+  type HttpMetrics,
+} from "./exchange.ts";
 import { type CertificateFiles, Listener, type PortSharing } from "./listener.ts";
 import { LongAnswers } from "./long-answers.ts";
 import type { StaticFiles } from "./pages/static-files.ts";
+import { isSdkRoute } from "./paths.ts";
 import type { Intake, Peek } from "./port.ts";
-import { readQuery } from "./query.ts";
 import { type AwayMs, ReplyWriter } from "./reply.ts";
+import { framingOf, isV1Encoding, readQuery, readV1Head } from "./request-head.ts";
 import { type Routed, type RoutedPreflight, Router } from "./router.ts";
-import { isSdkRoute } from "./sdk-requests.ts";
 import type { HttpRequest, HttpResponse } from "./uws.ts";
-import { isV1Encoding, readV1Head } from "./v1-head.ts";
 
 interface HttpServerOptions {
   readonly config: AddressSourceConfig & {

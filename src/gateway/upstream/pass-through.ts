@@ -4,11 +4,15 @@
 
 import { createHash } from "node:crypto";
 import type { Problem } from "../../platform/base/errors.ts";
-import type { FixedAnswer } from "../http/pages/fixed-answer.ts";
+import type { HttpExchange } from "../http/exchange.ts";
+import type { LongAnswers } from "../http/long-answers.ts";
+import type { WholeBody } from "../http/port.ts";
+import type { FixedAnswer } from "../http/reply.ts";
+import type { Passed, Routed } from "../http/router.ts";
+import type { HttpRequest, HttpResponse } from "../http/uws.ts";
 import { AnswerCache, ageMsOf, freshMsOf } from "./answer-cache.ts";
 import { flagsQuestion } from "./flags-question.ts";
-import type { PassedKind, PassedOutcome } from "./labels.ts";
-import type { PassedHead } from "./passed-head.ts";
+import { type PassedHead, type PassedKind, type PassedOutcome, passedHead } from "./passed-head.ts";
 import { type UpstreamAnswer, UpstreamClient } from "./upstream-client.ts";
 
 export interface PassThroughConfig {
@@ -237,4 +241,46 @@ function parametersOf(query: string): string {
     .split("&")
     .filter((parameter) => !passing.test(parameter))
     .join("&");
+}
+
+type Begin = (response: HttpResponse, request: HttpRequest, routed: Routed) => HttpExchange;
+type Pass = (response: HttpResponse, request: HttpRequest, passed: Passed) => void;
+
+export function passerOf(
+  passThrough: PassThrough,
+  begin: Begin,
+  long: Pick<LongAnswers, "holdTooMuch">,
+): Pass {
+  return (response, request, passed) => {
+    const exchange = begin(response, request, passed);
+    const { body } = exchange;
+    const head = passedHead(request, exchange.clientAddress, {
+      ...{ kind: passed.label, path: passed.passedPath, query: passed.passedQuery },
+    });
+    // The query is for the upstream alone.
+    body.queryData = "";
+    body.taker = (_, whole) => {
+      const left = new AbortController();
+      body.cancelWork = () => left.abort();
+      const hasRoom = !long.holdTooMuch;
+      const asking = { head, body: ownOf(whole), gone: left.signal, hasRoom };
+      return passThrough.answerTo(asking).then((answer) => {
+        body.cancelWork = undefined;
+        if (!("code" in answer)) exchange.answerFixed(answer);
+        else if (passed.own === undefined) exchange.answerProblem(answer);
+        else exchange.answerFixed(notForLong(passed.own));
+      });
+    };
+  };
+}
+
+/** Clients must request the upstream's answer again. */
+function notForLong({ status, headers, body }: FixedAnswer): FixedAnswer {
+  const others = headers.filter(([name]) => name !== "Cache-Control");
+  return { status, headers: [...others, ["Cache-Control", "no-cache"]], body };
+}
+
+/** Returns memory that is valid until the request is answered. */
+function ownOf({ memory, bytes }: WholeBody): Uint8Array {
+  return memory === "owned" ? bytes : Uint8Array.from(bytes);
 }

@@ -10,8 +10,7 @@ import {
 } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { whenUnanswered } from "../../platform/base/unanswered.ts";
-import type { PassedKind } from "./labels.ts";
-import { answerHeaders, type PassedHead } from "./passed-head.ts";
+import { answerHeaders, type PassedHead, type PassedKind } from "./passed-head.ts";
 
 interface UpstreamClientOptions {
   readonly url: string;

@@ -9,7 +9,7 @@ import type {
   MessageToWorker,
   StartMessage,
   WorkerAnswers,
-} from "./messages.ts";
+} from "./worker-process.ts";
 
 /** Node's channel of a forked process, in the shape of `process`. */
 export interface SupervisorChannel {

@@ -11,8 +11,11 @@ import {
 } from "../../../src/gateway/body/chunk-turns.ts";
 import { GrowingBodies } from "../../../src/gateway/body/growing-bodies.ts";
 import { BodyState } from "../../../src/gateway/body/request-body.ts";
-import { ANSWERS_AT_ONCE_MAX, HttpExchange } from "../../../src/gateway/http/exchange.ts";
-import type { ExchangeShared } from "../../../src/gateway/http/exchange-shared.ts";
+import {
+  ANSWERS_AT_ONCE_MAX,
+  type ExchangeShared,
+  HttpExchange,
+} from "../../../src/gateway/http/exchange.ts";
 import { LongAnswers } from "../../../src/gateway/http/long-answers.ts";
 import { ReplyWriter } from "../../../src/gateway/http/reply.ts";
 import type { HttpResponse } from "../../../src/gateway/http/uws.ts";

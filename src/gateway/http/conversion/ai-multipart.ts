@@ -6,11 +6,10 @@
 import { Buffer } from "node:buffer";
 import { gunzipSync } from "node:zlib";
 import type { Problem } from "../../../platform/base/errors.ts";
-import { type FixedAnswer, JSON_TYPE, nosniff } from "../pages/fixed-answer.ts";
 import type { IntakeReport } from "../port.ts";
+import { type FixedAnswer, JSON_TYPE, nosniff } from "../reply.ts";
 import { type Batch, batchOf, type Conversion, type ConversionHead } from "./conversion.ts";
-import { JsonCursor } from "./json-cursor.ts";
-import { parsedRepaired, textIn } from "./repaired-text.ts";
+import { JsonCursor, parsedRepaired, textIn } from "./json-cursor.ts";
 
 /** Event and properties together, as in PostHog's capture. */
 const eventBytesMax = 983_040;

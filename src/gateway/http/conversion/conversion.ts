@@ -3,10 +3,9 @@
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../../platform/base/errors.ts";
-import type { FixedAnswer } from "../pages/fixed-answer.ts";
+import type { ConversionKind } from "../paths.ts";
 import type { IntakeReport } from "../port.ts";
-
-export type ConversionKind = "otlp" | "multipart";
+import type { FixedAnswer } from "../reply.ts";
 
 export interface ConversionHead {
   readonly kind: ConversionKind;

@@ -4,13 +4,16 @@
 // another one.
 
 import { Buffer } from "node:buffer";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
 import type { Problem } from "../../../platform/base/errors.ts";
 import { FairQueue, type QueuedWork } from "../../../platform/base/fair-queue.ts";
 import { noRoom, tooManyToConvert } from "../../body/body-problems.ts";
 import type { RequestBody } from "../../body/request-body.ts";
 import type { Intake, WholeBody } from "../port.ts";
-import { batchOf, type Conversion, missingKey } from "./conversion.ts";
-import { ConversionThread } from "./thread-link.ts";
+import { AiMultipart } from "./ai-multipart.ts";
+import { batchOf, type Conversion, type ConversionHead, missingKey } from "./conversion.ts";
+import { OtlpTraces } from "./otlp-traces.ts";
 
 /** Maximum CPU time for one body. 4 MiB or 1,000 spans usually take 0.1 to 0.3 s. */
 const conversionCpuMsMax = 1_000;
@@ -97,4 +100,176 @@ export class Converter {
     } else request.answerProblem(converted);
     return undefined;
   }
+}
+
+export interface ToConvert {
+  readonly head: ConversionHead;
+  readonly body: Uint8Array<ArrayBuffer>;
+}
+
+export interface Converted {
+  readonly result: Uint8Array<ArrayBuffer> | Problem;
+  readonly notes: unknown;
+}
+
+/** Interval of the checks of the thread's CPU time. */
+const checkEveryMs = 100;
+/** A thread that does not report its CPU time, because it is in native code, is terminated then. */
+const clockMsMax = 30_000;
+/** Bytes copied per event loop iteration, which takes one or two milliseconds. */
+const copiedBytesPerTurn = 4_194_304;
+const resourceLimits = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16 };
+
+const tooSlow: Problem = {
+  code: "invalid_payload",
+  detail: "The conversion of the body to events takes too long: send fewer or simpler values",
+};
+const tooMuchMemory: Problem = {
+  code: "invalid_payload",
+  detail: "The conversion of the body to events takes too much memory: send fewer values",
+};
+const draining: Problem = { code: "draining", detail: "This gateway is shutting down" };
+
+/** Tests run the TypeScript source; the build is JavaScript. */
+const threadFile = new URL(
+  import.meta.url.endsWith(".ts") ? "./thread.ts" : "./thread.js",
+  import.meta.url,
+);
+
+interface ThreadOptions {
+  /** Maximum CPU time for one body, in milliseconds. */
+  readonly cpuMsMax: number;
+  /** Milliseconds after which a thread without work ends. */
+  readonly idleMs: number;
+  readonly file?: URL;
+}
+
+interface Pending {
+  readonly resolve: (converted: Converted) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export class ConversionThread {
+  readonly #options: ThreadOptions;
+  #worker: Worker | undefined;
+  #pending: Pending | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(options: ThreadOptions) {
+    this.#options = options;
+  }
+
+  get isRunning(): boolean {
+    return this.#worker !== undefined;
+  }
+
+  /** There must be no concurrent calls. The body must not change until the promise is settled. */
+  async convert(conversion: Conversion, bytes: Buffer): Promise<Buffer | Problem> {
+    const body = new Uint8Array(bytes.length);
+    for (let at = 0; at < bytes.length; at += copiedBytesPerTurn) {
+      if (at > 0) await nextTurn();
+      body.set(bytes.subarray(at, at + copiedBytesPerTurn), at);
+    }
+    const { result, notes } = await this.#send({ head: conversion.head, body });
+    conversion.notes = notes;
+    return result instanceof Uint8Array ? Buffer.from(result.buffer) : result;
+  }
+
+  /** Ends the thread permanently. The request of its current body is answered. */
+  close(): void {
+    this.#isClosed = true;
+    this.#end(draining);
+  }
+
+  #send(work: ToConvert): Promise<Converted> {
+    return new Promise((resolve, reject) => {
+      const pending = { resolve, reject };
+      this.#pending = pending;
+      clearTimeout(this.#timer);
+      if (this.#isClosed) {
+        this.#end(draining);
+        return;
+      }
+      this.#worker ??= this.#start();
+      this.#watch(this.#worker, pending);
+      this.#worker.postMessage(work, [work.body.buffer]);
+    });
+  }
+
+  #start(): Worker {
+    const worker = new Worker(this.#options.file ?? threadFile, {
+      // Node warns that it strips types from a source file.
+      execArgv: ["--disable-warning=ExperimentalWarning"],
+      name: "conversion",
+      resourceLimits,
+    });
+    worker.unref();
+    worker.on("message", (converted: Converted) => {
+      if (this.#worker !== worker) return;
+      this.#settle(converted);
+      this.#after(this.#options.idleMs, () => this.#end(undefined));
+    });
+    let failure: unknown;
+    worker.on("error", (error) => {
+      failure = error;
+    });
+    worker.on("exit", (code) => {
+      if (this.#worker !== worker) return;
+      const isFull = (failure as NodeJS.ErrnoException | undefined)?.code === outOfMemory;
+      const error = new Error("Conversion of a body failed: its thread has ended", {
+        cause: failure ?? code,
+      });
+      const pending = this.#pending;
+      this.#end(isFull ? tooMuchMemory : undefined);
+      if (!isFull) pending?.reject(error);
+    });
+    return worker;
+  }
+
+  /** Limits CPU time: by the clock a busy machine would reject valid bodies. */
+  #watch(worker: Worker, pending: Pending): void {
+    const beganMs = performance.now();
+    let before: NodeJS.CpuUsage | undefined;
+    const timer = setInterval(() => {
+      if (this.#pending !== pending) clearInterval(timer);
+      else if (performance.now() - beganMs >= clockMsMax) this.#end(tooSlow);
+      else worker.cpuUsage(before).then(check, () => {});
+    }, checkEveryMs).unref();
+    const check = (usage: NodeJS.CpuUsage): void => {
+      if (before === undefined) before = usage;
+      else if (this.#pending === pending && cpuMsOf(usage) >= this.#options.cpuMsMax)
+        this.#end(tooSlow);
+    };
+  }
+
+  #after(ms: number, then: () => void): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(then, ms).unref();
+  }
+
+  /** If `problem` is defined, it is the result of the current body. */
+  #end(problem: Problem | undefined): void {
+    clearTimeout(this.#timer);
+    const worker = this.#worker;
+    this.#worker = undefined;
+    void worker?.terminate();
+    if (problem !== undefined) this.#settle({ result: problem, notes: undefined });
+    this.#pending = undefined;
+  }
+
+  #settle(converted: Converted): void {
+    this.#pending?.resolve(converted);
+    this.#pending = undefined;
+  }
+}
+
+const outOfMemory = "ERR_WORKER_OUT_OF_MEMORY";
+
+function cpuMsOf({ user, system }: NodeJS.CpuUsage): number {
+  return (user + system) / 1_000;
+}
+
+export function conversionFor(head: ConversionHead): Conversion {
+  return head.kind === "otlp" ? new OtlpTraces(head) : new AiMultipart(head);
 }

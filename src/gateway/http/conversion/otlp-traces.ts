@@ -4,8 +4,8 @@
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import type { Problem } from "../../../platform/base/errors.ts";
-import { type FixedAnswer, JSON_TYPE, nosniff } from "../pages/fixed-answer.ts";
 import type { IntakeReport } from "../port.ts";
+import { type FixedAnswer, JSON_TYPE, nosniff } from "../reply.ts";
 import { aiEventOf, eventAttributesOf, isAiSpan, type SpanParts } from "./ai-events.ts";
 import { type Batch, batchOf, type Conversion, type ConversionHead } from "./conversion.ts";
 import {

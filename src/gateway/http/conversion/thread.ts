@@ -3,8 +3,7 @@
 import { Buffer } from "node:buffer";
 import { getPriority, platform, setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
-import { conversionFor } from "./conversions.ts";
-import type { Converted, ToConvert } from "./thread-link.ts";
+import { type Converted, conversionFor, type ToConvert } from "./converter.ts";
 
 // An attribute may contain thousands of texts that are not JSON. Errors without a stack are faster.
 Error.stackTraceLimit = 0;

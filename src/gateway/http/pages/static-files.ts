@@ -7,7 +7,7 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzip } from "node:zlib";
 import { isPosthogJs } from "../../../platform/base/posthog-js.ts";
-import { type FixedAnswer, nosniff, SCRIPT_TYPE } from "./fixed-answer.ts";
+import { type FixedAnswer, nosniff, SCRIPT_TYPE } from "../reply.ts";
 
 interface FileRequest {
   readonly ifNoneMatch: string;
