@@ -22,7 +22,7 @@ import { type ChunkedBody, type ChunkTurns, chunksSkippedMax } from "./chunk-tur
 import { type GrowingBodies, keepSlowOpen, slowCheckMs } from "./growing-bodies.ts";
 import { peekedBytesMin, peekedFarBytes, type QuickInflater } from "./inflate.ts";
 import { beginsAsJson, looksGzipped } from "./payload-form.ts";
-import { BodyState, type RequestBody } from "./request-body.ts";
+import type { RequestBody } from "./request-body.ts";
 import { Unpacker } from "./unpacking.ts";
 
 /** Size of uWS's receive buffer. */
@@ -92,7 +92,7 @@ export class BodyReader {
     }
     if (bytes === 0 && !isLast) return;
     body.bytesArrived += bytes;
-    body.state = isLast ? BodyState.Whole : BodyState.Arriving;
+    body.state = isLast ? "whole" : "arriving";
     body.pieces++;
     if (isLast) chunks.whole(exchange);
     else if (body.pieces === 1) chunks.add(exchange);
@@ -246,7 +246,7 @@ export class BodyReader {
   }
 
   #join(body: RequestBody, buffer: BodyBuffer, then: () => void): void {
-    body.state = BodyState.Waiting;
+    body.state = "waiting";
     // The buffer belongs to the join: the end of the request must not free it meanwhile.
     body.buffer = undefined;
     buffer
@@ -256,7 +256,7 @@ export class BodyReader {
           buffer.free();
           return;
         }
-        body.state = BodyState.Whole;
+        body.state = "whole";
         body.buffer = buffer;
         then();
       })

@@ -30,17 +30,11 @@ const WORK_PER_BYTE_READ = 4;
  */
 export const WORK_PER_MS = 349_525;
 
-interface Inflated {
-  readonly bytesRead: number;
-  readonly bytesWritten: number;
-  readonly ms: number;
-}
-
 /**
  * Returns the work of an inflation in output bytes. It counts bytes read and time as well: 64 KiB
  * of empty deflate blocks inflate to nothing in ten milliseconds.
  */
-export function workOf({ bytesRead, bytesWritten, ms }: Inflated): number {
+export function workOf(ms: number, bytesRead = 0, bytesWritten = 0): number {
   return Math.max(bytesWritten, bytesRead * WORK_PER_BYTE_READ, Math.ceil(ms * WORK_PER_MS));
 }
 
@@ -258,39 +252,19 @@ export class AtOnceInflation {
 
   /** Returns the inflated body, valid until the next call. Undefined: no time in this iteration. */
   inflate(coding: Coding, bytes: Buffer): Buffer | Problem | undefined {
-    return this.#quickly(coding, bytes) ?? this.#usually(coding, bytes);
-  }
-
-  #quickly(coding: Coding, bytes: Buffer): Buffer | undefined {
-    const { budget, monotonicMs } = this.#options;
-    if (this.#quick === undefined || budget.isSpent) return undefined;
-    const startedMs = monotonicMs();
-    const result = this.#quick.inflated(coding, bytes);
-    const ms = monotonicMs() - startedMs;
-    const done = { bytesRead: bytes.length, bytesWritten: result?.length ?? 0 };
-    // A body that fails here counts by time alone, because its bytes are counted below.
-    budget.spend(workOf({ ...(result === undefined ? nothing : done), ms }));
-    return result;
-  }
-
-  #usually(coding: Coding, bytes: Buffer): Buffer | Problem | undefined {
     const { budget, inflatedBytesMax, monotonicMs } = this.#options;
     if (budget.isSpent) return undefined;
     const startedMs = monotonicMs();
-    const result = inflateAtOnce(coding, bytes, inflatedBytesMax);
+    const result =
+      this.#quick?.inflated(coding, bytes) ?? inflateAtOnce(coding, bytes, inflatedBytesMax);
     const ms = monotonicMs() - startedMs;
-    if (result === undefined) {
-      budget.spend(workOf({ ...nothing, ms }));
-      return undefined;
-    }
+    if (result === undefined) budget.spend(workOf(ms));
     // A failed inflation may have written up to the maximum size on the event loop.
-    const bytesWritten = Buffer.isBuffer(result) ? result.length : atOnceInflatedBytesMax;
-    budget.spend(workOf({ bytesRead: bytes.length, bytesWritten, ms }));
+    else if (Buffer.isBuffer(result)) budget.spend(workOf(ms, bytes.length, result.length));
+    else budget.spend(workOf(ms, bytes.length, atOnceInflatedBytesMax));
     return result;
   }
 }
-
-const nothing = { bytesRead: 0, bytesWritten: 0 };
 
 export interface QuickInflater {
   /**

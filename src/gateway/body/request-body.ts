@@ -17,18 +17,13 @@ import { noRoom } from "./body-problems.ts";
 import type { GrowingBodies } from "./growing-bodies.ts";
 import type { Compression } from "./payload-form.ts";
 
-export const BodyState = {
-  Head: "head",
-  /** The arrived bytes are in `buffer`, unless the body is discarded. */
-  Arriving: "arriving",
-  /** The body is in `buffer`, or else in memory that is valid only during the current call. */
-  Whole: "whole",
-  /** The body is joined or unpacked. Without a `buffer` that work owns the memory. */
-  Waiting: "waiting",
-  /** The intake has the body and owns its memory until the answer. */
-  Taken: "taken",
-} as const;
-export type BodyState = (typeof BodyState)[keyof typeof BodyState];
+/**
+ * - `arriving`: the arrived bytes are in `buffer`, unless the body is discarded.
+ * - `whole`: the body is in `buffer`, or else in memory that is valid during the current call only.
+ * - `waiting`: the body is joined or unpacked. Without a `buffer` that work owns the memory.
+ * - `taken`: the intake has the body and owns its memory until the answer.
+ */
+export type BodyState = "head" | "arriving" | "whole" | "waiting" | "taken";
 
 /** `head`: no byte of the body has arrived; `body`: some have; `answer`: all have. */
 export type RequestPhase = "head" | "body" | "answer";
@@ -69,7 +64,7 @@ export class RequestBody {
   readonly startedMs: number;
   readonly bytesDeclared: number;
   readonly senderAddress: string;
-  state: BodyState = BodyState.Head;
+  state: BodyState = "head";
   /**
    * The answer to a discarded body, sent once it has arrived. Undefined if the body is processed.
    */
@@ -147,7 +142,7 @@ export class RequestBody {
   /** Reserves bytes of the budget. Returns false if there is no room. */
   tryHold(bytes: number): boolean {
     const requestBytes = this.#bytesWith(bytes);
-    const isGrowing = this.state !== BodyState.Taken;
+    const isGrowing = this.state !== "taken";
     if (isGrowing && this.#admission.isLarge(requestBytes)) this.#growing.add(this);
     if (!this.#admission.tryTake(bytes, requestBytes)) return false;
     this.bytesHeld += bytes;
@@ -186,7 +181,7 @@ export class RequestBody {
 
   /** Passes the body to the intake. After that it cannot be evicted. */
   handOver(): void {
-    this.state = BodyState.Taken;
+    this.state = "taken";
     this.stopGrowing();
   }
 

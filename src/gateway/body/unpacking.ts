@@ -46,7 +46,7 @@ import {
   namesUnknownCoding,
 } from "./payload-form.ts";
 import { InflationPool, PooledInflation, type UnpackingWork } from "./pooled-inflation.ts";
-import { BodyState, type RequestBody } from "./request-body.ts";
+import type { RequestBody } from "./request-body.ts";
 import { Base64Decoder, PercentDecoder, plainBase64, type StepDecoder } from "./step-decoder.ts";
 
 /** Maximum bytes that all bodies inflate to on the event loop per iteration. */
@@ -137,7 +137,7 @@ export class Unpacker {
       compressionOf(body),
     );
     const ms = monotonicMs() - startedMs;
-    this.#atOnceBudget.spend(workOf({ bytesRead: 0, bytesWritten: peekWork, ms }));
+    this.#atOnceBudget.spend(workOf(ms, 0, peekWork));
     body.peek(start, false);
   }
 
@@ -238,7 +238,7 @@ export class Unpacker {
       }
       // The time includes the intake's work on the body, if the last step passed it on.
       const ms = monotonicMs() - startedMs;
-      this.#inTurnsBudget.spend(workOf({ bytesRead: 0, bytesWritten: 0, ms }));
+      this.#inTurnsBudget.spend(workOf(ms));
       // Both calls begin the queue's next step: an iteration has time for several small ones.
       if (result === undefined) setImmediate(() => this.#inTurns.again(work));
       else if (this.#inTurnsBudget.isSpent) setImmediate(() => this.#inTurns.leave(work));
@@ -258,7 +258,7 @@ export class Unpacker {
     const startedMs = monotonicMs();
     const result = decoder.step();
     const ms = monotonicMs() - startedMs;
-    this.#atOnceBudget.spend(workOf({ bytesRead: 0, bytesWritten: 0, ms }));
+    this.#atOnceBudget.spend(workOf(ms));
     return result;
   }
 
@@ -311,12 +311,12 @@ function ownBytes(body: RequestBody, bytes: Buffer): Buffer {
 }
 
 function wait(body: RequestBody, cancelWork: () => void): void {
-  body.state = BodyState.Waiting;
+  body.state = "waiting";
   body.cancelWork = cancelWork;
 }
 
 function resume(body: RequestBody): void {
-  body.state = BodyState.Whole;
+  body.state = "whole";
   body.cancelWork = undefined;
 }
 

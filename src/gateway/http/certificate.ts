@@ -9,8 +9,6 @@ import { certificateFile, isPair, keyFile } from "../../platform/base/pem.ts";
 import type { CertificateFiles } from "./listener.ts";
 
 const checkEveryMs = 1_000;
-/** Checks after which unusable files are read again, changed or not: the cause may be removed. */
-const checksBetweenTries = 60;
 
 /** A handshake with an RSA key of 4,096 bits takes seven times as long. */
 const rsaBitsMax = 2_048;
@@ -73,7 +71,6 @@ export class CertificateWatch {
   /** State of the files when a usable pair was last read. */
   #stateSettled: string;
   #failure = "";
-  #checksToNextTry = 0;
   #isClosed = false;
   #timer: NodeJS.Timeout;
 
@@ -103,8 +100,7 @@ export class CertificateWatch {
   async #check(): Promise<void> {
     const state = await stateOf(this.#options.files);
     if (this.#isClosed) return;
-    if (state !== this.#stateSeen) this.#checksToNextTry = 0;
-    else if (state !== this.#stateSettled && this.#checksToNextTry-- === 0) this.#take(state);
+    if (state === this.#stateSeen && state !== this.#stateSettled) this.#take(state);
     this.#stateSeen = state;
     this.#timer = this.#later();
   }
@@ -117,7 +113,6 @@ export class CertificateWatch {
       this.#stateSettled = state;
       this.#failure = "";
     } catch (error) {
-      this.#checksToNextTry = checksBetweenTries;
       const failure = `${state} ${(error as Error).message}`;
       if (failure === this.#failure) return;
       this.#failure = failure;

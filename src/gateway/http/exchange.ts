@@ -14,7 +14,7 @@ import type { Log } from "../../platform/base/log.ts";
 import type { TurnBudget } from "../../platform/base/turn-budget.ts";
 import type { ChunkedBody, ChunkSenders, ChunkTurns } from "../body/chunk-turns.ts";
 import type { GrowingBodies } from "../body/growing-bodies.ts";
-import { BodyState, RequestBody, type RequestPhase } from "../body/request-body.ts";
+import { RequestBody, type RequestPhase } from "../body/request-body.ts";
 import type { Admission } from "../intake/admission.ts";
 import { clientName, sdkName } from "./client/client-name.ts";
 import type { OpenConnection } from "./client/connection-limits.ts";
@@ -41,17 +41,12 @@ export const ANSWERS_AT_ONCE_MAX = 128;
 /** The server closes a connection that its client has not closed by then. */
 const CLOSED_AFTER_MS = 1_000;
 
-const AnswerState = {
-  Open: "open",
-  /** The answer is known, and is written in a later event loop iteration. */
-  Deferred: "deferred",
-  /** A long answer is sent as its client reads it. */
-  Writing: "writing",
-  /** The client has disconnected. The intake or the deferral will still answer; that is ignored. */
-  Gone: "gone",
-  Done: "done",
-} as const;
-type AnswerState = (typeof AnswerState)[keyof typeof AnswerState];
+/**
+ * - `deferred`: the answer is known, and is written in a later event loop iteration.
+ * - `writing`: a long answer is sent as its client reads it.
+ * - `gone`: the client has disconnected. The intake or the deferral will still answer, in vain.
+ */
+type AnswerState = "open" | "deferred" | "writing" | "gone" | "done";
 
 /** uWS releases the head once it has been handled. */
 interface ExchangeHead {
@@ -98,7 +93,7 @@ export class HttpExchange implements Exchange {
    * Whether the last piece of the body is being read: the data after this request is not yet read.
    */
   isBeingRead = false;
-  #state: AnswerState = AnswerState.Open;
+  #state: AnswerState = "open";
   /** Undefined after the answer or the disconnect, because uWS throws if it is touched then. */
   #response: HttpResponse | undefined;
   #stopWriting: (() => void) | undefined = undefined;
@@ -135,7 +130,7 @@ export class HttpExchange implements Exchange {
 
   /** Whether a long answer is being written. */
   get isAnswering(): boolean {
-    return this.#state === AnswerState.Writing;
+    return this.#state === "writing";
   }
 
   get isV1(): boolean {
@@ -162,7 +157,7 @@ export class HttpExchange implements Exchange {
 
   /** Whether the request is answered or its client has disconnected. Later results are ignored. */
   get isOver(): boolean {
-    return this.#state !== AnswerState.Open;
+    return this.#state !== "open";
   }
 
   hold(bytes: number): boolean {
@@ -194,7 +189,7 @@ export class HttpExchange implements Exchange {
       return;
     }
     const response = this.#response;
-    if (response === undefined || this.#state !== AnswerState.Open) {
+    if (response === undefined || this.#state !== "open") {
       this.#finish();
       return;
     }
@@ -209,7 +204,7 @@ export class HttpExchange implements Exchange {
       return;
     }
     const isLong = text.length > atOnceBytesMax;
-    if (isLong && this.#response !== undefined && this.#state === AnswerState.Open) {
+    if (isLong && this.#response !== undefined && this.#state === "open") {
       this.#writeResults(this.#response, text, hasRetry);
       return;
     }
@@ -261,9 +256,9 @@ export class HttpExchange implements Exchange {
     }
     this.#response = undefined;
     this.#shared.metrics.requestAborted(this.body.phase);
-    const isTaken = this.#state === AnswerState.Open && this.body.state === BodyState.Taken;
+    const isTaken = this.#state === "open" && this.body.state === "taken";
     if (this.body.taker !== undefined) this.body.stopWork();
-    if (isTaken || this.#state === AnswerState.Deferred) this.#state = AnswerState.Gone;
+    if (isTaken || this.#state === "deferred") this.#state = "gone";
     else this.#finish();
   }
 
@@ -287,7 +282,7 @@ export class HttpExchange implements Exchange {
    * against the budget of this event loop iteration.
    */
   #mustWait(): boolean {
-    if (this.#state !== AnswerState.Open) return false;
+    if (this.#state !== "open") return false;
     if (!this.isBeingRead) return this.hasUncertainEnd;
     const { atOnce } = this.#shared;
     atOnce.spend(1);
@@ -295,14 +290,14 @@ export class HttpExchange implements Exchange {
   }
 
   #defer(answer: () => void): void {
-    this.#state = AnswerState.Deferred;
+    this.#state = "deferred";
     if (this.hasUncertainEnd) this.close = true;
     this.hasUncertainEnd = false;
     // The answer is final: the body cannot be evicted any more, and work on it stops.
     this.body.stopGrowing();
     this.body.stopWork();
     setImmediate(() => {
-      if (this.#state === AnswerState.Deferred) this.#state = AnswerState.Open;
+      if (this.#state === "deferred") this.#state = "open";
       answer();
     });
   }
@@ -317,7 +312,7 @@ export class HttpExchange implements Exchange {
   /** Until all of a long answer is passed to the socket, the request is in flight. */
   #beginWriting(response: HttpResponse, status: number): Writing {
     this.#shared.chunks.answered(this);
-    this.#state = AnswerState.Writing;
+    this.#state = "writing";
     const sent = (mustClose: boolean): void => {
       this.#finish();
       this.#count(status);
@@ -343,7 +338,7 @@ export class HttpExchange implements Exchange {
    */
   #finish(): HttpResponse | undefined {
     const shared = this.#shared;
-    if (this.#state === AnswerState.Done || this.#state === AnswerState.Deferred) {
+    if (this.#state === "done" || this.#state === "deferred") {
       shared.log.error({ route: this.label }, "request answered twice");
       return undefined;
     }
@@ -351,7 +346,7 @@ export class HttpExchange implements Exchange {
     shared.chunks.answered(this);
     const response = this.#response;
     this.#response = undefined;
-    this.#state = AnswerState.Done;
+    this.#state = "done";
     this.#connection?.requestEnded();
     this.body.end();
     shared.inflight--;

@@ -18,7 +18,6 @@ import {
   type RouteLabel,
   withOneSlash,
 } from "./paths.ts";
-import type { Route } from "./port.ts";
 import { allowedMethods, type FixedAnswer, methodsAt } from "./reply.ts";
 import { createSdkRequests, type SdkRequests } from "./sdk-requests.ts";
 import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
@@ -31,7 +30,7 @@ export interface Routed {
   /** The answer that does not depend on the body, sent once the body has arrived. */
   readonly verdict?: Problem | FixedAnswer;
   /** The form of a body that must be converted to events. */
-  readonly conversion?: ConversionKind;
+  readonly conversion?: ConversionKind | undefined;
   /** The events of a GET can only be in the query. */
   readonly isGet?: boolean;
   /** The answer to a HEAD has no body. */
@@ -65,8 +64,11 @@ interface RouterOptions {
     | undefined;
 }
 
-const routes: ReadonlyMap<string, Route> = new Map(endpoints);
-const eventPaths = endpoints.map(([path]) => path);
+/** The requests with events in their body, by path. */
+const eventRequests: ReadonlyMap<string, Routed> = new Map(
+  endpoints.map(([path, label]) => [path, { label, path, conversion: conversionAt(path) }]),
+);
+const eventPaths = [...eventRequests.keys()];
 /** Paths of the admin port. */
 const operatorPaths: ReadonlySet<string> = new Set([
   "/metrics",
@@ -95,18 +97,10 @@ export class Router {
   }
 
   prepare(app: TemplatedApp): void {
-    const { begin, preflight } = this.#options;
-    for (const [path, label] of endpoints) {
-      const posted = postedTo(label, path);
-      const got: Routed = { label, path, isGet: true };
-      const isPostAlone = takesPostAlone(posted);
-      const asked = { label, path, allow: methodsAt(isPostAlone) };
-      app.post(path, (response, request) => begin(response, request, posted));
-      if (!isPostAlone) app.get(path, (response, request) => begin(response, request, got));
-      app.options(path, (response, request) => preflight(response, request, asked));
-      app.any(path, (response, request) =>
-        begin(response, request, refusedMethod(request, posted)),
-      );
+    const { begin } = this.#options;
+    for (const posted of eventRequests.values()) {
+      app.post(posted.path, (response, request) => begin(response, request, posted));
+      app.any(posted.path, (response, request) => this.#takeAt(response, request, posted));
     }
     app.any("/*", (response, request) => this.#elsewhere(response, request));
   }
@@ -117,9 +111,9 @@ export class Router {
    */
   #elsewhere(response: HttpResponse, request: HttpRequest): void {
     const url = withOneSlash(request.getUrl());
-    const route = routes.get(url);
-    if (route !== undefined) {
-      this.#takeAt(response, request, { label: route, path: url });
+    const posted = eventRequests.get(url);
+    if (posted !== undefined) {
+      this.#takeAt(response, request, posted);
       return;
     }
     const { begin, preflight } = this.#options;
@@ -162,23 +156,21 @@ export class Router {
     return true;
   }
 
-  /** Handles an event path that had additional leading slashes. */
-  #takeAt(
-    response: HttpResponse,
-    request: HttpRequest,
-    at: { readonly label: Route; readonly path: string },
-  ): void {
+  #takeAt(response: HttpResponse, request: HttpRequest, posted: Routed): void {
     const { begin, preflight } = this.#options;
-    const method = request.getMethod();
-    const { label, path } = at;
-    const posted = postedTo(label, path);
-    const isPostAlone = takesPostAlone(posted);
+    const { label, path, conversion } = posted;
+    // Requests of the newer protocol and converted bodies cannot be sent in a query.
+    const isPostAlone = label === "v1" || conversion !== undefined;
     const allow = methodsAt(isPostAlone);
+    const method = request.getMethod();
     if (method === "options") preflight(response, request, { label, path, allow });
     else if (method === "post") begin(response, request, posted);
     else if (method === "get" && !isPostAlone)
       begin(response, request, { label, path, isGet: true });
-    else begin(response, request, refusedMethod(request, posted));
+    else {
+      const verdict = { ...METHOD_NOT_ALLOWED, allow };
+      begin(response, request, { label, path, verdict, headOnly: method === "head" });
+    }
   }
 
   /** `named` is `path` for display. */
@@ -194,21 +186,4 @@ export class Router {
       detail: `There is nothing at ${named}: events go to /capture/ or /batch/${meant}`,
     };
   }
-}
-
-function postedTo(label: Route, path: string): Routed {
-  const conversion = conversionAt(path);
-  return conversion === undefined ? { label, path } : { label, path, conversion };
-}
-
-/** Requests of the newer protocol and converted bodies cannot be sent in a query. */
-function takesPostAlone({ label, conversion }: Routed): boolean {
-  return label === "v1" || conversion !== undefined;
-}
-
-function refusedMethod(request: HttpRequest, posted: Routed): Routed {
-  const { label, path } = posted;
-  const headOnly = request.getMethod() === "head";
-  const allow = methodsAt(takesPostAlone(posted));
-  return { label, path, verdict: { ...METHOD_NOT_ALLOWED, allow }, headOnly };
 }

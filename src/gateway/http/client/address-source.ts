@@ -6,10 +6,9 @@ import type { Log } from "../../../platform/base/log.ts";
 import { createTrust, type Network } from "../../../platform/base/networks.ts";
 import type { HttpRequest, HttpResponse } from "../uws.ts";
 import { clientName } from "./client-name.ts";
-import { ConnectionAddresses } from "./connection-addresses.ts";
 import type { ConnectionId } from "./connection-id.ts";
-import { ConnectionLimits, type OpenConnection } from "./connection-limits.ts";
-import { NewConnections } from "./new-connections.ts";
+import { ConnectionLimits, type OpenConnection, siteOf } from "./connection-limits.ts";
+import { type NewConnection, NewConnections } from "./new-connections.ts";
 import type { UnreadAnswers } from "./unread-answers.ts";
 
 export const proxyProtocolNeedsAddon =
@@ -26,20 +25,6 @@ export interface AddressSourceConfig {
   readonly proxyProtocol?: boolean | undefined;
 }
 
-type Peers = Pick<
-  ConnectionAddresses<HttpResponse>,
-  | "connection"
-  | "follow"
-  | "of"
-  | "wasFirst"
-  | "isShared"
-  | "noteShared"
-  | "agent"
-  | "noteAgent"
-  | "expects"
-  | "noteExpects"
->;
-
 /**
  * A proxy that shares connections among clients adds one of these headers to each request, and a
  * client cannot remove it.
@@ -55,7 +40,7 @@ interface AddressSourceParts {
 export class AddressSource {
   readonly limits: ConnectionLimits;
   readonly opening = new NewConnections<HttpResponse>(setImmediate);
-  readonly #peers: Peers;
+  readonly #peers: ConnectionAddresses<HttpResponse>;
   readonly #clientOf: (response: HttpResponse, request: HttpRequest) => string;
 
   /** Throws if the settings need `connectionId` and it is undefined. */
@@ -73,10 +58,18 @@ export class AddressSource {
       isProxy: trusts,
       unread: parts.unread,
     });
-    const peers = peersOf(parts, {
-      limits: this.limits,
-      opening: this.opening,
-      trusts: proxyProtocol && hasProxies ? trusts : undefined,
+    const text = createAddressReader();
+    const { connectionId, log } = parts;
+    const atFirstRequest = (response: HttpResponse, peer: string): string =>
+      trusts(peer) ? text(response.getProxiedRemoteAddress()) || peer : peer;
+    const peers = new ConnectionAddresses<HttpResponse>({
+      // Without the addon no connection is known: they are counted in total, not by address.
+      connectionId: connectionId ?? (() => 0),
+      read: (response) => text(response.getRemoteAddress()),
+      atFirstRequest: connectionId && proxyProtocol && hasProxies ? atFirstRequest : undefined,
+      distrusted: () =>
+        log.error({}, "connection ids not unique: addresses are no longer cached by connection"),
+      ...{ limits: this.limits, opening: this.opening },
     });
     this.#peers = peers;
     this.#clientOf = hasProxies ? throughProxies(peers, trusts) : (response) => peers.of(response);
@@ -104,10 +97,10 @@ export class AddressSource {
    * the later ones. It counts as read by a proxy itself, because its sender is unknown.
    */
   isReadByOthers(request: HttpRequest): boolean {
-    const peers = this.#peers;
-    if (peers.isShared === undefined) return isFromProxy(request);
-    if (!peers.wasFirst) return peers.isShared;
-    if (isFromProxy(request)) peers.noteShared();
+    const { connection, wasFirst } = this.#peers;
+    if (connection === undefined) return isFromProxy(request);
+    if (!wasFirst) return connection.isShared;
+    connection.isShared = isFromProxy(request);
     return true;
   }
 
@@ -116,10 +109,10 @@ export class AddressSource {
    * so that the header is not read every time. `isRead` is the result of `isReadByOthers`.
    */
   agentOf(request: HttpRequest, isRead: boolean): string {
-    const peers = this.#peers;
-    if (peers.isShared !== false) return request.getHeader("user-agent");
-    if (isRead) peers.noteAgent(clientName(request.getHeader("user-agent")));
-    return peers.agent;
+    const { connection } = this.#peers;
+    if (connection === undefined || connection.isShared) return request.getHeader("user-agent");
+    if (isRead) connection.agent = clientName(request.getHeader("user-agent"));
+    return connection.agent;
   }
 
   /**
@@ -127,64 +120,20 @@ export class AddressSource {
    * are assumed to be like the first, unless they may have a long body.
    */
   expects(request: HttpRequest, { isRead, isLong }: { isRead: boolean; isLong: boolean }): boolean {
-    const peers = this.#peers;
-    if (!isRead && !isLong && peers.isShared === false && !peers.expects) return false;
+    const { connection } = this.#peers;
+    if (!isRead && !isLong && connection?.isShared === false && !connection.expects) return false;
     const expects = request.getHeader("expect") !== "";
-    if (expects) peers.noteExpects();
+    if (expects && connection !== undefined) connection.expects = true;
     return expects;
   }
-}
-
-interface PeersOptions {
-  readonly limits: ConnectionLimits;
-  readonly opening: NewConnections<HttpResponse>;
-  /** Whether a peer is a trusted proxy; undefined if PROXY headers are not read. */
-  readonly trusts: ((address: string) => boolean) | undefined;
-}
-
-function peersOf({ connectionId, log }: AddressSourceParts, options: PeersOptions): Peers {
-  const { limits, opening, trusts } = options;
-  const text = createAddressReader();
-  const read = (response: HttpResponse) => text(response.getRemoteAddress());
-  if (connectionId === undefined) return countedOnly(read, limits);
-  const proxied = (response: HttpResponse, peer: string) =>
-    trusts?.(peer) === true ? text(response.getProxiedRemoteAddress()) || peer : peer;
-  return new ConnectionAddresses({
-    connectionId,
-    read,
-    atFirstRequest: trusts && proxied,
-    distrusted: () =>
-      log.error({}, "connection ids not unique: addresses are no longer cached by connection"),
-    limits,
-    opening,
-  });
 }
 
 function isFromProxy(request: HttpRequest): boolean {
   return proxyHeaders.some((name) => request.getHeader(name) !== "");
 }
 
-/** Without the addon connections are counted in total, not by address. */
-function countedOnly(of: (response: HttpResponse) => string, limits: ConnectionLimits): Peers {
-  return {
-    connection: undefined,
-    follow(response, change) {
-      if (change < 0) limits.closed(undefined);
-      else if (limits.opened(undefined) !== undefined) response.close();
-    },
-    of,
-    wasFirst: false,
-    isShared: undefined,
-    noteShared: () => {},
-    agent: "",
-    noteAgent: () => {},
-    expects: true,
-    noteExpects: () => {},
-  };
-}
-
 function throughProxies(
-  peers: Peers,
+  peers: ConnectionAddresses<HttpResponse>,
   trusts: (address: string) => boolean,
 ): (response: HttpResponse, request: HttpRequest) => string {
   const forwardedFor = createForwardedFor(trusts);
@@ -255,4 +204,105 @@ function addressOfEntry(entry: string): string {
     /^(?:\[([^\]]*)\]|([\d.]+))(?::\d{0,5})?$/.exec(unquoted.trim()) ?? [];
   const address = (bracketed ?? dotted ?? unquoted).trim();
   return addressOfText(address.includes(":") ? address.replace(/%.+$/, "") : address);
+}
+
+interface ConnectionAddressesOptions<Response extends NewConnection> {
+  readonly connectionId: ConnectionId;
+  /**
+   * Reads the address from the response itself: once per connection. If connections cannot be
+   * identified: at every request, or never if `atFirstRequest` is set.
+   */
+  readonly read: (response: Response) => string;
+  /**
+   * Returns the address from the connection's first request on; called at that request with the
+   * address at which it opened. A connection that cannot be identified then has the address "".
+   */
+  readonly atFirstRequest?: ((response: Response, address: string) => string) | undefined;
+  /** Called once if connections cannot be identified any more. */
+  readonly distrusted?: (() => void) | undefined;
+  readonly limits: ConnectionLimits;
+  readonly opening?: NewConnections<Response> | undefined;
+}
+
+export class ConnectionAddresses<Response extends NewConnection> {
+  readonly #options: ConnectionAddressesOptions<Response>;
+  readonly #connections = new Map<number, OpenConnection>();
+  /** The connections that have not sent a request yet. */
+  readonly #silent = new Set<number>();
+  #isTrusted = true;
+  #wasFirst = false;
+  #last: OpenConnection | undefined;
+
+  constructor(options: ConnectionAddressesOptions<Response>) {
+    this.#options = options;
+  }
+
+  /** The connection of the last call of `of`; undefined if it is unknown. */
+  get connection(): OpenConnection | undefined {
+    return this.#last;
+  }
+
+  get size(): number {
+    return this.#connections.size;
+  }
+
+  /** Whether the last call of `of` was for a known connection's first request. */
+  get wasFirst(): boolean {
+    return this.#wasFirst;
+  }
+
+  /** For uWS's filter. `change` is above 0 when the connection opens, below 0 when it closes. */
+  follow(response: Response, change: number): void {
+    const { connectionId, read, limits, opening } = this.#options;
+    const id = this.#isTrusted ? connectionId(response) : 0;
+    if (change < 0) {
+      const closed = this.#connections.get(id);
+      this.#connections.delete(id);
+      this.#silent.delete(id);
+      opening?.closed(id);
+      limits.closed(closed);
+      return;
+    }
+    if (this.#connections.has(id)) {
+      // The earlier connection may have closed without a report, and must not be touched.
+      opening?.closed(id);
+      this.#distrust();
+    }
+    const isKnown = this.#isTrusted && id !== 0;
+    const connection = isKnown ? limits.connectionOf(read(response), response) : undefined;
+    if (connection !== undefined) {
+      this.#connections.set(id, connection);
+      this.#silent.add(id);
+    }
+    // `close` calls `follow` again, for the connection that it closes.
+    if (limits.opened(connection) !== undefined) response.close();
+    else if (connection !== undefined)
+      opening?.opened(response, { id, address: siteOf(connection.address) });
+  }
+
+  /** Returns the address of the response's connection. Must be called once with every request. */
+  of(response: Response): string {
+    const { connectionId, read, atFirstRequest } = this.#options;
+    const id = connectionId(response);
+    // The set is usually empty, which saves the look-up.
+    this.#wasFirst = this.#silent.size > 0 && this.#silent.delete(id);
+    const held = this.#connections.get(id);
+    this.#last = held;
+    if (held === undefined) return atFirstRequest === undefined ? read(response) : "";
+    if (this.#wasFirst && atFirstRequest !== undefined) {
+      const address = atFirstRequest(response, held.address);
+      if (address !== held.address) this.#options.limits.moved(held, address);
+    }
+    return held.address;
+  }
+
+  /** Called if two open connections had the same id: an address could be another client's. */
+  #distrust(): void {
+    this.#isTrusted = false;
+    this.#connections.clear();
+    this.#silent.clear();
+    this.#options.limits.forgetAddresses();
+    this.#options.opening?.resumeAll();
+    this.#options.distrusted?.();
+  }
 }

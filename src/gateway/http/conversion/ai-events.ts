@@ -275,56 +275,51 @@ function messageOf(entry: Attributes, role: string | undefined): Attributes {
   return message;
 }
 
-const libraryPrefixes = {
-  vercel: ["ai.operationId", "ai.telemetry.", "ai.usage."],
-  openInference: ["openinference.", "llm.input_messages.", "llm.token_count.", "llm.model_name"],
-  langfuse: ["langfuse."],
-  langwatch: ["langwatch."],
-  pydantic: ["pydantic_ai.", "logfire.", "model_request_parameters"],
-  traceloop: ["traceloop.", "llm.request.", "gen_ai.prompt.", "gen_ai.completion."],
-  anthropic: ["anthropic."],
-} as const;
-type Library = keyof typeof libraryPrefixes;
-const prefixes = Object.entries(libraryPrefixes).flatMap(([library, texts]) =>
-  texts.map((text) => [library as Library, text] as const),
+interface Library {
+  readonly name: string;
+  /** A span with an attribute that begins like this is from the library. */
+  readonly prefixes: readonly string[];
+  readonly set: (properties: Attributes, keys: readonly string[], kind: SpanKind) => void;
+}
+
+const libraries: readonly Library[] = [
+  {
+    name: "vercel-ai",
+    prefixes: ["ai.operationId", "ai.telemetry.", "ai.usage."],
+    set: setFromVercel,
+  },
+  {
+    name: "openinference",
+    prefixes: ["openinference.", "llm.input_messages.", "llm.token_count.", "llm.model_name"],
+    set: setFromOpenInference,
+  },
+  { name: "langfuse", prefixes: ["langfuse."], set: setFromLangfuse },
+  { name: "langwatch", prefixes: ["langwatch."], set: setFromLangwatch },
+  {
+    name: "pydantic-ai",
+    prefixes: ["pydantic_ai.", "logfire.", "model_request_parameters"],
+    set: setFromPydantic,
+  },
+  {
+    name: "traceloop",
+    prefixes: ["traceloop.", "llm.request.", "gen_ai.prompt.", "gen_ai.completion."],
+    set: setFromTraceloop,
+  },
+  { name: "anthropic", prefixes: ["anthropic."], set: setFromAnthropic },
+];
+const prefixes = libraries.flatMap((library) =>
+  library.prefixes.map((prefix) => [library, prefix] as const),
 );
 
 function setFromLibraries(properties: Attributes, kind: SpanKind): void {
   const keys = Object.keys(properties);
-  const libraries = new Set<Library>();
+  const found = new Set<Library>();
   // One pass finds all libraries, because a span may have thousands of attributes.
   for (const key of keys)
-    for (const [library, prefix] of prefixes) if (key.startsWith(prefix)) libraries.add(library);
-  let library = "";
-  if (libraries.has("vercel")) {
-    library = "vercel-ai";
-    setFromVercel(properties, keys);
-  }
-  if (libraries.has("openInference")) {
-    library ||= "openinference";
-    setFromOpenInference(properties, keys, kind);
-  }
-  if (libraries.has("langfuse")) {
-    library ||= "langfuse";
-    setFromLangfuse(properties, kind);
-  }
-  if (libraries.has("langwatch")) {
-    library ||= "langwatch";
-    setFromLangwatch(properties);
-  }
-  if (libraries.has("pydantic")) {
-    library ||= "pydantic-ai";
-    setFromPydantic(properties, kind);
-  }
-  if (libraries.has("traceloop")) {
-    library ||= "traceloop";
-    setFromTraceloop(properties, keys, kind);
-  }
-  if (libraries.has("anthropic")) {
-    library ||= "anthropic";
-    setFromAnthropic(properties);
-  }
-  if (library !== "") properties["$ai_lib"] ??= `opentelemetry/${library}`;
+    for (const [library, prefix] of prefixes) if (key.startsWith(prefix)) found.add(library);
+  const used = libraries.filter((library) => found.has(library));
+  for (const { set } of used) set(properties, keys, kind);
+  if (used.length > 0) properties["$ai_lib"] ??= `opentelemetry/${used[0]!.name}`;
 }
 
 /** Renames an attribute. Removes it if the other name is already set. */
@@ -444,7 +439,7 @@ function openInferenceMessage(entry: Attributes): Attributes {
   return message;
 }
 
-function setFromLangfuse(properties: Attributes, kind: SpanKind): void {
+function setFromLangfuse(properties: Attributes, _keys: readonly string[], kind: SpanKind): void {
   const own = "langfuse.observation.";
   move(properties, `${own}model.name`, "$ai_model");
   move(properties, `${own}model.parameters`, "$ai_model_parameters", parsed);
@@ -494,7 +489,7 @@ function setFromLangwatch(properties: Attributes): void {
   move(properties, "langwatch.instructions", "gen_ai.system_instructions");
 }
 
-function setFromPydantic(properties: Attributes, kind: SpanKind): void {
+function setFromPydantic(properties: Attributes, _keys: readonly string[], kind: SpanKind): void {
   move(properties, "logfire.msg", "$ai_span_name");
   const all = parsed(properties["pydantic_ai.all_messages"]);
   if (Array.isArray(all)) {

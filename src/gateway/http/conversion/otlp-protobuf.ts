@@ -273,35 +273,16 @@ function spanOf(message: Message): OtlpSpan {
   let [startNs, endNs] = [0n, 0n];
   let status = { isError: false, statusMessage: "" };
   while (message.next(spanFields)) {
-    switch (message.field) {
-      case 1:
-        traceId = message.hex();
-        break;
-      case 2:
-        spanId = message.hex();
-        break;
-      case 4:
-        parentSpanId = message.hex();
-        break;
-      case 5:
-        name = message.text();
-        break;
-      case 7:
-        startNs = message.fixed64();
-        break;
-      case 8:
-        endNs = message.fixed64();
-        break;
-      case 9:
-        readKeyValue(message.message(), attributes, 0);
-        break;
-      case 11:
-        events.push(eventOf(message.message()));
-        break;
-      case 15:
-        status = statusOf(message.message());
-        break;
-    }
+    const { field } = message;
+    if (field === 1) traceId = message.hex();
+    else if (field === 2) spanId = message.hex();
+    else if (field === 4) parentSpanId = message.hex();
+    else if (field === 5) name = message.text();
+    else if (field === 7) startNs = message.fixed64();
+    else if (field === 8) endNs = message.fixed64();
+    else if (field === 9) readKeyValue(message.message(), attributes, 0);
+    else if (field === 11) events.push(eventOf(message.message()));
+    else if (field === 15) status = statusOf(message.message());
   }
   return { traceId, spanId, parentSpanId, name, startNs, endNs, attributes, events, ...status };
 }
@@ -341,29 +322,14 @@ function anyValue(message: Message, depth: number): unknown {
   checkDepth(depth);
   let value: unknown;
   while (message.next(valueFields)) {
-    switch (message.field) {
-      case 1:
-        value = message.text();
-        break;
-      case 2:
-        value = Number(message.varint()) !== 0;
-        break;
-      case 3:
-        value = integerOf(message.varint());
-        break;
-      case 4:
-        value = message.double();
-        break;
-      case 5:
-        value = arrayOf(message.message(), depth + 1);
-        break;
-      case 6:
-        value = mapOf(message.message(), depth + 1);
-        break;
-      case 7:
-        value = message.hex();
-        break;
-    }
+    const { field } = message;
+    if (field === 1) value = message.text();
+    else if (field === 2) value = Number(message.varint()) !== 0;
+    else if (field === 3) value = integerOf(message.varint());
+    else if (field === 4) value = message.double();
+    else if (field === 5) value = arrayOf(message.message(), depth + 1);
+    else if (field === 6) value = mapOf(message.message(), depth + 1);
+    else if (field === 7) value = message.hex();
   }
   return value;
 }
