@@ -35,10 +35,7 @@ const DISCARD_FACTOR = 2;
 const peekMarks = [1, peekedBytesMin, 1_024, 4_096];
 const peekedBytesMax = peekMarks.at(-1)!;
 const noBytes = Buffer.alloc(0);
-/**
- * Pieces allowed at any size; beyond them a body needs `PIECE_BYTES_MIN` bytes per piece. uWS takes
- * a microsecond per chunk, and a read of 512 KiB can have 87,000 chunks of one byte.
- */
+/** Pieces allowed at any size. A read of 512 KiB can have 87,000, at a microsecond each. */
 const PIECES_FREE = 1_024;
 const PIECE_BYTES_MIN = 32;
 /** Minimum bytes to evict for. Finding bodies to evict visits all bodies. */
@@ -120,10 +117,7 @@ export class BodyReader {
     this.#converter.close();
   }
 
-  /**
-   * Evicts other bodies until the budget has `bytes` more for this one. Returns false, and evicts
-   * nothing, if the bodies that may be evicted hold less.
-   */
+  /** Evicts other bodies until the budget has room for `bytes`, or none if that is not enough. */
   makeRoom(body: RequestBody, bytes: number): boolean {
     const { growing, monotonicMs } = this.#options;
     const others = growing.evictedFor(body, bytes, monotonicMs());

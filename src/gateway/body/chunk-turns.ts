@@ -11,22 +11,13 @@ export interface ChunkedBody {
   resumeReading(): void;
 }
 
-/**
- * Chunks in a turn after which other bodies wait for the next turn. One read of 512 KiB has fewer,
- * even with chunks of a hundred bytes.
- */
+/** Chunks in a turn after which other bodies wait. One read of 512 KiB usually has fewer. */
 export const chunksPerTurn = 5_120;
 /** Chunks in a turn after which a body is rejected: it alone has had as many as all before it. */
 export const chunksPerTurnMax = 2 * chunksPerTurn;
-/**
- * Chunks that are skipped before the answer to a rejected body. After that the connection is
- * closed, because nothing else stops uWS from calling back for data it has read.
- */
+/** Skipped chunks after which a rejected body's connection is closed: nothing else stops uWS. */
 export const chunksSkippedMax = chunksPerTurn;
-/**
- * CPU time since the first large piece of the turn, after which other bodies wait. A piece of 100
- * KiB takes 0.17 ms, mostly to allocate memory.
- */
+/** CPU time of a turn's large pieces after which other bodies wait. 100 KiB take 0.17 ms. */
 export const readMsPerTurn = 6;
 /** To pause and resume a connection takes some microseconds. */
 export const resumedPerTurnMax = 32;

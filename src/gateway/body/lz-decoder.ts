@@ -23,10 +23,7 @@ const STEP_BYTES = 65_536;
 const STEP_CODES = 8_192;
 
 const FIRST_BYTES = 16_384;
-/**
- * Maximum output that grows by copying. Larger output gets room for the maximum at once: memory
- * that is not written uses no page.
- */
+/** Larger output gets room for the maximum at once. Memory that is not written uses no page. */
 const COPIED_BYTES_MAX = 4_194_304;
 /** Bytes that a step may write beyond the limit. The longest phrase has 45 kB. */
 const OVER_LIMIT_BYTES = STEP_BYTES + 65_536;
@@ -138,10 +135,7 @@ export class LzDecoder implements StepDecoder {
     return isHeld ? undefined : noRoomToInflate;
   }
 
-  /**
-   * Reads a code and writes its text. Each code but the first adds a phrase: the previous phrase
-   * and the first character of this one.
-   */
+  /** Each code but the first adds a phrase: the previous one and this one's first character. */
   #takeCode(): void {
     const code = this.#next(this.#codeBits);
     if (this.#error !== "") return;
@@ -277,10 +271,7 @@ const LEAD = 0xed;
 const HIGH_FIRST = 0xa0;
 const LOW_FIRST = 0xb0;
 
-/**
- * Converts a piece in place, starting at `joined`. Returns true at the end of the text: the result
- * is the first `joined.written` bytes.
- */
+/** Converts a piece in place. At the end of the text, returns true: `joined.written` bytes. */
 export function joinSurrogates(bytes: Buffer, joined: { read: number; written: number }): boolean {
   let { read, written } = joined;
   const end = Math.min(bytes.length, read + JOIN_STEP_BYTES);

@@ -73,10 +73,7 @@ export class Members {
     this.#length += bytes.length;
   }
 
-  /**
-   * Returns the error in the current member. Must be called at the member's end; `bytesRead` is the
-   * number of compressed bytes of the member.
-   */
+  /** Must be called at the member's end. `bytesRead` counts its compressed bytes. */
   error(bytesRead: number): string | undefined {
     if (this.#coding !== "gzip") return undefined;
     this.#at = this.#start + bytesRead;

@@ -47,10 +47,7 @@ function payloadStart(bytes: Buffer): number {
   return at;
 }
 
-/**
- * Returns whether the beginning decodes to gzip or JSON. The alphabet is not enough: `true` and
- * `1234` consist of it.
- */
+/** Returns whether the beginning decodes to gzip or JSON. `true` and `1234` do not. */
 function looksLikeBase64(bytes: Buffer, at: number): boolean {
   const text = bytes.toString("latin1", at, at + SAMPLE_BYTES);
   if (!/^[\w+/ -]{2}[\w+/ =-]{2}/.test(text)) return false;

@@ -229,15 +229,8 @@ function createStream(form: MemberForm): Decoder {
 }
 
 function windowBytes(coding: Coding, compressed: Buffer): number {
-  switch (coding) {
-    case "gzip":
-    case "deflate":
-      return DEFLATE_WINDOW_BYTES;
-    case "br":
-      return 2 ** brotliWindowBits(compressed[0]!);
-    case "zstd":
-      return zstdWindowBytes(compressed);
-  }
+  if (coding === "zstd") return zstdWindowBytes(compressed);
+  return coding === "br" ? 2 ** brotliWindowBits(compressed[0]!) : DEFLATE_WINDOW_BYTES;
 }
 
 export interface UnpackingWork extends QueuedWork {
@@ -253,10 +246,7 @@ export interface InflationWork extends UnpackingWork {
 
 /** Two concurrent inflations are twice as fast as many. */
 const slots = 2;
-/**
- * Maximum bytes of all decoders, whose windows have up to 16 MiB. One project may use half, and so
- * may all works without a project's key together.
- */
+/** Of all decoders. One project may use half, and so may all works without a project's key. */
 const memoryBytesMax = 100_663_296;
 
 export class InflationPool {

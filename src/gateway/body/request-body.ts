@@ -28,14 +28,6 @@ export type BodyState = "head" | "arriving" | "whole" | "waiting" | "taken";
 /** `head`: no byte of the body has arrived; `body`: some have; `answer`: all have. */
 export type RequestPhase = "head" | "body" | "answer";
 
-const phaseOf: Readonly<Record<BodyState, RequestPhase>> = {
-  head: "head",
-  arriving: "body",
-  whole: "answer",
-  waiting: "answer",
-  taken: "answer",
-};
-
 interface BodyRequest extends Exchange {
   readonly label: string;
   /** Whether the request is answered or its client has disconnected. Later results are ignored. */
@@ -113,7 +105,8 @@ export class RequestBody {
   }
 
   get phase(): RequestPhase {
-    return phaseOf[this.state];
+    if (this.state === "head") return "head";
+    return this.state === "arriving" ? "body" : "answer";
   }
 
   /** Whether neither headers nor query state that the body is packed. */

@@ -72,10 +72,7 @@ export class PercentDecoder implements StepDecoder {
   free(): void {}
 }
 
-/**
- * Decodes base64 of both alphabets, with or without padding and line breaks. A space counts as a
- * plus sign, because forms turn one into the other.
- */
+/** Decodes base64 of both alphabets. A space counts as a plus sign, as forms turn it into one. */
 export class Base64Decoder implements StepDecoder {
   readonly #bytes: Buffer;
   readonly #end: number;
@@ -117,10 +114,7 @@ export class Base64Decoder implements StepDecoder {
   free(): void {}
 }
 
-/**
- * Replaces spaces by plus signs and removes line breaks, in place. Returns the new end. A string's
- * own methods take 50 times as long for many spaces.
- */
+/** Removes line breaks and restores plus signs, in place, 50 times as fast as on strings. */
 export function plainBase64(bytes: Buffer, start: number, end: number): number {
   const text = bytes.subarray(start, end);
   const hasBreaks = text.includes(Ascii.LineFeed);

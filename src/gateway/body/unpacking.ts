@@ -401,10 +401,7 @@ function base64Start(text: Buffer): Buffer {
   return Buffer.from(copy.toString("latin1", 0, plainBase64(copy, 0, copy.length)), "base64");
 }
 
-/**
- * The memory of all peeks. A pool per peek would hold blocks outside every limit: 33 MB of requests
- * without a key used 2 GB.
- */
+/** For all peeks: with a pool per peek, 33 MB of requests without a key used 2 GB. */
 const peekMemory = new BodyMemory();
 
 function lzStart(text: Buffer): Buffer {

@@ -277,10 +277,7 @@ export class HttpExchange implements Exchange {
     this.#response?.resume();
   }
 
-  /**
-   * Returns whether the answer must be deferred. Counts an answer to a request that is being read
-   * against the budget of this event loop iteration.
-   */
+  /** Returns whether the answer must be deferred. Counts an answer against this iteration. */
   #mustWait(): boolean {
     if (this.#state !== "open") return false;
     if (!this.isBeingRead) return this.hasUncertainEnd;
@@ -392,10 +389,7 @@ export interface ExchangeShared {
   readonly peek: Peek | undefined;
   /** Undefined without the connection addon. */
   readonly unread?: UnreadAnswers | undefined;
-  /**
-   * Requests that have not ended. If the client has disconnected, a request ends once the intake
-   * cannot answer any more.
-   */
+  /** Requests that have not ended, including those whose client has disconnected. */
   inflight: number;
   draining: boolean;
   /** Limits the requests that are answered as they are read, per event loop iteration. */

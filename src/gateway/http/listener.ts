@@ -6,8 +6,7 @@ import { portFault } from "../../platform/base/port-fault.ts";
 import {
   App,
   handConnectionsTo,
-  listenExclusively,
-  listenShared,
+  listenOn,
   SSLApp,
   stopHandingTo,
   type TemplatedApp,
@@ -82,14 +81,14 @@ export class Listener {
 
   #listenAs(sharing: PortSharing, host: string, port: number): us_listen_socket | undefined {
     const { acceptor } = this.#front;
-    if (sharing === "joining") return listenShared(acceptor, host, port);
-    const alone = listenExclusively(acceptor, host, port);
+    if (sharing === "joining") return listenOn(acceptor, { host, port, isShared: true });
+    const alone = listenOn(acceptor, { host, port, isShared: false });
     if (alone === undefined || sharing === "alone") return alone;
     // The exclusive socket shows that no other process has the port. It is then opened again,
     // shared.
     const portFound = us_socket_local_port(alone);
     us_listen_socket_close(alone);
-    return listenShared(acceptor, host, portFound);
+    return listenOn(acceptor, { host, port: portFound, isShared: true });
   }
 }
 

@@ -7,10 +7,7 @@ import type { HttpResponse } from "./uws.ts";
 
 /** Share of the budget above which the slowest readers are disconnected. */
 const shareOfBudget = 1 / 4;
-/**
- * A client may be the slowest from this age on. From `slowAfterMs` on it must have read
- * `bytesPerSecondMin` for each further second.
- */
+/** Minimum ages to be disconnected as the slowest reader, and as a too slow one. */
 const slowestAfterMs = 1_000;
 const slowAfterMs = 8_000;
 const bytesPerSecondMin = 20_480;
@@ -161,10 +158,7 @@ export function writePiecewise(
     isStopped = true;
   };
 
-  /**
-   * If the socket accepts the piece, the next one follows in the next iteration; otherwise when the
-   * socket is writable again.
-   */
+  /** The next piece follows in the next iteration, or when the socket is writable again. */
   function writeFrom(offset: number): boolean {
     if (isStopped) return true;
     const piece = body.subarray(offset, offset + pieceBytesMax);

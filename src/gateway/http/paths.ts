@@ -160,10 +160,7 @@ export const hexValues = Int8Array.from({ length: 256 }, (_, byte) => {
   return byte < 0x80 ? digit : -1;
 });
 
-/**
- * Decodes short texts in which only ASCII matters. Invalid encoding stays. A byte beyond ASCII
- * becomes the character of the same number.
- */
+/** Decodes texts in which only ASCII matters. Invalid encoding and other bytes stay. */
 export function percentDecoded(text: string): string {
   let decoded = "";
   let from = 0;

@@ -58,10 +58,7 @@ export function statusLineOf(status: number): string {
   return known[status] ?? `${status} ${STATUS_CODES[status] ?? "Unknown"}`;
 }
 
-/**
- * `to be closed`: the answer is complete, but uWS does not close the connection. The caller must
- * close it after the client has had time to do so.
- */
+/** `to be closed`: uWS does not close. The caller must, once the client has had time to do so. */
 export type Written = "done" | "to be closed";
 
 /** Known parts of a request's destination. If the lane is known, so is the project. */
@@ -70,10 +67,7 @@ interface StoreNeeds {
   readonly projectId: string;
 }
 
-/**
- * Returns for how many milliseconds the stream has stored nothing, 0 while it stores. Without a
- * lane, the result is for all streams.
- */
+/** Returns for how many milliseconds the stream has stored nothing. Without a lane: any stream. */
 export type AwayMs = (lane: StoreNeeds["lane"], projectId: string) => number;
 
 interface ReplyOptions extends StoreNeeds {
@@ -337,10 +331,7 @@ export interface FixedAnswer {
   readonly status: number;
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly body: string | Uint8Array;
-  /**
-   * The requests that hold the body in memory, in which it counts as bytes in flight, once. Absent
-   * if the process always holds it.
-   */
+  /** Who holds the body in memory, where it counts as bytes in flight. Absent: the process. */
   readonly isHeldBy?: "its request" | "its readers";
 }
 

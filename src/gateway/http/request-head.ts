@@ -59,10 +59,7 @@ function note(target: QueryTarget, name: string, encoded: string): void {
   }
 }
 
-/**
- * Returns milliseconds since the epoch, `before` for a value that is empty or too small, and
- * infinity for any other value.
- */
+/** Returns `before` for a value that is empty or too small, and infinity for an invalid one. */
 function sentAtMsOf(value: string, before: number): number {
   if (value === "") return before;
   const sentAtMs = /^\d{1,16}$/.test(value) ? Number(value) : Number.POSITIVE_INFINITY;
@@ -71,8 +68,10 @@ function sentAtMsOf(value: string, before: number): number {
 }
 
 /**
- * The end of a `certain` request is the same for all parsers. With an `uncertain` one the
- * connection must end with the answer.
+ * Where a request ends: `certain` for all parsers, or `uncertain`, so that the connection must end
+ * with the answer. Bytes after an end that a proxy in front does not see would be a request for one
+ * parser and a body for the other. uWS is looser than RFC 9112: it uses the first of several
+ * lengths, treats any transfer coding as chunked, and ignores lines after one without a name.
  */
 type Framing = "certain" | "uncertain" | Problem;
 

@@ -105,10 +105,7 @@ export class Router {
     app.any("/*", (response, request) => this.#elsewhere(response, request));
   }
 
-  /**
-   * Handles a path without a route in the app: an event path with additional leading slashes, a
-   * path for SDKs or browsers, or an unknown one.
-   */
+  /** Handles a path without a route in the app, also one with additional leading slashes. */
   #elsewhere(response: HttpResponse, request: HttpRequest): void {
     const url = withOneSlash(request.getUrl());
     const posted = eventRequests.get(url);

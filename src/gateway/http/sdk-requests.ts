@@ -36,22 +36,14 @@ const readOrSent = ["get", "head", "post"];
 /** An empty list, in the form of PostHog's API. */
 const emptyPage = '{"count":0,"next":null,"previous":null,"results":[]}';
 
+const noDefinitions = '{"flags":[],"group_type_mapping":{},"cohorts":{}}';
+
 /** By path without a final slash. */
 const entries: Readonly<Record<string, Entry>> = {
-  "/flags": {
-    label: "flags",
-    methods: readOrSent,
-    answer: (request, nowMs) => flags(request, false, nowMs),
-  },
-  "/decide": {
-    label: "flags",
-    methods: readOrSent,
-    answer: (request, nowMs) => flags(request, true, nowMs),
-  },
-  "/flags/definitions": feature('{"flags":[],"group_type_mapping":{},"cohorts":{}}'),
-  "/api/feature_flag/local_evaluation": feature(
-    '{"flags":[],"group_type_mapping":{},"cohorts":{}}',
-  ),
+  "/flags": flags(false),
+  "/decide": flags(true),
+  "/flags/definitions": feature(noDefinitions),
+  "/api/feature_flag/local_evaluation": feature(noDefinitions),
   "/api/feature_flag": feature(emptyPage),
   "/api/surveys": feature('{"surveys":[],"survey_config":null}'),
   "/api/early_access_features": feature('{"earlyAccessFeatures":[]}'),
@@ -188,7 +180,7 @@ function dropped(label: SdkRouteLabel, body: string): Entry {
   const silent: FixedAnswer = { status: 204, headers: [], body: "" };
   return {
     label,
-    methods: ["get", "head", "post"],
+    methods: readOrSent,
     answer: (request) => (request.getQuery("beacon") === "1" ? silent : answer),
   };
 }
@@ -201,18 +193,13 @@ function json(body: string): FixedAnswer {
   };
 }
 
-function flags(request: HttpRequest, isDecide: boolean, nowMs: number): FixedAnswer {
-  const version = Number.parseInt(request.getQuery("v") ?? "", 10);
-  const asked = {
-    version: version > 0 ? version : 1,
-    withConfig: request.getQuery("config") === "true",
-    isDecide,
+function flags(isDecide: boolean): Entry {
+  const answer = (request: HttpRequest, nowMs: number): FixedAnswer => {
+    const version = Number.parseInt(request.getQuery("v") ?? "", 10);
+    const withConfig = request.getQuery("config") === "true";
+    return json(flagsJson({ version: version > 0 ? version : 1, withConfig, isDecide }, nowMs));
   };
-  return {
-    status: 200,
-    headers: [["Content-Type", JSON_TYPE], nosniff, ["Cache-Control", "no-store"]],
-    body: flagsJson(asked, nowMs),
-  };
+  return { label: "flags", methods: readOrSent, answer };
 }
 
 function configAs(type: string, body: string): Entry {

@@ -58,16 +58,12 @@ interface HttpServerOptions {
   readonly workMs?: (() => number) | undefined;
   /** Returns a number from 0 to below 1. */
   readonly random: () => number;
-  /**
-   * Returns the code to reject a request with before its body is read, if any. `requestBytes` is
-   * the declared length.
-   */
+  /** Returns the code to reject a request with before its body is read, by its declared length. */
   readonly refusal?: (requestBytes: number) => ErrorCode | undefined;
   /** Default: always 0. */
   readonly awayMs?: AwayMs;
   /**
-   * Without the addon the address is read with every request instead of every connection. The
-   * features of absent functions are disabled.
+   * Without the addon the address is read with every request. Absent functions disable features.
    */
   readonly connection?:
     | { [Part in keyof ConnectionAddon]?: ConnectionAddon[Part] | undefined }

@@ -21,31 +21,19 @@ interface ListenWithHostAndOptions {
   ): unknown;
 }
 
-/** Listens on a port that no other process has. Returns undefined if it cannot be opened. */
-export function listenExclusively(
-  app: TemplatedApp,
-  host: string,
-  port: number,
-): us_listen_socket | undefined {
-  return listenAs(app, { host, port, options: EXCLUSIVE_PORT });
+interface ListenOptions {
+  readonly host: string;
+  readonly port: number;
+  /** Shares the port with other processes of the same user. Not for port 0. */
+  readonly isShared: boolean;
 }
 
-/**
- * Listens together with other processes of the same user; the kernel spreads the connections. Not
- * for port 0. Returns undefined if the port cannot be opened.
- */
-export function listenShared(
+/** Returns undefined if the port cannot be opened. */
+export function listenOn(
   app: TemplatedApp,
-  host: string,
-  port: number,
+  { host, port, isShared }: ListenOptions,
 ): us_listen_socket | undefined {
-  return listenAs(app, { host, port, options: SHARED_PORT });
-}
-
-function listenAs(
-  app: TemplatedApp,
-  { host, port, options }: { host: string; port: number; options: number },
-): us_listen_socket | undefined {
+  const options = isShared ? SHARED_PORT : EXCLUSIVE_PORT;
   let listening: us_listen_socket | undefined;
   // `listen` calls the callback before it returns.
   (app as unknown as ListenWithHostAndOptions).listen(host, port, options, (socket) => {

@@ -92,10 +92,7 @@ function bytesOf(key: string, { body, headers }: UpstreamAnswer): number {
   return entryBytes + key.length + body.length + texts;
 }
 
-/**
- * Returns the freshness by Cache-Control in milliseconds; undefined if the answer must not be
- * cached or differs by client (RFC 9111).
- */
+/** Returns undefined if the answer must not be cached or differs by client (RFC 9111). */
 export function freshMsOf(headers: UpstreamAnswer["headers"]): number | undefined {
   const all = new Map(headers.map(([name, value]) => [name.toLowerCase(), value.toLowerCase()]));
   const vary = (all.get("vary") ?? "").split(",").map((name) => name.trim());

@@ -198,9 +198,7 @@ function weakless(tag: string): string {
 
 /** Adds the age, and forbids other caches to store the answer. */
 function aged(answer: UpstreamAnswer, ageMs: number): UpstreamAnswer {
-  const { headers, ...others } = withAge(answer, ageMs);
-  const remaining = headers.filter(([name]) => name !== "Cache-Control");
-  return { ...others, headers: [...remaining, ["Cache-Control", "no-cache"]] };
+  return uncached(withAge(answer, ageMs));
 }
 
 /** Adds the age, including the age on arrival. */
@@ -221,10 +219,7 @@ function pageOf(referer: string | undefined): string {
   return referer !== undefined && URL.canParse(referer) ? new URL(referer).origin : "";
 }
 
-/**
- * The same for the same question of the same person, in a form that the client can read. Returns
- * undefined if the answer is not cached.
- */
+/** The same for equal questions of a person in a readable form. Undefined: not cached. */
 function ownKey(head: PassedHead, body: Uint8Array): string | undefined {
   const question = head.kind === "flags" ? flagsQuestion(body) : undefined;
   if (question === undefined) return undefined;
@@ -246,6 +241,10 @@ function parametersOf(query: string): string {
 type Begin = (response: HttpResponse, request: HttpRequest, routed: Routed) => HttpExchange;
 type Pass = (response: HttpResponse, request: HttpRequest, passed: Passed) => void;
 
+/**
+ * Begins a request like any other, so that it has the same limits, and passes its body to the
+ * upstream instead of the intake.
+ */
 export function passerOf(
   passThrough: PassThrough,
   begin: Begin,
@@ -254,9 +253,8 @@ export function passerOf(
   return (response, request, passed) => {
     const exchange = begin(response, request, passed);
     const { body } = exchange;
-    const head = passedHead(request, exchange.clientAddress, {
-      ...{ kind: passed.label, path: passed.passedPath, query: passed.passedQuery },
-    });
+    const { label: kind, passedPath: path, passedQuery: query } = passed;
+    const head = passedHead(request, exchange.clientAddress, { kind, path, query });
     // The query is for the upstream alone.
     body.queryData = "";
     body.taker = (_, whole) => {
@@ -268,16 +266,15 @@ export function passerOf(
         body.cancelWork = undefined;
         if (!("code" in answer)) exchange.answerFixed(answer);
         else if (passed.own === undefined) exchange.answerProblem(answer);
-        else exchange.answerFixed(notForLong(passed.own));
+        else exchange.answerFixed(uncached(passed.own));
       });
     };
   };
 }
 
-/** Clients must request the upstream's answer again. */
-function notForLong({ status, headers, body }: FixedAnswer): FixedAnswer {
-  const others = headers.filter(([name]) => name !== "Cache-Control");
-  return { status, headers: [...others, ["Cache-Control", "no-cache"]], body };
+function uncached<Answer extends FixedAnswer>(answer: Answer): Answer {
+  const others = answer.headers.filter(([name]) => name !== "Cache-Control");
+  return { ...answer, headers: [...others, ["Cache-Control", "no-cache"]] };
 }
 
 /** Returns memory that is valid until the request is answered. */

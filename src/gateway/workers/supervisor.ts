@@ -246,6 +246,11 @@ interface LastSeen {
   silentChecks: number;
 }
 
+/**
+ * Kills a worker that does not answer, because the kernel continues to give it connections. Counts
+ * its own checks: by the clock, a supervisor that was stopped, for example by Ctrl-Z, would kill
+ * workers that are alive.
+ */
 export class SilenceWatch {
   readonly #running: SilenceWatchOptions["running"];
   readonly #log: Pick<Log, "error">;

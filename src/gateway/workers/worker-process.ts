@@ -25,10 +25,7 @@ export interface Listening {
   readonly streamCreated: string | null;
 }
 
-/**
- * The channel keeps the order and loses nothing while both processes live. An `ask` is answered
- * under its id.
- */
+/** The channel keeps the order and loses nothing while both processes live. */
 export type MessageToWorker =
   | StartMessage
   | { readonly type: "ask"; readonly id: number; readonly about: keyof WorkerAnswers }

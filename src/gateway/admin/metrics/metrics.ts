@@ -77,10 +77,7 @@ type Gauges = Partial<Record<MetricName, () => number | boolean | Sample[]>>;
 const reasons = Object.keys(outcomeOfReason) as EventReason[];
 const STATUS_MAX = 599;
 const errorCodes = Object.keys(errorTable) as ErrorCode[];
-/**
- * Series that exist from the first scrape on: a rate would miss the failure with which a counter
- * first appears.
- */
+/** Series that exist from the first scrape on, so that a rate includes the first failure. */
 const statusesExpected = {
   endpoint: new Set<number>(
     [200, ...errorCodes.map((code) => errorTable[code].status)].filter((status) => status !== 404),

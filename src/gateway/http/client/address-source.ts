@@ -25,10 +25,7 @@ export interface AddressSourceConfig {
   readonly proxyProtocol?: boolean | undefined;
 }
 
-/**
- * A proxy that shares connections among clients adds one of these headers to each request, and a
- * client cannot remove it.
- */
+/** A proxy that shares connections adds one of these to each request; clients cannot remove it. */
 const proxyHeaders = ["x-forwarded-for", "forwarded", "via"];
 
 interface AddressSourceParts {
@@ -192,10 +189,7 @@ function walk(text: string, trusts: (address: string) => boolean): string {
   return client;
 }
 
-/**
- * Reads any form that proxies write, with or without quotes, port, brackets and zone. Returns ""
- * for no address.
- */
+/** Reads any form that proxies write. Returns "" for no address. */
 function addressOfEntry(entry: string): string {
   const text = entry.trim();
   if (text.length > entryCharsMax) return "";
@@ -208,10 +202,7 @@ function addressOfEntry(entry: string): string {
 
 interface ConnectionAddressesOptions<Response extends NewConnection> {
   readonly connectionId: ConnectionId;
-  /**
-   * Reads the address from the response itself: once per connection. If connections cannot be
-   * identified: at every request, or never if `atFirstRequest` is set.
-   */
+  /** Reads the address from the response: at each request if connections cannot be identified. */
   readonly read: (response: Response) => string;
   /**
    * Returns the address from the connection's first request on; called at that request with the
@@ -224,6 +215,10 @@ interface ConnectionAddressesOptions<Response extends NewConnection> {
   readonly opening?: NewConnections<Response> | undefined;
 }
 
+/**
+ * Holds one entry per open connection, with its address. A read through uWS allocates an
+ * ArrayBuffer, which takes longer than routing a request.
+ */
 export class ConnectionAddresses<Response extends NewConnection> {
   readonly #options: ConnectionAddressesOptions<Response>;
   readonly #connections = new Map<number, OpenConnection>();

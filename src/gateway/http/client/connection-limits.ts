@@ -248,10 +248,7 @@ export class ConnectionLimits {
     this.#hold(connection);
   }
 
-  /**
-   * Ends the limit per address. Called when the addresses of closing connections are unknown,
-   * because counts by address would never decrease.
-   */
+  /** Ends the limit per address, when the addresses of closing connections become unknown. */
   forgetAddresses(): void {
     for (const { connections } of this.#holders.values())
       for (const connection of connections) this.#release(connection);

@@ -14,10 +14,7 @@ const openSeconds = 20;
  * progress, then the largest. Below it a client may read as slowly as its network allows.
  */
 const bytesMax = 33_554_432;
-/**
- * With so many unread bytes, a client that sends more requests without reading is reset: uWS
- * buffers short answers without a limit.
- */
+/** Unread bytes at which a client that sends more requests is reset: uWS buffers any number. */
 const fullBytes = 65_536;
 /** Maximum in the kernel's buffer for one connection. The kernel allocates twice as much. */
 const kernelBytesMax = 131_072;
@@ -76,10 +73,7 @@ export class UnreadAnswers {
     this.#options.addon.limitSends(listenSocket, kernelBytesMax, kernelDeadlineMs);
   }
 
-  /**
-   * Checks the connections that had unread data at the last check, and those used since then.
-   * `uses` is the number of the next use.
-   */
+  /** Checks connections with unread data, and those used since the last check, by `uses`. */
   check(connections: Iterable<AnsweredConnection>, uses: number): void {
     const nowMs = this.#options.monotonicMs();
     const before = this.#usesChecked;

@@ -235,10 +235,7 @@ const inputRoles: Readonly<Record<string, string>> = {
   "gen_ai.tool.message": "tool",
 };
 
-/**
- * Sets the messages and attributes that were sent as events of the span, or in its attribute
- * `events` (Logfire).
- */
+/** Sets what was sent as events of the span, or in its attribute `events` (Logfire). */
 function setFromEvents(events: readonly SpanEvent[], properties: Attributes): void {
   const messages: Attributes[] = [];
   for (const { name, attributes } of events) {

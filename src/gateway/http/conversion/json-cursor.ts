@@ -156,10 +156,7 @@ export function textIn(bytes: Buffer): string {
   return Buffer.from(joined, "latin1").toString();
 }
 
-/**
- * Parses the text or, if that fails, the text with `null` instead of NaN and Infinity, which the
- * intake repairs, too.
- */
+/** Parses the text, if necessary with `null` for NaN and Infinity, as the intake does. */
 export function parsedRepaired(text: string, parse: (text: string) => unknown): unknown {
   try {
     return parse(text);

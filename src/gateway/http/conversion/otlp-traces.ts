@@ -20,10 +20,7 @@ import { protobufSpans } from "./otlp-protobuf.ts";
 
 /** As in PostHog's capture. */
 const bodyBytesMax = 4_194_304;
-/**
- * The events may have this many bytes, plus `expansionMax` times those of the body. Each event
- * repeats the attributes of its resource.
- */
+/** In addition to `expansionMax` times the body: each event repeats its resource's attributes. */
 const eventBytesFree = 262_144;
 const expansionMax = 8;
 const eventBytesMax = 8_388_608;

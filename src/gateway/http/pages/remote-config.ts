@@ -58,7 +58,7 @@ export function flagsJson({ version, withConfig, isDecide }: FlagsAsked, nowMs: 
     requestId: randomUUID(),
     evaluatedAt: nowMs,
   };
-  return `${JSON.stringify(answer)}\n`;
+  return JSON.stringify(answer);
 }
 
 /** Version 1 of `/flags` is version 3 of `/decide`; later versions of `/flags` are version 4. */
