@@ -21,13 +21,12 @@ interface AdminServerOptions {
   readonly warnings?: () => Promise<readonly string[]>;
   /** Answers requests for other paths, with any method. Returns whether it has. */
   readonly live?: (request: IncomingMessage, response: ServerResponse) => boolean;
-  /** Identifies the installation; shown by /livez. */
+  /** Data that identifies the installation, shown by /livez. */
   readonly instance?: object;
-  /** Undefined until the port for events is known. */
+  /** Returns undefined until the port for events is known. */
   readonly publicPort?: () => number | undefined;
   readonly log: Pick<Log, "error">;
   readonly monotonicMs: () => number;
-  /** Default: `ADMIN_PORT`. */
   readonly portName?: PortName;
 }
 
@@ -74,7 +73,6 @@ export class AdminServer {
     this.#readiness = new ReadinessCheck(this.#options);
   }
 
-  /** Stops listening and drops all connections. */
   close(): Promise<void> {
     return this.#port.close();
   }
@@ -160,7 +158,7 @@ class ReadinessCheck {
     this.#options = options;
   }
 
-  /** Never rejects. */
+  /** Returns the shared result. Never rejects. */
   found(): Promise<Found> {
     const { monotonicMs } = this.#options;
     if (this.#checked === undefined || monotonicMs() > this.#staleMonotonicMs) {

@@ -25,7 +25,6 @@ import { beginsAsJson, looksGzipped } from "./payload-form.ts";
 import type { RequestBody } from "./request-body.ts";
 import { Unpacker } from "./unpacking.ts";
 
-/** Size of uWS's receive buffer. */
 const CHUNK_BYTES_MAX = 524_288;
 /** Reading a piece of at least this size takes longer than its callback. */
 const LARGE_PIECE_BYTES_MIN = 8_192;
@@ -212,9 +211,7 @@ export class BodyReader {
       return;
     }
     exchange.close = !isLast;
-    const verdict = body.verdict!;
-    if ("code" in verdict) exchange.answerProblem(verdict);
-    else exchange.answerFixed(verdict);
+    exchange.answer(body.verdict!);
   }
 
   #takeLast(body: RequestBody, lastPiece: Buffer): Problem | undefined {

@@ -19,7 +19,7 @@ export const chunksPerTurnMax = 2 * chunksPerTurn;
 export const chunksSkippedMax = chunksPerTurn;
 /** CPU time of a turn's large pieces after which other bodies wait. 100 KiB take 0.17 ms. */
 export const readMsPerTurn = 6;
-/** To pause and resume a connection takes some microseconds. */
+/** Maximum connections resumed per turn: a pause and a resume take some microseconds. */
 export const resumedPerTurnMax = 32;
 
 interface ChunkTurnsOptions {
@@ -150,7 +150,7 @@ const addressesMax = 4_096;
  */
 export class ChunkSenders {
   readonly #monotonicMs: () => number;
-  /** The address rejected last is at the end. */
+  /** The rejections by address. The address rejected last is at the end. */
   readonly #rejections = new Map<string, RateWindow>();
 
   constructor(monotonicMs: () => number) {

@@ -9,7 +9,6 @@ const slowAfterMs = 5_000;
 const slowBytesPerSecond = 262_144;
 
 export interface GrowingBody {
-  /** Milliseconds of the monotonic clock. */
   readonly startedMs: number;
   readonly bytesArrived: number;
   readonly bytesHeld: number;
@@ -95,7 +94,7 @@ function isSlow(body: GrowingBody, monotonicMs: number): boolean {
  * less than 160 KiB of a body; a pause and resume restart it.
  */
 export const slowCheckMs = 4_000;
-/** Minimum average: 256 KiB in less than five minutes. */
+/** Minimum average speed of a slow body: 256 KiB in less than five minutes. */
 const bytesPerSecondMin = 1_000;
 /** Checks without a new byte that are tolerated, so that a body survives a pause of 12 seconds. */
 const idleChecksMax = 1;

@@ -11,7 +11,6 @@ export type MemberForm = "raw" | "zlib" | "br" | "zstd";
 export interface Member {
   readonly form: MemberForm;
   readonly start: number;
-  /** Undefined if the end is not known before the data is decoded. */
   readonly end: number | undefined;
 }
 
@@ -24,7 +23,7 @@ const gzipFlag = { headerSum: 2, extra: 4, name: 8, comment: 16, reserved: 0xe0 
 const endOfFile = "unexpected end of file";
 
 const zstdMagic = 0xfd2fb528;
-/** The first of 16 such numbers. */
+/** Skippable frames begin with this number or one of the next 15. */
 const skippableMagic = 0x184d2a50;
 const blockHeaderBytes = 3;
 const zstdChecksumBytes = 4;
@@ -66,7 +65,7 @@ export class Members {
     return member;
   }
 
-  /** Must be called with all of the member's data, in order. */
+  /** Adds inflated data to the checks. Must be called with all of the member's data, in order. */
   inflated(bytes: Uint8Array): void {
     if (this.#coding !== "gzip") return;
     this.#sum = crc32(bytes, this.#sum);

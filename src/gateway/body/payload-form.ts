@@ -17,7 +17,7 @@ export const Layer = {
 
 type PayloadForm = FormFields | "json" | "gzip" | "twice" | "lz64" | "base64" | "unknown";
 
-/** White space that is skipped before the payload. */
+/** Bytes of white space that are skipped before the payload. */
 const SPACE_BYTES_MAX = 1_024;
 /** Bytes of a possible base64 text that are decoded to check it. */
 const SAMPLE_BYTES = 64;
@@ -56,7 +56,7 @@ function looksLikeBase64(bytes: Buffer, at: number): boolean {
 }
 
 export interface FormFields {
-  /** Offset of the percent-encoded value. */
+  /** Offset of the percent-encoded value of `data`. */
   readonly dataStart: number;
   readonly dataEnd: number;
   readonly compression: Compression | undefined;
@@ -136,7 +136,7 @@ export function compressionProblem(body: Packed, form: "json" | "unknown"): Prob
 export type Coding = "gzip" | "deflate" | "br" | "zstd";
 /** Compressions named in a query or form. `lz64` is lz-string's compressToBase64. */
 export type Compression = "gzip" | "lz64" | "base64";
-/** PostHog's clients also name compressions in Content-Encoding. */
+/** The values of Content-Encoding, in which PostHog's clients name compressions, too. */
 export type BodyCoding = Coding | Compression | "identity";
 
 const compressions: Readonly<Record<string, Compression>> = {
@@ -188,7 +188,7 @@ function namesIn(header: string): string[] {
   return header.split(",").map((part) => part.trim().toLowerCase());
 }
 
-/** RFC 1952. No JSON text begins with these bytes. */
+/** Returns whether the body begins as gzip (RFC 1952). No JSON text begins with these bytes. */
 export function looksGzipped(body: Uint8Array): boolean {
   return body.length >= 3 && body[0] === 0x1f && body[1] === 0x8b && body[2] === 0x08;
 }

@@ -236,7 +236,6 @@ function windowBytes(coding: Coding, compressed: Buffer): number {
 export interface UnpackingWork extends QueuedWork {
   /** Whether the group is a project, not an address. May change while the work has a slot. */
   readonly isKnown: boolean;
-  /** Changes while the work has a slot. */
   readonly bytesLeft: number;
 }
 
@@ -244,14 +243,13 @@ export interface InflationWork extends UnpackingWork {
   readonly memoryBytes: number;
 }
 
-/** Two concurrent inflations are twice as fast as many. */
+/** Maximum concurrent inflations. Two at a time are twice as fast as many. */
 const slots = 2;
 /** Of all decoders. One project may use half, and so may all works without a project's key. */
 const memoryBytesMax = 100_663_296;
 
 export class InflationPool {
   readonly #queue: FairQueue<InflationWork>;
-  /** The holder that each started work is charged to. */
   readonly #begun = new Map<InflationWork, string>();
   readonly #memoryOf = new Map<string, number>();
   #memoryBytes = 0;

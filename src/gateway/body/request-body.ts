@@ -40,13 +40,10 @@ interface RequestBodyOptions {
   readonly request: BodyRequest;
   readonly admission: Admission;
   readonly growing: GrowingBodies<RequestBody>;
-  /** If undefined, the body has no hint. */
   readonly peek: Peek | undefined;
-  /** Milliseconds of the monotonic clock. */
   readonly startedMs: number;
   /** Content-Length in bytes, or -1 if absent. */
   readonly bytesDeclared: number;
-  /** "" if absent. */
   readonly contentEncoding: string;
   readonly senderAddress: string;
 }
@@ -72,22 +69,18 @@ export class RequestBody {
   contentEncoding: string;
   /** The compression that the query names, else the one that the form names. */
   compression: Compression | undefined = undefined;
-  /** The removed layers, as bits of `Layer`. */
   layers = 0;
   /** A payload in the query, as sent; "" for none. */
   queryData = "";
   /** Stops the work on a body in state `waiting`. */
   cancelWork: (() => void) | undefined = undefined;
   hint: BodyHint | undefined = undefined;
-  /** Receives a body without events, instead of the intake. */
+  /** Takes a body without events, instead of the intake. */
   taker: Intake | undefined = undefined;
   /** Converts the body to events before the intake takes it. */
   conversion: Conversion | undefined = undefined;
-  /** Arrived bytes at the last peek for the key. */
   bytesPeeked = 0;
-  /** Arrived bytes at the last check for slowness. */
   bytesChecked = 0;
-  /** Consecutive checks without new bytes. */
   idleChecks = 0;
   readonly #admission: Admission;
   readonly #growing: GrowingBodies<RequestBody>;
@@ -156,7 +149,7 @@ export class RequestBody {
     this.hint = this.#peek?.(bytes, isWhole, apiKey);
   }
 
-  /** The body is answered with the first verdict at its end. */
+  /** Discards the body. It is answered with the first verdict, at its end. */
   discard(verdict: Problem | FixedAnswer): void {
     this.verdict ??= verdict;
     this.release();
@@ -187,7 +180,6 @@ export class RequestBody {
     this.buffer = undefined;
   }
 
-  /** Releases the budget and the memory. */
   release(): void {
     this.stopGrowing();
     if (this.bytesHeld > 0) this.#admission.release(this.bytesHeld);

@@ -21,7 +21,7 @@ export interface StepDecoder {
   free(): void;
 }
 
-/** A multiple of four, because base64 has groups of four. */
+/** Bytes read per step: a multiple of four, because base64 has groups of four. */
 const STEP_BYTES = 131_072;
 
 const PERCENT = 0x25;

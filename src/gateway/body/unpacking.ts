@@ -72,7 +72,7 @@ interface UnpackerOptions {
   handOn(body: RequestBody, payload: Buffer): void;
 }
 
-/** A problem, or undefined if the body is passed on or queued. */
+/** The result of a step: a problem, or undefined if the body is passed on or queued. */
 type Unpacked = Problem | undefined;
 
 export class Unpacker {
@@ -332,7 +332,7 @@ function asRefused(body: RequestBody, problem: Unpacked): Unpacked {
     : problem;
 }
 
-/** The group is the project or, if it is unknown, the address. */
+/** Creates work in the group of its project or, if that is unknown, of its address. */
 function queued<Part extends { readonly bytesLeft: number; readonly memoryBytes?: number }>(
   body: RequestBody,
   part: Part,
@@ -358,7 +358,7 @@ function queued<Part extends { readonly bytesLeft: number; readonly memoryBytes?
 }
 
 const STEP_BYTES_MAX = 4_096;
-/** A form, base64 and a compression. */
+/** Maximum layers of a body: a form, base64 and a compression. */
 const LAYERS_MAX = 3;
 
 export function startOfPayload(

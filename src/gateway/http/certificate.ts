@@ -36,7 +36,6 @@ export function signatureMs(keyFile: string): number {
 interface CertificateWatchOptions {
   readonly files: CertificateFiles;
   readonly log: Log;
-  /** Milliseconds since the epoch. */
   readonly nowMs: () => number;
   /** Loads the pair in the files; throws if that fails. */
   readonly renew: () => void;
@@ -44,11 +43,11 @@ interface CertificateWatchOptions {
 }
 
 interface Certificate {
-  /** The certificate, followed by its chain. */
+  /** The whole file: the certificate, followed by its chain. */
   readonly text: string;
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
-  /** Undefined for another kind of key. */
+  /** The length of an RSA key; undefined for another kind of key. */
   readonly rsaBits: number | undefined;
 }
 
@@ -148,7 +147,7 @@ export class CertificateWatch {
   }
 }
 
-/** Throws an Error that names the file and the reason. */
+/** Reads the certificate. Throws an Error that names the file and the reason. */
 function readCertificate({ cert, key }: CertificateFiles): Certificate {
   certificateFile(cert);
   keyFile(key);

@@ -48,13 +48,12 @@ const CLOSED_AFTER_MS = 1_000;
  */
 type AnswerState = "open" | "deferred" | "writing" | "gone" | "done";
 
-/** uWS releases the head once it has been handled. */
+/** The data of a head, which uWS releases once the head has been handled. */
 interface ExchangeHead {
   readonly label: RouteLabel;
   /** Shortened, and without possible keys. */
   readonly path: string;
   readonly origin: string;
-  /** "" if absent. */
   readonly contentEncoding: string;
   /** Content-Length in bytes, or -1 if absent. */
   readonly bytesDeclared: number;
@@ -81,7 +80,6 @@ export class HttpExchange implements Exchange {
   headOnly = false;
   /** Whether the client reads no answer to stored events (`beacon=1`): the answer is then 204. */
   answersNothing = false;
-  /** Whether the connection ends with the answer. */
   close = false;
   /**
    * Whether a proxy in front may treat the bytes after this request as part of its body. If so, the
@@ -128,7 +126,6 @@ export class HttpExchange implements Exchange {
     return this.body.phase !== "answer";
   }
 
-  /** Whether a long answer is being written. */
   get isAnswering(): boolean {
     return this.#state === "writing";
   }
@@ -167,8 +164,7 @@ export class HttpExchange implements Exchange {
   answerStored(report: IntakeReport): void {
     const converted = this.body.conversion?.answer(report);
     if (converted !== undefined) {
-      if ("code" in converted) this.answerProblem(converted);
-      else this.answerFixed(converted);
+      this.answer(converted);
       return;
     }
     if (this.#mustWait()) {
@@ -181,6 +177,11 @@ export class HttpExchange implements Exchange {
     if (this.answersNothing) this.#closeAfter(response, reply.nothing(response, this));
     else reply.stored(response, report, this);
     this.#count(this.answersNothing ? 204 : 200);
+  }
+
+  answer(verdict: Problem | FixedAnswer): void {
+    if ("code" in verdict) this.answerProblem(verdict);
+    else this.answerFixed(verdict);
   }
 
   answerFixed(answer: FixedAnswer): void {
@@ -362,14 +363,13 @@ export class HttpExchange implements Exchange {
 
 export interface HttpMetrics {
   requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void;
-  /** Called in addition to requestFinished. */
+  /** Counts an error; called in addition to requestFinished. */
   problemAnswered(code: ErrorCode): void;
   /** Counts a disconnect of a client before its answer. */
   requestAborted(phase: RequestPhase): void;
 }
 
 export interface Clock {
-  /** Milliseconds since the epoch. */
   wallMs(): number;
   /** Milliseconds of a clock that never goes back. */
   monotonicMs(): number;
@@ -387,7 +387,6 @@ export interface ExchangeShared {
   readonly chunkSenders: ChunkSenders;
   readonly long: LongAnswers;
   readonly peek: Peek | undefined;
-  /** Undefined without the connection addon. */
   readonly unread?: UnreadAnswers | undefined;
   /** Requests that have not ended, including those whose client has disconnected. */
   inflight: number;

@@ -126,7 +126,6 @@ const pieceBytesMax = 65_536;
 export interface PiecewiseOptions {
   /** Writes status and headers, but not the length. */
   readonly writeHead: (response: HttpResponse) => void;
-  /** Whether the connection must end with the answer. */
   readonly close: boolean;
   /** Called when the socket has accepted the whole answer. The caller closes if `mustClose`. */
   readonly sent: (mustClose: boolean) => void;

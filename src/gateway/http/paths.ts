@@ -60,7 +60,7 @@ export function conversionAt(path: string): ConversionKind | undefined {
   return conversions.get(path.endsWith("/") ? path.slice(0, -1) : path);
 }
 
-/** Every path, without and with a final slash. */
+/** The paths for events, without and with a final slash, with their labels. */
 export const endpoints: readonly (readonly [path: string, route: Route])[] = Object.entries(
   labels,
 ).flatMap(([path, route]) => [[path, route] as const, [`${path}/`, route] as const]);
@@ -104,7 +104,7 @@ function namedSegment(segment: string): string {
 }
 
 const charsComparedMax = 80;
-/** Shorter paths resemble too many others. */
+/** Minimum length of a path with one wrong letter. Shorter paths resemble too many others. */
 const oneTypoFrom = 4;
 
 /** The last segments of other services' event paths, with the path to suggest. */

@@ -7,7 +7,7 @@ import type { ProjectMeter } from "../projects/project.ts";
 
 export type Route = "capture" | "batch" | "e" | "i_v0_e" | "track" | "engage" | "v1";
 
-/** `index` counts from 0 in the request's batch. */
+/** A note on an item of the request's batch. `index` counts from 0. */
 export interface ItemNote {
   readonly index: number;
   readonly code: string;
@@ -32,7 +32,7 @@ export interface BodyHint {
   /** Undefined if no key was found, or its project does not exist or is disabled. */
   readonly projectId: string | undefined;
   readonly lane: Lane | undefined;
-  /** Set if no other key in the body can have precedence. */
+  /** The project's meter; set if no other key in the body can have precedence. */
   readonly meter?: ProjectMeter | undefined;
 }
 
@@ -47,17 +47,16 @@ export type Peek = (body: Buffer, isWhole: boolean, apiKey?: string) => BodyHint
  * time. If the client has disconnected, the answer is only counted.
  */
 export interface Exchange extends ClientWarningOrigin {
-  /** Undefined for other protocols than v1. */
+  /** The data of a v1 request; undefined for other protocols. */
   readonly v1?: V1Request | undefined;
-  /** Milliseconds since the epoch, when the head arrived. */
+  /** When the head arrived, in milliseconds since the epoch. */
   readonly receivedAtMs: number;
   /** When the answer becomes 503 `timeout`, in milliseconds of the monotonic clock. */
   readonly deadlineMs: number;
-  /** "" if addresses are not recorded. */
+  /** The client's address; "" if addresses are not recorded. */
   readonly clientAddress: string;
   /** Known even if addresses are not recorded; neither stored nor logged. */
   readonly senderAddress: string;
-  /** Bytes of the body as received. */
   readonly bytesArrived: number;
   /**
    * Time of sending in the query, by the client's clock: milliseconds since the epoch, from 2020
@@ -68,9 +67,8 @@ export interface Exchange extends ClientWarningOrigin {
   readonly isEngage: boolean;
   /** Undefined for a body that takes less time to scan than to queue. */
   readonly hint: BodyHint | undefined;
-  /** Set by the intake once it is known; "" until then. */
+  /** The project's id, set by the intake once it is known; "" until then. */
   projectId: string;
-  /** Set by the intake once the body is read. */
   lane?: Lane | undefined;
   /** The SDK that the body names, set by the intake before it rejects the request. */
   library: string;
@@ -92,13 +90,13 @@ export interface V1Request {
   answerResults(text: Buffer, hasRetry: boolean): void;
 }
 
-/** Memory that the intake may use only until it returns. */
+/** A body in memory that the intake may use only until it returns. */
 interface BorrowedBody {
   readonly memory: "borrowed";
   readonly bytes: Buffer;
 }
 
-/** Memory that the intake may use until its promise is fulfilled. */
+/** A body in memory that the intake may use until its promise is fulfilled. */
 export interface OwnedBody {
   readonly memory: "owned";
   readonly bytes: Buffer;

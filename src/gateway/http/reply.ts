@@ -71,12 +71,11 @@ interface StoreNeeds {
 export type AwayMs = (lane: StoreNeeds["lane"], projectId: string) => number;
 
 interface ReplyOptions extends StoreNeeds {
-  /** "" for no Origin. CORS headers mirror it. */
+  /** The Origin header, "" if absent. CORS headers mirror it. */
   readonly origin: string;
   readonly close: boolean;
-  /** The answer to a HEAD has headers only. */
   readonly headOnly: boolean;
-  /** Problems have another form in the newer protocol. */
+  /** Whether problems have the form of the newer protocol. */
   readonly isV1: boolean;
 }
 

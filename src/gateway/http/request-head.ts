@@ -18,7 +18,7 @@ const SENT_AT_MS_MIN = 1_577_836_800_000;
 /** The largest time that a Date can have, in milliseconds since the epoch. */
 const SENT_AT_MS_MAX = 8_640_000_000_000_000;
 
-/** The longest known name, percent-encoded. */
+/** Length of the longest known name, percent-encoded. */
 const NAME_LENGTH_MAX = 3 * "compression".length;
 
 /**
@@ -134,7 +134,7 @@ class FramingLines {
   }
 }
 
-/** The case does not matter (RFC 9110, section 11.1). */
+/** The prefix of a key. Its case does not matter (RFC 9110, section 11.1). */
 const bearer = /^bearer +/i;
 
 export function readV1Head(
@@ -154,7 +154,7 @@ export function readV1Head(
   };
 }
 
-/** Only one coding, and only codings of HTTP. */
+/** Returns whether a v1 body may have this Content-Encoding: one coding of HTTP. */
 export function isV1Encoding(contentEncoding: string): boolean {
   const coding = codingOf(contentEncoding);
   return coding !== undefined && coding !== "lz64" && coding !== "base64";

@@ -25,40 +25,35 @@ import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
 /** What follows from the path and the method of a request alone. */
 export interface Routed {
   readonly label: RouteLabel;
-  /** Shortened, and without possible keys. */
+  /** The path for display: shortened, and without possible keys. */
   readonly path: string;
   /** The answer that does not depend on the body, sent once the body has arrived. */
   readonly verdict?: Problem | FixedAnswer;
   /** The form of a body that must be converted to events. */
   readonly conversion?: ConversionKind | undefined;
-  /** The events of a GET can only be in the query. */
+  /** Whether the events can only be in the query. */
   readonly isGet?: boolean;
-  /** The answer to a HEAD has no body. */
   readonly headOnly?: boolean;
 }
 
 export interface Passed extends Routed {
   readonly label: PassedKind;
-  /** Without the query. */
   readonly passedPath: string;
   readonly passedQuery: string;
-  /** The answer if the upstream fails; undefined for a problem. */
+  /** The answer of this server if the upstream fails; undefined for a problem. */
   readonly own: FixedAnswer | undefined;
 }
 
 export interface RoutedPreflight extends Routed {
-  /** In the form of `Allow`. */
+  /** The methods of the path, in the form of `Allow`. */
   readonly allow: string;
 }
 
 interface RouterOptions {
-  /** Undefined for no scripts. */
   readonly files: StaticFiles | undefined;
-  /** Milliseconds since the epoch. */
   readonly wallMs: () => number;
   begin(response: HttpResponse, request: HttpRequest, routed: Routed): void;
   preflight(response: HttpResponse, request: HttpRequest, routed: RoutedPreflight): void;
-  /** Undefined without an upstream. */
   readonly pass:
     | ((response: HttpResponse, request: HttpRequest, passed: Passed) => void)
     | undefined;
@@ -69,7 +64,7 @@ const eventRequests: ReadonlyMap<string, Routed> = new Map(
   endpoints.map(([path, label]) => [path, { label, path, conversion: conversionAt(path) }]),
 );
 const eventPaths = [...eventRequests.keys()];
-/** Paths of the admin port. */
+/** Paths of the admin port, which probes sometimes request on this port. */
 const operatorPaths: ReadonlySet<string> = new Set([
   "/metrics",
   "/livez",
@@ -170,7 +165,6 @@ export class Router {
     }
   }
 
-  /** `named` is `path` for display. */
   #nothingAt(named: string, path: string): Problem {
     if (operatorPaths.has(path)) {
       const detail = `There is nothing at ${named} on this port: metrics and health are on the admin port, PENSTOCK_ADMIN_PORT`;

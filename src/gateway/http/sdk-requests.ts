@@ -12,15 +12,15 @@ import type { HttpRequest } from "./uws.ts";
 
 interface SdkRoute {
   readonly label: SdkRouteLabel;
-  /** Without a key. */
+  /** The path for display, without a key. */
   readonly path: string;
-  /** In the form of `Allow`. */
+  /** The methods of the path, in the form of `Allow`. */
   readonly allow: string;
   answerTo(request: HttpRequest): FixedAnswer | Problem;
 }
 
 export interface SdkRequests {
-  /** `path` has no query. */
+  /** Returns the route of a path without its query; undefined for an unknown path. */
   routeOf(path: string): SdkRoute | undefined;
 }
 
@@ -33,12 +33,12 @@ interface Entry {
 const errors = errorsPage();
 const read = ["get", "head"];
 const readOrSent = ["get", "head", "post"];
-/** An empty list, in the form of PostHog's API. */
+/** An empty list in the form of PostHog's API. */
 const emptyPage = '{"count":0,"next":null,"previous":null,"results":[]}';
 
 const noDefinitions = '{"flags":[],"group_type_mapping":{},"cohorts":{}}';
 
-/** By path without a final slash. */
+/** The answers by path, without a final slash. */
 const entries: Readonly<Record<string, Entry>> = {
   "/flags": flags(false),
   "/decide": flags(true),
@@ -77,10 +77,9 @@ export const sdkPaths: readonly string[] = [
 const noPayload = feature("null");
 const noFlags = feature(emptyPage);
 
-/** Each character of the key may be percent-encoded. */
+/** Matches paths with a key, whose characters may be percent-encoded. */
 const ofKey =
   /^\/array\/((?:[\w.~:@!$&'()*+,;=-]|%[\da-fA-F]{2}){1,200})\/(config|config\.js|[\w.-]{1,64}\.js)$/;
-/** The keys that a project may have. */
 const isKey = /^[!-~]{1,200}$/;
 /**
  * The encrypted payload of a flag. SDKs read the answer's body as the payload, whatever its status.
@@ -90,10 +89,8 @@ const ofFlags = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags$/;
 const ofScript = /^\/static\/(?:\d{1,6}\.\d{1,6}\.\d{1,6}\/)?([\w.-]{1,64}\.js)$/;
 
 interface SdkRequestsOptions {
-  /** Undefined if no scripts are served. */
   readonly files: StaticFiles | undefined;
   readonly nearPaths: NearPaths;
-  /** Milliseconds since the epoch. */
   readonly wallMs: () => number;
 }
 
@@ -162,7 +159,6 @@ function allowOf(methods: readonly string[]): string {
   return [...methods, "options"].join(", ").toUpperCase();
 }
 
-/** Returns undefined for a key that no project can have. */
 function keyIn(segment: string): string | undefined {
   const key = percentDecoded(segment);
   return isKey.test(key) ? key : undefined;
@@ -174,7 +170,7 @@ function feature(body: string): Entry {
   return { label: "features", methods: readOrSent, answer: () => answer };
 }
 
-/** Confirms a body, which is discarded. */
+/** Returns an entry that confirms a body, which is discarded. */
 function dropped(label: SdkRouteLabel, body: string): Entry {
   const answer = json(body);
   const silent: FixedAnswer = { status: 204, headers: [], body: "" };

@@ -50,7 +50,6 @@ interface HttpServerOptions {
   readonly clientWarnings?: ClientWarningTaker;
   /** If undefined, node:zlib inflates all bodies, which takes longer. */
   readonly inflater?: QuickInflater | undefined;
-  /** If undefined, bodies have no hints. */
   readonly peek?: Peek | undefined;
   readonly log: Pick<Log, "error">;
   readonly clock: Clock;
@@ -60,7 +59,7 @@ interface HttpServerOptions {
   readonly random: () => number;
   /** Returns the code to reject a request with before its body is read, by its declared length. */
   readonly refusal?: (requestBytes: number) => ErrorCode | undefined;
-  /** Default: always 0. */
+  /** Returns how long the store has been away. Default: always 0. */
   readonly awayMs?: AwayMs;
   /**
    * Without the addon the address is read with every request. Absent functions disable features.
@@ -68,11 +67,8 @@ interface HttpServerOptions {
   readonly connection?:
     | { [Part in keyof ConnectionAddon]?: ConnectionAddon[Part] | undefined }
     | undefined;
-  /** Undefined for no scripts. */
   readonly files?: StaticFiles | undefined;
-  /** If undefined, this server answers SDK requests. */
   readonly passThrough?: PassThrough | undefined;
-  /** Undefined for a port without TLS. */
   readonly certificate?: CertificateFiles | undefined;
 }
 
@@ -96,7 +92,6 @@ const NOTHING_SENT: Problem = {
 
 export class HttpServer {
   readonly connections: ConnectionLimits;
-  /** Undefined without the addon. */
   readonly unread: UnreadAnswers | undefined;
   readonly #options: HttpServerOptions;
   readonly #shared: ExchangeShared;

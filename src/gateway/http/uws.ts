@@ -28,7 +28,7 @@ interface ListenOptions {
   readonly isShared: boolean;
 }
 
-/** Returns undefined if the port cannot be opened. */
+/** Listens on a port. Returns undefined if the port cannot be opened. */
 export function listenOn(
   app: TemplatedApp,
   { host, port, isShared }: ListenOptions,

@@ -14,13 +14,12 @@ interface AnswerCacheOptions {
   readonly monotonicMs: () => number;
 }
 
-/** Of an entry without its body, key and headers. */
+/** Bytes of an entry without its body, key and headers. */
 const entryBytes = 512;
-/** For one answer. */
+/** Maximum share of one answer. */
 const shareOfOne = 1 / 8;
-/** For repeated answers, so that new answers can be added. */
+/** Maximum share of repeated answers, so that new ones can be added. */
 const shareOfRepeated = 3 / 4;
-/** Whatever the upstream declares. */
 const freshMsMax = 86_400_000;
 
 /** Answers in the order of their last request. */
@@ -74,7 +73,7 @@ export class AnswerCache {
     this.#once.shrinkTo(bytesMax - this.#repeated.bytes);
   }
 
-  /** Returns undefined if the cached answer is too old to be used. */
+  /** Returns the cached answer; undefined if it is too old to be used. */
   get(key: string): { answer: UpstreamAnswer; isFresh: boolean; ageMs: number } | undefined {
     const cached = this.#repeated.take(key) ?? this.#once.take(key);
     if (cached === undefined) return undefined;

@@ -5,7 +5,7 @@
 import { gunzipSync } from "node:zlib";
 import { Ascii, stringEnd } from "../../platform/base/ascii.ts";
 
-/** Packed or unpacked. SDKs send a few KiB. */
+/** Maximum bytes of a question, packed or unpacked. SDKs send a few KiB. */
 const questionBytesMax = 16_384;
 const gzipMagic = [0x1f, 0x8b];
 const formStart = "data=";

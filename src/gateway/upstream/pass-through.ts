@@ -31,7 +31,7 @@ interface PassThroughOptions {
 
 interface Asking {
   readonly head: PassedHead;
-  /** Must not change until the answer is available. */
+  /** The body, which must not change until the answer is available. */
   readonly body: Uint8Array;
   readonly gone: AbortSignal;
   /** False while slow readers of shared answers hold too much memory. */
@@ -94,7 +94,7 @@ export class PassThrough {
     return scripts.bytes + config.bytes + this.#flags.bytes;
   }
 
-  /** Never rejects. */
+  /** Returns the answer. Never rejects. */
   async answerTo(asking: Asking): Promise<FixedAnswer | Problem> {
     const { kind } = asking.head;
     const { outcome, answer } = isShared(kind)
@@ -208,7 +208,7 @@ function withAge({ status, headers, body }: UpstreamAnswer, ageMs: number): Upst
   return { status, headers: [...others, ["Age", String(age)]], body };
 }
 
-/** Configuration may differ by the requesting page. */
+/** Returns the cache key. Configuration may differ by the requesting page. */
 function sharedKey({ kind, path, query, headers }: PassedHead): string {
   const codings = headers["accept-encoding"] ?? "";
   const page = kind === "config" ? `${headers["origin"] ?? ""} ${pageOf(headers["referer"])}` : "";
@@ -264,9 +264,8 @@ export function passerOf(
       const asking = { head, body: ownOf(whole), gone: left.signal, hasRoom };
       return passThrough.answerTo(asking).then((answer) => {
         body.cancelWork = undefined;
-        if (!("code" in answer)) exchange.answerFixed(answer);
-        else if (passed.own === undefined) exchange.answerProblem(answer);
-        else exchange.answerFixed(uncached(passed.own));
+        const hasFailed = "code" in answer && passed.own !== undefined;
+        exchange.answer(hasFailed ? uncached(passed.own) : answer);
       });
     };
   };
@@ -277,7 +276,6 @@ function uncached<Answer extends FixedAnswer>(answer: Answer): Answer {
   return { ...answer, headers: [...others, ["Cache-Control", "no-cache"]] };
 }
 
-/** Returns memory that is valid until the request is answered. */
 function ownOf({ memory, bytes }: WholeBody): Uint8Array {
   return memory === "owned" ? bytes : Uint8Array.from(bytes);
 }

@@ -7,10 +7,9 @@ import type { HttpRequest } from "../http/uws.ts";
 
 export interface PassedHead {
   readonly kind: PassedKind;
-  /** A request without a body is forwarded as GET, also a HEAD. */
+  /** The forwarded method. A request without a body is forwarded as GET, also a HEAD. */
   readonly method: "GET" | "POST";
   readonly path: string;
-  /** Without the question mark; "" for none. */
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly ifNoneMatch: string;
@@ -97,7 +96,7 @@ function isPlain(value: string): boolean {
   return value.length <= valueCharsMax && /^[\t -~\x80-\xff]*$/.test(value);
 }
 
-/** `Content-Type` for `content-type`. */
+/** Returns a name in its usual case: `Content-Type` for `content-type`. */
 function shown(name: string): string {
   if (name === "etag") return "ETag";
   return name.replace(/(^|-)[a-z]/g, (part) => part.toUpperCase());
@@ -121,7 +120,7 @@ const rules: readonly (readonly [PassedKind, RegExp])[] = [
   ],
 ];
 const charsMax = 4_096;
-/** The characters of a path (RFC 3986, section 3.3). */
+/** Matches a path by its allowed characters (RFC 3986, section 3.3). */
 const plainPath = /^(?:\/(?:[\w.~!$&'()*+,;=:@-]|%[\da-fA-F]{2})*)+$/;
 
 /** Returns undefined for a path that is not forwarded. `path` has no query. */
@@ -168,6 +167,5 @@ export const passedKinds = [
 ] as const satisfies readonly SdkRouteLabel[];
 export type PassedKind = (typeof passedKinds)[number];
 
-/** The help of penstock_passed_requests_total explains them. */
 export const passedOutcomes = ["passed", "fresh", "kept", "failed", "full", "gone"] as const;
 export type PassedOutcome = (typeof passedOutcomes)[number];

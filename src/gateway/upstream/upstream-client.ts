@@ -32,7 +32,7 @@ export interface UpstreamAnswer {
 type NoAnswer = "full" | "gone" | "away" | "ended";
 
 const answerBytesMax = 16_777_216;
-/** All answers that are being read. */
+/** Maximum bytes of all answers that are being read. */
 const answersBytesMax = 67_108_864;
 /** All bodies that are being sent, so that the rest of the budget is free for events. */
 const bodiesBytesMax = 33_554_432;
@@ -172,7 +172,6 @@ export class UpstreamClient {
 
 /** The recent success of requests to the same servers. */
 class UpstreamStatus {
-  /** Consecutive failures. */
   #failures = 0;
   awayUntilMs = 0;
   isProbed = false;

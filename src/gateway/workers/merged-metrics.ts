@@ -36,7 +36,7 @@ export class MergedMetrics {
     this.#addEnded("penstock_worker_restarts_total", [{ labels: {}, value: 1 }]);
   }
 
-  /** `supervisor` has the metrics of the supervisor's own process. */
+  /** Returns the metrics of the gateway. `supervisor` has those of the supervisor's own process. */
   all(supervisor: readonly MetricSnapshot[]): MetricSnapshot[] {
     return [
       ...metricNames.flatMap((name) => this.#ownMetric(name)),

@@ -26,17 +26,15 @@ interface SupervisorOptions {
 }
 
 interface WorkersReadiness {
-  /** Workers that can store events now. */
   readonly ready: number;
   readonly workers: number;
-  /** The problems, worker by worker. */
   readonly reasons: readonly string[];
 }
 
 const metricsTimeoutMs = 1_000;
-/** A worker's own check may take a second. */
+/** Milliseconds to wait for a worker's readiness, whose own check may take a second. */
 const readinessTimeoutMs = 1_250;
-/** For a worker to close its resources, after its drain. */
+/** Milliseconds for a worker to close its resources after its drain. */
 const closeGraceMs = 4_000;
 
 export class Supervisor {
@@ -147,7 +145,7 @@ export class Supervisor {
     return (await worker.ask("readiness", readinessTimeoutMs)) ?? ["no answer"];
   }
 
-  /** Without duplicates: all workers follow one registry. */
+  /** Returns the warnings without duplicates: all workers follow one registry. */
   async warnings(): Promise<string[]> {
     return [...new Set((await this.#askAll("warnings", readinessTimeoutMs)).flat())];
   }
@@ -164,7 +162,7 @@ export class Supervisor {
     return this.#merged.all([]).filter(({ type }) => type !== "gauge");
   }
 
-  /** The newest last. */
+  /** Returns the warnings, the newest last. */
   async clientWarnings(): Promise<ClientWarning[]> {
     const found = await this.#askAll("clientWarnings", metricsTimeoutMs);
     return found.flat().toSorted((left, right) => left.atMs - right.atMs);

@@ -18,7 +18,7 @@ export interface StartMessage {
   readonly config: Config;
 }
 
-/** Reported once the worker accepts connections. */
+/** A worker's report once it accepts connections. */
 export interface Listening {
   readonly port: number;
   /** When the first live stream was created; null if JetStream did not answer. */
@@ -33,16 +33,16 @@ export type MessageToWorker =
 
 export type MessageFromWorker =
   | ({ readonly type: "listening" } & Listening)
-  /** A retry will not help. The worker ends after this message. */
+  /** The worker could not start, and a retry will not help. It ends after this message. */
   | { readonly type: "failed"; readonly reason: string }
   | { readonly type: "counts"; readonly metrics: readonly MetricSnapshot[] }
   | { readonly type: "answer"; readonly id: number; readonly answer: unknown };
 
 export interface WorkerAnswers {
-  /** Without gauges, whose reading may start a new window. */
+  /** Metrics without gauges, whose reading may start a new window. */
   readonly counts: readonly MetricSnapshot[];
   readonly metrics: readonly MetricSnapshot[];
-  /** Why the worker cannot store events now. */
+  /** Reasons why the worker cannot store events now. */
   readonly readiness: readonly string[];
   /** Problems that do not prevent the storing of events. */
   readonly warnings: readonly string[];
@@ -72,18 +72,17 @@ interface WorkerEnd {
 
 export interface WorkerProcess {
   readonly pid: number | undefined;
-  /** Increases while the worker is alive. */
+  /** Number of messages read from the worker, which increases while it is alive. */
   readonly messagesRead: number;
-  /** Rejects if the worker ends before it accepts connections. */
+  /** The worker's report. Rejects if the worker ends before it accepts connections. */
   readonly listening: Promise<Listening>;
-  /** Resolves after the last message has been read. Never rejects. */
+  /** The end, after the last message has been read. Never rejects. */
   readonly ended: Promise<WorkerEnd>;
   /** Returns the answer; undefined if it does not arrive in time. */
   ask<About extends keyof WorkerAnswers>(
     about: About,
     timeoutMs: number,
   ): Promise<WorkerAnswers[About] | undefined>;
-  /** Asks the worker to drain, after the delay, and to end. */
   stop(drainDelayMs: number): void;
   kill(): void;
 }
@@ -161,7 +160,7 @@ function wordsFor({ code, signal }: Pick<WorkerEnd, "code" | "signal">): string 
   return signal === null ? `exit code ${code}` : `signal ${signal}`;
 }
 
-/** The channel may hold messages for a moment after the exit. */
+/** Waits for the exit, and for the channel, which may hold messages for a moment after it. */
 function endOf(child: ChildProcess): Promise<WorkerEnd> {
   return new Promise((resolve) => {
     child.on("error", (error) => {

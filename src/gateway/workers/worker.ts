@@ -34,13 +34,13 @@ interface WorkerGateway extends Listening {
 
 interface WorkerOptions {
   readonly channel: SupervisorChannel;
-  /** Aborted by SIGINT and SIGTERM. */
+  /** The signal that SIGINT and SIGTERM abort. */
   readonly stop: AbortSignal;
-  /** Rejects if the gateway cannot start, or if the signal aborts. */
+  /** Starts a gateway. Rejects if that fails, or if the signal aborts. */
   readonly startGateway: (start: StartMessage, signal: AbortSignal) => Promise<WorkerGateway>;
 }
 
-/** A killed worker loses its counts since the last report. */
+/** Interval of the reports. A killed worker loses its counts since the last one. */
 const reportEveryMs = 1_000;
 
 /** Resolves to false if the worker could not start and has reported the reason. */
@@ -108,7 +108,7 @@ export async function runWorker({ channel, stop, startGateway }: WorkerOptions):
   return true;
 }
 
-/** Resolves when the message has been sent or cannot be sent. */
+/** Sends a message. Resolves when it has been sent or cannot be sent. */
 function send(channel: SupervisorChannel, message: MessageFromWorker): Promise<void> {
   return new Promise((resolve) => {
     if (channel.connected) channel.send?.(message, undefined, undefined, () => resolve());

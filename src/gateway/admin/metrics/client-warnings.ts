@@ -11,7 +11,6 @@ import { errorTable, type Problem } from "../../../platform/base/errors.ts";
 import { RateWindow } from "../../../platform/base/rate-window.ts";
 
 interface ClientWarningsClock {
-  /** Milliseconds since the epoch. */
   wallMs(): number;
   monotonicMs(): number;
 }
@@ -44,7 +43,7 @@ export class ClientWarnings implements ClientWarningTaker {
     this.#add(origin, { code, detail, status: 200, events });
   }
 
-  /** The newest last. */
+  /** Returns the stored warnings, the newest last. */
   latest(): readonly ClientWarning[] {
     return [...this.#warnings];
   }

@@ -71,7 +71,7 @@ type EventOutcome =
   | "unknown";
 export type EventReason = keyof typeof outcomeOfReason;
 
-/** The current value, or one per series. */
+/** The functions that return the current value of a gauge, or one value per series. */
 type Gauges = Partial<Record<MetricName, () => number | boolean | Sample[]>>;
 
 const reasons = Object.keys(outcomeOfReason) as EventReason[];
@@ -94,7 +94,7 @@ const batchFramesBounds = [16, 32, 64, 128, 256, 512, 1_000];
 const frameEventsBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000];
 
 interface RouteCounts {
-  /** By status. */
+  /** The number of answers by status. */
   readonly answers: Float64Array;
   readonly seconds: Histogram;
   readonly takesEvents: boolean;

@@ -16,11 +16,8 @@ export const proxyProtocolNeedsAddon =
 
 export interface AddressSourceConfig {
   readonly recordIp: boolean;
-  /** Default: no limit. */
   readonly connectionsMax?: number | undefined;
-  /** Default: no limit. */
   readonly addressConnectionsMax?: number | undefined;
-  /** Default: no networks. */
   readonly trustedProxies?: readonly Network[] | undefined;
   readonly proxyProtocol?: boolean | undefined;
 }
@@ -222,7 +219,6 @@ interface ConnectionAddressesOptions<Response extends NewConnection> {
 export class ConnectionAddresses<Response extends NewConnection> {
   readonly #options: ConnectionAddressesOptions<Response>;
   readonly #connections = new Map<number, OpenConnection>();
-  /** The connections that have not sent a request yet. */
   readonly #silent = new Set<number>();
   #isTrusted = true;
   #wasFirst = false;

@@ -33,7 +33,7 @@ const addonPlaces = [
   "../../../../src/gateway/http/addon/build/Release/connection_id.node",
 ].map((place) => new URL(place, import.meta.url));
 
-/** Throws if the addon is not built or is not for this Node. */
+/** Loads the addon. Throws if it is not built, or not for this Node. */
 export function loadConnectionAddon(): ConnectionAddon {
   return loadNativeModule("connection addon", addonPlaces) as ConnectionAddon;
 }

@@ -9,16 +9,13 @@ import { checkMs, type UnreadAnswers } from "./unread-answers.ts";
 interface ConnectionLimitsOptions {
   readonly connectionsMax: number;
   readonly addressConnectionsMax: number;
-  /** Proxies forward the connections of many clients. */
+  /** Returns whether the address is a proxy's, which forwards the connections of many clients. */
   readonly isProxy: (address: string) => boolean;
-  /** Undefined without the addon. */
   readonly unread?: UnreadAnswers | undefined;
 }
 
-/** The limit that a connection exceeds. */
 type TooMany = "total" | "address";
 
-/** Why an open connection was closed. */
 type ClosedFor = "newcomer" | "idle";
 
 /** Share of the maximum from which on idle connections are closed early. */
@@ -26,7 +23,7 @@ const busyShare = 3 / 4;
 const sweepMs = 1_000;
 /** Sweeps after which an idle connection is closed early: 4 to 5 seconds. */
 const idleSweeps = 5;
-/** A sweep of this many connections takes some 10 ms. */
+/** Maximum connections closed by a sweep, which takes some 10 ms. */
 const sweptMax = 1_000;
 /** Oldest idle connections of an address that are found in one search. */
 const oldestAtATime = 64;
@@ -75,7 +72,7 @@ export class OpenConnection {
     return this.request?.isAnswering === true;
   }
 
-  /** The request has its answer, or its client has disconnected. */
+  /** Records that the request has its answer, or its client has disconnected. */
   requestEnded(): void {
     this.request = undefined;
     this.usedAt = this.#uses.count++;
@@ -171,7 +168,6 @@ class Ranking<Item extends { count: number }> {
 export class ConnectionLimits {
   readonly #options: ConnectionLimitsOptions;
   readonly #uses: Uses = { count: 0 };
-  /** By address or /64. */
   readonly #holders = new Map<string, Holder>();
   readonly #sites = new Map<string, Site>();
   readonly #clients = new Ranking<Site>();

@@ -19,7 +19,7 @@ export const readPerTurnMax = 16;
  * read two or three times.
  */
 const handshakesPerTurnMax = 1;
-/** A longer handshake gets several turns. */
+/** Milliseconds of handshakes per turn. A longer handshake gets several turns. */
 const handshakeMsPerTurn = 2.5;
 /** Maximum turns between two new TLS connections, however long a signature takes. */
 const turnsPerHandshakeMax = 50;
@@ -49,7 +49,7 @@ interface Line<Connection> {
 
 export class NewConnections<Connection extends NewConnection> {
   readonly #nextTurn: (run: () => void) => void;
-  /** The address that has waited longest is first. */
+  /** The lines by address. The address that has waited longest is first. */
   readonly #lines = new Map<string, Line<Connection>>();
   readonly #paused = new Map<number, Paused<Connection>>();
   #perTurn = readPerTurnMax;
@@ -66,7 +66,6 @@ export class NewConnections<Connection extends NewConnection> {
     this.#left = Math.min(this.#left, this.#leftMax);
   }
 
-  /** The number of paused connections. */
   get size(): number {
     return this.#paused.size;
   }

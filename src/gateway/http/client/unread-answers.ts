@@ -34,7 +34,6 @@ interface AnsweredConnection {
   readonly isAnswering: boolean;
   readonly usedAt: number;
   readonly closesWhenRead: boolean;
-  /** Undefined once the connection is closed. */
   readonly holder: object | undefined;
   readonly response: object;
   close(): void;
@@ -59,7 +58,6 @@ export class UnreadAnswers {
     this.#options = options;
   }
 
-  /** The bytes that clients had not acknowledged at the last check. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -68,7 +66,7 @@ export class UnreadAnswers {
     return this.#reset;
   }
 
-  /** Limits the kernel's buffers for connections to the port. */
+  /** Limits what the kernel buffers for connections to the port. */
   limit(listenSocket: object): void {
     this.#options.addon.limitSends(listenSocket, kernelBytesMax, kernelDeadlineMs);
   }

@@ -175,7 +175,6 @@ function derivedId(
   return isId(traceId) ? uuidOf(distinctIdNamespace, `trace:${traceId}`) : undefined;
 }
 
-/** Returns a UUID of version 5. */
 function uuidOf(namespace: string, name: string): string {
   const hash = createHash("sha1").update(Buffer.from(namespace, "hex")).update(name).digest();
   hash[6] = (hash[6]! & 0x0f) | 0x50;
@@ -221,7 +220,7 @@ function isHttpStatus(status: unknown): status is number {
   return Number.isInteger(status) && (status as number) >= 100 && (status as number) <= 599;
 }
 
-/** Returns three digits soon after the word "http" or "status". */
+/** Returns a status: three digits soon after the word "http" or "status". */
 function httpStatusInText(text: string): number | undefined {
   const found = /(?:http|status).{0,40}?(?<!\d)(\d{3})(?!\d)/i.exec(text.slice(0, 2_000))?.[1];
   const status = Number(found);

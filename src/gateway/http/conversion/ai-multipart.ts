@@ -11,10 +11,10 @@ import { type FixedAnswer, JSON_TYPE, nosniff } from "../reply.ts";
 import { type Batch, batchOf, type Conversion, type ConversionHead } from "./conversion.ts";
 import { JsonCursor, parsedRepaired, textIn } from "./json-cursor.ts";
 
-/** Event and properties together, as in PostHog's capture. */
+/** Maximum bytes of event and properties together, as in PostHog's capture. */
 const eventBytesMax = 983_040;
 const partsMax = 100;
-/** All large properties of an event, as written in the event. */
+/** Maximum bytes of all large properties, as written in the event. */
 const blobBytesMax = 524_288;
 
 interface Part {
@@ -152,7 +152,7 @@ function infoOf({ name, bytes, contentType, contentEncoding }: Part): PartInfo {
 
 const blobPrefix = "event.properties.";
 
-/** Returns undefined for unreadable or too many bytes. */
+/** Returns the decompressed content; undefined if it is unreadable or too long. */
 function contentIn({ bytes, contentEncoding }: Part, bytesMax: number): Buffer | undefined {
   if (bytes.length > bytesMax) return undefined;
   if (!/gzip/i.test(contentEncoding)) return bytes;
@@ -163,7 +163,6 @@ function contentIn({ bytes, contentEncoding }: Part, bytesMax: number): Buffer |
   }
 }
 
-/** Returns JSON; undefined if it is too long. */
 function blobText(content: Buffer, { contentType }: Part, bytesMax: number): string | undefined {
   const text = contentOf(content, contentType.toLowerCase());
   return Buffer.byteLength(text) <= bytesMax ? text : undefined;
@@ -208,7 +207,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** PHP writes an empty list for an empty object. */
+/** Returns whether the value is null or an empty list, which PHP writes for an empty object. */
 function isNone(value: unknown): boolean {
   return value === null || (Array.isArray(value) && value.length === 0);
 }
@@ -237,7 +236,7 @@ function around(object: string, member: string): readonly [string, string, strin
   ];
 }
 
-/** Appended members override the object's own of the same names. */
+/** Appends members, which override the object's own of the same names. */
 function withMembers(object: string, members: readonly string[]): string {
   if (members.length === 0) return object;
   const own = object.slice(1, -1).trim();

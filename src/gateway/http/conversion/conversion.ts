@@ -9,24 +9,22 @@ import type { FixedAnswer } from "../reply.ts";
 
 export interface ConversionHead {
   readonly kind: ConversionKind;
-  /** "" for no key. */
   readonly apiKey: string;
   readonly contentType: string;
 }
 
-/** In memory that can be transferred to another thread. */
+/** A body for the intake, in memory that can be transferred to another thread. */
 export type Batch = Buffer<ArrayBuffer>;
 
 export interface Conversion {
   readonly head: ConversionHead;
-  /** Whether an empty body is a valid request. */
   readonly takesEmpty: boolean;
-  /** A longer body is rejected without being read. */
+  /** Maximum bytes of a body. A longer body is rejected without being read. */
   readonly bytesMax: number;
   /** Results of `convert` for `answer`. They must be transferable: `convert` runs in a thread. */
   notes: unknown;
   convert(body: Buffer): Batch | Problem;
-  /** Called once the batch is stored. */
+  /** Returns the answer; called once the batch is stored. */
   answer(report: IntakeReport): FixedAnswer | Problem;
 }
 

@@ -112,7 +112,6 @@ export interface Converted {
   readonly notes: unknown;
 }
 
-/** Interval of the checks of the thread's CPU time. */
 const checkEveryMs = 100;
 /** A thread that does not report its CPU time, because it is in native code, is terminated then. */
 const clockMsMax = 30_000;
@@ -130,7 +129,7 @@ const tooMuchMemory: Problem = {
 };
 const draining: Problem = { code: "draining", detail: "This gateway is shutting down" };
 
-/** Tests run the TypeScript source; the build is JavaScript. */
+/** The file of the thread. Tests run the TypeScript source; the build is JavaScript. */
 const threadFile = new URL(
   import.meta.url.endsWith(".ts") ? "./thread.ts" : "./thread.js",
   import.meta.url,
@@ -248,7 +247,7 @@ export class ConversionThread {
     this.#timer = setTimeout(then, ms).unref();
   }
 
-  /** If `problem` is defined, it is the result of the current body. */
+  /** Ends the thread. If `problem` is defined, it is the result of the current body. */
   #end(problem: Problem | undefined): void {
     clearTimeout(this.#timer);
     const worker = this.#worker;

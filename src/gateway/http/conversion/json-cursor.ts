@@ -88,7 +88,7 @@ export class JsonCursor {
     this.#at = at + 1;
   }
 
-  /** Mismatched brackets are found when the value is parsed. */
+  /** Skips a pair of brackets. Mismatched brackets are found when the value is parsed. */
   #passContainer(): void {
     const bytes = this.#bytes;
     let at = this.#at;
@@ -142,7 +142,7 @@ export function camelCased(name: string): string {
   return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** A pair of encoded surrogates (CESU-8), in Latin-1. */
+/** Matches a pair of encoded surrogates (CESU-8), in Latin-1. */
 const surrogatePairs = /\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/g;
 
 /** Decodes UTF-8. A pair of encoded surrogates becomes the character it represents. */

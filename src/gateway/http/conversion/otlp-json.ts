@@ -25,7 +25,7 @@ export function* jsonSpans(body: Buffer): Generator<ReadSpan, void> {
   cursor.end();
 }
 
-/** `null` is an empty array. */
+/** Yields the spans of each item of an array. `null` is an empty array. */
 function* spansOfItems(
   cursor: JsonCursor,
   name: string,
@@ -35,7 +35,7 @@ function* spansOfItems(
   else if (cursor.text().toString() !== "null") yield { rejected: `${name} is not an array` };
 }
 
-/** Spans that precede their resource are held until it is read. */
+/** Yields the spans of a resource. Spans that precede it are held until it is read. */
 function* spansOfResource(cursor: JsonCursor): Generator<ReadSpan, void> {
   let resource: Attributes | undefined;
   let rejected = "";
@@ -56,7 +56,7 @@ function* spansOfResource(cursor: JsonCursor): Generator<ReadSpan, void> {
   for (const read of waiting) yield ofResource(read, resource ?? noAttributes(), rejected);
 }
 
-/** Skips a value that is not an object. */
+/** Yields the names of an object's members. Skips a value that is not an object. */
 function membersAt(cursor: JsonCursor): Iterable<string> {
   if (cursor.isAt(Ascii.OpenBrace)) return cursor.members();
   cursor.text();
@@ -68,7 +68,7 @@ function ofResource(read: ReadSpan, resource: Attributes, rejected: string): Rea
   return "rejected" in read ? read : { ...read, resource };
 }
 
-/** If the scope follows its spans, its version is ignored. */
+/** Yields the spans of a scope. If the scope follows them, its version is ignored. */
 function* spansOfScope(cursor: JsonCursor): Generator<ReadSpan, void> {
   let scopeVersion = "";
   for (const name of membersAt(cursor)) {
@@ -85,7 +85,7 @@ function* spansOfScope(cursor: JsonCursor): Generator<ReadSpan, void> {
   }
 }
 
-/** By the name in OTLP or in protobuf. */
+/** Returns a member by its name in OTLP or in protobuf. */
 function memberOf(value: unknown, name: string, protobufName = name): unknown {
   if (typeof value !== "object" || value === null) return undefined;
   const members = value as Record<string, unknown>;

@@ -54,7 +54,6 @@ class Message {
   readonly #bytes: Buffer;
   readonly #end: number;
   #at: number;
-  /** The number of the field at the position. */
   field = Number.NaN;
 
   constructor(bytes: Buffer, start = 0, end = bytes.length) {
@@ -120,7 +119,6 @@ class Message {
     throw this.#malformed(longVarint);
   }
 
-  /** Sets `field`, and returns the wire type. */
   #key(): number {
     const key = this.#smallVarint();
     this.field = key >>> 3;
@@ -306,7 +304,7 @@ function statusOf(message: Message): { isError: boolean; statusMessage: string }
   return { isError, statusMessage };
 }
 
-/** Skips a pair without a value. */
+/** Stores a pair in `target`. Skips a pair without a value. */
 function readKeyValue(message: Message, target: Attributes, depth: number): void {
   let key = "";
   let value: unknown;

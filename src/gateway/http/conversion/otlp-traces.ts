@@ -18,7 +18,7 @@ import {
 import { jsonSpans } from "./otlp-json.ts";
 import { protobufSpans } from "./otlp-protobuf.ts";
 
-/** As in PostHog's capture. */
+/** Maximum bytes of a body, as in PostHog's capture. */
 const bodyBytesMax = 4_194_304;
 /** In addition to `expansionMax` times the body: each event repeats its resource's attributes. */
 const eventBytesFree = 262_144;
@@ -45,7 +45,7 @@ export class OtlpTraces implements Conversion {
     this.head = head;
   }
 
-  /** A protobuf message without any set field has no bytes. */
+  /** Whether the body may be empty: a protobuf message without any set field has no bytes. */
   get takesEmpty(): boolean {
     return this.#isProtobuf;
   }
@@ -136,7 +136,7 @@ export class OtlpTraces implements Conversion {
   }
 }
 
-/** Returns "" if the event exceeds the stack. */
+/** Returns the event as JSON; "" if it exceeds the stack. */
 function textOf(parts: SpanParts): string {
   try {
     return JSON.stringify(aiEventOf(parts));

@@ -1,10 +1,10 @@
 // The parts of an OTLP trace request that become events, in both encodings.
 
-/** Has no prototype, because a key may have any name. */
+/** The attributes of a span. The object has no prototype, because a key may have any name. */
 export type Attributes = Record<string, unknown>;
 
 export interface OtlpSpan {
-  /** Ids are lower-case hexadecimal digits, "" if absent. */
+  /** The ids are lower-case hexadecimal digits, "" if absent. */
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId: string;
@@ -27,18 +27,18 @@ export type ReadSpan =
   | { readonly span: OtlpSpan; readonly resource: Attributes; readonly scopeVersion: string }
   | { readonly rejected: string };
 
-/** Includes spans that do not become events. */
+/** Maximum spans of a request, including those that do not become events. */
 export const spansMax = 1_000;
 /** An event may have a nesting of 100, including the levels around its values. */
 const valueDepthMax = 90;
-/** Of a span or resource. No stored record exceeds it. */
+/** Maximum bytes of a span or resource, which no stored record exceeds. */
 export const spanBytesMax = 1_048_576;
 /** The request is not in its encoding. The message has the reason and the offset. */
 export class MalformedOtlpError extends Error {}
-/** The span is not read further, the other spans are. */
+/** Reports a span that is not read further. The other spans of the request are read. */
 export class RejectedSpanError extends Error {}
 
-/** Returns the reason if a part of a request cannot be read. */
+/** Returns the result of `read`, or the reason if a part of a request cannot be read. */
 export function orRejected<T>(
   read: () => T,
 ): { readonly value: T } | { readonly rejected: string } {
@@ -60,7 +60,7 @@ export function noAttributes(): Attributes {
   return Object.create(null) as Attributes;
 }
 
-/** Returns an unsafe integer as its digits. */
+/** Returns a number or, for an unsafe integer, its digits. */
 export function integerOf(value: number | bigint): number | string {
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : String(value);

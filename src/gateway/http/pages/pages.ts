@@ -7,7 +7,7 @@ import { dropTable, warningTable } from "../../../platform/base/warnings.ts";
 import { type FixedAnswer, nosniff } from "../reply.ts";
 
 interface PageParts {
-  /** The policy contains the hash of this style element. */
+  /** The text of the page's style element. The policy contains its hash. */
   readonly style: string;
   readonly cachedSeconds: number;
 }
@@ -190,7 +190,7 @@ export const robots: FixedAnswer = {
   body: "User-agent: *\nDisallow: /\n",
 };
 
-/** Browsers do not request a missing icon again. */
+/** Answers a missing icon, which browsers then do not request again. */
 export const favicon: FixedAnswer = {
   status: 204,
   headers: [["Cache-Control", "public, max-age=86400"]],

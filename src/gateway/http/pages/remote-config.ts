@@ -30,7 +30,7 @@ const configTail = `${JSON.stringify(config).slice(1)}\n`;
 /** SDKs from before 2023 do not autocapture without `enable_collect_everything`. */
 const withOlderConfig = { config: { enable_collect_everything: true }, ...config };
 
-/** `key` may be any text. */
+/** Returns the configuration as JSON. `key` may be any text. */
 export function configJson(key: string): string {
   return `{"token":${JSON.stringify(key)},${configTail}`;
 }
@@ -42,10 +42,10 @@ export function configScript(key: string): string {
 }
 
 interface FlagsAsked {
-  /** Version of the answer's form; 1 if the request names none. */
+  /** The version of the answer's form; 1 if the request names none. */
   readonly version: number;
   readonly withConfig: boolean;
-  /** SDKs used `/decide` before `/flags`. */
+  /** Whether the request is for `/decide`, which SDKs used before `/flags`. */
   readonly isDecide: boolean;
 }
 

@@ -27,7 +27,6 @@ interface Form {
   readonly etag: string;
 }
 
-/** Browsers revalidate scripts after an hour. */
 const CACHED = "public, max-age=3600";
 /** Bundlers import these files; no page can load them as a script. */
 const forBundlers = /^(main|module)\b/;
@@ -99,7 +98,7 @@ function formOf(body: Buffer, etag: string, own: readonly (readonly [string, str
   };
 }
 
-/** Ignores `W/`, which a proxy that compresses an answer adds. */
+/** Returns whether the header names the tag. Ignores `W/`, which a compressing proxy adds. */
 function isNamedIn(ifNoneMatch: string, etag: string): boolean {
   if (ifNoneMatch === "") return false;
   const tags = ifNoneMatch.split(",").map((tag) => tag.trim().replace(/^W\//, ""));
