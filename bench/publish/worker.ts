@@ -3,7 +3,7 @@
 // acknowledgements (the maximum of the connection).
 
 import { jetstream } from "@nats-io/jetstream";
-import { createMetrics } from "../../src/gateway/admin/metrics/metrics.ts";
+import { Metrics } from "../../src/gateway/admin/metrics/metrics.ts";
 import { createAdmission } from "../../src/gateway/intake/admission.ts";
 import type { Project } from "../../src/gateway/projects/project.ts";
 import type { RequestWaiter } from "../../src/gateway/publish/port.ts";
@@ -44,7 +44,7 @@ async function frames(): Promise<void> {
   if (!config.ok) throw new Error(config.faults.join("; "));
   const admission = createAdmission(config.config.inflightBytesMax);
   const monotonicMs = () => performance.now();
-  const metrics = createMetrics();
+  const metrics = new Metrics();
   const publisher = new GroupPublisher({
     link,
     config: config.config,

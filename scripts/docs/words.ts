@@ -1,6 +1,6 @@
 // Turns the plain text of the tables into Markdown with links and code.
 
-import { sentence as plainSentence } from "../../src/gateway/http/pages/errors-page.ts";
+import { sentence as plainSentence } from "../../src/gateway/http/pages/pages.ts";
 
 export function generatedFrom(source: string): string {
   return `<!-- Generated from ${source} by \`npm run docs\`: change it there. -->`;

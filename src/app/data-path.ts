@@ -2,7 +2,7 @@ import { randomFillSync } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { getPriority, setPriority } from "node:os";
 import { setImmediate } from "node:timers/promises";
-import type { QuickInflater } from "../gateway/body/quick-inflation.ts";
+import type { QuickInflater } from "../gateway/body/inflate.ts";
 import { watchCertificate } from "../gateway/http/certificate.ts";
 import { proxyProtocolNeedsAddon } from "../gateway/http/client/address-source.ts";
 import { type ConnectionAddon, loadConnectionAddon } from "../gateway/http/client/connection-id.ts";
@@ -87,7 +87,8 @@ async function openHttp(
     certificate &&
     (await watchCertificate({ files: certificate, log, renew, nowMs: clock.wallMs }));
   closers.add(() => renewal?.close());
-  if (renewal !== undefined) metrics.watch({ tlsCertificateExpiry: () => renewal.expirySeconds });
+  if (renewal !== undefined)
+    metrics.watch({ penstock_tls_certificate_expiry_seconds: () => renewal.expirySeconds });
   const passThrough = openPassThrough(base);
   const files = readStaticFiles(config.posthogJs);
   if (worker !== "joining") logScripts(files, config.posthogJs, log);
@@ -119,8 +120,8 @@ function openPassThrough({
   });
   closers.add(() => passThrough.close());
   metrics.watch({
-    passedInflight: () => passThrough.inflight,
-    passedKeptBytes: () => passThrough.keptBytes,
+    penstock_passed_inflight: () => passThrough.inflight,
+    penstock_passed_kept_bytes: () => passThrough.keptBytes,
   });
   if (worker !== "joining")
     log.info({ upstream: upstreamUrl }, "upstream set: other requests of SDKs are forwarded");

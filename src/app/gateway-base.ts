@@ -1,7 +1,7 @@
 // What all parts of a gateway process share: settings, clocks, counters, and the reported status.
 
 import { ClientWarnings } from "../gateway/admin/metrics/client-warnings.ts";
-import { createMetrics, type Metrics } from "../gateway/admin/metrics/metrics.ts";
+import { Metrics } from "../gateway/admin/metrics/metrics.ts";
 import type { ProcessLog } from "../platform/base/log.ts";
 import { type Instance, instanceOf } from "../platform/nats/instance.ts";
 import type { Config } from "../platform/settings/config.ts";
@@ -66,10 +66,10 @@ export function gatewayBase(
   const clock = { wallMs, monotonicMs: () => performance.now() };
   const closers = new Closers();
   const status = new GatewayStatus();
-  const metrics = createMetrics();
+  const metrics = new Metrics();
   closers.add(() => metrics.close());
   // The alert for a NATS that was never reached needs this gauge from the first scrape on.
-  metrics.watch({ natsConnected: () => status.isConnected() });
+  metrics.watch({ penstock_nats_connected: () => status.isConnected() });
   const clientWarnings = new ClientWarnings(clock);
   const instance = instanceOf(config);
   return { ...dependencies, config, clock, metrics, clientWarnings, status, instance, closers };

@@ -105,31 +105,32 @@ function watchSides(
   { http, publisher, admission, shares }: DataPath,
 ): void {
   metrics.watch({
-    requestsInflight: () => http.inflight(),
-    connections: () => http.connections.open,
-    connectionsMax: () => http.connections.max,
-    connectionsRefused: () =>
+    penstock_requests_inflight: () => http.inflight(),
+    penstock_connections: () => http.connections.open,
+    penstock_connections_max: () => http.connections.max,
+    penstock_connections_refused_total: () =>
       Object.entries(http.connections.refused).map(([limit, value]) => ({
         labels: { limit },
         value,
       })),
-    connectionsClosedEarly: () =>
+    penstock_connections_closed_early_total: () =>
       Object.entries(http.connections.closedEarly).map(([reason, value]) => ({
         labels: { reason },
         value,
       })),
-    unreadAnswerBytes: () => http.unread?.bytes ?? 0,
-    unreadAnswersReset: () => http.unread?.reset ?? 0,
-    framesUnacked: () => publisher.framesUnacked,
-    inflightBytes: () => admission.bytes,
-    inflightBytesMax: () => admission.bytesMax,
-    projectsOverShare: () => shares.projectsOver,
-    projectsKnown: () => registry.projectsKnown,
-    registryInDoubt: () => registry.fault !== undefined,
-    streamBytes: () => watch.sizes().map(({ labels, bytes }) => ({ labels, value: bytes })),
-    streamBytesMax: () =>
+    penstock_unread_answer_bytes: () => http.unread?.bytes ?? 0,
+    penstock_unread_answers_reset_total: () => http.unread?.reset ?? 0,
+    penstock_frames_unacked: () => publisher.framesUnacked,
+    penstock_inflight_bytes: () => admission.bytes,
+    penstock_inflight_bytes_max: () => admission.bytesMax,
+    penstock_projects_over_share: () => shares.projectsOver,
+    penstock_projects: () => registry.projectsKnown,
+    penstock_registry_in_doubt: () => registry.fault !== undefined,
+    penstock_stream_bytes: () =>
+      watch.sizes().map(({ labels, bytes }) => ({ labels, value: bytes })),
+    penstock_stream_bytes_max: () =>
       watch.sizes().map(({ labels, bytesMax }) => ({ labels, value: bytesMax })),
-    streamsRefused: () => watch.unfit(),
+    penstock_streams_refused: () => watch.unfit(),
   });
 }
 

@@ -21,7 +21,7 @@ interface NativeScanner {
 /** `layout` has the numbers of table.ts as the C++ side has them, as "Group.Name": number. */
 interface Addon extends LineFunctions {
   readonly EventScanner: new (table: Uint32Array) => NativeScanner;
-  /** See QuickInflater in gateway/body/quick-inflation.ts. */
+  /** See QuickInflater in gateway/body/inflate.ts. */
   readonly Inflater: new () => {
     inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
   };

@@ -4,7 +4,7 @@
 
 import { createConnection, type Socket } from "node:net";
 import { afterEach, expect } from "vitest";
-import type { QuickInflater } from "../../src/gateway/body/quick-inflation.ts";
+import type { QuickInflater } from "../../src/gateway/body/inflate.ts";
 import {
   type ConnectionId,
   loadConnectionAddon,

@@ -1,48 +1,31 @@
 // The admin port: metrics and health for scrapers and supervisors, and the live page, which is
-// passed as an argument. The port is not on the hot path, so it uses node:http. Except on the live
-// page, it shows no client data.
+// passed as an argument. Except on the live page, it shows no client data.
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { HttpPort, type PortName } from "../../platform/base/http-port.ts";
 import type { Log } from "../../platform/base/log.ts";
 
-/** Milliseconds for which the result of a readiness check is reused. */
+/** The result of a readiness check is reused for this time. */
 const READINESS_CACHED_MS = 500;
-/**
- * Maximum connections of scrapers, probes and viewers of the live page. More connections would take
- * descriptors from the public port.
- */
+/** More connections would take descriptors from the public port. */
 const CONNECTIONS_MAX = 128;
-/**
- * Maximum duration in milliseconds of a readiness check. A longer check is itself a reason for not
- * being ready.
- */
+/** A longer readiness check is itself a reason for not being ready. */
 const READINESS_TIMEOUT_MS = 1_500;
 
 interface AdminServerOptions {
   readonly metrics: { readonly contentType: string; text(): Promise<string> };
-  /**
-   * Returns the reasons why events cannot be stored now; an empty list means ready. With several
-   * workers, also returns the number of ready ones.
-   */
+  /** Returns the reasons why events cannot be stored now; an empty list means ready. */
   readonly readiness: () => Promise<readonly string[] | WorkersReadiness>;
-  /**
-   * Returns problems that do not prevent the storing of events, for example a registry without
-   * projects.
-   */
+  /** Returns problems that do not prevent the storing of events. */
   readonly warnings?: () => Promise<readonly string[]>;
-  /**
-   * Answers requests for other paths of this port, with any method. Returns whether it has answered
-   * the request.
-   */
+  /** Answers requests for other paths, with any method. Returns whether it has. */
   readonly live?: (request: IncomingMessage, response: ServerResponse) => boolean;
-  /** Data that identifies the installation of this process, shown by /livez. */
+  /** Data that identifies the installation, shown by /livez. */
   readonly instance?: object;
-  /** Returns the port for events; undefined until the port is known. */
+  /** Returns undefined until the port for events is known. */
   readonly publicPort?: () => number | undefined;
   readonly log: Pick<Log, "error">;
   readonly monotonicMs: () => number;
-  /** The setting that names the port. Default: `ADMIN_PORT`. */
   readonly portName?: PortName;
 }
 
@@ -79,20 +62,16 @@ export class AdminServer {
     });
   }
 
-  /** Starts to listen and returns the port. Rejects with an Error that has the reason. */
+  /** Returns the port. Rejects with an Error that has the reason. */
   listen(host: string, port: number): Promise<number> {
     return this.#port.listen(host, port);
   }
 
-  /**
-   * Discards the cached readiness. Must be called when readiness has changed: results of checks
-   * that ended or began before this call are not used any more.
-   */
+  /** Discards cached readiness, also that of a check in progress. */
   readinessChanged(): void {
     this.#readiness = new ReadinessCheck(this.#options);
   }
 
-  /** Stops listening and drops all connections. */
   close(): Promise<void> {
     return this.#port.close();
   }
@@ -153,10 +132,7 @@ function nothingHere(publicPort: number | undefined): string {
   return `Path not found: this is the admin port. Events go to ${port}.\n`;
 }
 
-/**
- * Returns the readiness of several workers. One ready worker is enough, because the kernel sends no
- * connections to workers that do not listen.
- */
+/** One ready worker is enough: the kernel sends no connections to workers that do not listen. */
 function ofWorkers({ ready, workers, reasons }: WorkersReadiness, warnings: object): Answer {
   const found = { workers, workers_ready: ready, reasons, ...warnings };
   return ready > 0
@@ -170,17 +146,11 @@ function json(status: 200 | 503, value: object): Answer {
 
 type Found = readonly string[] | WorkersReadiness;
 
-/**
- * Runs one check at a time and shares its result for a while, so that many probes take no more time
- * than one.
- */
+/** Runs one check at a time and shares its result for a while. */
 class ReadinessCheck {
   readonly #options: AdminServerOptions;
   #checked: Promise<Found> | undefined;
-  /**
-   * Time when `#checked` expires, in milliseconds of the monotonic clock. `#checked` does not
-   * expire while its check runs.
-   */
+  /** When the shared result expires. A check in progress does not expire. */
   #staleMonotonicMs = 0;
 
   constructor(options: AdminServerOptions) {

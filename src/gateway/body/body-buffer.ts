@@ -1,38 +1,25 @@
-// The bytes of one body that arrives in several pieces. Grows with the arrived bytes, never by a
-// header alone. A small body grows by copying. A large body continues in another block, and is
-// joined when it is complete, over several event loop iterations, because copying 64 MiB takes a
-// tenth of a second.
+// The bytes of one body that arrives in pieces. It grows with the arrived bytes, whatever a header
+// declares. A small body grows by copying. A large body continues in another block, and the blocks
+// are joined over several event loop iterations: copying 64 MiB takes a tenth of a second.
 
-import type { BodyMemory } from "./body-memory.ts";
+import { MemoryPool } from "../../platform/base/memory-pool.ts";
 
 const GROWTH_ON_HINT = 4;
 const GROWTH_WITHOUT_HINT = 2;
 const CAPACITY_MIN = 16_384;
-/**
- * Maximum length in bytes of a body that grows by copying, which takes a millisecond or two. A
- * longer body continues in another block.
- */
+/** Maximum bytes of a body that grows by copying, which takes a millisecond or two. */
 const COPIED_BYTES_MAX = 4_194_304;
-/**
- * Minimum length in bytes of a large body. If its hint is as large, it grows by
- * `GROWTH_ON_HINT_LARGE`: about one growth is then enough for a body of the default maximum size.
- * Reserved memory uses no page before it is written.
- */
+/** A body of this size grows by `GROWTH_ON_HINT_LARGE` if its size is known: usually once. */
 const LARGE_BYTES = 1_048_576;
 const GROWTH_ON_HINT_LARGE = 16;
-/** Maximum bytes of the block in which a body continues when its current block is full. */
 const NEXT_BLOCK_BYTES_MAX = 33_554_432;
-/**
- * Number of bytes copied per event loop iteration when a body is joined, which takes some 2 ms
- * including the page faults.
- */
+/** Bytes copied per event loop iteration, which takes some 2 ms including the page faults. */
 const copiedBytesPerTurn = 4_194_304;
 
 /**
- * Returns the capacity to allocate when `needed` bytes have arrived. Without a hint (a
- * Content-Length, a gzip trailer) the capacity is twice the arrived bytes. With a hint the capacity
- * is the hint, but at most 4 times the arrived bytes, or 16 times for a large body, so that a false
- * hint reserves little.
+ * Returns the capacity to allocate when `needed` bytes have arrived. `hint` is the expected size,
+ * which may be false: so the capacity is at most 4 times the arrived bytes, or 16 times for a large
+ * body.
  */
 export function capacityFor(needed: number, hint: number | undefined): number {
   const growth = needed < LARGE_BYTES ? GROWTH_ON_HINT : GROWTH_ON_HINT_LARGE;
@@ -43,7 +30,6 @@ export function capacityFor(needed: number, hint: number | undefined): number {
 
 export class BodyBuffer {
   length = 0;
-  /** The full blocks, in order. The body continues in `#block`. */
   #full: Buffer[] = [];
   #fullBytes = 0;
   #block: Buffer | undefined;
@@ -55,7 +41,6 @@ export class BodyBuffer {
     this.#hint = hint;
   }
 
-  /** Creates a buffer from a block that has the body in its first `length` bytes. */
   static of(memory: BodyMemory, block: Buffer, length: number): BodyBuffer {
     const buffer = new BodyBuffer(memory, undefined);
     buffer.#block = block;
@@ -63,7 +48,6 @@ export class BodyBuffer {
     return buffer;
   }
 
-  /** Removes all bytes of the body from `length` on. */
   shorten(length: number): void {
     this.length = Math.min(this.length, length);
     while (this.length < this.#fullBytes) {
@@ -77,15 +61,11 @@ export class BodyBuffer {
     return this.#fullBytes + (this.#block === undefined ? 0 : this.#block.length);
   }
 
-  /** Whether the body is in one piece. If not, `join` must be called before `bytes`. */
+  /** If false, `join` must be called before `bytes`. */
   get isInOnePiece(): boolean {
     return this.#full.length === 0;
   }
 
-  /**
-   * Copies the bytes to the end of the body. For a small body that does not grow, this is the only
-   * copy before the scanner.
-   */
   append(bytes: Uint8Array): void {
     const needed = this.length + bytes.length;
     if (needed > this.capacity) this.#grow(needed, bytes);
@@ -93,16 +73,13 @@ export class BodyBuffer {
     this.length = needed;
   }
 
-  /** Returns the body in the buffer's own memory, which must not be read after `free`. */
+  /** Returns the body in memory that must not be read after `free`. */
   bytes(): Buffer {
     if (!this.isInOnePiece) throw new Error("Read a body: it is in several pieces");
     return this.#block?.subarray(0, this.length) ?? Buffer.alloc(0);
   }
 
-  /**
-   * Joins a body in several pieces into one piece. No other method may be called before the promise
-   * is fulfilled.
-   */
+  /** Joins the blocks. No other method may be called before the promise is fulfilled. */
   async join(nextTurn: () => Promise<void>): Promise<void> {
     if (this.isInOnePiece) return;
     const whole = this.#memory.take(this.length);
@@ -113,8 +90,7 @@ export class BodyBuffer {
         await nextTurn();
       }
       at += block.length;
-      // Each full block is released once it is copied. Many bodies may be joined at a time, and no
-      // body should be in memory twice for long.
+      // Each full block is released once it is copied, because many bodies may be joined at a time.
       if (this.#full[0] === block) this.#memory.give(this.#full.shift()!);
     }
     this.#memory.give(this.#block!);
@@ -122,7 +98,6 @@ export class BodyBuffer {
     this.#block = whole;
   }
 
-  /** Releases the memory, which must not be read any more. */
   free(): void {
     for (const block of this.#full) this.#memory.give(block);
     if (this.#block !== undefined) this.#memory.give(this.#block);
@@ -132,7 +107,6 @@ export class BodyBuffer {
     this.length = 0;
   }
 
-  /** Increases the capacity to `needed` bytes in total, and appends `bytes`. */
   #grow(needed: number, bytes: Uint8Array): void {
     const old = this.#block;
     if (old === undefined || (this.length <= COPIED_BYTES_MAX && this.isInOnePiece)) {
@@ -154,5 +128,18 @@ export class BodyBuffer {
     this.#full.push(old);
     this.#fullBytes += old.length;
     this.#block = next;
+  }
+}
+
+/** Maximum bytes of unused memory that is retained: two bodies of the default maximum size. */
+const keptBytesMax = 44_040_192;
+const idleMs = 10_000;
+/** A block that is larger than a body by more than this factor is not used for the body. */
+const wasteFactor = 4;
+
+/** Reusable memory for bodies that arrive in pieces, and for inflated bodies. */
+export class BodyMemory extends MemoryPool {
+  constructor() {
+    super({ keptBytesMax, full: "drop_smallest", idleMs, wasteFactor });
   }
 }

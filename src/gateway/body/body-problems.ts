@@ -1,9 +1,5 @@
-// The problems of bodies, with the texts for their clients.
-
 import { type ErrorCode, errorTable, type Problem } from "../../platform/base/errors.ts";
-import type { Coding, Compression } from "./codings.ts";
 
-/** Returns a problem whose detail is the title of its code in the table. */
 export function problemOf(code: ErrorCode): Problem {
   return { code, detail: errorTable[code].title };
 }
@@ -55,15 +51,10 @@ export const unsupportedEncoding: Problem = {
   detail: "Content-Encoding must be one of identity, gzip, deflate, br, zstd",
 };
 
-export function invalidEncoding(coding: Coding | Compression, error: string): Problem {
-  const action = coding === "base64" ? "Decode" : "Decompress";
-  return { code: "invalid_encoding", detail: `${action} the body as ${coding}: ${error}` };
+export function invalidEncoding(coding: string, error: string): Problem {
+  return { code: "invalid_encoding", detail: `The body is not valid ${coding}: ${error}` };
 }
 
-/**
- * Returns a problem that states the announced length. If the length was not announced, it states
- * the number of bytes that had arrived when the limit was exceeded.
- */
 export function bodyTooLarge(
   { bytesDeclared, bytesArrived }: { bytesDeclared: number; bytesArrived: number },
   bodyBytesMax: number,
@@ -77,5 +68,8 @@ export function bodyTooLarge(
 }
 
 export function inflatedTooLarge(bytesMax: number): Problem {
-  return { code: "inflated_too_large", detail: `More than ${bytesMax} bytes after decompression` };
+  return {
+    code: "inflated_too_large",
+    detail: `The body has more than ${bytesMax} bytes after decompression`,
+  };
 }

@@ -1,8 +1,7 @@
-// Reads bodies and passes them, whole and inflated, to the intake. A request that already failed
-// (too long, no room, wrong path) is also read to its end, and discarded: after an earlier answer,
-// its client would see a reset instead of the answer. Chunks are in uWS's memory, which is valid
-// during the callback only. A body that arrives in one piece is passed on in that memory; the
-// pieces of a longer body are copied once. request-body.ts shows the states of a body.
+// Reads bodies and passes them, whole and inflated, to the intake. A rejected request is also read
+// to its end: after an earlier answer its client would see a reset instead of the answer. A chunk
+// is in uWS's memory, which is valid during the callback only. A body of one piece is passed on in
+// that memory; the pieces of a longer body are copied once.
 
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -10,8 +9,7 @@ import type { Log } from "../../platform/base/log.ts";
 import { Converter } from "../http/conversion/converter.ts";
 import type { HttpExchange } from "../http/exchange.ts";
 import type { Intake, WholeBody } from "../http/port.ts";
-import { BodyBuffer } from "./body-buffer.ts";
-import { BodyMemory } from "./body-memory.ts";
+import { BodyBuffer, BodyMemory } from "./body-buffer.ts";
 import {
   bodyTooLarge,
   emptyBody,
@@ -21,39 +19,25 @@ import {
   tinyChunks,
 } from "./body-problems.ts";
 import { type ChunkedBody, type ChunkTurns, chunksSkippedMax } from "./chunk-turns.ts";
-import { looksGzipped } from "./codings.ts";
-import type { GrowingBodies } from "./growing-bodies.ts";
-import { peekedBytesMin, peekedFarBytes } from "./inflate.ts";
-import { beginsAsJson } from "./payload-form.ts";
-import type { QuickInflater } from "./quick-inflation.ts";
-import { BodyState, type RequestBody } from "./request-body.ts";
-import { keepSlowOpen, slowCheckMs } from "./slow-bodies.ts";
+import { type GrowingBodies, keepSlowOpen, slowCheckMs } from "./growing-bodies.ts";
+import { peekedBytesMin, peekedFarBytes, type QuickInflater } from "./inflate.ts";
+import { beginsAsJson, looksGzipped } from "./payload-form.ts";
+import type { RequestBody } from "./request-body.ts";
 import { Unpacker } from "./unpacking.ts";
 
-/** Size in bytes of uWS's receive buffer, which is the maximum length of a chunk. */
 const CHUNK_BYTES_MAX = 524_288;
-/** Minimum bytes of a large piece. The callback of a smaller piece takes as long as its reading. */
+/** Reading a piece of at least this size takes longer than its callback. */
 const LARGE_PIECE_BYTES_MIN = 8_192;
 /** Multiple of the maximum body size up to which an oversized body is read to its end. */
 const DISCARD_FACTOR = 2;
-/**
- * Lengths in bytes at which a body that arrives in pieces is searched for its key. A search with
- * every piece would take too long, because a piece may be one byte.
- */
+/** Lengths at which an arriving body is searched for its key: not at every piece of one byte. */
 const peekMarks = [1, peekedBytesMin, 1_024, 4_096];
 const peekedBytesMax = peekMarks.at(-1)!;
 const noBytes = Buffer.alloc(0);
-/**
- * Number of pieces that a body may have, whatever their size. One more is allowed for every
- * `PIECE_BYTES_MIN` bytes. Each chunk of a chunked body is a piece. uWS takes a microsecond for a
- * chunk even if it is tiny, and a read of 512 KiB can have 87,000 chunks of one byte.
- */
+/** Pieces allowed at any size. A read of 512 KiB can have 87,000, and each takes a microsecond. */
 const PIECES_FREE = 1_024;
 const PIECE_BYTES_MIN = 32;
-/**
- * Minimum bytes for which room is made at a time. The search for bodies to evict goes through all
- * bodies, so it is not repeated for each small piece.
- */
+/** Minimum bytes that are evicted at a time, because the search visits all bodies. */
 const roomMadeAtOnceBytes = 4_096;
 
 interface BodyReaderOptions {
@@ -90,7 +74,7 @@ export class BodyReader {
     });
   }
 
-  /** Processes a piece of the body. `piece` is valid during the call only. */
+  /** `piece` is valid during the call only. */
   chunk(exchange: HttpExchange, piece: ArrayBuffer, isLast: boolean): void {
     const { body } = exchange;
     const bytes = piece.byteLength;
@@ -104,7 +88,7 @@ export class BodyReader {
     }
     if (bytes === 0 && !isLast) return;
     body.bytesArrived += bytes;
-    body.state = isLast ? BodyState.Whole : BodyState.Arriving;
+    body.state = isLast ? "whole" : "arriving";
     body.pieces++;
     if (isLast) chunks.whole(exchange);
     else if (body.pieces === 1) chunks.add(exchange);
@@ -128,15 +112,11 @@ export class BodyReader {
     }
   }
 
-  /** Ends the thread that converts bodies. */
   close(): void {
     this.#converter.close();
   }
 
-  /**
-   * Evicts other bodies, so that the budget has at least `bytes` more for this body. If the bodies
-   * that may be evicted hold less than `bytes`, evicts no body and returns false.
-   */
+  /** Evicts other bodies to make room for `bytes`. If that is not possible, evicts no body. */
   makeRoom(body: RequestBody, bytes: number): boolean {
     const { growing, monotonicMs } = this.#options;
     const others = growing.evictedFor(body, bytes, monotonicMs());
@@ -153,17 +133,12 @@ export class BodyReader {
       : undefined;
   }
 
-  /** Makes room in the budget for the piece. Returns the problem if the piece cannot be held. */
   #problemOfPiece(body: RequestBody, bytes: number): Problem | undefined {
     const { bodyBytesMax } = this.#options;
     if (body.bytesArrived > bodyBytesMax) return bodyTooLarge(body, bodyBytesMax);
     return this.#hold(body, bytes) ? undefined : noRoom;
   }
 
-  /**
-   * Reserves bytes of the budget for the body. If the budget is full, evicts other bodies. Returns
-   * false if there is no room.
-   */
   #hold(body: RequestBody, bytes: number): boolean {
     if (body.tryHold(bytes)) return true;
     const lacking = body.lacking(bytes);
@@ -173,7 +148,7 @@ export class BodyReader {
   }
 
   #append(body: RequestBody, bytes: Uint8Array): void {
-    // The payload is in the query: the body is read to its end, and discarded.
+    // The payload is in the query, so the body is discarded.
     if (body.queryData !== "") {
       body.release();
       return;
@@ -187,7 +162,6 @@ export class BodyReader {
     if (bytesBefore === 0) this.#watchSlow(body);
   }
 
-  /** Searches the body for its key if its length has reached another of the `peekMarks`. */
   #peekWhenDue(body: RequestBody, buffer: BodyBuffer): void {
     const { bytesPeeked } = body;
     const isDue = peekMarks.some((mark) => bytesPeeked < mark && mark <= buffer.length);
@@ -197,12 +171,12 @@ export class BodyReader {
       body.bytesPeeked = bytes.length;
       body.peek(bytes, false);
     } else if (this.#unpacker.isBusy) {
-      // A piece in a later event loop iteration triggers the peek. Until then the body counts as
-      // one without a key.
+      // A piece in a later iteration triggers the peek. Until then the body counts as one without a
+      // key.
       if (body.hint === undefined) body.peek(noBytes, false);
     } else {
-      // A compressed body is not searched again beyond `peekedFarBytes`, because a peek does not
-      // inflate more of the body.
+      // A peek inflates at most `peekedFarBytes` of a compressed body, so a later one would find no
+      // more.
       const isCompressed = body.contentEncoding !== "" || looksGzipped(bytes);
       body.bytesPeeked =
         isCompressed && bytes.length >= peekedFarBytes ? peekedBytesMax : bytes.length;
@@ -224,8 +198,7 @@ export class BodyReader {
   }
 
   /**
-   * Skips a piece of a body that has a verdict. Answers with the verdict at the body's end, or once
-   * the body is too long to be read to its end.
+   * Answers with the verdict at the body's end, or once the body is too long to read to its end.
    */
   #skip(exchange: HttpExchange, isLast: boolean): void {
     const { bodyBytesMax } = this.#options;
@@ -234,23 +207,15 @@ export class BodyReader {
       body.verdict = bodyTooLarge(body, bodyBytesMax);
     }
     if (!isLast && body.bytesArrived <= DISCARD_FACTOR * bodyBytesMax) {
-      // The body is discarded, but it may arrive as slowly as a body that is stored.
       if (body.hasFixedAnswer) this.#watchSlow(body);
       return;
     }
     exchange.close = !isLast;
-    const verdict = body.verdict!;
-    if ("code" in verdict) exchange.answerProblem(verdict);
-    else exchange.answerFixed(verdict);
+    exchange.answer(body.verdict!);
   }
 
-  /**
-   * Processes the last piece. Passes the body on, immediately or once it is inflated. Returns the
-   * problem if the body is invalid.
-   */
   #takeLast(body: RequestBody, lastPiece: Buffer): Problem | undefined {
     if (body.queryData !== "") {
-      // The payload is in the query, so the body is ignored.
       body.bytesArrived += body.queryData.length;
       return this.#unpacker.unpackQuery(body);
     }
@@ -271,14 +236,9 @@ export class BodyReader {
     return undefined;
   }
 
-  /**
-   * Joins a large body over several event loop iterations. Then calls `then`, unless the request is
-   * over.
-   */
   #join(body: RequestBody, buffer: BodyBuffer, then: () => void): void {
-    body.state = BodyState.Waiting;
-    // The buffer belongs to this work until it is joined: the end of the request must not free it
-    // meanwhile.
+    body.state = "waiting";
+    // The buffer belongs to the join: the end of the request must not free it meanwhile.
     body.buffer = undefined;
     buffer
       .join(nextTurn)
@@ -287,17 +247,13 @@ export class BodyReader {
           buffer.free();
           return;
         }
-        body.state = BodyState.Whole;
+        body.state = "whole";
         body.buffer = buffer;
         then();
       })
       .catch((error: unknown) => this.#intakeFailed(body, error));
   }
 
-  /**
-   * Passes on a plain body and unpacks another one. Returns the problem if the body is invalid. If
-   * the body has a buffer, `bytes` are in it.
-   */
   #unpack(body: RequestBody, bytes: Buffer): Problem | undefined {
     const isPacked = !body.isPlain || !beginsAsJson(bytes[0]);
     if (isPacked && body.taker === undefined) return this.#unpacker.unpack(body, bytes);
@@ -311,23 +267,15 @@ export class BodyReader {
     else this.#handOver(body, buffer);
   }
 
-  /**
-   * Passes on a body in memory that must not be read after this call: uWS's own memory, or that of
-   * an inflation on the event loop.
-   */
+  /** Passes on a body in memory that is valid during this call only. */
   #handBorrowed(body: RequestBody, payload: Buffer): void {
-    // The peeks at the first pieces may have found no key, because those of a compressed body show
-    // little.
+    // Earlier peeks at a compressed body may have found no key.
     if (body.hint !== undefined) body.peek(payload, true);
     const work = this.#hand(body, { memory: "borrowed", bytes: payload });
     if (work === undefined) body.release();
     else void work.then(() => body.release());
   }
 
-  /**
-   * Passes on a body in its own buffer, and frees the buffer when the intake has processed the
-   * body.
-   */
   #handOver(body: RequestBody, buffer: BodyBuffer): void {
     body.peek(buffer.bytes(), true);
     // An answer from within the intake must not free memory that the intake still reads.

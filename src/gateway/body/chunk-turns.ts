@@ -1,66 +1,41 @@
 // Limits the body data that is read per event loop iteration ("turn" below), for all connections
-// together. uWS reads each connection that has data, calls back for each chunk even if it is tiny,
-// and never yields in between: megabytes on a thousand connections are read in one turn. So a turn
-// that has used its share pauses the other connections that are in the middle of a body; each turn
-// resumes some of them. If chunks are small, a body that continues is refused, and no new body
-// begins.
+// together. uWS reads every connection that has data, and calls back for each chunk, without
+// yielding. So once a turn has used its share, the other connections in the middle of a body are
+// paused, and later turns resume them. If chunks are tiny, bodies are rejected.
 
 import { RateWindow } from "../../platform/base/rate-window.ts";
 
 export interface ChunkedBody {
-  /**
-   * Stops reading the body's connection until `resumeReading`. Data that has already been read from
-   * the connection still arrives.
-   */
+  /** Data that is already read from the connection still arrives after `pauseReading`. */
   pauseReading(): void;
   resumeReading(): void;
 }
 
-/**
- * Number of chunks in a turn after which the other bodies wait for the next turn. One read of 512
- * KiB has fewer if each chunk has a hundred bytes. With chunks of some kilobytes, which is usual, a
- * turn has a hundredth of this number.
- */
+/** Chunks in a turn after which other bodies wait. One read of 512 KiB usually has fewer. */
 export const chunksPerTurn = 5_120;
-/**
- * Number of chunks in a turn after which a body that continues is refused: at that point it alone
- * has had as many chunks as all bodies before it in the turn.
- */
+/** Chunks in a turn after which a body is rejected: it alone has had as many as all before it. */
 export const chunksPerTurnMax = 2 * chunksPerTurn;
-/**
- * Maximum number of chunks that are skipped before a refused body has its answer. If more chunks
- * must be skipped, the connection is closed instead, because nothing else stops uWS from calling
- * back for the rest of the data.
- */
+/** Skipped chunks after which the connection of a rejected body is closed. */
 export const chunksSkippedMax = chunksPerTurn;
-/**
- * CPU time of this thread in milliseconds, since the first large piece of the turn, after which the
- * other bodies wait for the next turn. A piece of 100 KiB takes 0.17 ms, mostly to allocate memory.
- */
+/** CPU time after which other bodies wait for the next turn. 100 KiB take 0.17 ms. */
 export const readMsPerTurn = 6;
-/**
- * Maximum number of waiting bodies that are resumed per turn: to pause and resume a connection
- * takes some microseconds.
- */
+/** Maximum connections resumed per turn: a pause and a resume take some microseconds. */
 export const resumedPerTurnMax = 32;
 
 interface ChunkTurnsOptions {
   readonly nextTurn: (run: () => void) => void;
-  /** Returns the CPU time of this thread in milliseconds. */
   readonly workMs: () => number;
 }
 
 export class ChunkTurns<Body extends ChunkedBody> {
   readonly #nextTurn: (run: () => void) => void;
   readonly #workMs: () => number;
-  /** The bodies that have begun and are not complete, in the order in which they are read next. */
+  /** The incomplete bodies, in the order in which they are read next. */
   readonly #bodies = new Set<Body>();
   readonly #paused = new Set<Body>();
-  /** The complete bodies whose connections stay paused until the answer. */
   readonly #resting = new Set<Body>();
   #spender: Body | undefined;
   #chunks = 0;
-  /** Time when the first large piece of this turn arrived, by `workMs`. */
   #sinceMs: number | undefined;
   #isTurnAwaited = false;
 
@@ -69,56 +44,49 @@ export class ChunkTurns<Body extends ChunkedBody> {
     this.#workMs = workMs;
   }
 
-  /**
-   * Whether this turn has had more than `chunksPerTurnMax` chunks. If so, a body that continues is
-   * refused, and no further chunked body may begin.
-   */
+  /** If true, a body that continues is rejected, and no further chunked body may begin. */
   get isOver(): boolean {
     return this.#chunks > chunksPerTurnMax;
   }
 
-  /** Returns whether the body waits for a turn in which its connection is read. */
   isPaused(body: Body): boolean {
     return this.#paused.has(body);
   }
 
-  /** Counts a chunk of the body other than its last. */
+  /** Counts a chunk other than the last of its body. */
   count(body: Body): void {
     this.#awaitTurn();
     if (++this.#chunks === chunksPerTurn) this.#pauseOthers(body);
   }
 
-  /** Counts a piece of the body that takes longer to read than its callback. */
+  /** Counts a piece that takes longer to read than its callback. */
   countLarge(body: Body): void {
     this.#awaitTurn();
     const nowMs = this.#workMs();
     this.#sinceMs ??= nowMs;
-    // The body moves after those that have not been read in this turn.
     if (this.#bodies.delete(body)) this.#bodies.add(body);
     if (nowMs - this.#sinceMs > readMsPerTurn) this.#pauseOthers(body);
   }
 
-  /** Adds a body that has begun and is not complete. */
   add(body: Body): void {
     this.#bodies.add(body);
     if (this.#spender !== undefined) this.#pause(body);
   }
 
   /**
-   * Removes a complete body. If its connection is paused, it stays paused until the answer: if it
-   * were resumed, uWS would start its timeout on a client that waits for the server.
+   * Removes a complete body. A paused connection stays paused until the answer: if it were resumed,
+   * uWS would start its timeout on a client that waits for the server.
    */
   whole(body: Body): void {
     if (this.#bodies.delete(body) && this.#paused.delete(body)) this.#resting.add(body);
   }
 
-  /** Removes the body of an answered request, and resumes its connection if it is paused. */
   answered(body: Body): void {
     this.whole(body);
     if (this.#resting.delete(body)) body.resumeReading();
   }
 
-  /** Removes a body whose connection is closed, so that the connection is not resumed. */
+  /** Removes a body whose connection is closed and must not be touched. */
   gone(body: Body): void {
     this.whole(body);
     this.#resting.delete(body);
@@ -150,8 +118,7 @@ export class ChunkTurns<Body extends ChunkedBody> {
     this.#spender = undefined;
     this.#resumeFirst();
     if (spender !== undefined && this.#bodies.delete(spender)) {
-      // The body that used up the turn moves after those that waited for it. They have the next
-      // turn without it.
+      // The body that used up the turn waits for one turn, behind the others.
       this.#bodies.add(spender);
       this.#pause(spender);
     }
@@ -173,24 +140,23 @@ export class ChunkTurns<Body extends ChunkedBody> {
  * Maximum rejections per address and second. After that, no chunked body of the address is read.
  */
 const rejectedPerSecondMax = 4;
-/** Maximum number of addresses. The address with the oldest latest rejection is dropped first. */
+/** The address with the oldest latest rejection is dropped first. */
 const addressesMax = 4_096;
 
 /**
- * Tracks the addresses that recently sent bodies in too small chunks. Such a body takes tens of
- * milliseconds before it can be rejected. So an address gets a few rejections per second; after
- * that, its connections are closed at the head of the next chunked body.
+ * Tracks the addresses that recently sent bodies in tiny chunks. Rejecting such a body takes tens
+ * of milliseconds, so an address gets a few rejections per second. After that its connections are
+ * closed at the head of the next chunked body.
  */
 export class ChunkSenders {
   readonly #monotonicMs: () => number;
-  /** Rejections of each address in the current second. The address rejected last is at the end. */
+  /** The rejections by address. The address rejected last is at the end. */
   readonly #rejections = new Map<string, RateWindow>();
 
   constructor(monotonicMs: () => number) {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Counts a rejected body of the address. */
   reject(address: string): void {
     const rejections =
       this.#rejections.get(address) ??
@@ -202,7 +168,6 @@ export class ChunkSenders {
       this.#rejections.delete(this.#rejections.keys().next().value!);
   }
 
-  /** Returns whether chunked bodies of the address are not read for the rest of this second. */
   isBarred(address: string): boolean {
     const rejections = this.#rejections.get(address);
     if (rejections === undefined) return false;

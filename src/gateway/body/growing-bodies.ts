@@ -1,36 +1,28 @@
-// Holds the bodies that still grow, as they arrive in pieces or inflate, and chooses the bodies
-// that are evicted if the budget is full. The first ones are those that are too slow. Next are
-// those without a project's key, from the addresses that hold the most. The last ones are the large
-// bodies that arrived last, so that the first of many are completed. If all of these hold less than
-// is needed, no body is evicted. Does not know the budget.
+// The bodies that still arrive or inflate. Chooses which ones to evict if the budget is full: first
+// slow bodies, then bodies without a project's key, from the addresses that hold the most, then the
+// large bodies that arrived last. Also keeps small slow bodies open, for example of a phone on a
+// bad link.
 
-/**
- * Milliseconds after which a small body counts as slow, in addition to one second for each
- * `slowBytesPerSecond` bytes that have arrived. For a large body `slowAfterMs` applies instead.
- */
+/** A body is slow after this time, plus a second for each `slowBytesPerSecond` arrived bytes. */
 const smallSlowAfterMs = 1_000;
 const slowAfterMs = 5_000;
 const slowBytesPerSecond = 262_144;
 
 export interface GrowingBody {
-  /** Time when the head arrived, in milliseconds of the monotonic clock. */
   readonly startedMs: number;
   readonly bytesArrived: number;
-  /** Number of bytes that the budget regains if the body is evicted. */
   readonly bytesHeld: number;
-  /** Progress of the request; `answer` if the whole body has arrived. */
   readonly phase: "head" | "body" | "answer";
   readonly isLarge: boolean;
-  /** Whether the body contains the key of a project, or the check for keys is off. */
+  /** Whether the body contains a project's key, or keys are not checked. */
   readonly isKnown: boolean;
   readonly senderAddress: string;
 }
 
 export class GrowingBodies<Body extends GrowingBody> {
-  /** The bodies in the order in which they were found to arrive in pieces, or to be large. */
+  /** The bodies in the order in which they were added. */
   readonly #bodies = new Set<Body>();
 
-  /** Adds a body. A body that is added again keeps its position. */
   add(body: Body): void {
     this.#bodies.add(body);
   }
@@ -48,10 +40,9 @@ export class GrowingBodies<Body extends GrowingBody> {
   }
 
   /**
-   * Returns the other bodies to evict, so that this body gets `bytesLacking`. A slow body may be
-   * evicted if this body is not slow or arrived before it. A body without a key may be evicted if
-   * this body has a key. A large body may be evicted if it arrived later, unless it has a key and
-   * this body has no key. If all of these together hold less than `bytesLacking`, returns no body.
+   * Returns bodies to evict for this body, which hold `bytesLacking` together, or none. A slow body
+   * may be evicted unless this one is slow and arrived later. A body without a key may be evicted
+   * for one with a key. A large body may be evicted if it arrived later, unless only it has a key.
    */
   evictedFor(body: Body, bytesLacking: number, monotonicMs: number): readonly Body[] {
     const selfIsSlow = isSlow(body, monotonicMs);
@@ -70,10 +61,7 @@ export class GrowingBodies<Body extends GrowingBody> {
   }
 }
 
-/**
- * Sorts the bodies by the number of bytes that all bodies of their address hold, the smallest
- * first. If the numbers are equal, the order of arrival stays.
- */
+/** Sorts the bodies by the bytes that all bodies of their address hold, the smallest first. */
 function mostHeldLast<Body extends GrowingBody>(bodies: Body[]): Body[] {
   const heldBy = new Map<string, number>();
   for (const { senderAddress, bytesHeld } of bodies) {
@@ -85,10 +73,7 @@ function mostHeldLast<Body extends GrowingBody>(bodies: Body[]): Body[] {
   );
 }
 
-/**
- * Returns as many bodies from the end as hold `bytes` together. If all of them hold less, returns
- * no body.
- */
+/** Returns bodies from the end that hold `bytes` together; none if all of them hold less. */
 function lastOf<Body extends GrowingBody>(bodies: readonly Body[], bytes: number): readonly Body[] {
   let held = 0;
   for (let count = 1; count <= bodies.length; count++) {
@@ -102,4 +87,61 @@ function isSlow(body: GrowingBody, monotonicMs: number): boolean {
   if (body.phase === "answer") return false;
   const afterMs = body.isLarge ? slowAfterMs : smallSlowAfterMs;
   return monotonicMs - body.startedMs > afterMs + (body.bytesArrived / slowBytesPerSecond) * 1_000;
+}
+
+/**
+ * At most half of uWS's timeout of 8 to 12 seconds. That timeout ends a connection that receives
+ * less than 160 KiB of a body; a pause and resume restart it.
+ */
+export const slowCheckMs = 4_000;
+/** Minimum average speed of a slow body: 256 KiB in less than five minutes. */
+const bytesPerSecondMin = 1_000;
+/** Checks without a new byte that are tolerated, so that a body survives a pause of 12 seconds. */
+const idleChecksMax = 1;
+/** Maximum slow bodies kept open. They are the first to be evicted from the budget. */
+export const slowBodiesMax = 1_024;
+/** Number of slow bodies of one address that have precedence over further ones. */
+const addressSlowBodiesMax = slowBodiesMax / 8;
+
+export interface SlowBody extends Omit<GrowingBody, "bytesHeld"> {
+  bytesChecked: number;
+  idleChecks: number;
+  /** Restarts uWS's timeout of ten seconds. */
+  keepOpen(): void;
+}
+
+/** Keeps small slow bodies open, but not below the minimum. To be called every `slowCheckMs`. */
+export function keepSlowOpen(bodies: Iterable<SlowBody>, monotonicMs: number): void {
+  const slow: SlowBody[] = [];
+  for (const body of bodies) {
+    const bytes = body.bytesArrived - body.bytesChecked;
+    body.bytesChecked = body.bytesArrived;
+    body.idleChecks = bytes === 0 ? body.idleChecks + 1 : 0;
+    if (body.phase !== "body" || body.isLarge) continue;
+    if (body.bytesArrived === 0 || body.idleChecks > idleChecksMax) continue;
+    if (
+      body.bytesArrived <
+      (bytesPerSecondMin * (monotonicMs - body.startedMs - slowCheckMs)) / 1_000
+    )
+      continue;
+    slow.push(body);
+  }
+  const keptOpen = slow.length > slowBodiesMax ? inFairOrder(slow).slice(0, slowBodiesMax) : slow;
+  for (const body of keptOpen) body.keepOpen();
+}
+
+/** Sorts the bodies within the share of their address first, and those with keys before others. */
+function inFairOrder(bodies: readonly SlowBody[]): SlowBody[] {
+  const within: SlowBody[] = [];
+  const beyond: SlowBody[] = [];
+  const counts = new Map<string, number>();
+  for (const known of [true, false]) {
+    for (const body of bodies) {
+      if (body.isKnown !== known) continue;
+      const count = (counts.get(body.senderAddress) ?? 0) + 1;
+      counts.set(body.senderAddress, count);
+      (count <= addressSlowBodiesMax ? within : beyond).push(body);
+    }
+  }
+  return [...within, ...beyond];
 }

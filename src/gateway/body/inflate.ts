@@ -1,84 +1,48 @@
-// Decompresses small bodies on the event loop, because the thread pool would take longer than the
-// work. The output is limited while it grows. Larger bodies, including those whose output exceeds
-// the limit, go to the pool: see pooled-inflation.ts.
+// Decompresses small bodies on the event loop, because the thread pool takes longer than the work.
+// Other bodies go to pooled-inflation.ts.
 
+import { Buffer } from "node:buffer";
 import zlib from "node:zlib";
 import type { Problem } from "../../platform/base/errors.ts";
+import type { TurnBudget } from "../../platform/base/turn-budget.ts";
 import { inflatedTooLarge, invalidEncoding } from "./body-problems.ts";
-import { type Coding, hasZlibHeader } from "./codings.ts";
 import { type Member, type MemberForm, Members, ZSTD_WINDOW_LOG_MAX } from "./members.ts";
+import { type Coding, hasZlibHeader } from "./payload-form.ts";
 
-/** Maximum bytes of a compressed body that is inflated on the event loop. */
 export const atOnceBytesMax = 65_536;
-/** Maximum bytes that a body is inflated to on the event loop. `WORK_PER_MS` states the time. */
 export const atOnceInflatedBytesMax = 262_144;
 
-/**
- * Maximum base-2 logarithm of the window of a Brotli body that is inflated on the event loop. The
- * decoder fills its window before it returns a byte: for 300 bytes with a window of 16 MiB this
- * takes 60 ms.
- */
+/** The window of Brotli (log2). The decoder fills it first: 16 MiB take 60 ms for 300 bytes. */
 const AT_ONCE_WINDOW_BITS_MAX = 18;
 
-/**
- * Maximum number of members of a body that is inflated on the event loop, because each member needs
- * a decoder.
- */
 const AT_ONCE_MEMBERS_MAX = 8;
 
 const GZIP_TRAILER_BYTES = 8;
 const CHUNK_BYTES_MIN = 16_384;
 
-/**
- * Number of bytes of output that a byte read counts as. If events do not compress to less than a
- * quarter of their size, the bytes read determine the time.
- */
+/** Output bytes that a byte read counts as, because reading also takes time. */
 const WORK_PER_BYTE_READ = 4;
-/**
- * Number of bytes of output that a millisecond counts as: 256 KiB of events take 0.75 ms. Measured
- * with gzip, on events that compress to a quarter: 0.7 to 0.9 ms.
- */
+/** Output bytes that a millisecond counts as. 256 KiB of events take 0.75 ms with gzip. */
 export const WORK_PER_MS = 349_525;
 
-interface Inflated {
-  readonly bytesRead: number;
-  readonly bytesWritten: number;
-  readonly ms: number;
-}
-
-/**
- * Returns the work of an inflation in bytes of output. The work exceeds the written bytes if the
- * inflation read much or took long. For example, 64 KiB of empty deflate blocks inflate to nothing,
- * and take ten milliseconds if each block has its own Huffman tables.
- */
-export function workOf({ bytesRead, bytesWritten, ms }: Inflated): number {
+/** Returns the work in output bytes. Some bodies take long and inflate to nothing. */
+export function workOf(ms: number, bytesRead = 0, bytesWritten = 0): number {
   return Math.max(bytesWritten, bytesRead * WORK_PER_BYTE_READ, Math.ceil(ms * WORK_PER_MS));
 }
 
-/** Maximum ratio of deflate. */
 const DEFLATE_RATIO_MAX = 1_032;
 /**
- * Maximum bytes that a body may inflate to at any ratio. Above this size the ratio is limited to
- * `DEFLATE_RATIO_MAX`. Brotli, zstd and lz64 can reach a hundred times that ratio: 77 bytes then
- * keep a thread busy for a second. Events that differ in their ids or times reach a ratio of 10 to
- * 200, equal events 10,000 and more.
+ * Bytes that a body may inflate to at any ratio; above it the ratio of deflate is the limit.
+ * Brotli, zstd and lz64 reach a hundred times that ratio: 77 bytes keep a thread busy for a second.
+ * Events with different ids reach 10 to 200.
  */
 const FREE_OF_RATIO_BYTES = 8_388_608;
-/**
- * Maximum ratio of a body whose first bytes show no project. Events that differ in their ids or
- * times do not exceed this ratio.
- */
+/** Maximum ratio of a body whose first bytes show no project. */
 const UNKNOWN_RATIO_MAX = 200;
-/**
- * Number of compressed bytes that a peek inflates. `peekedBytesMin` (384) are enough for a key
- * before the events, `peekedFarBytes` (1,000) for a key after a browser's own data.
- */
+/** Compressed bytes in which a peek finds a key before the events, or after a browser's data. */
 export const peekedBytesMin = 384;
 export const peekedFarBytes = 1_000;
-/**
- * Numbers of compressed bytes that a peek tries to inflate, in order. If events are nearly equal,
- * the first number inflates to too much. Then fewer bytes are tried, which still contain the key.
- */
+/** Compressed bytes that a peek tries, in order. Equal events inflate to too much at first. */
 const peekedBytes = [peekedFarBytes, peekedBytesMin, 112];
 export const peekedInflatedBytesMax = 16_384;
 
@@ -87,10 +51,6 @@ interface BufferWithEngine {
   readonly engine: { readonly bytesWritten: number };
 }
 
-/**
- * Inflates a body on the event loop. Returns undefined if the event loop has no time for the body.
- * `compressed` is only read during the call.
- */
 export function inflateAtOnce(
   coding: Coding,
   compressed: Uint8Array,
@@ -102,8 +62,7 @@ export function inflateAtOnce(
   const hint = sizeHint(coding, compressed);
   const outputMax = Math.min(bytesMax, atOnceInflatedBytesMax);
   if (hint !== undefined && hint > outputMax && bytesMax > outputMax) return undefined;
-  // A chunk is a little larger than the size in the trailer, so that the output is one piece and is
-  // not joined. If that size is wrong, the output is a few pieces.
+  // A chunk is a little larger than the hint, so that the output is one piece and is not joined.
   const chunkSize = Math.max(Math.min(hint ?? 0, outputMax) + 64, CHUNK_BYTES_MIN);
   const members = new Members(coding, compressed);
   const parts: Buffer[] = [];
@@ -133,7 +92,6 @@ interface MemberOptions {
   readonly chunkSize: number;
 }
 
-/** Returns the inflated member, its error, or `tooLarge`. */
 function inflateMember(
   { form, start, end }: Member,
   compressed: Uint8Array,
@@ -153,11 +111,7 @@ function inflateMember(
   }
 }
 
-/**
- * Returns the first bytes of a body inflated for a peek: enough to show a key at the beginning of
- * an SDK's body. Returns no bytes for Brotli and zstd, or if the bytes are invalid or inflate to
- * too much.
- */
+/** Returns the first inflated bytes, to find a key in them; none if that is not possible. */
 export function inflateStart(coding: Coding, compressed: Uint8Array): Buffer {
   if (coding !== "gzip" && coding !== "deflate") return Buffer.alloc(0);
   const [finishFlush, chunkSize] = [zlib.constants.Z_SYNC_FLUSH, peekedInflatedBytesMax];
@@ -188,40 +142,27 @@ interface SyncOptions {
   readonly info: true;
 }
 
-/**
- * Inflates bytes with node:zlib. With `info: true` Node returns buffer and engine; its declarations
- * have only the buffer.
- */
+const inflaters = {
+  gzip: "gunzipSync",
+  raw: "inflateRawSync",
+  deflate: "inflateSync",
+  zlib: "inflateSync",
+  br: "brotliDecompressSync",
+  zstd: "zstdDecompressSync",
+} as const satisfies Record<Coding | MemberForm, keyof typeof zlib>;
+
+/** With `info: true` Node returns buffer and engine; its declarations have only the buffer. */
 function inflateSync(
   form: Coding | MemberForm,
   bytes: Uint8Array,
   options: SyncOptions,
 ): BufferWithEngine {
-  return call() as unknown as BufferWithEngine;
-
-  function call(): Buffer {
-    switch (form) {
-      case "gzip":
-        return zlib.gunzipSync(bytes, options);
-      case "raw":
-        return zlib.inflateRawSync(bytes, options);
-      case "deflate":
-      case "zlib":
-        return zlib.inflateSync(bytes, options);
-      case "br":
-        return zlib.brotliDecompressSync(bytes, options);
-      case "zstd":
-        return zlib.zstdDecompressSync(bytes, options);
-    }
-  }
+  return zlib[inflaters[form]](bytes, options) as unknown as BufferWithEngine;
 }
 
 export const zstdParams = { [zlib.constants.ZSTD_d_windowLogMax]: ZSTD_WINDOW_LOG_MAX };
 
-/**
- * Returns the base-2 logarithm of the window that a Brotli stream requests in its first byte. RFC
- * 7932, section 9.1.
- */
+/** Returns the base-2 logarithm of the window (RFC 7932, section 9.1). */
 export function brotliWindowBits(first: number): number {
   if ((first & 1) === 0) return 16;
   const high = (first >> 1) & 7;
@@ -230,10 +171,7 @@ export function brotliWindowBits(first: number): number {
   return low === 0 ? 17 : 8 + low;
 }
 
-/**
- * Returns the size in a gzip trailer, modulo 2^32; undefined for other codings. It is only a hint,
- * because it may be false.
- */
+/** Returns the size in a gzip trailer, which may be false. */
 export function sizeHint(coding: Coding, bytes: Uint8Array): number | undefined {
   if (coding !== "gzip" || bytes.length < GZIP_TRAILER_BYTES) return undefined;
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getUint32(
@@ -244,34 +182,23 @@ export function sizeHint(coding: Coding, bytes: Uint8Array): number | undefined 
 
 interface InflatedSize {
   readonly length: number;
-  /** Number of compressed bytes of the body. */
   readonly sent: number;
   readonly bytesMax: number;
-  /** Whether the body contains the key of a project, or the check for keys is off. */
   readonly isKnown: boolean;
 }
 
-/** Returns the problem of a body that has inflated to more than is allowed, if any. */
-export function inflatedProblem({
-  length,
-  sent,
-  bytesMax,
-  isKnown,
-}: InflatedSize): Problem | undefined {
+export function inflatedProblem(body: InflatedSize): Problem | undefined {
+  const { length, sent, bytesMax, isKnown } = body;
   if (length > bytesMax) return inflatedTooLarge(bytesMax);
   const ratioMax = isKnown ? DEFLATE_RATIO_MAX : UNKNOWN_RATIO_MAX;
   if (length <= FREE_OF_RATIO_BYTES || length <= ratioMax * sent) return undefined;
   const unknown = isKnown ? "" : ", and no api_key of a project in its first bytes";
   return {
     code: "inflated_too_large",
-    detail: `More than ${FREE_OF_RATIO_BYTES} bytes after decompression, and more than ${ratioMax} times the bytes sent${unknown}`,
+    detail: `The body has more than ${FREE_OF_RATIO_BYTES} bytes after decompression, and more than ${ratioMax} times the bytes sent${unknown}`,
   };
 }
 
-/**
- * Returns the maximum number of bytes that `sent` bytes may inflate to, with or without a project's
- * key.
- */
 export function inflatedBytesAtMost(sent: number, bytesMax: number): number {
   return Math.min(bytesMax, Math.max(FREE_OF_RATIO_BYTES, DEFLATE_RATIO_MAX * sent));
 }
@@ -282,4 +209,82 @@ function codeOf(error: unknown): unknown {
 
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : "failed";
+}
+
+interface AtOnceInflationOptions {
+  readonly inflatedBytesMax: number;
+  readonly monotonicMs: () => number;
+  readonly budget: TurnBudget;
+  readonly inflater: QuickInflater | undefined;
+}
+
+export class AtOnceInflation {
+  readonly #options: AtOnceInflationOptions;
+  readonly #quick: QuickInflation | undefined;
+
+  constructor(options: AtOnceInflationOptions) {
+    const { inflater, inflatedBytesMax } = options;
+    this.#options = options;
+    this.#quick = inflater && new QuickInflation(inflater, inflatedBytesMax);
+  }
+
+  /**
+   * Returns the body in memory that is valid until the next call; undefined if there is no time.
+   */
+  inflate(coding: Coding, bytes: Buffer): Buffer | Problem | undefined {
+    const { budget, inflatedBytesMax, monotonicMs } = this.#options;
+    if (budget.isSpent) return undefined;
+    const startedMs = monotonicMs();
+    const result =
+      this.#quick?.inflated(coding, bytes) ?? inflateAtOnce(coding, bytes, inflatedBytesMax);
+    const ms = monotonicMs() - startedMs;
+    if (result === undefined) budget.spend(workOf(ms));
+    // A failed inflation may have written up to the maximum size on the event loop.
+    else if (Buffer.isBuffer(result)) budget.spend(workOf(ms, bytes.length, result.length));
+    else budget.spend(workOf(ms, bytes.length, atOnceInflatedBytesMax));
+    return result;
+  }
+}
+
+export interface QuickInflater {
+  /**
+   * Inflates the whole body into `output` and returns the number of bytes. Returns -1 if the body
+   * is invalid, continues after its end, or does not fit. `windowBits` is as in zlib.h.
+   */
+  inflate(body: Uint8Array, output: Uint8Array, windowBits: number): number;
+}
+
+/** Window bits as in zlib.h: `gzipBits` are added for gzip, and raw deflate is negative. */
+const windowBitsMax = 15;
+const gzipBits = 16;
+
+/**
+ * Inflates into the same memory every time. node:zlib leaves garbage outside of the heap for each
+ * body, which makes V8 stop for 5 to 15 ms several times a second in a flood of small bodies.
+ */
+export class QuickInflation {
+  readonly #inflater: QuickInflater;
+  readonly #output: Buffer;
+
+  constructor(inflater: QuickInflater, bytesMax: number) {
+    this.#inflater = inflater;
+    this.#output = Buffer.allocUnsafeSlow(Math.min(bytesMax, atOnceInflatedBytesMax));
+  }
+
+  inflated(coding: Coding, compressed: Uint8Array): Buffer | undefined {
+    if (compressed.length > atOnceBytesMax || (coding !== "gzip" && coding !== "deflate"))
+      return undefined;
+    if ((sizeHint(coding, compressed) ?? 0) > this.#output.length) return undefined;
+    const bytes = this.#inflater.inflate(
+      compressed,
+      this.#output,
+      windowBitsOf(coding, compressed),
+    );
+    return bytes < 0 ? undefined : this.#output.subarray(0, bytes);
+  }
+}
+
+function windowBitsOf(coding: Coding, compressed: Uint8Array): number {
+  if (coding === "gzip") return windowBitsMax + gzipBits;
+  return hasZlibHeader(compressed) ? windowBitsMax : -windowBitsMax;
 }

@@ -1,77 +1,47 @@
-// Decompresses the output of lz-string's compressToBase64, one piece per step, with a limit while
-// the output grows. Every phrase of the dictionary is a part of the output: an earlier phrase and
-// the character after it. So a phrase is stored as two numbers, its start and its length, without
-// text. Characters are UTF-16 units, each written as UTF-8 by itself. If the output has surrogates,
-// a second pass joins them.
+// Decompresses the output of lz-string's compressToBase64, one piece per step. Every phrase of the
+// dictionary is a part of the output, so it is stored as its start and length. Characters are
+// UTF-16 units, each written as UTF-8 by itself. A second pass joins surrogates.
 
 import { Ascii } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
-import { BodyBuffer } from "./body-buffer.ts";
-import type { BodyMemory } from "./body-memory.ts";
+import { BodyBuffer, type BodyMemory } from "./body-buffer.ts";
 import { invalidEncoding, noRoomToInflate } from "./body-problems.ts";
 import { inflatedBytesAtMost, inflatedProblem } from "./inflate.ts";
 import type { StepDecoder } from "./step-decoder.ts";
-import { joinSurrogates } from "./surrogates.ts";
 
 interface LzOptions {
   readonly bytesMax: number;
   readonly memory: BodyMemory;
-  /**
-   * Returns whether the body contains the key of a project, or the check for keys is off. Called
-   * with every step.
-   */
+  /** Whether the body contains a project's key, or keys are not checked. */
   isKnown(): boolean;
-  /** Reserves room in the budget for more bytes. If it returns false, the work ends. */
+  /** Reserves room in the budget. If it returns false, the work ends. */
   hold(bytes: number): boolean;
 }
 
-/**
- * Maximum bytes written per step; `STEP_CODES` is the maximum number of codes read per step. Each
- * of the two takes some tenths of a millisecond.
- */
+/** Maximum bytes and codes per step, which each take some tenths of a millisecond. */
 const STEP_BYTES = 65_536;
 const STEP_CODES = 8_192;
 
 const FIRST_BYTES = 16_384;
-/**
- * Maximum bytes of output that grows by copying. Larger output gets room for the maximum; unused
- * room takes no memory, because a page is not used before it is written.
- */
+/** Maximum output that grows by copying. Larger output gets room for the maximum at once. */
 const COPIED_BYTES_MAX = 4_194_304;
-/**
- * Number of bytes that a step may write beyond the limit before the limit is checked. The longest
- * phrase of a body of the default limit has 45 kB.
- */
+/** Bytes that a step may write beyond the limit. The longest phrase has 45 kB. */
 const OVER_LIMIT_BYTES = STEP_BYTES + 65_536;
 const UNIT_BYTES_MAX = 3;
-/** Minimum length of a copy for which copyWithin is faster than copying byte by byte. */
+/** From this length on copyWithin is faster than copying byte by byte. */
 const LONG_COPY_BYTES = 32;
 
-/**
- * The special codes. `Byte` is followed by a new character of 8 bits, `Unit` by one of 16 bits.
- * From `FirstPhrase` on, a code is the number of a phrase.
- */
+/** The special codes. `Byte` and `Unit` are followed by a character of 8 or 16 bits. */
 const Code = { Byte: 0, Unit: 1, End: 2, FirstPhrase: 3 } as const;
-/**
- * Maximum length in bits of a code, which no body exceeds. A code must fit an integer of 31 bits
- * together with the six bits of another character.
- */
+/** Maximum length of a code, so that a code and six more bits fit an integer of 31 bits. */
 const CODE_BITS_MAX = 24;
 
-/**
- * Base-2 logarithm of the number of phrases in a block of the dictionary, with two numbers per
- * phrase.
- */
+/** Base-2 logarithm of the phrases in a block of the dictionary, with two numbers per phrase. */
 const BLOCK_BITS = 11;
 const BLOCK_MASK = (1 << BLOCK_BITS) - 1;
 const BLOCK_BYTES = 8 << BLOCK_BITS;
 
-const PADDING = 0x3d;
-
-/**
- * The six bits of each character of the alphabet, the first bit lowest, because codes have that
- * order; -1 for any other character.
- */
+/** The six bits of each character, the first bit lowest; -1 for any other character. */
 const bitsOf = new Int8Array(256).fill(-1);
 for (const [value, letter] of [
   ..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
@@ -81,7 +51,7 @@ for (const [value, letter] of [
     2,
   );
 }
-// A form turns plus signs into spaces, so a space counts as a plus sign.
+// A form turns plus signs into spaces.
 bitsOf[Ascii.Space] = bitsOf[Ascii.Plus]!;
 
 export class LzDecoder implements StepDecoder {
@@ -99,14 +69,13 @@ export class LzDecoder implements StepDecoder {
   #codeBits = 2;
   /** Number of phrases until codes get one bit longer. */
   #room = 2;
-  /** Offset of the last phrase in the output. */
   #lastStart = 0;
   #lastBytes = 0;
   #isDecoded = false;
   #hasSurrogates = false;
   readonly #joined = { read: 0, written: 0 };
 
-  /** Creates a decoder. `text` must not change until there is a result. */
+  /** `text` must not change until there is a result. */
   constructor(text: Buffer, options: LzOptions) {
     this.#text = text;
     this.#options = options;
@@ -164,10 +133,7 @@ export class LzDecoder implements StepDecoder {
     return isHeld ? undefined : noRoomToInflate;
   }
 
-  /**
-   * Reads a code, and writes its text. Each code except the first also adds a phrase to the
-   * dictionary: the previous phrase, and the first character of the current one.
-   */
+  /** Each code but the first adds a phrase: the previous one and this one's first character. */
   #takeCode(): void {
     const code = this.#next(this.#codeBits);
     if (this.#error !== "") return;
@@ -196,17 +162,12 @@ export class LzDecoder implements StepDecoder {
     this.#lastBytes = this.#length - start;
   }
 
-  /**
-   * Writes a phrase of the dictionary again. Returns false if the dictionary has no phrase of that
-   * number.
-   */
   #repeat(code: number): boolean {
     const isNext = code === this.#phrases;
     if (code > this.#phrases || this.#lastBytes === 0) return false;
     const block = this.#blocks[code >> BLOCK_BITS];
     const at = (code & BLOCK_MASK) * 2;
-    // A code may name the phrase that is about to be added: the last phrase, and then the first
-    // character of the last phrase.
+    // A code may name the phrase that is about to be added.
     const start = isNext ? this.#lastStart : block![at]!;
     const bytes = isNext ? this.#lastBytes : block![at + 1]!;
     this.#makeRoom(bytes + UNIT_BYTES_MAX);
@@ -266,7 +227,7 @@ export class LzDecoder implements StepDecoder {
       const byte = this.#text[this.#read];
       const bits = byte === undefined ? -1 : bitsOf[byte]!;
       if (bits < 0) {
-        const isEnd = byte === undefined || byte === PADDING;
+        const isEnd = byte === undefined || byte === Ascii.Equals;
         this.#stop(isEnd ? "unexpected end of data" : "a character that is not base64");
         return 0;
       }
@@ -280,10 +241,7 @@ export class LzDecoder implements StepDecoder {
     return value;
   }
 
-  /**
-   * Handles the end code. It may be followed only by one character whose bits are all 0, padding
-   * and a line break.
-   */
+  /** After the end code only one character with bits of 0, padding and a line break may follow. */
   #end(): void {
     const rest = this.#text.toString("latin1", this.#read, this.#read + 8);
     if (/^A?={0,3}[\r\n]{0,2}$/.test(rest)) this.#isDecoded = true;
@@ -296,8 +254,48 @@ export class LzDecoder implements StepDecoder {
   }
 }
 
-/** Returns the number of bytes of the character that begins with the byte `first`. */
 function unitBytes(first: number): number {
   if (first < 0x80) return 1;
   return first < 0xe0 ? 2 : 3;
+}
+
+/** Bytes read per step, which takes some tenths of a millisecond. */
+const JOIN_STEP_BYTES = 131_072;
+/**
+ * The first byte of every surrogate. Its second byte is from `HIGH_FIRST` or, in a low surrogate,
+ * `LOW_FIRST` on; in other characters it is lower.
+ */
+const LEAD = 0xed;
+const HIGH_FIRST = 0xa0;
+const LOW_FIRST = 0xb0;
+
+/** Converts a piece in place. Returns true at the end of the text. */
+function joinSurrogates(bytes: Buffer, joined: { read: number; written: number }): boolean {
+  let { read, written } = joined;
+  const end = Math.min(bytes.length, read + JOIN_STEP_BYTES);
+  while (read < end) {
+    const byte = bytes[read]!;
+    const second = byte === LEAD ? bytes[read + 1]! : 0;
+    if (second < HIGH_FIRST) {
+      bytes[written++] = byte;
+      read++;
+    } else if (second < LOW_FIRST && bytes[read + 3] === LEAD && bytes[read + 4]! >= LOW_FIRST) {
+      const high = ((second & 0x0f) << 6) | (bytes[read + 2]! & 0x3f);
+      const low = ((bytes[read + 4]! & 0x0f) << 6) | (bytes[read + 5]! & 0x3f);
+      const point = 0x10000 + (high << 10) + low;
+      bytes[written++] = 0xf0 | (point >> 18);
+      bytes[written++] = 0x80 | ((point >> 12) & 0x3f);
+      bytes[written++] = 0x80 | ((point >> 6) & 0x3f);
+      bytes[written++] = 0x80 | (point & 0x3f);
+      read += 6;
+    } else {
+      bytes[written++] = 0xef;
+      bytes[written++] = 0xbf;
+      bytes[written++] = 0xbd;
+      read += 3;
+    }
+  }
+  joined.read = read;
+  joined.written = written;
+  return read >= bytes.length;
 }

@@ -1,29 +1,20 @@
 // Finds the members of a compressed body: the members of gzip (RFC 1952), the frames of Zstandard
-// (RFC 8878), the single stream of deflate or Brotli. Data after the last whole member is not read:
-// clients and proxies pad bodies with zeros, line feeds and other bytes. Does not decode.
+// (RFC 8878), the single stream of deflate or Brotli. Ignores data after the last whole member,
+// because clients and proxies pad bodies.
 
 import { crc32 } from "node:zlib";
-import { type Coding, hasZlibHeader, looksGzipped } from "./codings.ts";
+import { type Coding, hasZlibHeader, looksGzipped } from "./payload-form.ts";
 
-/**
- * The input forms of node:zlib decoders. The members of gzip are decoded as `raw`, without their
- * header and trailer.
- */
+/** A gzip member is decoded as `raw`, without header and trailer. */
 export type MemberForm = "raw" | "zlib" | "br" | "zstd";
 
 export interface Member {
   readonly form: MemberForm;
-  /** Offset of the member's data. */
   readonly start: number;
-  /** Offset after the member's data; undefined if it is not known before the data is decoded. */
   readonly end: number | undefined;
 }
 
-/**
- * Maximum number of members of a body, because each member needs a decoder, even an empty one. If
- * members have up to 64 KiB before compression, as in files compressed in blocks, the largest body
- * has 1,600 members.
- */
+/** Maximum members, which each need a decoder. Files in blocks of 64 KiB have up to 1,600. */
 export const membersMax = 2_048;
 
 const gzipHeaderBytes = 10;
@@ -32,7 +23,7 @@ const gzipFlag = { headerSum: 2, extra: 4, name: 8, comment: 16, reserved: 0xe0 
 const endOfFile = "unexpected end of file";
 
 const zstdMagic = 0xfd2fb528;
-/** The first of the 16 numbers with which a skippable frame begins. */
+/** Skippable frames begin with this number or one of the next 15. */
 const skippableMagic = 0x184d2a50;
 const blockHeaderBytes = 3;
 const zstdChecksumBytes = 4;
@@ -41,19 +32,14 @@ const reservedBlock = 3;
 const contentSizeBytes = [0, 2, 4, 8];
 const dictionaryIdBytes = [0, 1, 2, 4];
 
-/**
- * Base-2 logarithm of the largest window of zstd over HTTP, which is 8 MiB by RFC 9659. Without
- * this limit a few bytes make the decoder allocate 128 MiB.
- */
+/** Window of 8 MiB, the largest over HTTP (RFC 9659). A few bytes could allocate 128 MiB. */
 export const ZSTD_WINDOW_LOG_MAX = 23;
 const ZSTD_WINDOW_BYTES_MAX = 2 ** ZSTD_WINDOW_LOG_MAX;
 
 export class Members {
-  /** Number of members that `next` has returned. */
   count = 0;
   readonly #coding: Coding;
   readonly #bytes: Uint8Array;
-  /** Offset of the next member, if the body has another one. */
   #at = 0;
   #start = 0;
   #sum = 0;
@@ -65,9 +51,8 @@ export class Members {
   }
 
   /**
-   * Returns the next member, or undefined after the last one. Returns the error if the first member
-   * is invalid or there are too many members. Before the next call, `error` must be called for the
-   * member.
+   * Returns the next member, undefined after the last one, or the error if the first is invalid or
+   * there are too many. `error` must be called before the next call.
    */
   next(): Member | string | undefined {
     const member = this.#next();
@@ -80,21 +65,14 @@ export class Members {
     return member;
   }
 
-  /**
-   * Adds inflated data to the checks of the member. Must be called with all of the member's data,
-   * in order.
-   */
+  /** Adds inflated data to the checks. Must be called with all of the member's data, in order. */
   inflated(bytes: Uint8Array): void {
     if (this.#coding !== "gzip") return;
     this.#sum = crc32(bytes, this.#sum);
     this.#length += bytes.length;
   }
 
-  /**
-   * Returns the error in the member that `next` has returned, if any. Must be called once the
-   * decoder has found the member's end; `bytesRead` is the number of bytes that the decoder has
-   * read of the member.
-   */
+  /** Returns the error in a member at its end. `bytesRead` is its compressed length. */
   error(bytesRead: number): string | undefined {
     if (this.#coding !== "gzip") return undefined;
     this.#at = this.#start + bytesRead;
@@ -140,7 +118,6 @@ export class Members {
   }
 }
 
-/** Returns the offset of the data of a gzip member, or the error in its header. */
 function gzipDataStart(bytes: Uint8Array): number | string {
   if (!looksGzipped(bytes)) {
     if (bytes.length >= 2 && (bytes[0] !== 0x1f || bytes[1] !== 0x8b))
@@ -173,9 +150,8 @@ interface ZstdFrame {
 }
 
 /**
- * Yields the frames of a zstd body, and an error if bytes are not a whole frame, after which it
- * ends. Finds frames by their block headers alone, because Node 22 inflates a truncated frame, or
- * the first of two frames, without an error.
+ * Yields the frames of a zstd body, and an error for bytes that are not a whole frame. Reads the
+ * block headers, because Node 22 inflates a truncated frame without an error.
  */
 function* zstdFrames(body: Uint8Array, from: number): Generator<ZstdFrame | string, void, void> {
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
@@ -213,8 +189,8 @@ function zstdFrameEnd(body: Uint8Array, start: number): number | string {
 }
 
 /**
- * Returns the largest window in bytes that a frame requests, limited to the maximum of a decoder.
- * For a frame of a single segment, or for too few bytes, returns that maximum. RFC 8878, 3.1.1.1.2.
+ * Returns the largest window that a frame requests, at most the decoder's maximum. A single segment
+ * or too few bytes count as that maximum (RFC 8878, 3.1.1.1.2).
  */
 export function zstdWindowBytes(body: Uint8Array): number {
   let most = 0;

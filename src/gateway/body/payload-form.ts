@@ -1,26 +1,15 @@
-// Detects the form of a body by its first bytes and the request's names: the payload itself, or a
-// form, a base64 text or a compressed body around it. The bytes have precedence over headers and
-// content types: JSON begins with a brace, gzip with its magic bytes. Decodes only a few bytes, and
-// reads a bounded part of a form, apart from the search for the end of `data`.
+// Detects the form of a body: JSON, or a form, base64 or compression around it. The first bytes
+// have precedence over headers, because clients send wrong ones. Reads a bounded part of the body,
+// apart from the search for the end of a form's `data`.
 
 import { Ascii, isJsonSpace } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
-import { percentDecoded } from "../http/percent-decoded.ts";
+import { percentDecoded } from "../http/paths.ts";
 import { invalidEncoding, unsupportedEncoding } from "./body-problems.ts";
-import {
-  type Compression,
-  codingOf,
-  compressionNamed,
-  looksGzipped,
-  namesUnknownCoding,
-} from "./codings.ts";
 
-/** The layers that have been removed from a body, as bits. A body has each layer at most once. */
+/** The layers removed from a body, as bits. A body has each layer at most once. */
 export const Layer = {
-  /**
-   * Compression by gzip, deflate, br, zstd or lz64. Only one compression is removed: two nested
-   * ones would multiply a decompression bomb.
-   */
+  /** Only one compression is removed: two would multiply a decompression bomb. */
   Compressed: 1,
   Form: 2,
   Base64: 4,
@@ -28,20 +17,16 @@ export const Layer = {
 
 type PayloadForm = FormFields | "json" | "gzip" | "twice" | "lz64" | "base64" | "unknown";
 
-/** Maximum bytes of white space that are skipped before the payload. */
+/** Bytes of white space that are skipped before the payload. */
 const SPACE_BYTES_MAX = 1_024;
-/** Number of bytes of a possible base64 text that are decoded to check its content. */
+/** Bytes of a possible base64 text that are decoded to check it. */
 const SAMPLE_BYTES = 64;
 
-/** Returns whether a body begins as JSON with events: a plain body is not checked further. */
 export function beginsAsJson(first: number | undefined): boolean {
   return first === Ascii.OpenBrace || first === Ascii.OpenBracket;
 }
 
-/**
- * Returns the form of a body. `layers` are the layers already removed; `named` is the compression
- * that the request names, if any.
- */
+/** Returns the form of a body. `layers` are those already removed. */
 export function formOf(bytes: Buffer, layers: number, named: Compression | undefined): PayloadForm {
   const at = payloadStart(bytes);
   if (beginsAsJson(bytes[at])) return "json";
@@ -55,7 +40,6 @@ export function formOf(bytes: Buffer, layers: number, named: Compression | undef
   return "unknown";
 }
 
-/** Returns the offset of the payload, after a byte order mark and some white space. */
 function payloadStart(bytes: Buffer): number {
   let at = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0;
   const end = Math.min(bytes.length, SPACE_BYTES_MAX);
@@ -63,11 +47,7 @@ function payloadStart(bytes: Buffer): number {
   return at;
 }
 
-/**
- * Returns whether the beginning decodes to gzip, or to JSON, possibly after white space. The
- * alphabet alone is not enough, since `true` and `1234` consist of it. The rest of the body is
- * checked as it is decoded.
- */
+/** Returns whether the beginning decodes to gzip or JSON. Words like `true` do not. */
 function looksLikeBase64(bytes: Buffer, at: number): boolean {
   const text = bytes.toString("latin1", at, at + SAMPLE_BYTES);
   if (!/^[\w+/ -]{2}[\w+/ =-]{2}/.test(text)) return false;
@@ -76,20 +56,19 @@ function looksLikeBase64(bytes: Buffer, at: number): boolean {
 }
 
 export interface FormFields {
-  /** Offset of the value of `data`, which is percent-encoded and ends at `dataEnd`. */
+  /** Offset of the percent-encoded value of `data`. */
   readonly dataStart: number;
   readonly dataEnd: number;
   readonly compression: Compression | undefined;
-  /** Whether the form has a second field `data`, so the intended one is unknown. */
+  /** Whether the intended `data` is unknown, because there is a second one. */
   readonly hasDuplicateData: boolean;
 }
 
-/** Maximum bytes of all fields before `data`, and maximum bytes searched after `data`. */
+/** Maximum bytes of all fields before `data`, and bytes searched after it. */
 const OTHERS_BYTES_MAX = 4_096;
-const AMPERSAND = 0x26;
 const DATA = "data=";
 
-/** Returns the fields of a form with a field `data`; undefined for any other body. */
+/** Returns undefined if the body is not a form with a field `data`. */
 function fieldsOf(bytes: Buffer): FormFields | undefined {
   const name = bytes.toString("latin1", 0, DATA.length);
   // A form begins with only these characters, so most other bodies are excluded here.
@@ -97,7 +76,7 @@ function fieldsOf(bytes: Buffer): FormFields | undefined {
   const before = name === DATA ? "" : othersBefore(bytes);
   if (before === undefined) return undefined;
   const dataStart = before.length + DATA.length;
-  const ampersand = bytes.indexOf(AMPERSAND, dataStart);
+  const ampersand = bytes.indexOf(Ascii.Ampersand, dataStart);
   const dataEnd = ampersand < 0 ? bytes.length : ampersand;
   const after = bytes.toString(
     "latin1",
@@ -112,10 +91,7 @@ function fieldsOf(bytes: Buffer): FormFields | undefined {
   };
 }
 
-/**
- * Returns the fields before `data`, with the `&` after them; undefined if the text is not a list of
- * fields.
- */
+/** Returns the fields before `data`, with the last `&`; undefined if they are not fields. */
 function othersBefore(bytes: Buffer): string | undefined {
   const text = bytes.toString("latin1", 0, Math.min(bytes.length, OTHERS_BYTES_MAX));
   const at = text.indexOf(`&${DATA}`);
@@ -133,21 +109,17 @@ interface Packed {
   /** The compression that the query or the form names. */
   readonly compression: Compression | undefined;
   readonly contentEncoding: string;
-  /** The layers that have been removed, as bits of `Layer`. */
   readonly layers: number;
 }
 
-/**
- * Returns the compression that the query or a form names. If they name no compression, returns the
- * one that Content-Encoding names if it is gzip, lz64 or base64.
- */
+/** Returns the compression that the query or form names, else the one in Content-Encoding. */
 export function compressionOf(body: Packed): Compression | undefined {
   if (body.compression !== undefined || body.contentEncoding === "") return body.compression;
   const coding = codingOf(body.contentEncoding);
   return coding === "gzip" || coding === "lz64" || coding === "base64" ? coding : undefined;
 }
 
-/** Returns the problem if the request names a compression that its payload does not have. */
+/** Returns the problem if the payload does not have the compression that the request names. */
 export function compressionProblem(body: Packed, form: "json" | "unknown"): Problem | undefined {
   const { layers } = body;
   if (form === "unknown" && namesUnknownCoding(body.contentEncoding)) return unsupportedEncoding;
@@ -158,4 +130,72 @@ export function compressionProblem(body: Packed, form: "json" | "unknown"): Prob
     compression,
     form === "json" ? "it is uncompressed JSON" : "incorrect header check",
   );
+}
+
+/** The codings of HTTP that can be decompressed. */
+export type Coding = "gzip" | "deflate" | "br" | "zstd";
+/** Compressions named in a query or form. `lz64` is lz-string's compressToBase64. */
+export type Compression = "gzip" | "lz64" | "base64";
+/** The values of Content-Encoding, in which PostHog's clients name compressions, too. */
+export type BodyCoding = Coding | Compression | "identity";
+
+const compressions: Readonly<Record<string, Compression>> = {
+  gzip: "gzip",
+  "gzip-js": "gzip",
+  lz64: "lz64",
+  "lz-string": "lz64",
+  base64: "base64",
+  b64: "base64",
+};
+
+const codings: Readonly<Record<string, BodyCoding>> = {
+  ...compressions,
+  "x-gzip": "gzip",
+  deflate: "deflate",
+  br: "br",
+  zstd: "zstd",
+};
+
+export function compressionNamed(value: string): Compression | undefined {
+  const name = value.trim().toLowerCase();
+  return Object.hasOwn(compressions, name) ? compressions[name] : undefined;
+}
+
+/**
+ * Returns the coding named in a Content-Encoding. Unknown names are ignored: clients send charsets
+ * in this header. Several codings are undefined: they would multiply a decompression bomb.
+ */
+export function codingOf(header: string): BodyCoding | undefined {
+  if (header === "") return "identity";
+  if (header === "gzip") return "gzip";
+  let found: BodyCoding = "identity";
+  for (const name of namesIn(header)) {
+    const coding = Object.hasOwn(codings, name) ? codings[name]! : "identity";
+    if (coding === "identity") continue;
+    if (found !== "identity") return undefined;
+    found = coding;
+  }
+  return found;
+}
+
+export function namesUnknownCoding(header: string): boolean {
+  return namesIn(header).some(
+    (name) => name !== "" && name !== "identity" && !Object.hasOwn(codings, name),
+  );
+}
+
+function namesIn(header: string): string[] {
+  return header.split(",").map((part) => part.trim().toLowerCase());
+}
+
+/** Returns whether the body begins as gzip (RFC 1952). No JSON text begins with these bytes. */
+export function looksGzipped(body: Uint8Array): boolean {
+  return body.length >= 3 && body[0] === 0x1f && body[1] === 0x8b && body[2] === 0x08;
+}
+
+/** Returns whether deflate has its header (RFC 1950), which some clients omit. */
+export function hasZlibHeader(body: Uint8Array): boolean {
+  const method = body[0] ?? 0;
+  const flags = body[1] ?? 0;
+  return (method & 0x0f) === 8 && method >> 4 <= 7 && ((method << 8) | flags) % 31 === 0;
 }

@@ -1,49 +1,34 @@
-// Decompresses one body on the thread pool, one chunk of output per step, so that other bodies can
-// run between two steps. The output is limited while it grows. The limit is lower while the body
-// has shown no key of a project. A body inflated here may reach the intake after a body that
-// arrived later on another connection.
+// Decompresses bodies on the thread pool, one chunk of output per step, so that other bodies can
+// run between two steps. Projects take turns, and the shortest body of a project is next. Bodies
+// without a project's key take turns by address, and never use all of the pool. A body inflated
+// here may reach the intake after a later one.
 
 import zlib from "node:zlib";
 import type { Problem } from "../../platform/base/errors.ts";
-import { BodyBuffer } from "./body-buffer.ts";
-import type { BodyMemory } from "./body-memory.ts";
+import { FairQueue, type QueuedWork } from "../../platform/base/fair-queue.ts";
+import { BodyBuffer, type BodyMemory } from "./body-buffer.ts";
 import { invalidEncoding, noRoomToInflate } from "./body-problems.ts";
-import type { Coding } from "./codings.ts";
 import { brotliWindowBits, inflatedProblem, messageOf, sizeHint, zstdParams } from "./inflate.ts";
 import { type Member, type MemberForm, Members, zstdWindowBytes } from "./members.ts";
+import type { Coding } from "./payload-form.ts";
 
 const OUTPUT_CHUNK_BYTES = 262_144;
 const DEFLATE_WINDOW_BYTES = 32_768;
 
 type Decoder = zlib.Inflate | zlib.InflateRaw | zlib.BrotliDecompress | zlib.ZstdDecompress;
-/**
- * A decoder with `reset`. All decoders of Node have `reset`, but its declarations omit the method
- * for some.
- */
+/** All decoders of Node have `reset`; its declarations omit it for some. */
 type ResettableDecoder = Decoder & zlib.ZlibReset;
 
 interface InflationSink {
-  /**
-   * Returns whether the body contains the key of a project, or the check for keys is off. Called
-   * with every chunk.
-   */
+  /** Whether the body contains a project's key, or keys are not checked. */
   isKnown(): boolean;
-  /** Receives the first bytes of the inflated body, which are valid during the call only. */
+  /** Receives the first inflated bytes, which are valid during the call only. */
   begun(bytes: Buffer): void;
-  /**
-   * Reserves room in the budget for the bytes just inflated. If it returns false, the work ends
-   * with `overloaded`.
-   */
+  /** Reserves room in the budget. If it returns false, the work ends with `overloaded`. */
   hold(bytes: number): boolean;
-  /**
-   * Reports that the pool no longer reads the compressed body, so the caller owns its memory again.
-   * Called once before `done`, and also after a cancellation.
-   */
+  /** The pool no longer reads the compressed body. Called once before `done` or after `cancel`. */
   left(): void;
-  /**
-   * Receives the result, whose buffer the caller owns. Called once, unless the inflation is
-   * cancelled.
-   */
+  /** Receives the result, which the caller owns. Called once, unless cancelled. */
   done(result: BodyBuffer | Problem): void;
 }
 
@@ -63,20 +48,15 @@ export class PooledInflation {
   readonly #inflated: BodyBuffer;
   readonly #bytesExpected: number;
   readonly #members: Members;
-  /** The member that the next step begins; undefined before the first member. */
   #next: Member | string | undefined;
-  /** Number of bytes inflated before the current member. */
   #lengthBefore = 0;
   #stream: Decoder | undefined;
   #yielded: () => void = () => {};
-  /**
-   * State of the inflation: resting ◄─► working ─► over. While it is working, a chunk is on the
-   * pool and cannot be cancelled. If it is cancelled while resting, it is over immediately.
-   */
+  /** While it is working, a chunk is on the pool and cannot be cancelled. */
   #state: "resting" | "working" | "over" = "resting";
   #isCancelled = false;
 
-  /** Creates an inflation. `compressed` must not change until `left` is called. */
+  /** `compressed` must not change until `left` is called. */
   constructor(coding: Coding, compressed: Buffer, { bytesMax, memory, sink }: InflationOptions) {
     this.#coding = coding;
     this.#compressed = compressed;
@@ -89,19 +69,14 @@ export class PooledInflation {
     this.memoryBytes = windowBytes(coding, compressed) + 2 * OUTPUT_CHUNK_BYTES;
   }
 
-  /**
-   * Estimated bytes of work that are left: the greater of the claimed size and the compressed size,
-   * minus the inflated length. If the inflated length exceeds that size, the body is assumed to be
-   * half done.
-   */
+  /** Estimates the rest by the claimed size. A larger body is assumed to be half done. */
   get bytesLeft(): number {
     const { length } = this.#inflated;
     return length < this.#bytesExpected ? this.#bytesExpected - length : length;
   }
 
   /**
-   * Inflates a chunk, and calls `yielded` if there is more data. Must not be called again before
-   * `yielded` is called.
+   * Inflates a chunk, and calls `yielded` if there is more. Must not be called again before that.
    */
   step(yielded: () => void): void {
     if (this.#state !== "resting") return;
@@ -111,10 +86,7 @@ export class PooledInflation {
     else this.#takeChunks(this.#stream);
   }
 
-  /**
-   * Cancels the inflation. Waits for a chunk that is on the pool, so that the pool never has more
-   * chunks than the queue has slots.
-   */
+  /** Cancels the inflation, after the chunk that is on the pool. */
   cancel(): void {
     if (this.#state === "over" || this.#isCancelled) return;
     this.#isCancelled = true;
@@ -137,10 +109,7 @@ export class PooledInflation {
     stream.end(this.#compressed.subarray(member.start, member.end));
   }
 
-  /**
-   * Continues with the next member or finishes. An error in a member after the first one is not an
-   * error of the body: such bytes are padding.
-   */
+  /** An error in a member after the first is not an error of the body: such bytes are padding. */
   #memberEnded(stream: Decoder, error: string | undefined): void {
     if (this.#stream !== stream) return;
     if (this.#isCancelled) {
@@ -163,10 +132,7 @@ export class PooledInflation {
     this.#yielded();
   }
 
-  /**
-   * Handles output that is ready. No chunk is on the pool at this point; reading the output begins
-   * the next chunk.
-   */
+  /** No chunk is on the pool here. Reading the output begins the next one. */
   #readable(stream: Decoder): void {
     if (this.#state !== "working" || this.#stream !== stream) return;
     if (this.#isCancelled) this.#finish();
@@ -178,9 +144,8 @@ export class PooledInflation {
     }
   }
 
-  /** Reads the available output, which makes the pool begin the next chunk, if any. */
   #takeChunks(stream: Decoder): void {
-    // The limits are checked before the chunk is read, because reading begins the next one.
+    // Checked before the chunk is read, because reading begins the next one.
     const problem = this.#problemOf(stream.readableLength);
     if (problem !== undefined) {
       this.#finish(problem);
@@ -192,8 +157,8 @@ export class PooledInflation {
     this.#inflated.append(chunk);
     this.#members.inflated(chunk);
     if (isFirst) this.#sink.begun(chunk);
-    // No other code uses the memory of a full chunk, so it is freed here. Otherwise the chunks of
-    // some bodies of a mebibyte would trigger the garbage collector ten times a second.
+    // Frees a full chunk, which no other code uses. Otherwise the chunks of some bodies of a
+    // mebibyte would trigger the garbage collector ten times a second.
     const { buffer } = chunk;
     if (
       chunk.length === OUTPUT_CHUNK_BYTES &&
@@ -218,7 +183,7 @@ export class PooledInflation {
     return noRoomToInflate;
   }
 
-  /** Ends the inflation. Must be called between two chunks, when no chunk is on the pool. */
+  /** Must be called when no chunk is on the pool. */
   #finish(result?: BodyBuffer | Problem): void {
     if (this.#state === "over") return;
     this.#state = "over";
@@ -229,12 +194,10 @@ export class PooledInflation {
   }
 
   /**
-   * Ends the stream, and frees its decoder's window. Node frees a zstd window only together with
-   * the stream's object, when the garbage collector reaches it, and does not report its size to the
-   * collector: 180 bodies with windows of 8 MiB used 970 MB. A reset replaces the decoder by a new
-   * one without a window. The reset throws if an error has closed the stream, or if the pool still
-   * writes the last piece. Then an allocation of the window's size, which is never written to,
-   * informs the collector.
+   * Frees the decoder's window. Node frees a zstd window only with the collected stream and does
+   * not report its size: 180 bodies used 970 MB. `reset` replaces the decoder by one without a
+   * window. It throws if an error has closed the stream; then an unused allocation of the same size
+   * informs the garbage collector.
    */
   #freeDecoder(): void {
     const stream = this.#stream;
@@ -266,13 +229,86 @@ function createStream(form: MemberForm): Decoder {
 }
 
 function windowBytes(coding: Coding, compressed: Buffer): number {
-  switch (coding) {
-    case "gzip":
-    case "deflate":
-      return DEFLATE_WINDOW_BYTES;
-    case "br":
-      return 2 ** brotliWindowBits(compressed[0]!);
-    case "zstd":
-      return zstdWindowBytes(compressed);
+  if (coding === "zstd") return zstdWindowBytes(compressed);
+  return coding === "br" ? 2 ** brotliWindowBits(compressed[0]!) : DEFLATE_WINDOW_BYTES;
+}
+
+export interface UnpackingWork extends QueuedWork {
+  /** Whether the group is a project, not an address. May change while the work has a slot. */
+  readonly isKnown: boolean;
+  readonly bytesLeft: number;
+}
+
+export interface InflationWork extends UnpackingWork {
+  readonly memoryBytes: number;
+}
+
+/** Maximum concurrent inflations. Two at a time are twice as fast as many. */
+const slots = 2;
+/** Memory of all decoders. One project, or all works without a key, may use half of it. */
+const memoryBytesMax = 100_663_296;
+
+export class InflationPool {
+  readonly #queue: FairQueue<InflationWork>;
+  readonly #begun = new Map<InflationWork, string>();
+  readonly #memoryOf = new Map<string, number>();
+  #memoryBytes = 0;
+
+  constructor(monotonicMs: () => number) {
+    this.#queue = new FairQueue({
+      slots,
+      rank: ({ bytesLeft }) => bytesLeft,
+      mayRun: (work) => this.#mayRun(work),
+      monotonicMs,
+    });
   }
+
+  add(work: InflationWork): void {
+    this.#queue.add(work);
+  }
+
+  /** Charges the memory of a work; must be called with each of its steps. */
+  began(work: InflationWork): void {
+    if (!this.#begun.has(work)) this.#count(work, 1);
+  }
+
+  /** Ends a step that is not the last. Does nothing for a removed work. */
+  again(work: InflationWork): void {
+    if (!this.#begun.has(work)) return;
+    this.#count(work, -1);
+    this.#count(work, 1);
+    this.#queue.again(work);
+  }
+
+  /** Removes a work in any state. The thread pool must have no chunk of it. */
+  leave(work: InflationWork): void {
+    if (this.#begun.has(work)) this.#count(work, -1);
+    this.#queue.leave(work);
+  }
+
+  #mayRun(work: InflationWork): boolean {
+    if (!work.isKnown) for (const { isKnown } of this.#queue.running) if (!isKnown) return false;
+    if (this.#begun.has(work) || this.#memoryBytes === 0) return true;
+    const own = this.#memoryOf.get(holderOf(work)) ?? 0;
+    return (
+      this.#memoryBytes + work.memoryBytes <= memoryBytesMax &&
+      (own === 0 || own + work.memoryBytes <= memoryBytesMax / 2)
+    );
+  }
+
+  #count(work: InflationWork, count: 1 | -1): void {
+    const holder = this.#begun.get(work) ?? holderOf(work);
+    if (count > 0) this.#begun.set(work, holder);
+    else this.#begun.delete(work);
+    const bytes = count * work.memoryBytes;
+    this.#memoryBytes += bytes;
+    const own = (this.#memoryOf.get(holder) ?? 0) + bytes;
+    if (own > 0) this.#memoryOf.set(holder, own);
+    else this.#memoryOf.delete(holder);
+  }
+}
+
+/** Returns the project, or "?" for all works without a key. */
+function holderOf({ isKnown, group }: InflationWork): string {
+  return isKnown ? group : "?";
 }

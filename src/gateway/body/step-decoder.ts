@@ -1,10 +1,9 @@
-// Decodes percent-encoded texts and base64 on the event loop, one piece at a time, so that a body
-// of 20 MB does not delay other requests. Both decoders overwrite their input, which is never
-// shorter than the result, so they need no memory. A piece takes some tenths of a millisecond.
+// Decodes percent-encoding and base64 on the event loop, one piece at a time. Both overwrite their
+// input, which is never shorter than the result. A piece takes some tenths of a millisecond.
 
 import { Ascii } from "../../platform/base/ascii.ts";
 import type { Problem } from "../../platform/base/errors.ts";
-import { hexValues } from "../http/percent-decoded.ts";
+import { hexValues } from "../http/paths.ts";
 import type { BodyBuffer } from "./body-buffer.ts";
 import { invalidEncoding } from "./body-problems.ts";
 
@@ -12,14 +11,13 @@ export interface StepDecoder {
   /** Estimated bytes of work that are left. */
   readonly bytesLeft: number;
   /**
-   * Decodes a piece. Returns undefined while there is more data, then the result or a problem;
-   * after that it must not be called again. A `Buffer` is at the beginning of the decoder's input;
-   * a `BodyBuffer` is owned by the caller.
+   * Decodes a piece. Returns undefined until the result or a problem is known, and must not be
+   * called after that. A `Buffer` is in the decoder's input; the caller owns a `BodyBuffer`.
    */
   step(): Buffer | BodyBuffer | Problem | undefined;
   /** Returns the part of the result that is available for a peek. */
   begun(): Buffer;
-  /** Releases the decoder's own memory; called if the result is not needed. */
+  /** Releases the decoder's own memory, if the result is not needed. */
   free(): void;
 }
 
@@ -28,10 +26,7 @@ const STEP_BYTES = 131_072;
 
 const PERCENT = 0x25;
 
-/**
- * Decodes a value of a form, and writes the result to the beginning of `bytes`. A `%` without two
- * hexadecimal digits is literal, as in browsers.
- */
+/** Decodes a value of a form. A `%` without two hexadecimal digits is literal, as in browsers. */
 export class PercentDecoder implements StepDecoder {
   readonly #bytes: Buffer;
   readonly #end: number;
@@ -77,16 +72,12 @@ export class PercentDecoder implements StepDecoder {
   free(): void {}
 }
 
-/**
- * Decodes base64 of the standard or the URL alphabet, with or without padding. A space counts as a
- * plus sign, because forms turn plus signs into spaces. Line breaks are allowed.
- */
+/** Decodes base64 of both alphabets. A space counts as a plus sign, as forms turn it into one. */
 export class Base64Decoder implements StepDecoder {
   readonly #bytes: Buffer;
   readonly #end: number;
   #read = 0;
   #written = 0;
-  /** The characters of an incomplete group of four. */
   #carry = "";
 
   constructor(bytes: Buffer) {
@@ -123,10 +114,7 @@ export class Base64Decoder implements StepDecoder {
   free(): void {}
 }
 
-/**
- * Replaces spaces by plus signs and removes line breaks, in place. Returns the new end of the text.
- * A string's own methods take 50 times as long for many spaces or line breaks.
- */
+/** Removes line breaks and restores plus signs, in place, 50 times as fast as on strings. */
 export function plainBase64(bytes: Buffer, start: number, end: number): number {
   const text = bytes.subarray(start, end);
   const hasBreaks = text.includes(Ascii.LineFeed);

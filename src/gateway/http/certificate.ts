@@ -1,6 +1,5 @@
-// Watches the certificate and key files of the public port, which external programs renew. Checks
-// them every second, and puts a new pair into use once it is complete. Never replaces a working
-// pair by a broken one. The listener serves the certificate.
+// Watches the certificate and key files of the public port, which other programs renew, and puts a
+// new pair into use once it is complete. Never replaces a working pair by a broken one.
 
 import { createPrivateKey, sign, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -10,28 +9,14 @@ import { certificateFile, isPair, keyFile } from "../../platform/base/pem.ts";
 import type { CertificateFiles } from "./listener.ts";
 
 const checkEveryMs = 1_000;
-/**
- * Number of checks after which files without a usable pair are read again, changed or not, because
- * the cause of the failure may have been removed.
- */
-const checksBetweenTries = 60;
 
-/**
- * Maximum length in bits of an RSA key without a warning. A handshake with a longer key takes
- * several times as long: with 4,096 bits, seven times.
- */
+/** Maximum length of an RSA key without a warning: longer keys make handshakes slow. */
 const rsaBitsMax = 2_048;
 const signatures = 3;
-/**
- * Milliseconds assumed for a signature if the key cannot be read: about those of an RSA key of
- * 3,072 bits.
- */
+/** Milliseconds of a signature if the key cannot be read: those of RSA with 3,072 bits. */
 const unmeasuredMs = 2.5;
 
-/**
- * Returns the duration in milliseconds of a signature with the key, which dominates a handshake. If
- * the key cannot be read, returns `unmeasuredMs`: the code that uses the key reports the error.
- */
+/** Returns the milliseconds of a signature with the key, which dominates a handshake. */
 export function signatureMs(keyFile: string): number {
   try {
     const key = createPrivateKey(readFileSync(keyFile));
@@ -51,7 +36,6 @@ export function signatureMs(keyFile: string): number {
 interface CertificateWatchOptions {
   readonly files: CertificateFiles;
   readonly log: Log;
-  /** Milliseconds since the epoch. */
   readonly nowMs: () => number;
   /** Loads the pair in the files; throws if that fails. */
   readonly renew: () => void;
@@ -59,18 +43,15 @@ interface CertificateWatchOptions {
 }
 
 interface Certificate {
-  /** The whole certificate file: the certificate, followed by its chain. */
+  /** The whole file: the certificate, followed by its chain. */
   readonly text: string;
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
-  /** The length in bits of the RSA key; undefined for another kind of key. */
+  /** The length of an RSA key; undefined for another kind of key. */
   readonly rsaBits: number | undefined;
 }
 
-/**
- * Creates a watch for the files of a pair that is already in use. Throws if the files do not
- * contain a pair.
- */
+/** Watches files that are already in use. Throws if they do not contain a pair. */
 export async function watchCertificate(
   options: CertificateWatchOptions,
 ): Promise<CertificateWatch> {
@@ -79,19 +60,16 @@ export async function watchCertificate(
 }
 
 /**
- * Watches the files of a certificate. Reads the files again once they have changed and two
- * consecutive checks found the same state, so that a pair is not read while it is being written.
- * Follows links: Kubernetes renews secrets by changing a link.
+ * Reads changed files once two consecutive checks found the same state, so not while they are being
+ * written. Follows links: Kubernetes renews secrets by changing a link.
  */
 export class CertificateWatch {
   readonly #options: CertificateWatchOptions;
   #inUse: Certificate;
-  /** State of the files at the last check. */
   #stateSeen: string;
   /** State of the files when a usable pair was last read. */
   #stateSettled: string;
   #failure = "";
-  #checksToNextTry = 0;
   #isClosed = false;
   #timer: NodeJS.Timeout;
 
@@ -104,7 +82,6 @@ export class CertificateWatch {
     this.#warnIfUnfit();
   }
 
-  /** Returns the time when the certificate in use expires, in seconds since the epoch. */
   get expirySeconds(): number {
     return this.#inUse.notAfterMs / 1_000;
   }
@@ -122,8 +99,7 @@ export class CertificateWatch {
   async #check(): Promise<void> {
     const state = await stateOf(this.#options.files);
     if (this.#isClosed) return;
-    if (state !== this.#stateSeen) this.#checksToNextTry = 0;
-    else if (state !== this.#stateSettled && this.#checksToNextTry-- === 0) this.#take(state);
+    if (state === this.#stateSeen && state !== this.#stateSettled) this.#take(state);
     this.#stateSeen = state;
     this.#timer = this.#later();
   }
@@ -136,7 +112,6 @@ export class CertificateWatch {
       this.#stateSettled = state;
       this.#failure = "";
     } catch (error) {
-      this.#checksToNextTry = checksBetweenTries;
       const failure = `${state} ${(error as Error).message}`;
       if (failure === this.#failure) return;
       this.#failure = failure;
@@ -172,7 +147,7 @@ export class CertificateWatch {
   }
 }
 
-/** Reads the certificate and checks its key. Throws an Error that names the file and the reason. */
+/** Reads the certificate. Throws an Error that names the file and the reason. */
 function readCertificate({ cert, key }: CertificateFiles): Certificate {
   certificateFile(cert);
   keyFile(key);
@@ -187,7 +162,7 @@ function readCertificate({ cert, key }: CertificateFiles): Certificate {
   };
 }
 
-/** Returns a text that changes whenever one of the files is written, replaced or removed. */
+/** Returns a text that changes whenever a file is written, replaced or removed. */
 async function stateOf({ cert, key }: CertificateFiles): Promise<string> {
   return (await Promise.all([cert, key].map(stateOfFile))).join(" ");
 }

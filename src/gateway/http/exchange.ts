@@ -7,55 +7,53 @@
 //    └──────────┴─► gone (the client has ───────┘
 //                   disconnected, the answer is still due)
 
-import { errorTable, type Problem } from "../../platform/base/errors.ts";
+import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
+import { type ErrorCode, errorTable, type Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
-import { BodyState, RequestBody } from "../body/request-body.ts";
+import type { Log } from "../../platform/base/log.ts";
+import type { TurnBudget } from "../../platform/base/turn-budget.ts";
+import type { ChunkedBody, ChunkSenders, ChunkTurns } from "../body/chunk-turns.ts";
+import type { GrowingBodies } from "../body/growing-bodies.ts";
+import { RequestBody, type RequestPhase } from "../body/request-body.ts";
+import type { Admission } from "../intake/admission.ts";
 import { clientName, sdkName } from "./client/client-name.ts";
 import type { OpenConnection } from "./client/connection-limits.ts";
-import type { RouteLabel } from "./endpoints.ts";
-import type { ExchangeShared } from "./exchange-shared.ts";
-import type { FixedAnswer } from "./pages/fixed-answer.ts";
-import { atOnceBytesMax } from "./piecewise.ts";
-import type { BodyHint, Exchange, IntakeReport, V1Request } from "./port.ts";
-import type { Written } from "./reply.ts";
+import type { UnreadAnswers } from "./client/unread-answers.ts";
+import { atOnceBytesMax, type LongAnswers } from "./long-answers.ts";
+import type { RouteLabel } from "./paths.ts";
+import type { BodyHint, Exchange, IntakeReport, Peek, V1Request } from "./port.ts";
+import {
+  type FixedAnswer,
+  type ReplyWriter,
+  type Writing,
+  type Written,
+  writeFixed,
+} from "./reply.ts";
 import type { HttpResponse } from "./uws.ts";
-import { type Writing, writeFixed } from "./write-fixed.ts";
 
 /**
- * Maximum number of requests that are answered as they are read, per event loop iteration. Later
- * answers are written once the iteration has read all its data. One buffer can contain thousands of
- * such requests: uWS continues through the buffer while each request is answered before the next
- * one.
+ * Maximum requests that are answered as they are read, per event loop iteration. One buffer can
+ * contain thousands of small requests, and uWS continues through it while each is answered before
+ * the next.
  */
 export const ANSWERS_AT_ONCE_MAX = 128;
 
 /** Milliseconds after which the server closes a connection that its client should close. */
 const CLOSED_AFTER_MS = 1_000;
 
-const AnswerState = {
-  /** The request has no answer yet. */
-  Open: "open",
-  /** The answer is known, and is written in a later event loop iteration. */
-  Deferred: "deferred",
-  /** A long answer is sent as its client reads it. */
-  Writing: "writing",
-  /**
-   * The client has disconnected. The intake, or the event loop iteration to which the answer was
-   * deferred, will still answer; that answer is dropped.
-   */
-  Gone: "gone",
-  /** The request is answered, or no longer needs an answer. */
-  Done: "done",
-} as const;
-type AnswerState = (typeof AnswerState)[keyof typeof AnswerState];
+/**
+ * - `deferred`: the answer is known, and is written in a later event loop iteration.
+ * - `writing`: a long answer is sent as its client reads it.
+ * - `gone`: the client has disconnected. The intake or the deferral will still answer, in vain.
+ */
+type AnswerState = "open" | "deferred" | "writing" | "gone" | "done";
 
-/** The data of a request's head, which uWS releases once the head has been handled. */
+/** The data of a head, which uWS releases once the head has been handled. */
 interface ExchangeHead {
   readonly label: RouteLabel;
-  /** The path for display: shortened, and without possible keys. */
+  /** Shortened, and without possible keys. */
   readonly path: string;
   readonly origin: string;
-  /** Content-Encoding as sent, "" if absent. */
   readonly contentEncoding: string;
   /** Content-Length in bytes, or -1 if absent. */
   readonly bytesDeclared: number;
@@ -75,39 +73,27 @@ export class HttpExchange implements Exchange {
   projectId = "";
   lane: Lane | undefined = undefined;
   library = "";
-  /**
-   * The User-Agent of this request, if its connection may belong to a proxy, which forwards the
-   * requests of many clients. Otherwise the client name derived from the User-Agent of the
-   * connection's first request.
-   */
+  /** The User-Agent or, on a connection of one client, the client name of its first request. */
   userAgent = "";
   querySentAtMs = Number.NaN;
   v1: V1Request | undefined = undefined;
-  /** Whether the request is a HEAD: its answer has no body. */
   headOnly = false;
   /** Whether the client reads no answer to stored events (`beacon=1`): the answer is then 204. */
   answersNothing = false;
-  /** Whether the connection ends with the answer. */
   close = false;
   /**
-   * Whether a proxy in front may treat the bytes after this request as part of its body, while this
-   * server treats them as another request. If so, the connection ends with the answer, and the
-   * answer is written in a later event loop iteration. If a request arrives before the previous one
-   * is answered, uWS ends the connection; otherwise uWS continues reading.
+   * Whether a proxy in front may treat the bytes after this request as part of its body. If so, the
+   * connection ends with the answer, which is deferred: if another request arrives before the
+   * answer, uWS ends the connection; otherwise it would read on.
    */
   hasUncertainEnd = false;
   /**
-   * Whether the last piece of the body is being read. An answer written at this time precedes the
-   * reading of the data after this request.
+   * Whether the last piece of the body is being read: the data after this request is not yet read.
    */
   isBeingRead = false;
-  #state: AnswerState = AnswerState.Open;
-  /**
-   * The response; undefined once the request is answered or its client has disconnected, because
-   * uWS throws if a response is touched after that.
-   */
+  #state: AnswerState = "open";
+  /** The response; undefined after the answer or disconnect, when uWS throws if it is touched. */
   #response: HttpResponse | undefined;
-  /** Stops a long answer that is being written. */
   #stopWriting: (() => void) | undefined = undefined;
   #closing: NodeJS.Timeout | undefined = undefined;
   readonly #shared: ExchangeShared;
@@ -136,14 +122,12 @@ export class HttpExchange implements Exchange {
     shared.inflight++;
   }
 
-  /** Whether the client has not sent all of the request. */
   get isReceiving(): boolean {
     return this.body.phase !== "answer";
   }
 
-  /** Whether a long answer is being written. */
   get isAnswering(): boolean {
-    return this.#state === AnswerState.Writing;
+    return this.#state === "writing";
   }
 
   get isV1(): boolean {
@@ -162,22 +146,15 @@ export class HttpExchange implements Exchange {
     return this.body.hint;
   }
 
-  /**
-   * The client's name. The SDK's own name has precedence over the User-Agent, which may be that of
-   * the SDK's HTTP library. An SDK of the newer protocol names itself in a header, any other SDK in
-   * the body.
-   */
+  /** The SDK's own name has precedence over the User-Agent, which may be its HTTP library's. */
   get client(): string {
     const named = this.v1 === undefined ? "" : sdkName(this.v1.sdkInfo);
     return named || this.library || clientName(this.userAgent);
   }
 
-  /**
-   * Whether the request has its answer, or its client has disconnected. If so, later results must
-   * be ignored.
-   */
+  /** Whether the request is answered or its client has disconnected. Later results are ignored. */
   get isOver(): boolean {
-    return this.#state !== AnswerState.Open;
+    return this.#state !== "open";
   }
 
   hold(bytes: number): boolean {
@@ -187,8 +164,7 @@ export class HttpExchange implements Exchange {
   answerStored(report: IntakeReport): void {
     const converted = this.body.conversion?.answer(report);
     if (converted !== undefined) {
-      if ("code" in converted) this.answerProblem(converted);
-      else this.answerFixed(converted);
+      this.answer(converted);
       return;
     }
     if (this.#mustWait()) {
@@ -203,13 +179,18 @@ export class HttpExchange implements Exchange {
     this.#count(this.answersNothing ? 204 : 200);
   }
 
+  answer(verdict: Problem | FixedAnswer): void {
+    if ("code" in verdict) this.answerProblem(verdict);
+    else this.answerFixed(verdict);
+  }
+
   answerFixed(answer: FixedAnswer): void {
     if (this.#mustWait()) {
       this.#defer(() => this.answerFixed(answer));
       return;
     }
     const response = this.#response;
-    if (response === undefined || this.#state !== AnswerState.Open) {
+    if (response === undefined || this.#state !== "open") {
       this.#finish();
       return;
     }
@@ -224,7 +205,7 @@ export class HttpExchange implements Exchange {
       return;
     }
     const isLong = text.length > atOnceBytesMax;
-    if (isLong && this.#response !== undefined && this.#state === AnswerState.Open) {
+    if (isLong && this.#response !== undefined && this.#state === "open") {
       this.#writeResults(this.#response, text, hasRetry);
       return;
     }
@@ -252,9 +233,8 @@ export class HttpExchange implements Exchange {
   }
 
   /**
-   * Refuses the rest of a body because its chunks are too small, and ends the connection with the
-   * answer. The answer is written in a later event loop iteration: after the answer, nothing can
-   * stop uWS from calling back for each further chunk that it has read.
+   * Rejects a body because of its tiny chunks. The answer is deferred: after it, nothing can stop
+   * uWS from calling back for each chunk that it has read.
    */
   refuseChunks(problem: Problem): void {
     this.#shared.chunkSenders.reject(this.body.senderAddress);
@@ -262,15 +242,12 @@ export class HttpExchange implements Exchange {
     this.#defer(() => this.answerProblem(problem));
   }
 
-  /** Ends the connection without an answer. Unprocessed data of the connection is ignored. */
+  /** Closes the connection without an answer. Its unprocessed data is ignored. */
   rejectConnection(): void {
     this.#response?.close();
   }
 
-  /**
-   * Handles a disconnect of the client. A body that the intake has accepted is still processed; the
-   * answer is dropped.
-   */
+  /** Handles a disconnect. A body that the intake has accepted is still processed. */
   abort(): void {
     this.#shared.chunks.gone(this);
     this.#stopWriting?.();
@@ -280,16 +257,13 @@ export class HttpExchange implements Exchange {
     }
     this.#response = undefined;
     this.#shared.metrics.requestAborted(this.body.phase);
-    const isTaken = this.#state === AnswerState.Open && this.body.state === BodyState.Taken;
+    const isTaken = this.#state === "open" && this.body.state === "taken";
     if (this.body.taker !== undefined) this.body.stopWork();
-    if (isTaken || this.#state === AnswerState.Deferred) this.#state = AnswerState.Gone;
+    if (isTaken || this.#state === "deferred") this.#state = "gone";
     else this.#finish();
   }
 
-  /**
-   * Restarts uWS's timeout, which gives the client 8 to 12 seconds to send another 160 KiB. Does
-   * nothing for a paused request, which has no timeout.
-   */
+  /** Restarts uWS's timeout: 8 to 12 seconds for 160 KiB. A paused request has no timeout. */
   keepOpen(): void {
     if (this.#shared.chunks.isPaused(this)) return;
     this.#response?.pause();
@@ -304,13 +278,9 @@ export class HttpExchange implements Exchange {
     this.#response?.resume();
   }
 
-  /**
-   * Returns whether the answer must be deferred to a later event loop iteration. If the request
-   * would be answered as it is read, counts it against the budget of the iteration, whatever the
-   * result.
-   */
+  /** Returns whether the answer must be deferred. Counts answers that are given while reading. */
   #mustWait(): boolean {
-    if (this.#state !== AnswerState.Open) return false;
+    if (this.#state !== "open") return false;
     if (!this.isBeingRead) return this.hasUncertainEnd;
     const { atOnce } = this.#shared;
     atOnce.spend(1);
@@ -318,15 +288,14 @@ export class HttpExchange implements Exchange {
   }
 
   #defer(answer: () => void): void {
-    this.#state = AnswerState.Deferred;
+    this.#state = "deferred";
     if (this.hasUncertainEnd) this.close = true;
     this.hasUncertainEnd = false;
-    // The answer is final. Until it is written the body cannot be evicted, and work on the body
-    // stops.
+    // The answer is final: the body cannot be evicted any more, and work on it stops.
     this.body.stopGrowing();
     this.body.stopWork();
     setImmediate(() => {
-      if (this.#state === AnswerState.Deferred) this.#state = AnswerState.Open;
+      if (this.#state === "deferred") this.#state = "open";
       answer();
     });
   }
@@ -338,13 +307,10 @@ export class HttpExchange implements Exchange {
     this.#stopWriting = this.#shared.long.write(response, text, { writeHead, close, sent });
   }
 
-  /**
-   * Starts a long answer. Until all of it is passed to the socket, the request is in flight, and
-   * its client may abort the request.
-   */
+  /** Starts a long answer. The request is in flight until all of it is passed to the socket. */
   #beginWriting(response: HttpResponse, status: number): Writing {
     this.#shared.chunks.answered(this);
-    this.#state = AnswerState.Writing;
+    this.#state = "writing";
     const sent = (mustClose: boolean): void => {
       this.#finish();
       this.#count(status);
@@ -366,20 +332,19 @@ export class HttpExchange implements Exchange {
   }
 
   /**
-   * Ends the request; must be called only once. Returns the response if it can still be written to.
+   * Ends the request; must be called once. Returns undefined if nothing can be written any more.
    */
   #finish(): HttpResponse | undefined {
     const shared = this.#shared;
-    if (this.#state === AnswerState.Done || this.#state === AnswerState.Deferred) {
+    if (this.#state === "done" || this.#state === "deferred") {
       shared.log.error({ route: this.label }, "request answered twice");
       return undefined;
     }
-    // `answered` may resume reading through `#response`, so the call precedes the clearing of that
-    // field.
+    // `answered` may resume reading through `#response`.
     shared.chunks.answered(this);
     const response = this.#response;
     this.#response = undefined;
-    this.#state = AnswerState.Done;
+    this.#state = "done";
     this.#connection?.requestEnded();
     this.body.end();
     shared.inflight--;
@@ -394,4 +359,40 @@ export class HttpExchange implements Exchange {
     const seconds = (this.#shared.clock.monotonicMs() - this.body.startedMs) / 1_000;
     this.#shared.metrics.requestFinished(this.label, status, seconds, this.body.bytesArrived);
   }
+}
+
+export interface HttpMetrics {
+  requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void;
+  /** Counts an error; called in addition to requestFinished. */
+  problemAnswered(code: ErrorCode): void;
+  /** Counts a disconnect of a client before its answer. */
+  requestAborted(phase: RequestPhase): void;
+}
+
+export interface Clock {
+  wallMs(): number;
+  /** Milliseconds of a clock that never goes back. */
+  monotonicMs(): number;
+}
+
+export interface ExchangeShared {
+  readonly admission: Admission;
+  readonly clock: Clock;
+  readonly log: Pick<Log, "error">;
+  readonly metrics: HttpMetrics;
+  readonly clientWarnings: ClientWarningTaker | undefined;
+  readonly reply: ReplyWriter;
+  readonly growing: GrowingBodies<RequestBody>;
+  readonly chunks: ChunkTurns<ChunkedBody>;
+  readonly chunkSenders: ChunkSenders;
+  readonly long: LongAnswers;
+  readonly peek: Peek | undefined;
+  readonly unread?: UnreadAnswers | undefined;
+  /** Requests that have not ended, including those whose client has disconnected. */
+  inflight: number;
+  draining: boolean;
+  /** Limits the requests that are answered as they are read, per event loop iteration. */
+  readonly atOnce: TurnBudget;
+  /** Reports, during a drain, that no request is in flight any more. */
+  idle: () => void;
 }

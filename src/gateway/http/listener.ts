@@ -1,13 +1,12 @@
 // Listens on the public port, alone or with other processes, without TLS or with a renewable
-// certificate. Does not define routes: the caller's `prepare` adds them to an app.
+// certificate.
 
 import { createServer } from "node:net";
 import { portFault } from "../../platform/base/http-port.ts";
 import {
   App,
   handConnectionsTo,
-  listenExclusively,
-  listenShared,
+  listenOn,
   SSLApp,
   stopHandingTo,
   type TemplatedApp,
@@ -17,16 +16,12 @@ import {
 } from "./uws.ts";
 
 /**
- * Use of a port by several processes. With `alone` no other process may have the port, now or
- * later. With `first` no other process may have the port now, but later processes with `joining`
- * share it.
+ * `alone`: no other process may have the port. `first`: none may have it now, but processes with
+ * `joining` may share it later.
  */
 export type PortSharing = "alone" | "first" | "joining";
 
-/**
- * Paths of PEM files. `cert` contains the certificate, followed by its chain; `key` contains the
- * private key of the certificate.
- */
+/** The PEM files of a certificate with its chain, and of its key. */
 export interface CertificateFiles {
   readonly cert: string;
   readonly key: string;
@@ -44,9 +39,8 @@ export class Listener {
   #listening: us_listen_socket | undefined;
 
   /**
-   * Creates a listener. `prepare` adds the filter and the routes to an app. Without TLS it is
-   * called once. With a certificate it is called at the start and at each renewal, each time for a
-   * new app. `listens` is called with the socket of the port, before any connection is accepted.
+   * `prepare` adds the filter and routes to an app: once or, with TLS, to a new app at each
+   * renewal. `listens` gets the port's socket before any connection is accepted.
    */
   constructor(
     prepare: (app: TemplatedApp) => void,
@@ -57,10 +51,7 @@ export class Listener {
     this.#front = files === undefined ? plainFront(prepare) : tlsFront(prepare, files);
   }
 
-  /**
-   * Starts to listen, for port 0 on any free port, and returns the port. Throws an Error with the
-   * reason.
-   */
+  /** Returns the port; for port 0 any free one. Throws an Error with the reason. */
   async listen(host: string, port: number, sharing: PortSharing): Promise<number> {
     this.#listening = this.#listenAs(sharing, host, port);
     if (this.#listening === undefined) {
@@ -76,15 +67,11 @@ export class Listener {
     this.#listening = undefined;
   }
 
-  /**
-   * Serves new connections with the current pair in the files; open connections keep the old pair.
-   * If the files do not contain a pair, throws and changes nothing.
-   */
+  /** Uses the pair in the files for new connections. Throws if the files contain no pair. */
   renewCertificate(): void {
     this.#front.renew();
   }
 
-  /** Drops all connections. */
   close(): void {
     this.stop();
     this.#front.close();
@@ -92,14 +79,14 @@ export class Listener {
 
   #listenAs(sharing: PortSharing, host: string, port: number): us_listen_socket | undefined {
     const { acceptor } = this.#front;
-    if (sharing === "joining") return listenShared(acceptor, host, port);
-    const alone = listenExclusively(acceptor, host, port);
+    if (sharing === "joining") return listenOn(acceptor, { host, port, isShared: true });
+    const alone = listenOn(acceptor, { host, port, isShared: false });
     if (alone === undefined || sharing === "alone") return alone;
-    // The exclusive socket shows that no other process has the port, and the number of the port.
-    // The port is then closed and opened again as one that other processes can share.
+    // The exclusive socket shows that no other process has the port. It is then opened again,
+    // shared.
     const portFound = us_socket_local_port(alone);
     us_listen_socket_close(alone);
-    return listenShared(acceptor, host, portFound);
+    return listenOn(acceptor, { host, port: portFound, isShared: true });
   }
 }
 
@@ -110,9 +97,8 @@ function plainFront(prepare: (app: TemplatedApp) => void): Front {
 }
 
 /**
- * Creates a front with TLS. An app keeps the certificate it was created with. So one app accepts,
- * and passes each connection, before its first byte is read, to the app with the newest
- * certificate. The apps with older certificates keep their connections.
+ * An app keeps its certificate. So one app accepts, and passes each connection before its first
+ * byte is read to the app with the newest certificate. Older apps keep their connections.
  */
 function tlsFront(prepare: (app: TemplatedApp) => void, files: CertificateFiles): Front {
   // The acceptor has no certificate: a connection that it did not pass on would fail.
@@ -148,10 +134,7 @@ function appWith({ cert, key }: CertificateFiles): TemplatedApp {
   }
 }
 
-/**
- * Returns the reason why the port cannot be opened. uWS does not report the reason, so Node tries
- * the same port.
- */
+/** uWS does not report the reason, so Node tries the same port. */
 function whyNot(host: string, port: number): Promise<string> {
   const probe = createServer();
   return new Promise((resolve) => {

@@ -1,21 +1,13 @@
-// Tracks long answers until their clients have read them. Until then their bytes count as bytes in
-// flight. The bytes of a body with several readers count once. A client that reads too slowly is
-// disconnected, so that it cannot occupy the budget; its events are stored anyway.
+// Long answers, which are written as their clients read them, one piece per event loop iteration.
+// So no copy waits for a socket, and other requests do not wait. Until an answer is read its bytes
+// count as bytes in flight. A client that reads too slowly is disconnected.
 
 import type { Admission } from "../intake/admission.ts";
-import { type PiecewiseOptions, writePiecewise } from "./piecewise.ts";
 import type { HttpResponse } from "./uws.ts";
 
-/**
- * Share of the budget of bytes in flight above which the slowest reader of all long answers is
- * disconnected, then the next.
- */
+/** Share of the budget above which the slowest readers are disconnected. */
 const shareOfBudget = 1 / 4;
-/**
- * Milliseconds after which a client can be disconnected as the slowest one. After `slowAfterMs` it
- * can also be disconnected as too slow: it must then have read `bytesPerSecondMin` for each further
- * second.
- */
+/** Minimum ages of readers that are disconnected as the slowest, and as too slow. */
 const slowestAfterMs = 1_000;
 const slowAfterMs = 8_000;
 const bytesPerSecondMin = 20_480;
@@ -27,10 +19,7 @@ interface LongAnswersOptions {
 }
 
 interface LongAnswerOptions extends PiecewiseOptions {
-  /**
-   * Whether other requests may have the same body, in the same memory. A slow reader of a shared
-   * body is tolerated.
-   */
+  /** Whether other requests may have the same body in memory. A slow reader of it is tolerated. */
   readonly isShared?: boolean;
 }
 
@@ -44,7 +33,7 @@ interface LongAnswer {
 export class LongAnswers {
   readonly #options: LongAnswersOptions;
   readonly #answers = new Set<LongAnswer>();
-  /** Number of readers of each body. The key of a body that is not shared is its answer. */
+  /** The number of readers by body or, if it is not shared, by answer. */
   readonly #readers = new Map<Uint8Array | LongAnswer, number>();
   #bytes = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -53,15 +42,12 @@ export class LongAnswers {
     this.#options = options;
   }
 
-  /**
-   * Returns whether the long answers together exceed their share, so that a client will be
-   * disconnected.
-   */
+  /** Whether the long answers exceed their share, so that a client will be disconnected. */
   get holdTooMuch(): boolean {
     return this.#bytes > this.#options.admission.bytesMax * shareOfBudget;
   }
 
-  /** Writes an answer like writePiecewise, and returns the function that stops the writing. */
+  /** Writes an answer like writePiecewise. Returns a function that stops the writing. */
   write(
     response: HttpResponse,
     body: Uint8Array,
@@ -91,8 +77,7 @@ export class LongAnswers {
     this.#readers.set(key, readers + 1);
     if (readers === 0) {
       this.#bytes += body.length;
-      // The bytes of an answer may exceed the limit, because the events that it reports on are
-      // already stored.
+      // Beyond the limit as well: the events of the answer are already stored.
       this.#options.admission.take(body.length);
     }
     this.#timer ??= setInterval(() => this.#check(), checkMs).unref();
@@ -127,8 +112,72 @@ export class LongAnswers {
       const isTooSlow =
         !answer.isShared && bytesRead < (bytesPerSecondMin * (ageMs - slowAfterMs)) / 1_000;
       const isTooMuch = this.holdTooMuch && ageMs > slowestAfterMs;
-      // A single body is never disconnected for its size, even if it is longer than the share.
+      // A single body is never disconnected for its size.
       if (isTooSlow || (isTooMuch && this.#readers.size > 1)) answer.response.close();
     }
+  }
+}
+
+/** Maximum bytes of an answer that is sent in one piece. */
+export const atOnceBytesMax = 16_384;
+/** Bytes passed to the socket per event loop iteration, which takes some 20 µs. */
+const pieceBytesMax = 65_536;
+
+interface PiecewiseOptions {
+  /** Writes status and headers, but not the length. */
+  readonly writeHead: (response: HttpResponse) => void;
+  readonly close: boolean;
+  /** Called when the socket has accepted the whole answer. The caller closes if `mustClose`. */
+  readonly sent: (mustClose: boolean) => void;
+}
+
+/**
+ * Returns a function that must be called when the client disconnects. The caller keeps the body
+ * until then. With tryEnd, uWS keeps no copy of unsent data, but cannot close. So with `close` uWS
+ * gets a length one byte too large: for uWS the answer never ends, and a further request makes it
+ * close.
+ */
+export function writePiecewise(
+  response: HttpResponse,
+  body: Uint8Array,
+  { writeHead, close, sent }: PiecewiseOptions,
+): () => void {
+  const declaredBytes = close ? body.length + 1 : body.length;
+  let isStopped = false;
+  response.onWritable((offset) => writeFrom(offset));
+  let isWhole = false;
+  response.cork(() => {
+    writeHead(response);
+    if (close) response.writeHeader("Connection", "close");
+    // uWS sends the client the total length of this first call.
+    [, isWhole] = response.tryEnd(body.subarray(0, 1), body.length);
+  });
+  writeFrom(1);
+  return () => {
+    isStopped = true;
+  };
+
+  /** The next piece follows in the next iteration, or when the socket is writable again. */
+  function writeFrom(offset: number): boolean {
+    if (isStopped) return true;
+    const piece = body.subarray(offset, offset + pieceBytesMax);
+    let isTaken = false;
+    response.cork(() => {
+      [isTaken, isWhole] = response.tryEnd(piece, declaredBytes);
+    });
+    if (isWhole) return finish(false);
+    if (!isTaken) return false;
+    // Bytes of the previous piece may still wait until an empty piece is accepted as well.
+    if (piece.length === 0) return finish(true);
+    setImmediate(() => {
+      if (!isStopped) writeFrom(response.getWriteOffset());
+    });
+    return true;
+  }
+
+  function finish(mustClose: boolean): boolean {
+    isStopped = true;
+    sent(mustClose);
+    return true;
   }
 }

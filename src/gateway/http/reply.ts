@@ -1,5 +1,5 @@
-// Writes answers: 200 texts, problem details (RFC 9457), CORS headers. Makes no decisions about
-// requests and counts nothing. Writes each response in one cork, which results in one system call.
+// Writes answers: 200 texts, problem details (RFC 9457), fixed answers, CORS headers. Each response
+// is written in one cork, which results in one system call. Counts nothing.
 
 import { STATUS_CODES } from "node:http";
 import {
@@ -9,24 +9,19 @@ import {
   type Problem,
 } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
-import { problemType } from "./pages/errors-page.ts";
-import { JSON_TYPE } from "./pages/fixed-answer.ts";
+import { atOnceBytesMax, type LongAnswers, writePiecewise } from "./long-answers.ts";
 import type { IntakeReport } from "./port.ts";
 import type { HttpResponse } from "./uws.ts";
 
+export const errorsPath = "/docs/errors";
 const PROBLEM_TYPE = "application/problem+json";
 const RETRY_AFTER_SECONDS_MAX = 60;
-/**
- * Number of consecutive seconds from which Retry-After is chosen at random, beginning with the
- * first useful second. The spread keeps clients that were refused together from retrying together.
- */
+/** Retry-After is random within these seconds, so that rejected clients do not retry together. */
 const RETRY_AFTER_SPREAD = 5;
 /**
- * Codes whose Retry-After depends on how long the stream has stored nothing (`AwayMs`): it is 1 to
- * about 1.5 times that duration, up to the maximum. While the duration is 0, Retry-After is 1 or 2
- * seconds; for `overloaded` it is as for other codes. SDKs on phones drop all their events at the
- * fourth consecutive failure. With a constant Retry-After, they would lose them in every outage that
- * lasts four retries.
+ * Codes whose Retry-After grows with the time for which the stream has stored nothing (`AwayMs`): 1
+ * to 1.5 times that time. SDKs on phones drop all their events at the fourth failure, so with a
+ * constant they would lose them in any outage of four retries.
  */
 const storeAwayCodes: ReadonlySet<ErrorCode> = new Set([
   "unavailable",
@@ -34,16 +29,12 @@ const storeAwayCodes: ReadonlySet<ErrorCode> = new Set([
   "store_full",
   "overloaded",
 ]);
-/**
- * Maximum number of consecutive seconds over which Retry-After spreads the retries after a long
- * outage.
- */
+/** Maximum seconds over which the retries after a long outage are spread. */
 const AWAY_SPREAD_MAX = 21;
 const PREFLIGHT_SECONDS = "86400";
 export const allowedMethods = "GET, POST, OPTIONS";
 const v1Methods = "POST, OPTIONS";
 
-/** Returns the methods that paths for events accept. */
 export function methodsAt(isV1: boolean): string {
   return isV1 ? v1Methods : allowedMethods;
 }
@@ -62,42 +53,29 @@ const statusLines = {
   503: "503 Service Unavailable",
 } as const satisfies Record<200 | 204 | 304 | ErrorRow["status"], string>;
 
-/** Returns the status line of any status, for example of an upstream's answer. */
-export function statusLineOf(status: number): string {
+function statusLineOf(status: number): string {
   const known: Readonly<Record<number, string>> = statusLines;
   return known[status] ?? `${status} ${STATUS_CODES[status] ?? "Unknown"}`;
 }
 
-/**
- * State of a connection after its answer. With `to be closed` the answer is complete, but uWS does
- * not close the connection: the caller must close it after the client has had time to do so.
- */
+/** With `to be closed`, the caller must close the connection once the client has had time to. */
 export type Written = "done" | "to be closed";
 
-/**
- * The lane and project of a request, as far as they are known. If the lane is known, so is the
- * project.
- */
+/** Known parts of a request's destination. If the lane is known, so is the project. */
 interface StoreNeeds {
   readonly lane: Lane | undefined;
   readonly projectId: string;
 }
 
-/**
- * Returns the number of milliseconds for which the stream of the project's events has stored
- * nothing, or 0 while the stream stores. If the lane is not known yet, the result is for all
- * streams together.
- */
+/** Returns for how many milliseconds the stream or, without a lane, all streams stored nothing. */
 export type AwayMs = (lane: StoreNeeds["lane"], projectId: string) => number;
 
 interface ReplyOptions extends StoreNeeds {
-  /** The request's Origin header, "" for none. CORS headers mirror it. */
+  /** The Origin header, "" if absent. CORS headers mirror it. */
   readonly origin: string;
-  /** Whether the connection closes after the answer. */
   readonly close: boolean;
-  /** Whether the request was a HEAD: the answer has headers only. */
   readonly headOnly: boolean;
-  /** Whether problems are written in the form of the newer protocol. */
+  /** Whether problems have the form of the newer protocol. */
   readonly isV1: boolean;
 }
 
@@ -105,7 +83,6 @@ interface Preflight {
   readonly origin: string;
   /** The headers that the browser intends to send. */
   readonly requestedHeaders: string;
-  /** The methods that the path accepts. */
   readonly allow: string;
 }
 
@@ -114,12 +91,7 @@ const noOptions: ReplyOptions = {
   ...{ lane: undefined, projectId: "" },
 };
 
-interface EventResultsText {
-  readonly text: Buffer;
-  readonly hasRetry: boolean;
-}
-
-/** Writes answers. One writer serves the whole server, so the usual answers need no closures. */
+/** One writer serves the whole server, so the usual answers need no closures. */
 export class ReplyWriter {
   readonly #random: () => number;
   readonly #awayMs: AwayMs;
@@ -128,19 +100,13 @@ export class ReplyWriter {
   #allow = allowedMethods;
   #retryAfterMs = 0;
   #body = "";
-  /**
-   * The last problem answered, cached with its text because most requests of a flood are refused
-   * for the same reason.
-   */
+  /** The last problem, cached with its text: most rejections of a flood are the same. */
   #problem: Problem | undefined;
   #problemText = "";
   #options: ReplyOptions = noOptions;
   readonly #write = (): void => this.#writeCorked();
 
-  /**
-   * Creates a writer. `random` returns a number from 0 to below 1, which spreads the retries of
-   * clients that were refused together.
-   */
+  /** `random` returns a number from 0 to below 1. */
   constructor({ random, awayMs }: { random: () => number; awayMs: AwayMs }) {
     this.#random = random;
     this.#awayMs = awayMs;
@@ -150,10 +116,9 @@ export class ReplyWriter {
     this.#send(response, undefined, storedText(report), options);
   }
 
-  /** Answers with the text of the results per event. */
   results(
     response: HttpResponse,
-    { text, hasRetry }: EventResultsText,
+    { text, hasRetry }: { text: Buffer; hasRetry: boolean },
     options: ReplyOptions,
   ): void {
     response.cork(() => {
@@ -162,7 +127,7 @@ export class ReplyWriter {
     });
   }
 
-  /** Answers 204 to a client that reads no body: a beacon, which a page sends as it closes. */
+  /** Answers 204 to a beacon, which a page sends as it closes. */
   nothing(response: HttpResponse, { origin, close }: ReplyOptions): Written {
     response.cork(() => {
       response.writeStatus(statusLines[204]);
@@ -187,14 +152,13 @@ export class ReplyWriter {
     return this.#send(response, problem.code, this.#problemText, options);
   }
 
-  /** Answers a preflight. Ends the connection, because the end of a preflight is not declared. */
+  /** Ends the connection, because the end of a preflight is not declared. */
   preflight(response: HttpResponse, { origin, requestedHeaders, allow }: Preflight): void {
     response.writeHeader("Allow", allow);
     if (origin !== "") {
       writeCorsHeaders(response, origin);
-      // For paths outside the newer protocol, both GET and POST are allowed here, even if the path
-      // accepts only one of them. The browser then sends the request, and the page can read the
-      // 405, which names the right methods.
+      // Both GET and POST, even if the path accepts only one: the browser then sends the request,
+      // and the page can read the 405, which names the right methods.
       response.writeHeader(
         "Access-Control-Allow-Methods",
         allow === v1Methods ? allow : allowedMethods,
@@ -232,8 +196,7 @@ export class ReplyWriter {
     }
     if (origin !== "") writeCorsHeaders(response, origin);
     if (headOnly) {
-      // The length is written as a header, because `endWithoutBody(length)` makes uWS wait for a
-      // body, which the answer to a HEAD does not have.
+      // `endWithoutBody(length)` would make uWS wait for a body.
       response.writeHeader("Content-Length", String(Buffer.byteLength(this.#body)));
       if (close) endHead(response);
       else response.endWithoutBody();
@@ -252,7 +215,6 @@ export class ReplyWriter {
       response.writeHeader("Retry-After", this.#retryAfter(code));
   }
 
-  /** Writes status and headers of an answer with results per event. */
   writeResultsHead(
     response: HttpResponse,
     hasRetry: boolean,
@@ -276,9 +238,7 @@ export class ReplyWriter {
     return this.#spread(ms, Math.max(2, Math.floor(ms / 2_000) + 1));
   }
 
-  /**
-   * Returns one of `spread` consecutive seconds, beginning with the first that is not before `ms`.
-   */
+  /** Returns one of `spread` consecutive seconds, not before `ms`. */
   #spread(ms: number, spread: number): string {
     const spreadMax = Math.min(spread, AWAY_SPREAD_MAX);
     const first = Math.min(
@@ -290,18 +250,15 @@ export class ReplyWriter {
 }
 
 /**
- * Ends an answer without a body on a connection that must end. uWS would write a length of 0 when
- * it closes the connection. A 204 or 304 must not have a length, and the length of an answer to a
- * HEAD differs. So this function ends the head with a line break in the last header, after the Date
- * that uWS would add. For uWS the answer has not ended: a further request on the connection makes
- * uWS end it; otherwise the caller must close the connection.
+ * Ends an answer without a body on a connection that must end. uWS would write a length of 0, which
+ * is wrong for a 204, a 304 and a HEAD. So the head ends with a line break in its last header. For
+ * uWS the answer has not ended: a further request makes uWS close, otherwise the caller must.
  */
-export function endHead(response: HttpResponse): void {
+function endHead(response: HttpResponse): void {
   response.writeHeader("Date", new Date().toUTCString()).writeHeader("Connection", "close\r\n");
 }
 
-/** Writes the headers that let the requesting page read the answer. */
-export function writeCorsHeaders(response: HttpResponse, origin: string): void {
+function writeCorsHeaders(response: HttpResponse, origin: string): void {
   response
     .writeHeader("Access-Control-Allow-Origin", origin)
     .writeHeader("Access-Control-Allow-Credentials", "true")
@@ -309,7 +266,7 @@ export function writeCorsHeaders(response: HttpResponse, origin: string): void {
     .writeHeader("Vary", "Origin, Access-Control-Request-Headers");
 }
 
-// Texts end in a line feed, so that a terminal's next output begins on its own line.
+// Texts end in a line feed, for terminals.
 const ONE_STORED = '{"status":"Ok","accepted":1,"dropped":0}\n';
 
 function storedText(report: IntakeReport): string {
@@ -318,7 +275,6 @@ function storedText(report: IntakeReport): string {
     if (accepted === 1 && dropped === 0) return ONE_STORED;
     return `{"status":"Ok","accepted":${accepted},"dropped":${dropped}}\n`;
   }
-  // JSON.stringify omits undefined members.
   const text = JSON.stringify({
     status: "Ok",
     accepted,
@@ -331,7 +287,6 @@ function storedText(report: IntakeReport): string {
   return `${text}\n`;
 }
 
-/** Returns whether both problems have the same text. */
 function hasSameText(problem: Problem, other: Problem | undefined): boolean {
   return (
     problem.code === other?.code &&
@@ -345,9 +300,7 @@ function v1ProblemText(problem: Problem): string {
   return `${JSON.stringify({ error: problem.code, error_description: detailOf(problem) })}\n`;
 }
 
-/**
- * Returns the detail for the sender alone: it includes `excerpt`, which quotes the sender's data.
- */
+/** Returns the detail for the sender alone: `excerpt` quotes the sender's data. */
 function detailOf({ detail, excerpt = "" }: Problem): string {
   return excerpt === "" ? detail : `${detail}. Near: ${excerpt}`;
 }
@@ -356,7 +309,8 @@ function problemText(problem: Problem): string {
   const { code, errors, errorsTotal } = problem;
   const { status, title } = errorTable[code];
   const text = JSON.stringify({
-    type: problemType(code),
+    // A relative reference, which leads to this gateway (RFC 9457, 3.1.1).
+    type: `${errorsPath}#${code}`,
     title,
     status,
     code,
@@ -365,4 +319,68 @@ function problemText(problem: Problem): string {
     errors_total: errors === undefined ? undefined : (errorsTotal ?? errors.length),
   });
   return `${text}\n`;
+}
+
+export interface FixedAnswer {
+  readonly status: number;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly body: string | Uint8Array;
+  /** The requests that hold the body in memory; absent if the process always holds it. */
+  readonly isHeldBy?: "its request" | "its readers";
+}
+
+export const JSON_TYPE = "application/json";
+export const SCRIPT_TYPE = "text/javascript; charset=utf-8";
+
+export const nosniff = ["X-Content-Type-Options", "nosniff"] as const;
+
+interface FixedAnswerOptions {
+  readonly origin: string;
+  readonly close: boolean;
+  readonly headOnly: boolean;
+  readonly long: LongAnswers;
+  readonly sent: (mustClose: boolean) => void;
+}
+
+export type Writing = Pick<FixedAnswerOptions, "close" | "sent" | "long">;
+
+/**
+ * Writes an answer that does not depend on the store. A long answer is sent as its client reads it,
+ * and ends the connection; the returned function must be called when the client disconnects.
+ */
+export function writeFixed(
+  response: HttpResponse,
+  answer: FixedAnswer,
+  options: FixedAnswerOptions,
+): (() => void) | undefined {
+  const { body } = answer;
+  const { origin, sent } = options;
+  const hasNoBody = answer.status === 204 || answer.status === 304;
+  if (typeof body !== "string" && body.length > atOnceBytesMax && !options.headOnly) {
+    const piecewise = { writeHead: () => writeHead(response, answer, origin), close: true, sent };
+    const { isHeldBy } = answer;
+    return isHeldBy === undefined
+      ? writePiecewise(response, body, piecewise)
+      : options.long.write(response, body, { ...piecewise, isShared: isHeldBy === "its readers" });
+  }
+  const { close } = options;
+  const isHead = hasNoBody || options.headOnly;
+  response.cork(() => {
+    writeHead(response, answer, origin);
+    if (isHead && !hasNoBody)
+      response.writeHeader("Content-Length", String(Buffer.byteLength(body)));
+    if (!isHead) response.end(body, close);
+    else if (close) endHead(response);
+    else response.endWithoutBody();
+  });
+  sent(isHead && close);
+  return undefined;
+}
+
+function writeHead(response: HttpResponse, { status, headers }: FixedAnswer, origin: string): void {
+  response.writeStatus(statusLineOf(status));
+  for (const [name, value] of headers) response.writeHeader(name, value);
+  if (origin !== "") writeCorsHeaders(response, origin);
+  // Otherwise a cache could give this answer, without CORS headers, to a page of another origin.
+  else response.writeHeader("Vary", "Origin");
 }

@@ -1,73 +1,70 @@
-// Finds the handler of a path: the intake for events, an answer for an SDK request, or an error for
-// an unknown path. Passes the data from the path and the method to the server, which begins the
-// request.
+// Finds the handler of a path: the intake for events, an answer for an SDK request, the upstream,
+// or an error for an unknown path.
 
 import type { Problem } from "../../platform/base/errors.ts";
-import type { PassedKind } from "../upstream/labels.ts";
-import { passedKindOf, passedQuery, plainlySpelt } from "../upstream/passed-path.ts";
-import type { ConversionKind } from "./conversion/conversion.ts";
-import { conversionAt, endpoints, type RouteLabel, withOneSlash } from "./endpoints.ts";
-import { namedPath } from "./named-path.ts";
-import { NearPaths } from "./near-path.ts";
-import type { FixedAnswer } from "./pages/fixed-answer.ts";
+import {
+  type PassedKind,
+  passedKindOf,
+  passedQuery,
+  plainlySpelt,
+} from "../upstream/passed-head.ts";
 import type { StaticFiles } from "./pages/static-files.ts";
-import type { Route } from "./port.ts";
-import { allowedMethods, methodsAt } from "./reply.ts";
-import { createSdkRequests, type SdkRequests, sdkPaths } from "./sdk-requests.ts";
+import {
+  type ConversionKind,
+  conversionAt,
+  endpoints,
+  NearPaths,
+  namedPath,
+  type RouteLabel,
+  withOneSlash,
+} from "./paths.ts";
+import { allowedMethods, type FixedAnswer, methodsAt } from "./reply.ts";
+import { createSdkRequests, type SdkRequests } from "./sdk-requests.ts";
 import type { HttpRequest, HttpResponse, TemplatedApp } from "./uws.ts";
 
-/** The data of a request that follows from the path and the method alone. */
+/** What follows from the path and the method of a request alone. */
 export interface Routed {
   readonly label: RouteLabel;
   /** The path for display: shortened, and without possible keys. */
   readonly path: string;
-  /**
-   * The answer that is known before the body is read, and sent once the body has arrived: a
-   * problem, or the answer of a path that accepts no events. Does not depend on the body or on the
-   * store.
-   */
+  /** The answer that does not depend on the body, sent once the body has arrived. */
   readonly verdict?: Problem | FixedAnswer;
-  /** The form of the body, if it must be converted to events. */
-  readonly conversion?: ConversionKind;
-  /** Whether the request is a GET: its events can only be in the query. */
+  /** The form of a body that must be converted to events. */
+  readonly conversion?: ConversionKind | undefined;
+  /** Whether the events can only be in the query. */
   readonly isGet?: boolean;
-  /** Whether the request is a HEAD: its answer has no body. */
   readonly headOnly?: boolean;
 }
 
-/** A request that the upstream answers. */
 export interface Passed extends Routed {
   readonly label: PassedKind;
-  /** The forwarded path, without the query. */
   readonly passedPath: string;
   readonly passedQuery: string;
-  /** The answer that this server gives if the upstream fails; undefined for a problem. */
+  /** The answer of this server if the upstream fails; undefined for a problem. */
   readonly own: FixedAnswer | undefined;
 }
 
 export interface RoutedPreflight extends Routed {
-  /** The methods that the path accepts, in the form of `Allow`. */
+  /** The methods of the path, in the form of `Allow`. */
   readonly allow: string;
 }
 
 interface RouterOptions {
-  /** The scripts that pages load from this server; undefined for no scripts. */
   readonly files: StaticFiles | undefined;
-  /** Milliseconds since the epoch. */
   readonly wallMs: () => number;
   begin(response: HttpResponse, request: HttpRequest, routed: Routed): void;
   preflight(response: HttpResponse, request: HttpRequest, routed: RoutedPreflight): void;
-  /** Forwards a request to the upstream; undefined without an upstream. */
   readonly pass:
     | ((response: HttpResponse, request: HttpRequest, passed: Passed) => void)
     | undefined;
 }
 
-const routes: ReadonlyMap<string, Route> = new Map(endpoints);
-/** The event paths that may be suggested for an unknown path. */
-const eventPaths = endpoints.map(([path]) => path);
-const otherPaths = sdkPaths.filter((path) => !path.includes("{"));
-/** Paths of the admin port, which probes and scrapers sometimes request on this port. */
+/** The requests with events in their body, by path. */
+const eventRequests: ReadonlyMap<string, Routed> = new Map(
+  endpoints.map(([path, label]) => [path, { label, path, conversion: conversionAt(path) }]),
+);
+const eventPaths = [...eventRequests.keys()];
+/** Paths of the admin port, which probes sometimes request on this port. */
 const operatorPaths: ReadonlySet<string> = new Set([
   "/metrics",
   "/livez",
@@ -76,8 +73,8 @@ const operatorPaths: ReadonlySet<string> = new Set([
   "/health",
 ]);
 /**
- * Paths for which this server has an answer if the upstream fails. Without its script a page sends
- * nothing. SDKs would use the body of an error response as the remote configuration.
+ * If the upstream fails, this server answers these paths: without its script a page sends nothing,
+ * and SDKs would use the body of an error as the remote configuration.
  */
 const hasOwnAnswer = /^\/(?:array|static)\/.*\.js$|\/remote_config\/?$/;
 const passedMethods = "GET, HEAD, POST, OPTIONS";
@@ -94,33 +91,21 @@ export class Router {
     this.#sdk = createSdkRequests({ files, nearPaths: this.#nearPaths, wallMs });
   }
 
-  /** Adds the routes to an app. */
   prepare(app: TemplatedApp): void {
-    const { begin, preflight } = this.#options;
-    for (const [path, label] of endpoints) {
-      const posted = postedTo(label, path);
-      const got: Routed = { label, path, isGet: true };
-      const isPostAlone = takesPostAlone(posted);
-      const asked = { label, path, allow: methodsAt(isPostAlone) };
-      app.post(path, (response, request) => begin(response, request, posted));
-      if (!isPostAlone) app.get(path, (response, request) => begin(response, request, got));
-      app.options(path, (response, request) => preflight(response, request, asked));
-      app.any(path, (response, request) =>
-        begin(response, request, refusedMethod(request, posted)),
-      );
+    const { begin } = this.#options;
+    for (const posted of eventRequests.values()) {
+      app.post(posted.path, (response, request) => begin(response, request, posted));
+      app.any(posted.path, (response, request) => this.#takeAt(response, request, posted));
     }
     app.any("/*", (response, request) => this.#elsewhere(response, request));
   }
 
-  /**
-   * Handles a request at a path without a route in the app: an event path with additional leading
-   * slashes, a path for SDKs or browsers, or an unknown path.
-   */
+  /** Handles a path without a route in the app, also one with additional leading slashes. */
   #elsewhere(response: HttpResponse, request: HttpRequest): void {
     const url = withOneSlash(request.getUrl());
-    const route = routes.get(url);
-    if (route !== undefined) {
-      this.#takeAt(response, request, { label: route, path: url });
+    const posted = eventRequests.get(url);
+    if (posted !== undefined) {
+      this.#takeAt(response, request, posted);
       return;
     }
     const { begin, preflight } = this.#options;
@@ -142,9 +127,7 @@ export class Router {
     }
   }
 
-  /**
-   * Forwards the request if the upstream answers its path. Returns whether the request was handled.
-   */
+  /** Forwards the request if the upstream answers its path. Returns whether it did. */
   #isPassed(response: HttpResponse, request: HttpRequest, url: string): boolean {
     const { pass, preflight } = this.#options;
     const label = pass === undefined ? undefined : passedKindOf(url);
@@ -165,56 +148,33 @@ export class Router {
     return true;
   }
 
-  /** Handles a request at an event path that had additional leading slashes. */
-  #takeAt(
-    response: HttpResponse,
-    request: HttpRequest,
-    at: { readonly label: Route; readonly path: string },
-  ): void {
+  #takeAt(response: HttpResponse, request: HttpRequest, posted: Routed): void {
     const { begin, preflight } = this.#options;
-    const method = request.getMethod();
-    const { label, path } = at;
-    const posted = postedTo(label, path);
-    const isPostAlone = takesPostAlone(posted);
+    const { label, path, conversion } = posted;
+    // Requests of the newer protocol and converted bodies cannot be sent in a query.
+    const isPostAlone = label === "v1" || conversion !== undefined;
     const allow = methodsAt(isPostAlone);
+    const method = request.getMethod();
     if (method === "options") preflight(response, request, { label, path, allow });
     else if (method === "post") begin(response, request, posted);
     else if (method === "get" && !isPostAlone)
       begin(response, request, { label, path, isGet: true });
-    else begin(response, request, refusedMethod(request, posted));
+    else {
+      const verdict = { ...METHOD_NOT_ALLOWED, allow };
+      begin(response, request, { label, path, verdict, headOnly: method === "head" });
+    }
   }
 
-  /** Returns the problem for an unknown path. `named` is `path` for display. */
   #nothingAt(named: string, path: string): Problem {
     if (operatorPaths.has(path)) {
       const detail = `There is nothing at ${named} on this port: metrics and health are on the admin port, PENSTOCK_ADMIN_PORT`;
       return { code: "not_found", detail };
     }
-    const near = this.#nearPaths.find(path, eventPaths, otherPaths);
+    const near = this.#nearPaths.find(path, eventPaths);
     const meant = near === undefined ? "" : `; did you mean ${near}?`;
     return {
       code: "not_found",
       detail: `There is nothing at ${named}: events go to /capture/ or /batch/${meant}`,
     };
   }
-}
-
-function postedTo(label: Route, path: string): Routed {
-  const conversion = conversionAt(path);
-  return conversion === undefined ? { label, path } : { label, path, conversion };
-}
-
-/**
- * Returns whether the route accepts POST only: requests of the newer protocol and converted bodies
- * cannot be sent in a query.
- */
-function takesPostAlone({ label, conversion }: Routed): boolean {
-  return label === "v1" || conversion !== undefined;
-}
-
-function refusedMethod(request: HttpRequest, posted: Routed): Routed {
-  const { label, path } = posted;
-  const headOnly = request.getMethod() === "head";
-  const allow = methodsAt(takesPostAlone(posted));
-  return { label, path, verdict: { ...METHOD_NOT_ALLOWED, allow }, headOnly };
 }

@@ -1,45 +1,26 @@
-// Answers requests of SDKs and browsers at paths that accept no events: requests for flags,
-// configuration and scripts, and requests with recordings and logs. A closed table maps the path to
-// the answer. Nothing is stored, nothing waits for the store, and the content of bodies is not
+// Answers requests of SDKs and browsers at paths that accept no events: flags, configuration,
+// scripts, recordings, logs. Nothing is stored, nothing waits for the store, and bodies are not
 // read.
 
 import type { Problem } from "../../platform/base/errors.ts";
-import { namedPath } from "./named-path.ts";
-import type { NearPaths } from "./near-path.ts";
-import { errorsPage, errorsPath } from "./pages/errors-page.ts";
-import { type FixedAnswer, JSON_TYPE, nosniff, SCRIPT_TYPE } from "./pages/fixed-answer.ts";
-import { favicon, frontPage, robots } from "./pages/front-page.ts";
+import { errorsPage, favicon, frontPage, robots } from "./pages/pages.ts";
 import { configJson, configScript, flagsJson } from "./pages/remote-config.ts";
 import type { StaticFiles } from "./pages/static-files.ts";
-import { percentDecoded } from "./percent-decoded.ts";
+import { type NearPaths, namedPath, percentDecoded, type SdkRouteLabel } from "./paths.ts";
+import { errorsPath, type FixedAnswer, JSON_TYPE, nosniff, SCRIPT_TYPE } from "./reply.ts";
 import type { HttpRequest } from "./uws.ts";
 
-/** The label of the requested resource in metrics; the set of values is bounded. */
-export type SdkRouteLabel = (typeof labels)[number];
-
-const labels = ["flags", "config", "static", "recordings", "logs", "features", "page"] as const;
-const labelSet: ReadonlySet<string> = new Set(labels);
-
-/** Returns whether requests of the label are answered by this module, and contain no events. */
-export function isSdkRoute(label: string): label is SdkRouteLabel {
-  return labelSet.has(label);
-}
-
-/** A path with an answer that needs no store. */
 interface SdkRoute {
   readonly label: SdkRouteLabel;
-  /** The requested path, without a key. */
+  /** The path for display, without a key. */
   readonly path: string;
-  /** The methods that the path accepts, in the form of `Allow`. */
+  /** The methods of the path, in the form of `Allow`. */
   readonly allow: string;
   answerTo(request: HttpRequest): FixedAnswer | Problem;
 }
 
 export interface SdkRequests {
-  /**
-   * Returns the route of a path; undefined for an unknown path. `path` is that of a URL, without
-   * its query.
-   */
+  /** Returns the route of a path without its query; undefined for an unknown path. */
   routeOf(path: string): SdkRoute | undefined;
 }
 
@@ -52,25 +33,17 @@ interface Entry {
 const errors = errorsPage();
 const read = ["get", "head"];
 const readOrSent = ["get", "head", "post"];
-/** An empty page of a list, in the form of PostHog's API. */
+/** An empty list in the form of PostHog's API. */
 const emptyPage = '{"count":0,"next":null,"previous":null,"results":[]}';
 
-/** The answers by path. A final slash of a request's path is removed before the look-up. */
+const noDefinitions = '{"flags":[],"group_type_mapping":{},"cohorts":{}}';
+
+/** The answers by path, without a final slash. */
 const entries: Readonly<Record<string, Entry>> = {
-  "/flags": {
-    label: "flags",
-    methods: readOrSent,
-    answer: (request, nowMs) => flags(request, false, nowMs),
-  },
-  "/decide": {
-    label: "flags",
-    methods: readOrSent,
-    answer: (request, nowMs) => flags(request, true, nowMs),
-  },
-  "/flags/definitions": feature('{"flags":[],"group_type_mapping":{},"cohorts":{}}'),
-  "/api/feature_flag/local_evaluation": feature(
-    '{"flags":[],"group_type_mapping":{},"cohorts":{}}',
-  ),
+  "/flags": flags(false),
+  "/decide": flags(true),
+  "/flags/definitions": feature(noDefinitions),
+  "/api/feature_flag/local_evaluation": feature(noDefinitions),
   "/api/feature_flag": feature(emptyPage),
   "/api/surveys": feature('{"surveys":[],"survey_config":null}'),
   "/api/early_access_features": feature('{"earlyAccessFeatures":[]}'),
@@ -89,7 +62,7 @@ const entries: Readonly<Record<string, Entry>> = {
   "/favicon.ico": { label: "page", methods: read, answer: () => favicon },
 };
 
-/** The paths of `entries`, and the paths with a variable part, as a placeholder. */
+/** The paths of `entries`, and those with a placeholder for a variable part. */
 export const sdkPaths: readonly string[] = [
   ...Object.keys(entries),
   "/api/projects/{project}/feature_flags",
@@ -104,24 +77,18 @@ export const sdkPaths: readonly string[] = [
 const noPayload = feature("null");
 const noFlags = feature(emptyPage);
 
-/** Matches the paths that contain a key. Each character of the key may be percent-encoded. */
+/** Matches paths with a key, whose characters may be percent-encoded. */
 const ofKey =
   /^\/array\/((?:[\w.~:@!$&'()*+,;=-]|%[\da-fA-F]{2}){1,200})\/(config|config\.js|[\w.-]{1,64}\.js)$/;
-/** Matches the keys that a project may have. */
 const isKey = /^[!-~]{1,200}$/;
-/**
- * Matches the paths of the encrypted payload of a flag. SDKs read the answer's body as the payload,
- * whatever its status.
- */
+/** Matches the encrypted payload of a flag. SDKs read the answer's body, whatever its status. */
 const ofPayload = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags\/[^/]{1,1024}\/remote_config$/;
 const ofFlags = /^\/api\/projects\/[\w@.-]{1,64}\/feature_flags$/;
 const ofScript = /^\/static\/(?:\d{1,6}\.\d{1,6}\.\d{1,6}\/)?([\w.-]{1,64}\.js)$/;
 
 interface SdkRequestsOptions {
-  /** The scripts of posthog-js; undefined if they are not served. */
   readonly files: StaticFiles | undefined;
   readonly nearPaths: NearPaths;
-  /** Milliseconds since the epoch. */
   readonly wallMs: () => number;
 }
 
@@ -190,28 +157,24 @@ function allowOf(methods: readonly string[]): string {
   return [...methods, "options"].join(", ").toUpperCase();
 }
 
-/** Returns the key in a path's segment; undefined for a key that no project can have. */
 function keyIn(segment: string): string | undefined {
   const key = percentDecoded(segment);
   return isKey.test(key) ? key : undefined;
 }
 
-/**
- * Returns the entry of an unsupported feature. The answer is an empty list or null, in the form
- * that its SDK reads.
- */
+/** Returns an entry that answers with an empty list or null, as the feature's SDK expects. */
 function feature(body: string): Entry {
   const answer = json(body);
   return { label: "features", methods: readOrSent, answer: () => answer };
 }
 
-/** Returns an entry whose answer confirms the body, which is discarded. */
+/** Returns an entry that confirms a body, which is discarded. */
 function dropped(label: SdkRouteLabel, body: string): Entry {
   const answer = json(body);
   const silent: FixedAnswer = { status: 204, headers: [], body: "" };
   return {
     label,
-    methods: ["get", "head", "post"],
+    methods: readOrSent,
     answer: (request) => (request.getQuery("beacon") === "1" ? silent : answer),
   };
 }
@@ -224,18 +187,13 @@ function json(body: string): FixedAnswer {
   };
 }
 
-function flags(request: HttpRequest, isDecide: boolean, nowMs: number): FixedAnswer {
-  const version = Number.parseInt(request.getQuery("v") ?? "", 10);
-  const asked = {
-    version: version > 0 ? version : 1,
-    withConfig: request.getQuery("config") === "true",
-    isDecide,
+function flags(isDecide: boolean): Entry {
+  const answer = (request: HttpRequest, nowMs: number): FixedAnswer => {
+    const version = Number.parseInt(request.getQuery("v") ?? "", 10);
+    const withConfig = request.getQuery("config") === "true";
+    return json(flagsJson({ version: version > 0 ? version : 1, withConfig, isDecide }, nowMs));
   };
-  return {
-    status: 200,
-    headers: [["Content-Type", JSON_TYPE], nosniff, ["Cache-Control", "no-store"]],
-    body: flagsJson(asked, nowMs),
-  };
+  return { label: "flags", methods: readOrSent, answer };
 }
 
 function configAs(type: string, body: string): Entry {

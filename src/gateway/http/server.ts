@@ -1,6 +1,5 @@
-// The public port: begins each request, rejects a request by its head if its body is not needed for
-// the decision, listens and drains. Does not handle events: the intake processes bodies, and the
-// exchange writes answers. The router finds the handler of a path.
+// The public port: begins each request, rejects it if its head is enough for that, listens and
+// drains.
 
 import { setTimeout as delay, setImmediate as turn } from "node:timers/promises";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
@@ -11,31 +10,33 @@ import { bodyTooLarge, problemOf, unsupportedEncoding } from "../body/body-probl
 import { BodyReader } from "../body/body-reader.ts";
 import { ChunkSenders, ChunkTurns } from "../body/chunk-turns.ts";
 import { GrowingBodies } from "../body/growing-bodies.ts";
+import type { QuickInflater } from "../body/inflate.ts";
 import { Layer } from "../body/payload-form.ts";
-import type { QuickInflater } from "../body/quick-inflation.ts";
 import type { Admission } from "../intake/admission.ts";
-import type { PassThrough } from "../upstream/pass-through.ts";
-import { passerOf } from "../upstream/passer.ts";
+import { type PassThrough, passerOf } from "../upstream/pass-through.ts";
 import { signatureMs } from "./certificate.ts";
 import { AddressSource, type AddressSourceConfig } from "./client/address-source.ts";
 import type { ConnectionAddon } from "./client/connection-id.ts";
 import type { ConnectionLimits } from "./client/connection-limits.ts";
 import { handshakesPerTurn } from "./client/new-connections.ts";
 import { UnreadAnswers } from "./client/unread-answers.ts";
-import { conversionFor } from "./conversion/conversions.ts";
-import { ANSWERS_AT_ONCE_MAX, HttpExchange } from "./exchange.ts";
-import type { Clock, ExchangeShared, HttpMetrics } from "./exchange-shared.ts";
-import { framingOf } from "./framing.ts";
+import { conversionFor } from "./conversion/converter.ts";
+import {
+  ANSWERS_AT_ONCE_MAX,
+  type Clock,
+  type ExchangeShared,
+  HttpExchange,
+  type HttpMetrics,
+} from "./exchange.ts";
 import { type CertificateFiles, Listener, type PortSharing } from "./listener.ts";
 import { LongAnswers } from "./long-answers.ts";
 import type { StaticFiles } from "./pages/static-files.ts";
+import { isSdkRoute } from "./paths.ts";
 import type { Intake, Peek } from "./port.ts";
-import { readQuery } from "./query.ts";
 import { type AwayMs, ReplyWriter } from "./reply.ts";
+import { framingOf, isV1Encoding, readQuery, readV1Head } from "./request-head.ts";
 import { type Routed, type RoutedPreflight, Router } from "./router.ts";
-import { isSdkRoute } from "./sdk-requests.ts";
 import type { HttpRequest, HttpResponse } from "./uws.ts";
-import { isV1Encoding, readV1Head } from "./v1-head.ts";
 
 interface HttpServerOptions {
   readonly config: AddressSourceConfig & {
@@ -47,52 +48,39 @@ interface HttpServerOptions {
   readonly admission: Admission;
   readonly metrics: HttpMetrics;
   readonly clientWarnings?: ClientWarningTaker;
-  /** Inflates small gzip bodies; if undefined, node:zlib inflates them, which takes longer. */
+  /** If undefined, node:zlib inflates all bodies, which takes longer. */
   readonly inflater?: QuickInflater | undefined;
-  /** Finds the project and lane in a body's first bytes; if undefined, bodies have no hints. */
   readonly peek?: Peek | undefined;
   readonly log: Pick<Log, "error">;
   readonly clock: Clock;
-  /** Returns the CPU time of this thread in milliseconds. Default: `clock.monotonicMs`. */
+  /** Returns the CPU time of this thread. Default: `clock.monotonicMs`. */
   readonly workMs?: (() => number) | undefined;
   /** Returns a number from 0 to below 1. */
   readonly random: () => number;
-  /**
-   * Returns the code to refuse a request with before its body is read, if any. `requestBytes` is
-   * the declared length of the body.
-   */
+  /** Returns the code to reject a request with before its body is read, by its declared length. */
   readonly refusal?: (requestBytes: number) => ErrorCode | undefined;
-  /** Returns how long the store has been away; by default always 0. */
+  /** Returns how long the store has been away. Default: always 0. */
   readonly awayMs?: AwayMs;
   /**
-   * Functions of the connection addon. With the addon the client's address is read once per
-   * connection, without the addon once per request. If a function is absent, the features that need
-   * it are disabled.
+   * Without the addon the address is read with every request. Absent functions disable features.
    */
   readonly connection?:
     | { [Part in keyof ConnectionAddon]?: ConnectionAddon[Part] | undefined }
     | undefined;
-  /** The scripts that pages load from this server; undefined for no scripts. */
   readonly files?: StaticFiles | undefined;
-  /** Forwards non-event requests to the upstream; if undefined, this server answers them. */
   readonly passThrough?: PassThrough | undefined;
-  /** The files of the TLS certificate; undefined for a port without TLS. */
   readonly certificate?: CertificateFiles | undefined;
 }
 
 /**
- * Milliseconds without a new request after which a drain continues. A client that has just received
- * an answer may send its next request on the same connection: this wait lets that request get an
- * answer instead of a reset. Every answer during a drain ends its connection, so each client sends
- * at most one more request.
+ * A drain continues after this time without a new request. A client that has just received an
+ * answer may send its next request on the same connection, and should get an answer instead of a
+ * reset.
  */
 const lingerMs = 100;
 const lingerMsMax = 2_000;
 
-/**
- * Length in bytes above which a body counts as long. Some clients send `Expect` only with long
- * bodies: curl from 1 KiB on, others from larger sizes on.
- */
+/** Some clients send `Expect` only with long bodies: curl from 1 KiB on. */
 const EXPECTED_BYTES_MIN = 1_023;
 const CONTINUE = "100-continue";
 
@@ -103,16 +91,14 @@ const NOTHING_SENT: Problem = {
 };
 
 export class HttpServer {
-  /** Counts open connections, their maximum, and those closed because of a limit. */
   readonly connections: ConnectionLimits;
-  /** Tracks unread answers; undefined without the addon. */
   readonly unread: UnreadAnswers | undefined;
   readonly #options: HttpServerOptions;
   readonly #shared: ExchangeShared;
   readonly #reader: BodyReader;
   readonly #clients: AddressSource;
   readonly #listener: Listener;
-  /** Number of requests begun since the start. */
+  /** Requests begun since the start. */
   #begun = 0;
 
   constructor(options: HttpServerOptions) {
@@ -153,34 +139,26 @@ export class HttpServer {
     );
   }
 
-  /** Returns the number of requests begun and not yet answered. */
+  /** Returns the requests begun and not yet answered. */
   inflight(): number {
     return this.#shared.inflight;
   }
 
-  /**
-   * Starts to listen, for port 0 on any free port, and returns the port. `sharing` is `alone` by
-   * default. Rejects with an Error that has the reason.
-   */
+  /** Returns the port; for port 0 any free one. Rejects with an Error that has the reason. */
   listen(host: string, port: number, sharing: PortSharing = "alone"): Promise<number> {
     return this.#listener.listen(host, port, sharing);
   }
 
-  /**
-   * Serves new connections with the current pair in the certificate's files. If the files do not
-   * contain a pair, throws and changes nothing.
-   */
+  /** Uses the pair in the files for new connections. Throws if the files contain no pair. */
   renewCertificate(): void {
     this.#listener.renewCertificate();
     this.#measureHandshakes();
   }
 
   /**
-   * Stops listening. Event requests that still arrive on open connections are answered 503
-   * `draining`, and all other requests as usual. First waits until no request has arrived for
-   * `lingerMs`, at most `lingerMsMax` in total. Then waits until no request is in flight or has
-   * arrived unread, at most `timeoutMs` in total. Resolves to the number of requests still in
-   * flight.
+   * Stops listening, and answers event requests on open connections 503 `draining`. Waits until no
+   * new request has arrived for `lingerMs`, then until no request is in flight, at most `timeoutMs`
+   * in total. Resolves to the number of requests still in flight.
    */
   async drain(timeoutMs: number): Promise<number> {
     const shared = this.#shared;
@@ -278,8 +256,8 @@ export class HttpServer {
   }
 
   /**
-   * Sends 100 (Continue) if the client expects it in a spelling other than `100-continue`. uWS
-   * itself handles that spelling. Ignores unknown expectations. RFC 9110, section 10.1.1.
+   * Sends 100 (Continue) for spellings of `100-continue` that uWS does not recognize. Unknown
+   * expectations are ignored (RFC 9110, section 10.1.1).
    */
   #continueIfAsked(response: HttpResponse, request: HttpRequest): void {
     const { connection, certificate } = this.#options;
@@ -297,7 +275,6 @@ export class HttpServer {
     return chunks.isOver || chunkSenders.isBarred(senderAddress);
   }
 
-  /** Returns the problem for which the body is discarded, if the head shows one. */
   #problemAtHead({ label, isV1, body }: HttpExchange): Problem | undefined {
     const { admission, config, refusal } = this.#options;
     const lengthy =
@@ -308,8 +285,7 @@ export class HttpServer {
     if (this.#shared.draining) return problemOf("draining");
     if (lengthy !== undefined) return lengthy;
     if (isV1 && !isV1Encoding(body.contentEncoding)) return unsupportedEncoding;
-    // Checks only whether there is any room. Whether a larger body fits shows as it arrives,
-    // because other requests may have ended or been evicted by then.
+    // Whether a larger body fits shows as it arrives: other requests may have ended by then.
     if (!admission.tryTake(0, 0) && !this.#reader.makeRoom(body, admission.lacking(0, 0)))
       return problemOf("overloaded");
     const code = refusal?.(body.bytesDeclared);
@@ -322,8 +298,7 @@ export class HttpServer {
       this.#begin(response, request, { ...routed, verdict: framing }).hasUncertainEnd = true;
       return;
     }
-    // The address is not used here. Without this call the next request would be mistaken for the
-    // first one of the connection.
+    // Without this call the next request would be mistaken for the connection's first one.
     this.#clients.of(response, request);
     const { allow, label } = routed;
     const origin = request.getHeader("origin");
@@ -332,8 +307,7 @@ export class HttpServer {
     response.onAborted(() => {
       isGone = true;
     });
-    // Defers the answer to a later event loop iteration, like all answers to requests with an
-    // uncertain end.
+    // Deferred like all answers to requests with an uncertain end.
     setImmediate(() => {
       const { metrics, reply } = this.#shared;
       if (!isGone)
@@ -344,10 +318,8 @@ export class HttpServer {
 }
 
 /**
- * Waits until all connections and requests that have already arrived are read. If a process did not
- * get CPU time, its timers are due before it polls its sockets. Without this wait, a drain would
- * then close sockets with unread requests. Waits two event loop iterations, because the first one
- * may have polled already.
+ * Waits until all data that has arrived is read. If a process did not get CPU time, its timers are
+ * due before it polls its sockets. Two iterations, because the first one may have polled already.
  */
 async function hasReadAll(): Promise<void> {
   await turn();
@@ -389,19 +361,12 @@ function sharedOf(
   };
 }
 
-/**
- * Prepares a request of the newer protocol: its query is not read, and no form or base64 around its
- * body is decoded.
- */
 function beginV1(exchange: HttpExchange, request: HttpRequest): void {
   exchange.v1 = readV1Head(request, (text, hasRetry) => exchange.answerResults(text, hasRetry));
   exchange.body.layers |= Layer.Form | Layer.Base64;
 }
 
-/**
- * Returns the problem for which a request is refused by its path, method and query alone, even if
- * there is room and the store accepts events.
- */
+/** Returns the problem that follows from path, method and query alone. */
 function problemOfRoute(
   { queryData }: { readonly queryData: string },
   { verdict, isGet = false }: Routed,
@@ -410,10 +375,7 @@ function problemOfRoute(
   return verdict !== undefined && "code" in verdict ? verdict : undefined;
 }
 
-/**
- * Returns Content-Length as a number, or -1 if it is absent or not a number. uWS refuses such a
- * length itself. NaN would let any body count as a small one.
- */
+/** Returns -1 if the length is absent or not a number. NaN would let any body count as small. */
 function bytesDeclaredIn(contentLength: string): number {
   const bytes = contentLength === "" ? -1 : Number(contentLength);
   return Number.isSafeInteger(bytes) ? bytes : -1;

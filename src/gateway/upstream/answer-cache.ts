@@ -1,6 +1,5 @@
-// A cache of successful answers by question, limited in bytes. Answers that were requested only
-// once are evicted first, so that questions without repetition do not displace frequent ones.
-// Tracks the freshness of an answer and the maximum age at which it may be used.
+// A cache of successful answers, limited in bytes. Answers that were requested only once are
+// evicted first, so that questions without repetition do not displace frequent ones.
 
 import type { UpstreamAnswer } from "./upstream-client.ts";
 
@@ -15,16 +14,15 @@ interface AnswerCacheOptions {
   readonly monotonicMs: () => number;
 }
 
-/** Bytes of an entry in addition to its body, its key and its headers. */
+/** Bytes of an entry without its body, key and headers. */
 const entryBytes = 512;
-/** Maximum share of the cache's bytes for one answer. */
+/** Maximum share of one answer. */
 const shareOfOne = 1 / 8;
-/** Maximum share of the cache's bytes for repeated answers, so that new answers can be added. */
+/** Maximum share of repeated answers, so that new ones can be added. */
 const shareOfRepeated = 3 / 4;
-/** Maximum freshness in milliseconds, whatever the upstream declares. */
 const freshMsMax = 86_400_000;
 
-/** Stores answers in the order of their last request. */
+/** Answers in the order of their last request. */
 class LruAnswers {
   readonly #answers = new Map<string, CachedAnswer>();
   bytes = 0;
@@ -43,10 +41,6 @@ class LruAnswers {
     return cached;
   }
 
-  /**
-   * Evicts the answers that were not requested for the longest time, until at most `bytesMax` bytes
-   * are left.
-   */
   shrinkTo(bytesMax: number): void {
     for (const key of this.#answers.keys()) {
       if (this.bytes <= bytesMax) return;
@@ -79,7 +73,7 @@ export class AnswerCache {
     this.#once.shrinkTo(bytesMax - this.#repeated.bytes);
   }
 
-  /** Returns the cached answer; undefined if there is no answer or it is too old to be used. */
+  /** Returns the cached answer; undefined if it is too old to be used. */
   get(key: string): { answer: UpstreamAnswer; isFresh: boolean; ageMs: number } | undefined {
     const cached = this.#repeated.take(key) ?? this.#once.take(key);
     if (cached === undefined) return undefined;
@@ -97,10 +91,7 @@ function bytesOf(key: string, { body, headers }: UpstreamAnswer): number {
   return entryBytes + key.length + body.length + texts;
 }
 
-/**
- * Returns the freshness of an answer by its Cache-Control, in milliseconds. Returns undefined if
- * the answer must not be cached, or differs by client (RFC 9111).
- */
+/** Returns undefined if the answer must not be cached or differs by client (RFC 9111). */
 export function freshMsOf(headers: UpstreamAnswer["headers"]): number | undefined {
   const all = new Map(headers.map(([name, value]) => [name.toLowerCase(), value.toLowerCase()]));
   const vary = (all.get("vary") ?? "").split(",").map((name) => name.trim());
@@ -112,19 +103,13 @@ export function freshMsOf(headers: UpstreamAnswer["headers"]): number | undefine
   return seconds === null ? 0 : Math.max(0, Number(seconds[1]) * 1_000 - ageMsOf(headers));
 }
 
-/**
- * Returns the age of the answer on arrival in milliseconds, as declared by the caches between the
- * upstream and this server.
- */
+/** Returns the age on arrival in milliseconds, as caches on the way declare it. */
 export function ageMsOf(headers: UpstreamAnswer["headers"]): number {
   const [, age = ""] = headers.find(([name]) => name === "Age") ?? [];
   return /^\d{1,9}$/.test(age) ? Number(age) * 1_000 : 0;
 }
 
-/**
- * Request headers by which an answer may vary. They are part of the cache key, or have no effect on
- * the content.
- */
+/** These headers are part of the cache key, or have no effect on the content. */
 const varyingByKey: ReadonlySet<string> = new Set([
   "accept-encoding",
   "origin",

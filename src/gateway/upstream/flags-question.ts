@@ -1,27 +1,21 @@
 // Extracts the question of a flags request, without the time of sending, so that a repeated
-// question of the same person is recognized. Compares bytes instead of parsed values: parsed values
-// are the same for large numbers that differ by one, and for a repeated member.
+// question is recognized. Compares bytes, because different large numbers have the same parsed
+// value.
 
 import { gunzipSync } from "node:zlib";
 import { Ascii, stringEnd } from "../../platform/base/ascii.ts";
 
-/**
- * Maximum bytes of a question, packed or unpacked; SDKs send a few KiB. A longer body has no
- * question.
- */
+/** Maximum bytes of a question, packed or unpacked. SDKs send a few KiB. */
 const questionBytesMax = 16_384;
 const gzipMagic = [0x1f, 0x8b];
 const formStart = "data=";
-/** Members of the question that state the time of sending. */
 const timed: ReadonlySet<string> = new Set(["sent_at", "sentAt", "$sent_at"]);
 const timedChars = { min: 6, max: 8 };
 
-/** The packing, the question, and the additional form fields of a request. */
 type Question = readonly [packing: string, asked: Uint8Array, rest: string];
 
 /**
- * Returns the parts that identify the question, including its packing; undefined if the question is
- * too long. Unreadable questions are equal only if all their bytes are equal.
+ * Returns undefined if the question is too long. Unreadable questions are equal if all bytes are.
  */
 export function flagsQuestion(body: Uint8Array): Question | undefined {
   if (body.length > questionBytesMax) return undefined;
@@ -31,8 +25,7 @@ export function flagsQuestion(body: Uint8Array): Question | undefined {
   const text = bytes.toString("latin1");
   const [first = "", ...others] = text.split("&");
   const inForm = first.startsWith(formStart) ? fromForm(first.slice(formStart.length)) : undefined;
-  // A second `data` field makes a different question, because only the upstream knows which field
-  // it reads.
+  // Only the upstream knows which `data` it reads, so a second one makes a different question.
   if (inForm !== undefined) return ["form", withoutTimes(inForm), others.join("&")];
   const inBase64 = fromBase64(text);
   if (inBase64 !== undefined) return ["base64", withoutTimes(inBase64), ""];
@@ -50,7 +43,7 @@ function ofGzip(bytes: Buffer): Question | undefined {
 }
 
 function fromForm(value: string): Buffer | undefined {
-  // In a form a plus sign is a space, whatever the client intended; other bytes should be encoded.
+  // In a form a plus sign is a space, whatever the client intended.
   if (/[^!-*,-~]/.test(value)) return undefined;
   try {
     const text = decodeURIComponent(value);
@@ -60,19 +53,13 @@ function fromForm(value: string): Buffer | undefined {
   }
 }
 
-/**
- * Returns the JSON that the base64 encodes. Returns undefined for other content, and for
- * non-canonical base64, which other decoders may read differently.
- */
+/** Returns undefined for non-canonical base64, which other decoders may read differently. */
 function fromBase64(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, "base64");
   return bytes[0] === Ascii.OpenBrace && bytes.toString("base64") === text ? bytes : undefined;
 }
 
-/**
- * Returns the JSON with the string values of the outermost members that state the time of sending
- * emptied.
- */
+/** Empties the string values of the outermost members that state the time of sending. */
 function withoutTimes(json: Buffer): Uint8Array {
   const parts: Buffer[] = [];
   let taken = 0;
@@ -97,7 +84,6 @@ function withoutTimes(json: Buffer): Uint8Array {
   return parts.length === 0 ? json : Buffer.concat([...parts, json.subarray(taken)]);
 }
 
-/** Returns whether the string is the name of a member that states the time of sending. */
 function isTimedName(json: Buffer, start: number, end: number): boolean {
   const chars = end - start;
   if (chars < timedChars.min || chars > timedChars.max) return false;

@@ -1,14 +1,18 @@
-// Handles one request that is forwarded. The answer is a fresh cached one, else the upstream's,
-// else an older cached one, else 503. Flags are always requested from the upstream. Their cached
-// answer is that of the same question, and is used only while the upstream is away.
+// Answers a forwarded request: with a fresh cached answer, else the upstream's, else an older
+// cached one, else 503. Flags are always requested from the upstream; their cached answer is used
+// only while the upstream is away.
 
 import { createHash } from "node:crypto";
 import type { Problem } from "../../platform/base/errors.ts";
-import type { FixedAnswer } from "../http/pages/fixed-answer.ts";
+import type { HttpExchange } from "../http/exchange.ts";
+import type { LongAnswers } from "../http/long-answers.ts";
+import type { WholeBody } from "../http/port.ts";
+import type { FixedAnswer } from "../http/reply.ts";
+import type { Passed, Routed } from "../http/router.ts";
+import type { HttpRequest, HttpResponse } from "../http/uws.ts";
 import { AnswerCache, ageMsOf, freshMsOf } from "./answer-cache.ts";
 import { flagsQuestion } from "./flags-question.ts";
-import type { PassedKind, PassedOutcome } from "./labels.ts";
-import type { PassedHead } from "./passed-head.ts";
+import { type PassedHead, type PassedKind, type PassedOutcome, passedHead } from "./passed-head.ts";
 import { type UpstreamAnswer, UpstreamClient } from "./upstream-client.ts";
 
 export interface PassThroughConfig {
@@ -25,19 +29,15 @@ interface PassThroughOptions {
   readonly ended: (kind: PassedKind, outcome: PassedOutcome) => void;
 }
 
-/** The request that waits for the answer. */
 interface Asking {
   readonly head: PassedHead;
-  /** The body of the request, in memory that does not change until the answer is available. */
+  /** The body, which must not change until the answer is available. */
   readonly body: Uint8Array;
   readonly gone: AbortSignal;
-  /**
-   * Whether further shared answers may be requested; false while slow readers hold too much memory.
-   */
+  /** Whether shared answers may be requested: slow readers do not hold too much memory. */
   readonly hasRoom: boolean;
 }
 
-/** A request for a shared resource. */
 interface SharedAsking {
   readonly head: PassedHead;
   readonly answers: AnswerCache;
@@ -57,20 +57,14 @@ const unavailable: Problem = {
 const passing = /^(?:_|sent_at|retry_count|ver)=/;
 /** Request headers that change the meaning of the same bytes, or the answer. */
 const askedIn = ["accept-encoding", "content-type", "content-encoding"];
-/**
- * Query parameters by which scripts and configuration may differ. Other parameters are not
- * forwarded.
- */
+/** Query parameters by which scripts and configuration may differ. Others are not forwarded. */
 const ofShared = /^(?:v|ver|token)=/;
 type SharedKind = Extract<PassedKind, "static" | "config">;
 
 export class PassThrough {
   readonly #options: PassThroughOptions;
   readonly #client: UpstreamClient;
-  /**
-   * Answers for shared resources. Each kind has its own cache, because one client can request many
-   * resources of each.
-   */
+  /** One cache per kind, because one client can request many resources of each. */
   readonly #shared: Readonly<Record<SharedKind, AnswerCache>>;
   /** Answers for flags, each of one person. */
   readonly #flags: AnswerCache;
@@ -100,7 +94,7 @@ export class PassThrough {
     return scripts.bytes + config.bytes + this.#flags.bytes;
   }
 
-  /** Returns the answer to the request. Never rejects. */
+  /** Returns the answer. Never rejects. */
   async answerTo(asking: Asking): Promise<FixedAnswer | Problem> {
     const { kind } = asking.head;
     const { outcome, answer } = isShared(kind)
@@ -108,8 +102,7 @@ export class PassThrough {
       : await this.#answerOwn(asking);
     this.#options.ended(kind, outcome);
     if ("code" in answer) return answer;
-    // All requests for a shared answer read the same bytes. The cache may evict the answer before
-    // its last reader has ended, so the readers hold it.
+    // The readers hold a shared answer, because the cache may evict it before they have read it.
     return { ...answer, isHeldBy: isShared(kind) ? "its readers" : "its request" };
   }
 
@@ -130,22 +123,18 @@ export class PassThrough {
     return { outcome: "kept", answer: fixedOf(aged(cached.answer, cached.ageMs), head) };
   }
 
-  /**
-   * Returns the upstream's answer; undefined if the upstream is away, or if a cached answer is
-   * better.
-   */
+  /** Returns the upstream's answer; undefined if it is away, or if a cached answer is better. */
   async #askedAnswer(key: string, asking: SharedAsking): Promise<UpstreamAnswer | undefined> {
     const asked = this.#asked.get(key);
     if (asked === undefined) {
-      // The request continues if its client disconnects, because other clients may wait for the
-      // answer too.
+      // Other clients may wait for the answer as well, so it does not end with its client.
       const own = this.#ask(key, asking).finally(() => this.#asked.delete(key));
       this.#asked.set(key, own);
       return await own;
     }
     const answer = await asked;
     if (answer === undefined || isForAll(answer)) return answer;
-    // An answer that depends on the client, for example 429, is for that client only.
+    // For example a 429 is for one client only.
     return asking.hasCached ? undefined : await this.#ask(key, asking);
   }
 
@@ -158,8 +147,7 @@ export class PassThrough {
   }
 
   async #answerOwn({ head, body, gone }: Asking): Promise<Reply> {
-    // The body is parsed only once there is an answer: a request that is rejected as `full` ends
-    // before that.
+    // The body is parsed only if there is an answer: a request rejected as `full` ends before.
     const answer = await this.#client.ask(head, body, gone);
     if (answer === "gone") return { outcome: "gone", answer: unavailable };
     if (typeof answer !== "string" && answer.status < 500 && answer.status !== 429) {
@@ -177,7 +165,6 @@ export class PassThrough {
   }
 }
 
-/** Returns whether the answer is the same for all clients. */
 function isForAll({ status, headers }: UpstreamAnswer): boolean {
   return status === 404 || (status === 200 && freshMsOf(headers) !== undefined);
 }
@@ -189,10 +176,7 @@ function isShared(kind: PassedKind): kind is SharedKind {
   return kind === "static" || kind === "config";
 }
 
-/**
- * Returns the head without the parameters that would needlessly cause another request and another
- * cached answer.
- */
+/** Removes parameters that would needlessly cause another request and another cached answer. */
 function sharedHead(head: PassedHead): PassedHead {
   const parameters = head.query.split("&").filter((parameter) => ofShared.test(parameter));
   return { ...head, method: "GET", query: parameters.join("&") };
@@ -212,21 +196,19 @@ function weakless(tag: string): string {
   return tag.replace(/^W\//, "");
 }
 
-/** Adds the age to the answer, and forbids other caches to store it. */
+/** Adds the age, and forbids other caches to store the answer. */
 function aged(answer: UpstreamAnswer, ageMs: number): UpstreamAnswer {
-  const { headers, ...others } = withAge(answer, ageMs);
-  const remaining = headers.filter(([name]) => name !== "Cache-Control");
-  return { ...others, headers: [...remaining, ["Cache-Control", "no-cache"]] };
+  return uncached(withAge(answer, ageMs));
 }
 
-/** Adds the age to the answer, including its age on arrival. */
+/** Adds the age, including the age on arrival. */
 function withAge({ status, headers, body }: UpstreamAnswer, ageMs: number): UpstreamAnswer {
   const age = Math.floor((ageMsOf(headers) + ageMs) / 1_000);
   const others = headers.filter(([name]) => name !== "Age");
   return { status, headers: [...others, ["Age", String(age)]], body };
 }
 
-/** Returns the cache key of a shared resource. Configuration may differ by the requesting page. */
+/** Returns the cache key. Configuration may differ by the requesting page. */
 function sharedKey({ kind, path, query, headers }: PassedHead): string {
   const codings = headers["accept-encoding"] ?? "";
   const page = kind === "config" ? `${headers["origin"] ?? ""} ${pageOf(headers["referer"])}` : "";
@@ -237,10 +219,7 @@ function pageOf(referer: string | undefined): string {
   return referer !== undefined && URL.canParse(referer) ? new URL(referer).origin : "";
 }
 
-/**
- * Returns the cache key of a question. The key is the same for the same question of the same
- * person, in a form that the client can read. Returns undefined if the answer is not cached.
- */
+/** Returns the cache key of a person's question; undefined if the answer is not cached. */
 function ownKey(head: PassedHead, body: Uint8Array): string | undefined {
   const question = head.kind === "flags" ? flagsQuestion(body) : undefined;
   if (question === undefined) return undefined;
@@ -257,4 +236,46 @@ function parametersOf(query: string): string {
     .split("&")
     .filter((parameter) => !passing.test(parameter))
     .join("&");
+}
+
+type Begin = (response: HttpResponse, request: HttpRequest, routed: Routed) => HttpExchange;
+type Pass = (response: HttpResponse, request: HttpRequest, passed: Passed) => void;
+
+/**
+ * Begins a request like any other, so that it has the same limits, and passes its body to the
+ * upstream instead of the intake.
+ */
+export function passerOf(
+  passThrough: PassThrough,
+  begin: Begin,
+  long: Pick<LongAnswers, "holdTooMuch">,
+): Pass {
+  return (response, request, passed) => {
+    const exchange = begin(response, request, passed);
+    const { body } = exchange;
+    const { label: kind, passedPath: path, passedQuery: query } = passed;
+    const head = passedHead(request, exchange.clientAddress, { kind, path, query });
+    // The query is for the upstream alone.
+    body.queryData = "";
+    body.taker = (_, whole) => {
+      const left = new AbortController();
+      body.cancelWork = () => left.abort();
+      const hasRoom = !long.holdTooMuch;
+      const asking = { head, body: ownOf(whole), gone: left.signal, hasRoom };
+      return passThrough.answerTo(asking).then((answer) => {
+        body.cancelWork = undefined;
+        const hasFailed = "code" in answer && passed.own !== undefined;
+        exchange.answer(hasFailed ? uncached(passed.own) : answer);
+      });
+    };
+  };
+}
+
+function uncached<Answer extends FixedAnswer>(answer: Answer): Answer {
+  const others = answer.headers.filter(([name]) => name !== "Cache-Control");
+  return { ...answer, headers: [...others, ["Cache-Control", "no-cache"]] };
+}
+
+function ownOf({ memory, bytes }: WholeBody): Uint8Array {
+  return memory === "owned" ? bytes : Uint8Array.from(bytes);
 }

@@ -1,19 +1,15 @@
-// The parts of a request's head that go to the upstream, and the parts of an answer's head that
-// return. Both are closed lists, without hop-by-hop headers and cookies. The request must be read
-// while its head is being handled, because uWS releases it after that.
+// What of a request goes to the upstream: a closed list of paths and headers, without cookies. No
+// path on the list has another meaning upstream, in any spelling.
 
 import type { IncomingHttpHeaders } from "node:http";
+import { percentDecoded, type SdkRouteLabel } from "../http/paths.ts";
 import type { HttpRequest } from "../http/uws.ts";
-import type { PassedKind } from "./labels.ts";
 
 export interface PassedHead {
   readonly kind: PassedKind;
-  /**
-   * The method of the forwarded request. A request without a body is forwarded as GET, also a HEAD.
-   */
+  /** The forwarded method. A request without a body is forwarded as GET, also a HEAD. */
   readonly method: "GET" | "POST";
   readonly path: string;
-  /** The query without the question mark; "" for none. */
   readonly query: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly ifNoneMatch: string;
@@ -28,10 +24,7 @@ const toUpstream = [
   "referer",
   "user-agent",
 ];
-/**
- * Additional headers of `features`: SDKs on servers request definitions of flags with their own
- * key.
- */
+/** SDKs on servers request definitions of flags with their own key. */
 const ofFeatures = ["authorization"];
 /** Headers in which SDKs name themselves. */
 const ofSdks = /^(?:x-)?posthog-/;
@@ -57,10 +50,7 @@ interface HeadParts {
   readonly query: string;
 }
 
-/**
- * Returns the head to forward. `clientAddress` is "" if addresses are not recorded; then no address
- * is forwarded.
- */
+/** Must be called while the head is being handled. `clientAddress` is "" if not recorded. */
 export function passedHead(
   request: HttpRequest,
   clientAddress: string,
@@ -91,7 +81,7 @@ export function answerHeaders(headers: IncomingHttpHeaders): [name: string, valu
   });
 }
 
-/** Returns the client's codings in a fixed order, so that equal sets are equal texts. */
+/** Returns the codings in a fixed order, so that equal sets are equal texts. */
 function codingsIn(acceptEncoding: string): string {
   const taken = acceptEncoding
     .toLowerCase()
@@ -106,8 +96,76 @@ function isPlain(value: string): boolean {
   return value.length <= valueCharsMax && /^[\t -~\x80-\xff]*$/.test(value);
 }
 
-/** Returns the name in its usual case: `Content-Type` for `content-type`. */
+/** Returns a name in its usual case: `Content-Type` for `content-type`. */
 function shown(name: string): string {
   if (name === "etag") return "ETag";
   return name.replace(/(^|-)[a-z]/g, (part) => part.toUpperCase());
 }
+
+const rules: readonly (readonly [PassedKind, RegExp])[] = [
+  ["features", /^\/flags\/definitions\/?$/],
+  ["flags", /^\/(?:flags|decide)(?:\/|$)/],
+  ["config", /^\/array\/[^/]+\/config(?:\.js)?\/?$/],
+  ["config", /^\/config(?:\/|$)/],
+  ["static", /^\/(?:array|static|site_app)\/./],
+  [
+    "features",
+    /^\/(?:api\/(?:surveys|early_access_features|web_experiments|product_tours|conversations\/v1|feature_flag)|surveys|external_surveys)(?:\/|$)/,
+  ],
+  ["features", /^\/api\/projects\/[^/]+\/feature_flags\/[^/]+\/remote_config\/?$/],
+  ["recordings", /^\/s\/?$/],
+  [
+    "logs",
+    /^\/(?:i\/v1\/(?:logs|traces|metrics)|i\/v0\/ai\/otel\/v1\/(?:logs|metrics)|report)\/?$/,
+  ],
+];
+const charsMax = 4_096;
+/** Matches a path by its allowed characters (RFC 3986, section 3.3). */
+const plainPath = /^(?:\/(?:[\w.~!$&'()*+,;=:@-]|%[\da-fA-F]{2})*)+$/;
+
+/** Returns undefined for a path that is not forwarded. `path` has no query. */
+export function passedKindOf(path: string): PassedKind | undefined {
+  const kind = rules.find(([, rule]) => rule.test(path))?.[0];
+  return kind !== undefined && meansItself(path) ? kind : undefined;
+}
+
+/** Returns the path without needless percent-encoding (RFC 3986, 6.2.2.2). */
+export function plainlySpelt(path: string): string {
+  return path.replace(/%[\da-fA-F]{2}/g, (encoded) => {
+    const character = String.fromCharCode(Number.parseInt(encoded.slice(1), 16));
+    return /[\w.~-]/.test(character) ? character : encoded.toUpperCase();
+  });
+}
+
+/** Returns the query in valid characters; undefined if it is too long. */
+export function passedQuery(query: string): string | undefined {
+  const encoded = query.toWellFormed().replace(/[^!-~]+/g, encodeURIComponent);
+  return encoded.length <= charsMax ? encoded : undefined;
+}
+
+/**
+ * Returns whether all parsers read the path alike: without empty segments except the last, and
+ * without `.`, `..`, slashes, backslashes or control characters, even encoded twice.
+ */
+function meansItself(path: string): boolean {
+  if (path.length > charsMax || !plainPath.test(path)) return false;
+  const segments = path.slice(1).split("/");
+  return segments.every((segment, at) => {
+    if (segment === "") return at === segments.length - 1;
+    const decoded = percentDecoded(percentDecoded(segment));
+    return !/^\.{1,2}$/.test(decoded) && !/[/\\\p{Cc}]/u.test(decoded);
+  });
+}
+
+export const passedKinds = [
+  "flags",
+  "config",
+  "static",
+  "features",
+  "recordings",
+  "logs",
+] as const satisfies readonly SdkRouteLabel[];
+export type PassedKind = (typeof passedKinds)[number];
+
+export const passedOutcomes = ["passed", "fresh", "kept", "failed", "full", "gone"] as const;
+export type PassedOutcome = (typeof passedOutcomes)[number];

@@ -1,8 +1,6 @@
-// Sends requests to the upstream: one origin, with limits on concurrent requests and on bytes of
-// answers, and a deadline for each request. After some consecutive failures the upstream counts as
-// away. Then one request at a time probes it, at intervals, and the other requests do not wait.
-// Requests for separate servers of the upstream are counted separately. Failures that a client can
-// cause by its data are not counted.
+// Sends requests to the upstream, with limits on requests and bytes, and a deadline. After some
+// consecutive failures the upstream counts as away: then one request at a time probes it, and the
+// others do not wait. Failures that a client can cause by its data are not counted.
 
 import {
   type ClientRequest,
@@ -12,8 +10,7 @@ import {
 } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { whenUnanswered } from "../../platform/base/post-json.ts";
-import type { PassedKind } from "./labels.ts";
-import { answerHeaders, type PassedHead } from "./passed-head.ts";
+import { answerHeaders, type PassedHead, type PassedKind } from "./passed-head.ts";
 
 interface UpstreamClientOptions {
   readonly url: string;
@@ -29,29 +26,20 @@ export interface UpstreamAnswer {
 }
 
 /**
- * The reason why there is no answer. `full`: too much is in progress. `gone`: the client has
- * disconnected. `away`: the upstream is away. `ended`: the upstream ended this request, which does
- * not affect other requests.
+ * `full`: too much is in progress. `gone`: the client has disconnected. `ended`: the upstream ended
+ * this request, which does not affect others.
  */
 type NoAnswer = "full" | "gone" | "away" | "ended";
 
 const answerBytesMax = 16_777_216;
 /** Maximum bytes of all answers that are being read. */
 const answersBytesMax = 67_108_864;
-/**
- * Maximum bytes of all bodies that are being sent, so that the rest of the budget is free for
- * events.
- */
+/** Maximum bytes of all bodies being sent, so that the rest of the budget is free for events. */
 const bodiesBytesMax = 33_554_432;
 const failuresToAway = 3;
-/**
- * Statuses with which proxies report a missing server. Any other 5xx may concern one request alone.
- */
+/** Statuses of a missing server. Another 5xx may concern one request alone. */
 const awayStatuses: ReadonlySet<number> = new Set([502, 503, 504]);
-/**
- * Kinds with large bodies, which have servers of their own. Their success does not show the state
- * of the other servers.
- */
+/** Kinds with servers of their own, whose success does not show the state of the others. */
 const separateKinds: ReadonlySet<PassedKind> = new Set(["recordings", "logs"]);
 const awayMs = 1_000;
 const connectionIdleMs = 20_000;
@@ -84,10 +72,7 @@ export class UpstreamClient {
     return this.#statusFor(kind).isAway;
   }
 
-  /**
-   * Sends a request and returns the answer, or the reason why there is none. Never rejects. The
-   * caller owns `body`, which must not change until the promise is fulfilled.
-   */
+  /** Returns the answer. Never rejects. `body` must not change until the promise is fulfilled. */
   async ask(
     head: PassedHead,
     body: Uint8Array,
@@ -146,16 +131,15 @@ export class UpstreamClient {
       });
       const isConnected = whetherConnected(asked, protocol);
       const fail = (error: Error): void => {
-        // Some servers refuse a request by its head, and close the connection while the body is
-        // being sent.
+        // Some servers reject a request by its head, and close while the body is being sent.
         const isRefused = !asked.writableFinished && !late.aborted;
         if (isConnected() && (isRefused || separateKinds.has(kind))) resolve("ended");
         else reject(error);
       };
       asked.on("response", (response) => {
         this.#read(response)
-          // An answer may arrive before all of the body is sent. The caller then owns the body
-          // again.
+          // An answer may arrive before all of the body is sent, whose memory then belongs to the
+          // caller.
           .finally(() => asked.writableFinished || asked.destroy())
           .then(resolve, fail);
       });
@@ -165,7 +149,7 @@ export class UpstreamClient {
     });
   }
 
-  /** Reads an answer. Returns `full` if it is too long or there is no room for it. */
+  /** Returns `full` if the answer is too long or there is no room for it. */
   async #read(response: IncomingMessage): Promise<UpstreamAnswer | "full"> {
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -186,9 +170,8 @@ export class UpstreamClient {
   }
 }
 
-/** Tracks the recent success of requests to the same servers. */
+/** The recent success of requests to the same servers. */
 class UpstreamStatus {
-  /** Number of consecutive failures. */
   #failures = 0;
   awayUntilMs = 0;
   isProbed = false;
@@ -203,10 +186,7 @@ class UpstreamStatus {
   }
 }
 
-/**
- * Returns a function that returns whether the request got a connection, even if the connection has
- * been lost since.
- */
+/** Returns whether the request has had a connection, even if it is lost. */
 function whetherConnected(asked: ClientRequest, protocol: string): () => boolean {
   let isConnected = false;
   asked.once("socket", (socket) => {

@@ -1,7 +1,6 @@
-// Merges the numbers of many workers into those of one gateway. Counters and histograms are summed.
-// The counts of ended workers are retained, so that a restart never looks like a reset. The metric
-// table defines the combination of gauges. Metrics of one process (process_*, nodejs_*) get the
-// label `worker`. Does not handle processes.
+// Merges the metrics of workers into those of one gateway. The metric table defines the combination
+// of gauges. Counts of ended workers are retained, so that a restart never looks like a reset.
+// Metrics of one process (process_*, nodejs_*) get the label `worker`.
 
 import type { MetricSnapshot, Sample } from "../../platform/metrics/table.ts";
 import { type MetricName, metricNames, metricTable } from "../admin/metrics/metric-table.ts";
@@ -25,10 +24,7 @@ export class MergedMetrics {
     this.#latest.set(worker, known);
   }
 
-  /**
-   * Removes a worker whose process has ended. Its counters and histograms are retained, its gauges
-   * are not.
-   */
+  /** Counters and histograms of an ended worker are retained, its gauges are not. */
   ended(worker: number): void {
     for (const { name, values } of this.#latest.get(worker)?.values() ?? []) {
       if (isOwn(name) && metricTable[name].type !== "gauge") this.#addEnded(name, values);
@@ -36,15 +32,11 @@ export class MergedMetrics {
     this.#latest.delete(worker);
   }
 
-  /** Counts a worker that replaced another one. */
   restarted(): void {
     this.#addEnded("penstock_worker_restarts_total", [{ labels: {}, value: 1 }]);
   }
 
-  /**
-   * Returns the metrics of the gateway. `supervisor` has the metrics of the supervisor's own
-   * process.
-   */
+  /** Returns the metrics of the gateway. `supervisor` has those of the supervisor's own process. */
   all(supervisor: readonly MetricSnapshot[]): MetricSnapshot[] {
     return [
       ...metricNames.flatMap((name) => this.#ownMetric(name)),
@@ -64,8 +56,7 @@ export class MergedMetrics {
     const rule = "across" in row ? row.across : "sum";
     const values = merge(rule, [this.#ofEnded.get(name) ?? [], reported]);
     if (type !== "gauge" || values.length > 0) return [{ name, type, help, values }];
-    // No worker reports this gauge. Sums and minimums are then 0: nothing is in flight and nothing
-    // is connected. Other gauges are omitted, because their values are unknown.
+    // No worker reports this gauge. A sum or minimum is then 0; any other value is unknown.
     return rule === "max" || "isOptional" in row
       ? []
       : [{ name, type, help, values: [{ labels: {}, value: 0 }] }];

@@ -1,6 +1,6 @@
 // Keeps N workers running on one public port: starts them, replaces a worker that dies or does not
-// answer, collects their numbers, and drains them together. If one worker cannot start, the whole
-// start fails. Later, a failed start of a worker is retried. Handles no requests itself.
+// answer, collects their numbers, and drains them. If one worker cannot start, the whole start
+// fails. Later, a failed start is retried.
 
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
 import type { Log } from "../../platform/base/log.ts";
@@ -8,36 +8,33 @@ import { processPauses, restartLoop } from "../../platform/base/retry.ts";
 import type { MetricSnapshot } from "../../platform/metrics/table.ts";
 import type { Config } from "../../platform/settings/config.ts";
 import { MergedMetrics } from "./merged-metrics.ts";
-import type { Listening, WorkerAnswers, WorkerRole } from "./messages.ts";
-import { SilenceWatch } from "./silence-watch.ts";
 import {
+  type Listening,
   startWorkerProcess,
+  type WorkerAnswers,
   type WorkerProcess,
   type WorkerProcessOptions,
+  type WorkerRole,
 } from "./worker-process.ts";
 
 interface SupervisorOptions {
   readonly config: Config;
   readonly program: WorkerProcessOptions["program"];
   readonly log: Log;
-  /** Ends a start if it aborts; the start then rejects with the signal's reason. */
+  /** The start rejects with the signal's reason if it aborts. */
   readonly signal: AbortSignal;
 }
 
 interface WorkersReadiness {
-  /** Number of workers that can store events now. */
   readonly ready: number;
   readonly workers: number;
-  /** The problems, worker by worker. */
   readonly reasons: readonly string[];
 }
 
 const metricsTimeoutMs = 1_000;
-/** Milliseconds to wait for a worker's readiness. A worker's own check may take a second. */
+/** Milliseconds to wait for a worker's readiness, whose own check may take a second. */
 const readinessTimeoutMs = 1_250;
-/**
- * Milliseconds for a worker to close its resources, after the delay and the timeout of its drain.
- */
+/** Milliseconds for a worker to close its resources after its drain. */
 const closeGraceMs = 4_000;
 
 export class Supervisor {
@@ -61,15 +58,11 @@ export class Supervisor {
     this.#port = config.port;
   }
 
-  /**
-   * Starts all workers and returns the report of the first one. Rejects with the message of the
-   * first worker that cannot start.
-   */
+  /** Returns the report of the first worker. Rejects with the error of one that cannot start. */
   async start(): Promise<Listening> {
     const startAborted = rejectionOf(this.#signal);
     const indexes = this.#indexes();
-    // The first worker checks that the port is free, finds its number, and creates the streams. The
-    // other workers start after that.
+    // The first worker checks that the port is free, finds its number, and creates the streams.
     const first = await Promise.race([this.#startFirst(0, "first"), startAborted]);
     this.#port = first.port;
     await Promise.race([
@@ -152,38 +145,30 @@ export class Supervisor {
     return (await worker.ask("readiness", readinessTimeoutMs)) ?? ["no answer"];
   }
 
-  /**
-   * Returns the operator warnings of all workers, without duplicates: all workers follow one
-   * registry, so most warnings are the same.
-   */
+  /** Returns the warnings without duplicates: all workers follow one registry. */
   async warnings(): Promise<string[]> {
     return [...new Set((await this.#askAll("warnings", readinessTimeoutMs)).flat())];
   }
 
-  /**
-   * Returns the metrics of all workers as those of one gateway. For a worker that does not answer
-   * in time, uses its last numbers.
-   */
+  /** Returns the metrics. For a worker that does not answer in time, its last numbers count. */
   async metrics(supervisor: readonly MetricSnapshot[]): Promise<MetricSnapshot[]> {
     await this.#collect("metrics");
     return this.#merged.all(supervisor);
   }
 
-  /**
-   * Returns the counters and histograms of all workers. Does not start a new window of any gauge.
-   */
+  /** Returns counters and histograms, without starting a new window of any gauge. */
   async counts(): Promise<MetricSnapshot[]> {
     await this.#collect("counts");
     return this.#merged.all([]).filter(({ type }) => type !== "gauge");
   }
 
-  /** Returns the client warnings of all workers, the newest last. */
+  /** Returns the warnings, the newest last. */
   async clientWarnings(): Promise<ClientWarning[]> {
     const found = await this.#askAll("clientWarnings", metricsTimeoutMs);
     return found.flat().toSorted((left, right) => left.atMs - right.atMs);
   }
 
-  /** Asks all workers, and returns the answers that arrived in time. */
+  /** Returns the answers that arrived in time. */
   async #askAll<About extends keyof WorkerAnswers>(
     about: About,
     timeoutMs: number,
@@ -203,14 +188,10 @@ export class Supervisor {
     );
   }
 
-  /**
-   * Drains all workers, after the delay, and kills those that take too long. `drainDelayMs` is the
-   * setting by default.
-   */
+  /** Drains all workers after the delay, and kills those that take too long. */
   async close(drainDelayMs = this.#config.drainDelayMs): Promise<void> {
     this.#closing.abort();
-    // The silence watch ends here, because a draining worker may be silent. The deadline below
-    // kills workers that do not end.
+    // A draining worker may be silent. The deadline below kills those that do not end.
     this.#silence.stop();
     const workers = [...this.#running.values()];
     for (const worker of workers) worker.stop(drainDelayMs);
@@ -235,7 +216,6 @@ export class Supervisor {
   }
 }
 
-/** Returns a promise that rejects with the signal's reason when the signal aborts. */
 function rejectionOf(signal: AbortSignal): Promise<never> {
   const rejection = new Promise<never>((_, reject) => {
     if (signal.aborted) reject(signal.reason);
@@ -243,4 +223,65 @@ function rejectionOf(signal: AbortSignal): Promise<never> {
   });
   rejection.catch(() => {});
   return rejection;
+}
+
+interface SilenceWatchOptions {
+  readonly running: ReadonlyMap<
+    number,
+    Pick<WorkerProcess, "pid" | "messagesRead" | "ask" | "kill">
+  >;
+  readonly log: Pick<Log, "error">;
+}
+
+const checkEveryMs = 1_000;
+/** Checks without a message after which a worker is killed. It reports every second. */
+const silentChecksMax = 10;
+/** Checks after which a process is killed that has not sent any message: it may be loading. */
+const loadingChecksMax = 60;
+
+interface LastSeen {
+  messagesRead: number;
+  silentChecks: number;
+}
+
+/**
+ * Kills a worker that does not answer, because the kernel continues to give it connections. Counts
+ * its own checks: by the clock, a supervisor that was stopped, for example by Ctrl-Z, would kill
+ * workers that are alive.
+ */
+export class SilenceWatch {
+  readonly #running: SilenceWatchOptions["running"];
+  readonly #log: Pick<Log, "error">;
+  readonly #lastSeen = new WeakMap<object, LastSeen>();
+  readonly #timer: NodeJS.Timeout;
+
+  constructor({ running, log }: SilenceWatchOptions) {
+    this.#running = running;
+    this.#log = log;
+    this.#timer = setInterval(() => this.#check(), checkEveryMs).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  #check(): void {
+    for (const [index, worker] of this.#running) {
+      const last = this.#lastSeen.get(worker) ?? { messagesRead: 0, silentChecks: 0 };
+      this.#lastSeen.set(worker, last);
+      last.silentChecks = worker.messagesRead === last.messagesRead ? last.silentChecks + 1 : 0;
+      last.messagesRead = worker.messagesRead;
+      if (last.silentChecks >= (worker.messagesRead === 0 ? loadingChecksMax : silentChecksMax)) {
+        this.#log.error(
+          { worker: index, pid: worker.pid, checks: last.silentChecks },
+          "worker does not answer: killed",
+        );
+        last.silentChecks = 0;
+        worker.kill();
+      } else if (last.silentChecks > 0) {
+        // A worker that waits for NATS at its start has nothing to report, but answers a request.
+        void worker.ask("counts", checkEveryMs);
+      }
+    }
+  }
 }

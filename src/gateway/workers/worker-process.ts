@@ -1,24 +1,57 @@
-// One worker from the supervisor's side: a forked process, its messages, and its end. The
-// supervisor starts replacements.
+// One worker from the supervisor's side: a forked process, its messages, and its end. Settings are
+// sent only in messages: a token on the command line would be in every list of processes.
 
 import { type ChildProcess, fork } from "node:child_process";
+import type { ClientWarning } from "../../platform/base/client-warning.ts";
 import type { MetricSnapshot } from "../../platform/metrics/table.ts";
-import type {
-  Listening,
-  MessageFromWorker,
-  MessageToWorker,
-  StartMessage,
-  WorkerAnswers,
-} from "./messages.ts";
+import type { Config } from "../../platform/settings/config.ts";
+
+/** With `first` a worker checks that no other process has the port; with `joining` it shares it. */
+export type WorkerRole = "first" | "joining";
+
+export interface StartMessage {
+  readonly type: "start";
+  readonly index: number;
+  readonly role: WorkerRole;
+  readonly config: Config;
+}
+
+/** A worker's report once it accepts connections. */
+export interface Listening {
+  readonly port: number;
+  /** When the first live stream was created; null if JetStream did not answer. */
+  readonly streamCreated: string | null;
+}
+
+/** The channel keeps the order and loses nothing while both processes live. */
+export type MessageToWorker =
+  | StartMessage
+  | { readonly type: "ask"; readonly id: number; readonly about: keyof WorkerAnswers }
+  | { readonly type: "stop"; readonly drainDelayMs: number };
+
+export type MessageFromWorker =
+  | ({ readonly type: "listening" } & Listening)
+  /** The worker could not start, and a retry will not help. It ends after this message. */
+  | { readonly type: "failed"; readonly reason: string }
+  | { readonly type: "counts"; readonly metrics: readonly MetricSnapshot[] }
+  | { readonly type: "answer"; readonly id: number; readonly answer: unknown };
+
+export interface WorkerAnswers {
+  /** Metrics without gauges, whose reading may start a new window. */
+  readonly counts: readonly MetricSnapshot[];
+  readonly metrics: readonly MetricSnapshot[];
+  /** Reasons why the worker cannot store events now. */
+  readonly readiness: readonly string[];
+  /** Problems that do not prevent the storing of events. */
+  readonly warnings: readonly string[];
+  readonly clientWarnings: readonly ClientWarning[];
+}
 
 /** The hidden subcommand that starts a worker process. */
 export const workerCommand = "worker";
 
 export interface WorkerProcessOptions {
-  /**
-   * The program's file, the arguments that start it as a worker, and its environment. `env` is the
-   * environment of this process by default.
-   */
+  /** The program's file and its arguments as a worker. `env`: by default that of this process. */
   readonly program: {
     readonly file: string;
     readonly args: readonly string[];
@@ -31,33 +64,23 @@ export interface WorkerProcessOptions {
 interface WorkerEnd {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
-  /**
-   * Reason why the worker could not start, in its own or the system's words; undefined if there is
-   * no such message.
-   */
+  /** The reason why the worker could not start; undefined if it sent none. */
   readonly reason: string | undefined;
 }
 
 export interface WorkerProcess {
   readonly pid: number | undefined;
-  /**
-   * Number of messages read from this worker. The number keeps increasing while the worker is
-   * alive.
-   */
+  /** Number of messages read from the worker, which increases while it is alive. */
   readonly messagesRead: number;
-  /** Report of the worker once it accepts connections. Rejects if the worker ends before that. */
+  /** The worker's report. Rejects if the worker ends before it accepts connections. */
   readonly listening: Promise<Listening>;
-  /** End of the process, after its last message has been read. Never rejects. */
+  /** The end, after the last message has been read. Never rejects. */
   readonly ended: Promise<WorkerEnd>;
-  /**
-   * Sends a request to the worker and returns the answer; undefined if the worker has not answered
-   * in time.
-   */
+  /** Returns the answer; undefined if it does not arrive in time. */
   ask<About extends keyof WorkerAnswers>(
     about: About,
     timeoutMs: number,
   ): Promise<WorkerAnswers[About] | undefined>;
-  /** Asks the worker to drain, after the delay, and to end. */
   stop(drainDelayMs: number): void;
   kill(): void;
 }
@@ -67,8 +90,7 @@ export function startWorkerProcess({
   start,
   onMetrics,
 }: WorkerProcessOptions): WorkerProcess {
-  // Standard output is for results. A worker has no results, so its standard output is ignored. The
-  // messages use structured clone, which preserves NaN; JSON would not.
+  // A worker has no results for standard output. Structured clone preserves NaN; JSON would not.
   const child = fork(program.file, [...program.args], {
     stdio: ["ignore", "ignore", "inherit", "ipc"],
     serialization: "advanced",
@@ -93,13 +115,12 @@ export function startWorkerProcess({
       for (const settle of pending.values()) settle(undefined);
     });
   });
-  // An unhandled rejection would end this process. Callers that await `listening` still get the
-  // rejection.
+  // An unhandled rejection would end this process.
   listening.catch(() => {});
   post(start);
 
   function post(message: MessageToWorker): void {
-    // A message to an ending worker may be lost. The exit handler notices the end.
+    // A message to an ending worker may be lost; its end is noticed.
     if (child.connected) child.send(message, () => {});
   }
 
@@ -137,10 +158,7 @@ function wordsFor({ code, signal }: Pick<WorkerEnd, "code" | "signal">): string 
   return signal === null ? `exit code ${code}` : `signal ${signal}`;
 }
 
-/**
- * Waits for the process to exit and then for its channel to close, because the channel may hold
- * messages for a moment after the exit.
- */
+/** Waits for the exit, and for the channel, which may hold messages for a moment after it. */
 function endOf(child: ChildProcess): Promise<WorkerEnd> {
   return new Promise((resolve) => {
     child.on("error", (error) => {

@@ -1,6 +1,5 @@
-// The worker's side: starts a gateway on the supervisor's request, answers the supervisor and
-// reports counts. The worker drains on request of the supervisor or a signal, or when the
-// supervisor has ended. The gateway is passed as an argument.
+// The worker's side: starts a gateway, answers the supervisor and reports counts. Drains on
+// request, on a signal, or when the supervisor has ended.
 
 import type { ClientWarning } from "../../platform/base/client-warning.ts";
 import type { MetricSnapshot } from "../../platform/metrics/table.ts";
@@ -10,9 +9,9 @@ import type {
   MessageToWorker,
   StartMessage,
   WorkerAnswers,
-} from "./messages.ts";
+} from "./worker-process.ts";
 
-/** Node's channel of a forked process. `process` has this shape. */
+/** Node's channel of a forked process, in the shape of `process`. */
 export interface SupervisorChannel {
   readonly connected: boolean;
   send?(
@@ -35,22 +34,16 @@ interface WorkerGateway extends Listening {
 
 interface WorkerOptions {
   readonly channel: SupervisorChannel;
-  /** Signal that SIGINT, SIGTERM and SIGHUP abort. */
+  /** Aborted by SIGINT, SIGTERM and SIGHUP. */
   readonly stop: AbortSignal;
-  /** Starts a gateway. Rejects if the gateway cannot start, or if the signal aborts. */
+  /** Starts a gateway. Rejects if that fails, or if the signal aborts. */
   readonly startGateway: (start: StartMessage, signal: AbortSignal) => Promise<WorkerGateway>;
 }
 
-/**
- * Interval in milliseconds of the reports of counters. A killed worker loses its counts since the
- * last report.
- */
+/** Interval of the reports. A killed worker loses its counts since the last one. */
 const reportEveryMs = 1_000;
 
-/**
- * Runs a worker to its end. Resolves to true if the worker has drained or was asked to end before
- * it listened. Resolves to false if it could not start and has reported the reason.
- */
+/** Runs a worker to its end. Resolves to false if it could not start and has reported why. */
 export async function runWorker({ channel, stop, startGateway }: WorkerOptions): Promise<boolean> {
   const stopRequested = new AbortController();
   const ending = AbortSignal.any([stop, stopRequested.signal]);
@@ -76,8 +69,7 @@ export async function runWorker({ channel, stop, startGateway }: WorkerOptions):
     } else void answer(received.id, received.about);
   });
   channel.on("disconnect", () => {
-    // The supervisor ended in the middle of a drain, because it was interrupted again. So the
-    // worker does not wait for its own drain either.
+    // The supervisor was interrupted again during its drain, so the worker does not wait either.
     if (ending.aborted) abandoned.abort();
     else stopRequested.abort();
   });
@@ -116,10 +108,7 @@ export async function runWorker({ channel, stop, startGateway }: WorkerOptions):
   return true;
 }
 
-/**
- * Sends a message. Resolves when the message has been sent or cannot be sent. The `disconnect`
- * listener handles the end of the supervisor.
- */
+/** Sends a message. Resolves when it has been sent or cannot be sent. */
 function send(channel: SupervisorChannel, message: MessageFromWorker): Promise<void> {
   return new Promise((resolve) => {
     if (channel.connected) channel.send?.(message, undefined, undefined, () => resolve());

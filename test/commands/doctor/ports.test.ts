@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
 import { checkAdminPort, checkPublicPort } from "../../../src/commands/doctor/ports.ts";
 import { AdminServer } from "../../../src/gateway/admin/server.ts";
-import { frontPage } from "../../../src/gateway/http/pages/front-page.ts";
+import { frontPage } from "../../../src/gateway/http/pages/pages.ts";
 import { silent } from "../../kit/processes.ts";
 
 const mine = {

@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import path from "node:path";
 import { PostHog } from "posthog-node";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { endpoints } from "../../../src/gateway/http/endpoints.ts";
+import { endpoints } from "../../../src/gateway/http/paths.ts";
 import { sdkPaths } from "../../../src/gateway/http/sdk-requests.ts";
 import { startTestGateway, type TestGateway } from "../../kit/gateway.ts";
 import { findProxies, nginxMain, startConfigured } from "../../kit/proxies.ts";

@@ -137,7 +137,7 @@ describe("encoded bodies are inflated", () => {
     const reply = await wire.reply();
     expect([reply.status, codeIn(reply)]).toEqual([400, "invalid_encoding"]);
     expect(JSON.parse(reply.body).detail).toMatch(
-      new RegExp(`^Decompress the body as ${coding}: .`),
+      new RegExp(`^The body is not valid ${coding}: .`),
     );
     expect(server.taken).toEqual([]);
   });

@@ -37,7 +37,7 @@ describe("the expansion of a body is limited", () => {
     const { reply } = await answerTo(coding, encode(Buffer.alloc(9 * MIB, " ")));
     expect([reply.status, codeIn(reply)]).toEqual([413, "inflated_too_large"]);
     expect(JSON.parse(reply.body).detail).toBe(
-      "More than 8388608 bytes after decompression, and more than 1032 times the bytes sent",
+      "The body has more than 8388608 bytes after decompression, and more than 1032 times the bytes sent",
     );
   });
 
@@ -93,7 +93,7 @@ describe("the expansion of a body is limited", () => {
       const { reply } = await answerTo(coding, body, nobodys);
       expect([reply.status, codeIn(reply)]).toEqual([413, "inflated_too_large"]);
       expect(JSON.parse(reply.body).detail).toBe(
-        "More than 8388608 bytes after decompression, and more than 200 times the bytes sent, and no api_key of a project in its first bytes",
+        "The body has more than 8388608 bytes after decompression, and more than 200 times the bytes sent, and no api_key of a project in its first bytes",
       );
     },
   );

@@ -3,8 +3,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { BodyBuffer } from "../../../src/gateway/body/body-buffer.ts";
-import { BodyMemory } from "../../../src/gateway/body/body-memory.ts";
+import { BodyBuffer, BodyMemory } from "../../../src/gateway/body/body-buffer.ts";
 import { LzDecoder } from "../../../src/gateway/body/lz-decoder.ts";
 import { LzWriter, lzBomb, lzEncode } from "../../kit/lz.ts";
 
@@ -88,18 +87,18 @@ describe("lz-string texts are decompressed", () => {
     const bare = whole.replace(/=+$/, "");
     for (let length = 0; length < bare.length - 1; length++) {
       expect(decoded(bare.slice(0, length)).detail).toBe(
-        "Decompress the body as lz64: unexpected end of data",
+        "The body is not valid lz64: unexpected end of data",
       );
     }
     expect(decoded(bare).text).toBe(decoded(whole).text);
     expect(decoded(`${whole}\n`).text).toBe(decoded(whole).text);
     for (const more of ["BBBB", "=====", "and more"]) {
       expect(decoded(whole + more).detail).toBe(
-        "Decompress the body as lz64: more data after the end",
+        "The body is not valid lz64: more data after the end",
       );
     }
     expect(decoded(`${whole.slice(0, 9)}*${whole.slice(10)}`).detail).toBe(
-      "Decompress the body as lz64: a character that is not base64",
+      "The body is not valid lz64: a character that is not base64",
     );
   });
 
@@ -108,12 +107,12 @@ describe("lz-string texts are decompressed", () => {
     writer.literal(0x61);
     writer.phrase(6);
     expect(decoded(writer.end()).detail).toBe(
-      "Decompress the body as lz64: a reference to a missing phrase",
+      "The body is not valid lz64: a reference to a missing phrase",
     );
     const first = new LzWriter();
     first.phrase(3);
     expect(decoded(first.end()).detail).toBe(
-      "Decompress the body as lz64: a reference to a missing phrase",
+      "The body is not valid lz64: a reference to a missing phrase",
     );
   });
 
@@ -121,10 +120,10 @@ describe("lz-string texts are decompressed", () => {
     const bomb = lzBomb(50_000_000);
     expect(bomb.length).toBeLessThan(30_000);
     const small = decoded(bomb, 1_000_000);
-    expect(small.detail).toBe("More than 1000000 bytes after decompression");
+    expect(small.detail).toBe("The body has more than 1000000 bytes after decompression");
     const unknown = decoded(bomb, 100_000_000, false);
     expect(unknown.detail).toMatch(
-      /^More than 8388608 bytes after decompression, and more than 200 times the bytes sent/,
+      /^The body has more than 8388608 bytes after decompression, and more than 200 times the bytes sent/,
     );
     expect(unknown.held).toBeLessThan(8_388_608 + 1_000_000);
     const known = decoded(bomb, 100_000_000);

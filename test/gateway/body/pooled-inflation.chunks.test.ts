@@ -4,8 +4,7 @@
 import { randomBytes } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { expect, test } from "vitest";
-import { BodyBuffer } from "../../../src/gateway/body/body-buffer.ts";
-import { BodyMemory } from "../../../src/gateway/body/body-memory.ts";
+import { BodyBuffer, BodyMemory } from "../../../src/gateway/body/body-buffer.ts";
 import { PooledInflation } from "../../../src/gateway/body/pooled-inflation.ts";
 
 test("frees inflated chunks once they are copied, and the body is intact", async () => {

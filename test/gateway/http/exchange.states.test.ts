@@ -10,9 +10,11 @@ import {
   chunksPerTurn,
 } from "../../../src/gateway/body/chunk-turns.ts";
 import { GrowingBodies } from "../../../src/gateway/body/growing-bodies.ts";
-import { BodyState } from "../../../src/gateway/body/request-body.ts";
-import { ANSWERS_AT_ONCE_MAX, HttpExchange } from "../../../src/gateway/http/exchange.ts";
-import type { ExchangeShared } from "../../../src/gateway/http/exchange-shared.ts";
+import {
+  ANSWERS_AT_ONCE_MAX,
+  type ExchangeShared,
+  HttpExchange,
+} from "../../../src/gateway/http/exchange.ts";
 import { LongAnswers } from "../../../src/gateway/http/long-answers.ts";
 import { ReplyWriter } from "../../../src/gateway/http/reply.ts";
 import type { HttpResponse } from "../../../src/gateway/http/uws.ts";
@@ -86,7 +88,7 @@ test("a deferred answer stops the work on the body at once, and is the only one"
   const { exchange, shared, admission, written, counted, logged } = begin();
   let stopped = 0;
   exchange.hasUncertainEnd = true;
-  exchange.body.state = BodyState.Waiting;
+  exchange.body.state = "waiting";
   exchange.body.cancelWork = () => void stopped++;
   exchange.answerProblem(problem);
   expect([exchange.isOver, stopped, written]).toEqual([true, 1, []]);
@@ -122,7 +124,7 @@ test("a client that leaves while the intake has the body: the request ends with 
 test("if a client leaves before the intake has the body, the request and the work on its body end", () => {
   const { exchange, shared, admission, written, counted } = begin();
   let stopped = 0;
-  exchange.body.state = BodyState.Waiting;
+  exchange.body.state = "waiting";
   exchange.body.cancelWork = () => void stopped++;
   exchange.abort();
   expect([stopped, shared.inflight, admission.bytes]).toEqual([1, 0, 0]);
@@ -131,12 +133,12 @@ test("if a client leaves before the intake has the body, the request and the wor
 
 test("a body evicted while it arrives is answered at its end, and a complete one at once", () => {
   const arriving = begin();
-  arriving.exchange.body.state = BodyState.Arriving;
+  arriving.exchange.body.state = "arriving";
   arriving.exchange.body.evict();
   expect([arriving.exchange.isOver, arriving.exchange.body.verdict]).toEqual([false, problem]);
   expect([arriving.written, arriving.admission.bytes]).toEqual([[], 0]);
   const waiting = begin();
-  waiting.exchange.body.state = BodyState.Waiting;
+  waiting.exchange.body.state = "waiting";
   waiting.exchange.body.evict();
   expect([waiting.exchange.isOver, waiting.written[0]]).toEqual([true, "503 Service Unavailable"]);
 });

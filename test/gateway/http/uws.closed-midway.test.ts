@@ -4,12 +4,7 @@
 import { createConnection } from "node:net";
 import { connect } from "node:tls";
 import { expect, onTestFinished, test } from "vitest";
-import {
-  App,
-  listenExclusively,
-  SSLApp,
-  us_socket_local_port,
-} from "../../../src/gateway/http/uws.ts";
+import { App, listenOn, SSLApp, us_socket_local_port } from "../../../src/gateway/http/uws.ts";
 import { createAuthority } from "../../kit/certificates.ts";
 
 const head = "POST / HTTP/1.1\r\nHost: p\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -35,7 +30,9 @@ test.each(["http", "https"])(
         if (chunks > 10) heard.push("one more");
       });
     });
-    const port = us_socket_local_port(listenExclusively(app, "127.0.0.1", 0)!);
+    const port = us_socket_local_port(
+      listenOn(app, { host: "127.0.0.1", port: 0, isShared: false })!,
+    );
 
     for (let round = 0; round < 5; round++) {
       const socket = isTls ? connect({ port, ca }) : createConnection({ port });

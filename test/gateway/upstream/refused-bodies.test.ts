@@ -5,8 +5,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { type AddressInfo, createServer as createNetServer, type Server } from "node:net";
 import { expect, onTestFinished, test } from "vitest";
-import type { PassedKind } from "../../../src/gateway/upstream/labels.ts";
-import type { PassedHead } from "../../../src/gateway/upstream/passed-head.ts";
+import type { PassedHead, PassedKind } from "../../../src/gateway/upstream/passed-head.ts";
 import { UpstreamClient } from "../../../src/gateway/upstream/upstream-client.ts";
 
 const stop = new AbortController().signal;

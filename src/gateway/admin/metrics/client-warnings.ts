@@ -1,7 +1,6 @@
-// Stores the latest client problems for operators in a small ring: a new warning evicts the oldest.
-// Only the first few per second are stored, so that a flood takes little time. The same problem of
-// the same project, path and client is stored as one warning with a count. No value of an event and
-// no key is stored, only the beginning of an unknown key.
+// The latest client problems, for operators. Only the first few per second are stored, so that a
+// flood takes little time. The same problem of the same project, path and client is one warning
+// with a count. No value of an event and no key is stored, only the beginning of an unknown key.
 
 import type {
   ClientWarning,
@@ -12,7 +11,6 @@ import { errorTable, type Problem } from "../../../platform/base/errors.ts";
 import { RateWindow } from "../../../platform/base/rate-window.ts";
 
 interface ClientWarningsClock {
-  /** Returns milliseconds since the epoch. */
   wallMs(): number;
   monotonicMs(): number;
 }
@@ -70,10 +68,6 @@ export class ClientWarnings implements ClientWarningTaker {
   }
 }
 
-/**
- * Returns whether both are the same problem of the same project, path and client. Their details may
- * differ.
- */
 function isAlike(left: ClientWarning, right: ClientWarning): boolean {
   return (
     left.code === right.code &&

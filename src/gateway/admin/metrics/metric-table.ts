@@ -1,186 +1,119 @@
-// Every metric of Penstock, with its type and help. Tests compare the docs, the dashboard and the
-// alerts with `metricNames`. The gateway also exports the default metrics of prom-client
-// (process_*, nodejs_*).
+// Every metric of the gateway, except prom-client's own (process_*, nodejs_*). Tests compare the
+// docs, the dashboard and the alerts with it.
 
 import type { MetricRow } from "../../../platform/metrics/table.ts";
 
+type Across = "sum" | "max" | "min";
+const counter = (help: string) => ({ type: "counter", help }) as const;
+const histogram = (help: string) => ({ type: "histogram", help }) as const;
+/** `across` combines the values of several workers. */
+const gauge = (across: Across, help: string) => ({ type: "gauge", across, help }) as const;
+/** A gauge that is absent without the feature that it measures. */
+const optionalGauge = (across: Across, help: string) =>
+  ({ ...gauge(across, help), isOptional: true }) as const;
+
 export const metricTable = {
-  penstock_requests_total: {
-    type: "counter",
-    help: "Requests answered, by route and status. The routes flags, config, static, recordings, logs, features and page are other requests of SDKs and browsers; other is every unknown path.",
-  },
-  penstock_problems_total: {
-    type: "counter",
-    help: "Requests answered with an error, by its code.",
-  },
-  penstock_request_duration_seconds: {
-    type: "histogram",
-    help: "Time from a request's head to its answer, by route.",
-  },
-  penstock_request_body_bytes: { type: "histogram", help: "Bytes of request bodies as received." },
-  penstock_requests_aborted_total: {
-    type: "counter",
-    help: "Requests whose client disconnected before the answer, by phase: head, body, answer.",
-  },
-  penstock_passed_requests_total: {
-    type: "counter",
-    help: "Requests for the upstream, by kind and outcome: passed (the upstream's answer), fresh (a fresh cached answer), kept (an older cached answer, while the upstream is away), failed (503: the upstream is away), full (503: too many requests in progress), gone (the client disconnected).",
-  },
-  penstock_passed_inflight: {
-    type: "gauge",
-    across: "sum",
-    isOptional: true,
-    help: "Requests to the upstream that are in progress; absent without an upstream.",
-  },
-  penstock_passed_kept_bytes: {
-    type: "gauge",
-    across: "sum",
-    isOptional: true,
-    help: "Bytes of the upstream's answers in the cache; absent without an upstream.",
-  },
-  penstock_requests_inflight: {
-    type: "gauge",
-    across: "sum",
-    help: "Requests begun and not yet answered.",
-  },
-  penstock_events_total: {
-    type: "counter",
-    help: "Events by lane, outcome (stored, duplicate, removed, dropped, error, refused, unknown) and reason.",
-  },
-  penstock_warnings_total: { type: "counter", help: "Warnings on stored events, by code." },
-  penstock_slow_path_items_total: {
-    type: "counter",
-    help: "Items that had to be normalised: escaped or repeated names, U+0000, lone surrogates.",
-  },
-  penstock_distinct_ids_cut_total: {
-    type: "counter",
-    help: "Distinct ids of more than 400 characters, shortened.",
-  },
-  penstock_frames_total: {
-    type: "counter",
-    help: "Frames sent to JetStream, by lane; retries not counted.",
-  },
-  penstock_frame_events: { type: "histogram", help: "Events per frame." },
-  penstock_frame_bytes: { type: "histogram", help: "Payload bytes per frame." },
-  penstock_atomic_batches_total: {
-    type: "counter",
-    help: "Atomic batches of frames, by outcome: stored, parted (not acknowledged as one; each frame was sent again alone).",
-  },
-  penstock_atomic_batch_frames: { type: "histogram", help: "Frames per atomic batch." },
-  penstock_ack_duration_seconds: {
-    type: "histogram",
-    help: "Time from a frame's first send to its PubAck, by lane.",
-  },
-  penstock_frame_retries_total: {
-    type: "counter",
-    help: "Frames sent again, under the same message id.",
-  },
-  penstock_acks_failed_total: {
-    type: "counter",
-    help: "Sends that no PubAck confirmed as stored, by cause; an atomic batch is one send.",
-  },
-  penstock_duplicate_frames_total: {
-    type: "counter",
-    help: "Frames the stream already had, by lane.",
-  },
-  penstock_duplicate_events_total: {
-    type: "counter",
-    help: "Events in frames the stream already had, by lane.",
-  },
-  penstock_stream_regressions_total: {
-    type: "counter",
-    help: "Times a stream was found without what it had acknowledged, by lane and cause: cut_back, made_anew.",
-  },
-  penstock_frames_unacked: {
-    type: "gauge",
-    across: "sum",
-    help: "Frames sent and not yet acknowledged.",
-  },
-  penstock_connections: {
-    type: "gauge",
-    across: "sum",
-    help: "Connections open on the public port.",
-  },
-  penstock_connections_max: {
-    type: "gauge",
-    across: "sum",
-    help: "Maximum number of open connections.",
-  },
-  penstock_connections_refused_total: {
-    type: "counter",
-    help: "Connections closed as they opened, by the exceeded limit: total, address.",
-  },
-  penstock_connections_closed_early_total: {
-    type: "counter",
-    help: "Open connections closed early, by reason: newcomer (all were in use, and a new one replaced it), idle (three quarters were in use).",
-  },
-  penstock_unread_answer_bytes: {
-    type: "gauge",
-    across: "sum",
-    help: "Bytes of unread answers in the kernel's buffers at the last check, at most a second ago.",
-  },
-  penstock_unread_answers_reset_total: {
-    type: "counter",
-    help: "Connections reset because their clients did not read the answers.",
-  },
-  penstock_inflight_bytes: {
-    type: "gauge",
-    across: "sum",
-    help: "Bytes in flight: bodies in memory, unacknowledged lines.",
-  },
-  penstock_inflight_bytes_max: {
-    type: "gauge",
-    across: "sum",
-    help: "The budget of bytes in flight; when it is exceeded: 503 overloaded.",
-  },
-  penstock_nats_connected: {
-    type: "gauge",
-    across: "min",
-    help: "1 while NATS is connected, else 0.",
-  },
-  penstock_stream_bytes: {
-    type: "gauge",
-    across: "max",
-    help: "Bytes in a stream, by lane and partition; read every second or so.",
-  },
-  penstock_stream_bytes_max: {
-    type: "gauge",
-    across: "max",
-    help: "Maximum bytes of a stream; +Inf without a limit.",
-  },
-  penstock_streams_refused: {
-    type: "gauge",
-    across: "max",
-    help: "Streams whose events are rejected, because they cannot guarantee that acknowledged events stay stored, or acknowledge nothing.",
-  },
-  penstock_projects: { type: "gauge", across: "max", help: "Projects known to this process." },
-  penstock_registry_in_doubt: {
-    type: "gauge",
-    across: "max",
-    help: "1 while the registry is missing, or lacks projects that were read before.",
-  },
-  penstock_projects_over_share: {
-    type: "gauge",
-    across: "max",
-    help: "Projects refused because they fill their share of a stream (503 project_full).",
-  },
-  penstock_tls_certificate_expiry_seconds: {
-    type: "gauge",
-    across: "min",
-    isOptional: true,
-    help: "When the public port's certificate expires, in Unix time; absent without TLS.",
-  },
-  penstock_workers: { type: "gauge", across: "sum", help: "Processes that accept requests." },
-  penstock_worker_restarts_total: {
-    type: "counter",
-    help: "Workers started to replace one that died.",
-  },
-  penstock_event_loop_delay_seconds: {
-    type: "gauge",
-    across: "max",
-    help: "Delay of the event loop since the last scrape: p50, p99, max.",
-  },
-} as const satisfies Record<string, MetricRow>;
+  penstock_requests_total: counter(
+    "Requests answered, by route and status. The routes flags, config, static, recordings, logs, features and page are other requests of SDKs and browsers; other is every unknown path.",
+  ),
+  penstock_problems_total: counter("Requests answered with an error, by its code."),
+  penstock_request_duration_seconds: histogram(
+    "Time from a request's head to its answer, by route.",
+  ),
+  penstock_request_body_bytes: histogram("Bytes of request bodies as received."),
+  penstock_requests_aborted_total: counter(
+    "Requests whose client disconnected before the answer, by phase: head, body, answer.",
+  ),
+  penstock_passed_requests_total: counter(
+    "Requests for the upstream, by kind and outcome: passed (the upstream's answer), fresh (a fresh cached answer), kept (an older cached answer, while the upstream is away), failed (503: the upstream is away), full (503: too many requests in progress), gone (the client disconnected).",
+  ),
+  penstock_passed_inflight: optionalGauge(
+    "sum",
+    "Requests to the upstream that are in progress; absent without an upstream.",
+  ),
+  penstock_passed_kept_bytes: optionalGauge(
+    "sum",
+    "Bytes of the upstream's answers in the cache; absent without an upstream.",
+  ),
+  penstock_requests_inflight: gauge("sum", "Requests begun and not yet answered."),
+  penstock_events_total: counter(
+    "Events by lane, outcome (stored, duplicate, removed, dropped, error, refused, unknown) and reason.",
+  ),
+  penstock_warnings_total: counter("Warnings on stored events, by code."),
+  penstock_slow_path_items_total: counter(
+    "Items that had to be normalised: escaped or repeated names, U+0000, lone surrogates.",
+  ),
+  penstock_distinct_ids_cut_total: counter("Distinct ids of more than 400 characters, shortened."),
+  penstock_frames_total: counter("Frames sent to JetStream, by lane; retries not counted."),
+  penstock_frame_events: histogram("Events per frame."),
+  penstock_frame_bytes: histogram("Payload bytes per frame."),
+  penstock_atomic_batches_total: counter(
+    "Atomic batches of frames, by outcome: stored, parted (not acknowledged as one; each frame was sent again alone).",
+  ),
+  penstock_atomic_batch_frames: histogram("Frames per atomic batch."),
+  penstock_ack_duration_seconds: histogram(
+    "Time from a frame's first send to its PubAck, by lane.",
+  ),
+  penstock_frame_retries_total: counter("Frames sent again, under the same message id."),
+  penstock_acks_failed_total: counter(
+    "Sends that no PubAck confirmed as stored, by cause; an atomic batch is one send.",
+  ),
+  penstock_duplicate_frames_total: counter("Frames the stream already had, by lane."),
+  penstock_duplicate_events_total: counter("Events in frames the stream already had, by lane."),
+  penstock_stream_regressions_total: counter(
+    "Times a stream was found without what it had acknowledged, by lane and cause: cut_back, made_anew.",
+  ),
+  penstock_frames_unacked: gauge("sum", "Frames sent and not yet acknowledged."),
+  penstock_connections: gauge("sum", "Connections open on the public port."),
+  penstock_connections_max: gauge("sum", "Maximum number of open connections."),
+  penstock_connections_refused_total: counter(
+    "Connections closed as they opened, by the exceeded limit: total, address.",
+  ),
+  penstock_connections_closed_early_total: counter(
+    "Open connections closed early, by reason: newcomer (all were in use, and a new one replaced it), idle (three quarters were in use).",
+  ),
+  penstock_unread_answer_bytes: gauge(
+    "sum",
+    "Bytes of unread answers in the kernel's buffers at the last check, at most a second ago.",
+  ),
+  penstock_unread_answers_reset_total: counter(
+    "Connections reset because their clients did not read the answers.",
+  ),
+  penstock_inflight_bytes: gauge("sum", "Bytes in flight: bodies in memory, unacknowledged lines."),
+  penstock_inflight_bytes_max: gauge(
+    "sum",
+    "The budget of bytes in flight; when it is exceeded: 503 overloaded.",
+  ),
+  penstock_nats_connected: gauge("min", "1 while NATS is connected, else 0."),
+  penstock_stream_bytes: gauge(
+    "max",
+    "Bytes in a stream, by lane and partition; read every second or so.",
+  ),
+  penstock_stream_bytes_max: gauge("max", "Maximum bytes of a stream; +Inf without a limit."),
+  penstock_streams_refused: gauge(
+    "max",
+    "Streams whose events are rejected, because they cannot guarantee that acknowledged events stay stored, or acknowledge nothing.",
+  ),
+  penstock_projects: gauge("max", "Projects known to this process."),
+  penstock_registry_in_doubt: gauge(
+    "max",
+    "1 while the registry is missing, or lacks projects that were read before.",
+  ),
+  penstock_projects_over_share: gauge(
+    "max",
+    "Projects refused because they fill their share of a stream (503 project_full).",
+  ),
+  penstock_tls_certificate_expiry_seconds: optionalGauge(
+    "min",
+    "When the public port's certificate expires, in Unix time; absent without TLS.",
+  ),
+  penstock_workers: gauge("sum", "Processes that accept requests."),
+  penstock_worker_restarts_total: counter("Workers started to replace one that died."),
+  penstock_event_loop_delay_seconds: gauge(
+    "max",
+    "Delay of the event loop since the last scrape: p50, p99, max.",
+  ),
+} satisfies Record<string, MetricRow>;
 
 export type MetricName = keyof typeof metricTable;
 

@@ -1,10 +1,10 @@
-// Penstock's counters. The hot path calls one method per request or frame, and each call only adds
-// to plain numbers. At a scrape, prom-client's registry reads the numbers. labels.ts has the label
-// values.
+// The counters. The hot path calls one method per request or frame, which adds to plain numbers.
+// Label values are bounded: never a project, a key or a path that a client chose.
 
-import { type ErrorCode, errorTable } from "../../../platform/base/errors.ts";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { type ErrorCode, errorTable, type ItemErrorCode } from "../../../platform/base/errors.ts";
 import type { Lane } from "../../../platform/base/lane.ts";
-import { type WarningCode, warningCodes } from "../../../platform/base/warnings.ts";
+import { type DropCode, type WarningCode, warningCodes } from "../../../platform/base/warnings.ts";
 import {
   type Histogram,
   LabeledCounters,
@@ -13,6 +13,8 @@ import {
 import type { Sample } from "../../../platform/metrics/table.ts";
 import { lanes } from "../../../platform/nats/names.ts";
 import { type RegressionCause, regressionCauses } from "../../../platform/nats/readiness.ts";
+import type { RequestPhase } from "../../body/request-body.ts";
+import { eventRoutes, type RouteLabel, sdkLabels } from "../../http/paths.ts";
 import {
   type AckFailureCause,
   ackFailureCauses,
@@ -24,76 +26,61 @@ import {
   type PassedOutcome,
   passedKinds,
   passedOutcomes,
-} from "../../upstream/labels.ts";
-import { watchEventLoopDelay } from "./event-loop-delay.ts";
-import {
-  type AbortPhase,
-  abortPhases,
-  type EventReason,
-  endpoints,
-  type MetricsRoute,
-  outcomeOfReason,
-  routes,
-} from "./labels.ts";
+} from "../../upstream/passed-head.ts";
 import { type MetricName, metricTable } from "./metric-table.ts";
 
-/**
- * Functions that return the current value of a gauge, or one value per series. Each part of the
- * program provides its gauges.
- */
-interface Gauges {
-  readonly requestsInflight?: () => number;
-  readonly framesUnacked?: () => number;
-  readonly inflightBytes?: () => number;
-  readonly inflightBytesMax?: () => number;
-  readonly natsConnected?: () => boolean;
-  readonly projectsKnown?: () => number;
-  readonly registryInDoubt?: () => boolean;
-  readonly projectsOverShare?: () => number;
-  readonly tlsCertificateExpiry?: () => number;
-  readonly streamBytes?: () => Sample[];
-  readonly streamBytesMax?: () => Sample[];
-  readonly connections?: () => number;
-  readonly connectionsMax?: () => number;
-  readonly connectionsRefused?: () => Sample[];
-  readonly connectionsClosedEarly?: () => Sample[];
-  readonly unreadAnswerBytes?: () => number;
-  readonly unreadAnswersReset?: () => number;
-  readonly streamsRefused?: () => number;
-  readonly passedInflight?: () => number;
-  readonly passedKeptBytes?: () => number;
-}
+const routes: readonly RouteLabel[] = [...eventRoutes, ...sdkLabels, "other"];
+/** `head`: no byte of the body had arrived; `body`: some had; `answer`: all had. */
+const abortPhases = ["head", "body", "answer"] as const satisfies readonly RequestPhase[];
+const outcomeOfReason = {
+  none: "stored",
+  duplicate: "duplicate",
+  performance_event: "removed",
+  no_event: "dropped",
+  no_distinct_id: "dropped",
+  not_an_object: "dropped",
+  invalid_properties: "error",
+  event_name_too_long: "error",
+  distinct_id_too_long: "error",
+  too_deep: "error",
+  number_too_long: "error",
+  event_too_large: "error",
+  unreadable_event: "error",
+  rate_limited: "refused",
+  timeout: "unknown",
+} as const satisfies Record<
+  | "none"
+  | "duplicate"
+  | "performance_event"
+  | DropCode
+  | "rate_limited"
+  | "timeout"
+  | ItemErrorCode,
+  EventOutcome
+>;
 
-const gaugeNames = {
-  requestsInflight: "penstock_requests_inflight",
-  framesUnacked: "penstock_frames_unacked",
-  inflightBytes: "penstock_inflight_bytes",
-  inflightBytesMax: "penstock_inflight_bytes_max",
-  natsConnected: "penstock_nats_connected",
-  projectsKnown: "penstock_projects",
-  registryInDoubt: "penstock_registry_in_doubt",
-  projectsOverShare: "penstock_projects_over_share",
-  tlsCertificateExpiry: "penstock_tls_certificate_expiry_seconds",
-  connections: "penstock_connections",
-  connectionsMax: "penstock_connections_max",
-  connectionsRefused: "penstock_connections_refused_total",
-  connectionsClosedEarly: "penstock_connections_closed_early_total",
-  unreadAnswerBytes: "penstock_unread_answer_bytes",
-  unreadAnswersReset: "penstock_unread_answers_reset_total",
-  streamBytes: "penstock_stream_bytes",
-  streamBytesMax: "penstock_stream_bytes_max",
-  streamsRefused: "penstock_streams_refused",
-  passedInflight: "penstock_passed_inflight",
-  passedKeptBytes: "penstock_passed_kept_bytes",
-} as const satisfies Record<keyof Gauges, MetricName>;
+/**
+ * `stored`: its frame was acknowledged, whatever the answer. `duplicate`: an earlier attempt of the
+ * request counted it. `unknown`: no PubAck by the deadline. `removed`: of no use, in no count of
+ * the answer. `refused`: its request may be retried, so one event can be counted often.
+ */
+type EventOutcome =
+  | "stored"
+  | "duplicate"
+  | "removed"
+  | "dropped"
+  | "error"
+  | "refused"
+  | "unknown";
+type EventReason = keyof typeof outcomeOfReason;
+
+/** The functions that return the current value of a gauge, or one value per series. */
+type Gauges = Partial<Record<MetricName, () => number | boolean | Sample[]>>;
 
 const reasons = Object.keys(outcomeOfReason) as EventReason[];
 const STATUS_MAX = 599;
 const errorCodes = Object.keys(errorTable) as ErrorCode[];
-/**
- * The statuses whose series exist from the first scrape on. If a counter appeared only with its
- * first failure, a rate would not include that failure.
- */
+/** Series that exist from the first scrape on, so that a rate includes the first failure. */
 const statusesExpected = {
   endpoint: new Set<number>(
     [200, ...errorCodes.map((code) => errorTable[code].status)].filter((status) => status !== 404),
@@ -110,12 +97,13 @@ const batchFramesBounds = [16, 32, 64, 128, 256, 512, 1_000];
 const frameEventsBounds = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000];
 
 interface RouteCounts {
-  /** Number of answers by status. */
+  /** The number of answers by status. */
   readonly answers: Float64Array;
   readonly seconds: Histogram;
   readonly takesEvents: boolean;
 }
 
+/** Measures the event loop until `close`. */
 export class Metrics extends MetricSet<MetricName> {
   readonly #routes = this.#countsOfRoutes();
   readonly #bodyBytes = this.histogram("penstock_request_body_bytes", bytesBounds);
@@ -156,41 +144,32 @@ export class Metrics extends MetricSet<MetricName> {
     super(metricTable);
     this.show("penstock_requests_total", () => this.#requestSamples());
     this.show("penstock_events_total", () => this.#events.samples());
-    // The numbers of a single process. With several workers, the supervisor adds these numbers up,
-    // together with its own count of restarts.
+    // Numbers of a single process. A supervisor adds them up.
     this.show("penstock_workers", () => 1);
     this.show("penstock_worker_restarts_total", () => 0);
     this.show("penstock_event_loop_delay_seconds", () => this.#loopDelay.samples());
   }
 
-  /**
-   * Counts an answered request; must be called once for each. `bodyBytes` is the number of bytes as
-   * received.
-   */
-  requestFinished(route: MetricsRoute, status: number, seconds: number, bodyBytes: number): void {
+  /** Must be called once per answered request. `bodyBytes` is the number of bytes as received. */
+  requestFinished(route: RouteLabel, status: number, seconds: number, bodyBytes: number): void {
     const counts = this.#routes[route];
     counts.answers[status]! += 1;
     counts.seconds.observe(seconds);
     if (counts.takesEvents) this.#bodyBytes.observe(bodyBytes);
   }
 
-  /**
-   * Counts a request answered with an error; must be called once for each, in addition to
-   * requestFinished.
-   */
+  /** Must be called once per answered error, in addition to requestFinished. */
   problemAnswered(code: ErrorCode): void {
     this.#problems.add(1, code);
   }
 
   /**
-   * Counts a request whose client disconnected before its answer; must be called once for each.
-   * Such a request is not counted as finished.
+   * Must be called once per request whose client disconnected, which does not count as finished.
    */
-  requestAborted(phase: AbortPhase): void {
+  requestAborted(phase: RequestPhase): void {
     this.#aborted.add(1, phase);
   }
 
-  /** Counts a request for the upstream; must be called once for each. */
   requestPassed(kind: PassedKind, outcome: PassedOutcome): void {
     this.#passed.add(1, kind, outcome);
   }
@@ -211,7 +190,7 @@ export class Metrics extends MetricSet<MetricName> {
     this.#distinctIdsCut.add(count);
   }
 
-  /** Counts a frame; must be called once for each, at its first send. */
+  /** Must be called once per frame, at its first send. */
   frameSent(lane: Lane, events: number, bytes: number): void {
     this.#frames.add(1, lane);
     this.#frameEvents.observe(events);
@@ -226,15 +205,13 @@ export class Metrics extends MetricSet<MetricName> {
     this.#frameRetries.add(1);
   }
 
-  /** Counts an atomic batch; must be called once for each, at its end. */
   batchEnded(outcome: BatchOutcome, frames: number): void {
     this.#batches.add(1, outcome);
     this.#batchFrames.observe(frames);
   }
 
   /**
-   * Counts a send of a frame or an atomic batch without a storing PubAck; must be called once for
-   * each. A retried frame can fail more than once.
+   * Must be called once per send without a storing PubAck. A retried frame can fail more than once.
    */
   ackFailed(cause: AckFailureCause): void {
     this.#acksFailed.add(1, cause);
@@ -249,29 +226,25 @@ export class Metrics extends MetricSet<MetricName> {
     this.#streamRegressions.add(1, lane, cause);
   }
 
-  /** Adds gauges. A gauge without a function is absent from the scrape. */
+  /** Each part of the program adds its gauges. The others are absent from the scrape. */
   watch(gauges: Gauges): void {
-    for (const key of Object.keys(gauges) as (keyof Gauges)[]) {
-      const read = gauges[key];
-      if (read !== undefined) this.show(gaugeNames[key], read);
-    }
+    for (const [name, read] of Object.entries(gauges)) this.show(name as MetricName, read);
   }
 
   close(): void {
     this.#loopDelay.close();
   }
 
-  #countsOfRoutes(): Readonly<Record<MetricsRoute, RouteCounts>> {
+  #countsOfRoutes(): Readonly<Record<RouteLabel, RouteCounts>> {
     const name = "penstock_request_duration_seconds";
     const seconds = this.histograms(name, requestSecondsBounds, ["route", routes]);
-    const takingEvents: readonly MetricsRoute[] = endpoints;
-    const countsOf = (route: MetricsRoute): RouteCounts => ({
+    const countsOf = (route: RouteLabel): RouteCounts => ({
       answers: new Float64Array(STATUS_MAX + 1),
       seconds: seconds[route],
-      takesEvents: takingEvents.includes(route),
+      takesEvents: (eventRoutes as readonly RouteLabel[]).includes(route),
     });
     const each = routes.map((route) => [route, countsOf(route)] as const);
-    return Object.fromEntries(each) as Record<MetricsRoute, RouteCounts>;
+    return Object.fromEntries(each) as Record<RouteLabel, RouteCounts>;
   }
 
   #requestSamples(): Sample[] {
@@ -285,7 +258,33 @@ export class Metrics extends MetricSet<MetricName> {
   }
 }
 
-/** Returns metrics with all counters at zero. They measure the event loop until they are closed. */
-export function createMetrics(): Metrics {
-  return new Metrics();
+const RESOLUTION_MS = 10;
+const NANOSECONDS_PER_SECOND = 1e9;
+
+interface EventLoopDelay {
+  /** Returns p50, p99 and max of the delays since the last call, in seconds. */
+  samples(): Sample[];
+  close(): void;
+}
+
+function watchEventLoopDelay(): EventLoopDelay {
+  const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  histogram.enable();
+  return {
+    samples() {
+      const samples = [
+        { labels: { stat: "p50" }, value: delaySeconds(histogram.percentile(50)) },
+        { labels: { stat: "p99" }, value: delaySeconds(histogram.percentile(99)) },
+        { labels: { stat: "max" }, value: histogram.count === 0 ? 0 : delaySeconds(histogram.max) },
+      ];
+      histogram.reset();
+      return samples;
+    },
+    close: () => histogram.disable(),
+  };
+}
+
+/** Subtracts the resolution: Node records whole intervals, so an idle loop would show it. */
+function delaySeconds(nanoseconds: number): number {
+  return Math.max(0, nanoseconds / NANOSECONDS_PER_SECOND - RESOLUTION_MS / 1_000);
 }

@@ -1,8 +1,8 @@
 // Finds the client of a request: the socket's peer or, if the peer is a trusted proxy, the client
-// that it names by PROXY protocol or X-Forwarded-For. A peer that is not trusted is the client,
-// whatever it sends. Combines the parts of this folder and has no rules of its own.
+// that it names by PROXY protocol or X-Forwarded-For.
 
 import {
+  addressOfText,
   createAddressReader,
   createTrust,
   type Network,
@@ -10,11 +10,9 @@ import {
 import type { Log } from "../../../platform/base/log.ts";
 import type { HttpRequest, HttpResponse } from "../uws.ts";
 import { clientName } from "./client-name.ts";
-import { ConnectionAddresses } from "./connection-addresses.ts";
 import type { ConnectionId } from "./connection-id.ts";
-import { ConnectionLimits, type OpenConnection } from "./connection-limits.ts";
-import { createForwardedFor } from "./forwarded-for.ts";
-import { NewConnections } from "./new-connections.ts";
+import { ConnectionLimits, type OpenConnection, siteOf } from "./connection-limits.ts";
+import { type NewConnection, NewConnections } from "./new-connections.ts";
 import type { UnreadAnswers } from "./unread-answers.ts";
 
 export const proxyProtocolNeedsAddon =
@@ -22,34 +20,13 @@ export const proxyProtocolNeedsAddon =
 
 export interface AddressSourceConfig {
   readonly recordIp: boolean;
-  /** Maximum number of open connections in total. Default: no limit. */
   readonly connectionsMax?: number | undefined;
-  /** Maximum number of open connections from one address. Default: no limit. */
   readonly addressConnectionsMax?: number | undefined;
-  /** Networks of the trusted proxies. Default: no networks. */
   readonly trustedProxies?: readonly Network[] | undefined;
   readonly proxyProtocol?: boolean | undefined;
 }
 
-/** The part of ConnectionAddresses that is used here, which also exists without the addon. */
-type Peers = Pick<
-  ConnectionAddresses<HttpResponse>,
-  | "connection"
-  | "follow"
-  | "of"
-  | "wasFirst"
-  | "isShared"
-  | "noteShared"
-  | "agent"
-  | "noteAgent"
-  | "expects"
-  | "noteExpects"
->;
-
-/**
- * Headers that show a proxy. A proxy that shares connections among clients adds one of them to each
- * request, and a client cannot remove it.
- */
+/** A proxy that shares connections adds one of these to each request; clients cannot remove it. */
 const proxyHeaders = ["x-forwarded-for", "forwarded", "via"];
 
 interface AddressSourceParts {
@@ -61,17 +38,15 @@ interface AddressSourceParts {
 export class AddressSource {
   readonly limits: ConnectionLimits;
   readonly opening = new NewConnections<HttpResponse>(setImmediate);
-  readonly #peers: Peers;
+  readonly #peers: ConnectionAddresses<HttpResponse>;
   readonly #clientOf: (response: HttpResponse, request: HttpRequest) => string;
 
   /** Creates a source. Throws if the settings need `connectionId` and it is undefined. */
   constructor(config: AddressSourceConfig, parts: AddressSourceParts) {
     const { recordIp, trustedProxies = [], proxyProtocol = false } = config;
     const hasProxies = trustedProxies.length > 0;
-    // uWS accepts a PROXY header before every request of a connection. Only the header before the
-    // first request can be the proxy's: after that, a proxy that only forwards bytes forwards
-    // whatever its client writes. So if first requests cannot be identified, the header cannot be
-    // read safely.
+    // uWS accepts a PROXY header before every request. Only the first can be the proxy's: a proxy
+    // that forwards bytes forwards whatever its client writes later.
     if (recordIp && proxyProtocol && hasProxies && parts.connectionId === undefined)
       throw new Error(proxyProtocolNeedsAddon);
     const trusts = hasProxies ? createTrust(trustedProxies) : () => false;
@@ -81,142 +56,87 @@ export class AddressSource {
       isProxy: trusts,
       unread: parts.unread,
     });
-    const peers = peersOf(parts, {
-      limits: this.limits,
-      opening: this.opening,
-      trusts: proxyProtocol && hasProxies ? trusts : undefined,
+    const text = createAddressReader();
+    const { connectionId, log } = parts;
+    const atFirstRequest = (response: HttpResponse, peer: string): string =>
+      trusts(peer) ? text(response.getProxiedRemoteAddress()) || peer : peer;
+    const peers = new ConnectionAddresses<HttpResponse>({
+      // Without the addon no connection is known: they are counted in total, not by address.
+      connectionId: connectionId ?? (() => 0),
+      read: (response) => text(response.getRemoteAddress()),
+      atFirstRequest: connectionId && proxyProtocol && hasProxies ? atFirstRequest : undefined,
+      distrusted: () =>
+        log.error({}, "connection ids not unique: addresses are no longer cached by connection"),
+      ...{ limits: this.limits, opening: this.opening },
     });
     this.#peers = peers;
     this.#clientOf = hasProxies ? throughProxies(peers, trusts) : (response) => peers.of(response);
   }
 
-  /**
-   * Tracks a connection that opens or closes, and closes it if it exceeds a limit. Must be set on
-   * every app with `app.filter`, which calls it for every connection.
-   */
+  /** Tracks a connection that opens or closes. To be set on every app with `app.filter`. */
   follow(response: HttpResponse, change: number): void {
     this.#peers.follow(response, change);
   }
 
   /**
-   * Returns the client's address, even if addresses are not recorded; "" if it is unknown. Must be
-   * called once with every request, while its head is being handled.
+   * Returns the client's address, "" if unknown. Must be called once with every request, while its
+   * head is being handled. The methods below apply to the request of the last call.
    */
   of(response: HttpResponse, request: HttpRequest): string {
     return this.#clientOf(response, request);
   }
 
-  /**
-   * Returns the connection of the request of the last call of `of`; undefined if the connection is
-   * unknown.
-   */
   get connection(): OpenConnection | undefined {
     return this.#peers.connection;
   }
 
   /**
-   * Returns whether a proxy may have read the head of the request of the last call of `of`. A
-   * header of the connection's first request decides it for all later requests. The first request
-   * itself always counts as read by a proxy, because its sender is unknown.
+   * Returns whether a proxy may have read the head. The connection's first request decides it for
+   * the later ones. It counts as read by a proxy itself, because its sender is unknown.
    */
   isReadByOthers(request: HttpRequest): boolean {
-    const peers = this.#peers;
-    if (peers.isShared === undefined) return isFromProxy(request);
-    if (!peers.wasFirst) return peers.isShared;
-    if (isFromProxy(request)) peers.noteShared();
+    const { connection, wasFirst } = this.#peers;
+    if (connection === undefined) return isFromProxy(request);
+    if (!wasFirst) return connection.isShared;
+    connection.isShared = isFromProxy(request);
     return true;
   }
 
   /**
-   * Returns the User-Agent of the request of the last call of `of`, or the client name derived from
-   * its connection's first request, because the header is not read with every request. `isRead` is
-   * the result of `isReadByOthers`.
+   * Returns the User-Agent or, on a connection of one client, the name derived from its first one,
+   * so that the header is not read every time. `isRead` is the result of `isReadByOthers`.
    */
   agentOf(request: HttpRequest, isRead: boolean): string {
-    const peers = this.#peers;
-    // A proxy's connection carries the requests of many clients, so the header of each request is
-    // read.
-    if (peers.isShared !== false) return request.getHeader("user-agent");
-    if (isRead) peers.noteAgent(clientName(request.getHeader("user-agent")));
-    return peers.agent;
+    const { connection } = this.#peers;
+    if (connection === undefined || connection.isShared) return request.getHeader("user-agent");
+    if (isRead) connection.agent = clientName(request.getHeader("user-agent"));
+    return connection.agent;
   }
 
   /**
-   * Returns whether the request of the last call of `of` has an Expect header. `isRead` is the
-   * result of `isReadByOthers`. On a connection of one client the header is read with the first
-   * request. Later requests are assumed to be alike, unless they may have a long body.
+   * Returns whether the request has an Expect header. On a connection of one client, later requests
+   * are assumed to be like the first, unless they may have a long body.
    */
   expects(request: HttpRequest, { isRead, isLong }: { isRead: boolean; isLong: boolean }): boolean {
-    const peers = this.#peers;
-    if (!isRead && !isLong && peers.isShared === false && !peers.expects) return false;
+    const { connection } = this.#peers;
+    if (!isRead && !isLong && connection?.isShared === false && !connection.expects) return false;
     const expects = request.getHeader("expect") !== "";
-    if (expects) peers.noteExpects();
+    if (expects && connection !== undefined) connection.expects = true;
     return expects;
   }
-}
-
-interface PeersOptions {
-  readonly limits: ConnectionLimits;
-  readonly opening: NewConnections<HttpResponse>;
-  /**
-   * Returns whether a peer is a trusted proxy, whose PROXY header is read at the first request;
-   * undefined if PROXY headers are not read.
-   */
-  readonly trusts: ((address: string) => boolean) | undefined;
-}
-
-function peersOf({ connectionId, log }: AddressSourceParts, options: PeersOptions): Peers {
-  const { limits, opening, trusts } = options;
-  const text = createAddressReader();
-  const read = (response: HttpResponse) => text(response.getRemoteAddress());
-  if (connectionId === undefined) return countedOnly(read, limits);
-  const proxied = (response: HttpResponse, peer: string) =>
-    trusts?.(peer) === true ? text(response.getProxiedRemoteAddress()) || peer : peer;
-  return new ConnectionAddresses({
-    connectionId,
-    read,
-    atFirstRequest: trusts && proxied,
-    distrusted: () =>
-      log.error({}, "connection ids not unique: addresses are no longer cached by connection"),
-    limits,
-    opening,
-  });
 }
 
 function isFromProxy(request: HttpRequest): boolean {
   return proxyHeaders.some((name) => request.getHeader(name) !== "");
 }
 
-/**
- * Returns peers without the addon, which cannot identify connections. They are counted in total,
- * not by address, and the address is read with every request.
- */
-function countedOnly(of: (response: HttpResponse) => string, limits: ConnectionLimits): Peers {
-  return {
-    connection: undefined,
-    follow(response, change) {
-      if (change < 0) limits.closed(undefined);
-      else if (limits.opened(undefined) !== undefined) response.close();
-    },
-    of,
-    wasFirst: false,
-    isShared: undefined,
-    noteShared: () => {},
-    agent: "",
-    noteAgent: () => {},
-    expects: true,
-    noteExpects: () => {},
-  };
-}
-
 function throughProxies(
-  peers: Peers,
+  peers: ConnectionAddresses<HttpResponse>,
   trusts: (address: string) => boolean,
 ): (response: HttpResponse, request: HttpRequest) => string {
   const forwardedFor = createForwardedFor(trusts);
   let lines = "";
-  // All lines are read, because getHeader returns only the first of several lines. HAProxy appends
-  // its line to those of the client, so the first line may be the client's own.
+  // getHeader returns only the first of several lines. HAProxy appends its line to the client's.
   const collect = (name: string, value: string): void => {
     if (name === "x-forwarded-for") lines = lines === "" ? value : `${lines},${value}`;
   };
@@ -227,4 +147,157 @@ function throughProxies(
     request.forEach(collect);
     return forwardedFor(lines) || peer;
   };
+}
+
+/** Maximum entries that are read. No chain of proxies is that long. */
+const hopsMax = 32;
+const cachedMax = 4_096;
+/** Maximum length of a cached text: `cachedMax` of the longest headers would use 64 MiB. */
+const cachedTextMax = 128;
+/** Maximum length of an entry: an IPv6 address with zone, port, brackets, quotes and blanks. */
+const entryCharsMax = 128;
+
+/**
+ * Returns a function that finds the client in the lines of X-Forwarded-For, joined by commas. Each
+ * proxy appends its peer, so the client is the first untrusted address from the right; a client may
+ * have written the text before it. If all are trusted, it is the last address read.
+ */
+export function createForwardedFor(trusts: (address: string) => boolean): (text: string) => string {
+  const cached = new Map<string, string>();
+  return (text) => {
+    if (text === "") return "";
+    const known = cached.get(text);
+    if (known !== undefined) return known;
+    const client = walk(text, trusts);
+    if (text.length > cachedTextMax) return client;
+    if (cached.size >= cachedMax) cached.clear();
+    cached.set(text, client);
+    return client;
+  };
+}
+
+function walk(text: string, trusts: (address: string) => boolean): string {
+  let client = "";
+  let end = text.length;
+  for (let hop = 0; hop < hopsMax && end >= 0; hop++) {
+    const comma = end === 0 ? -1 : text.lastIndexOf(",", end - 1);
+    const address = addressOfEntry(text.slice(comma + 1, end));
+    if (address === "") return client;
+    client = address;
+    if (!trusts(address)) return client;
+    end = comma;
+  }
+  return client;
+}
+
+/** Reads any form that proxies write. Returns "" for no address. */
+function addressOfEntry(entry: string): string {
+  const text = entry.trim();
+  if (text.length > entryCharsMax) return "";
+  const [, unquoted = text] = /^"(.*)"$/.exec(text) ?? [];
+  const [, bracketed, dotted] =
+    /^(?:\[([^\]]*)\]|([\d.]+))(?::\d{0,5})?$/.exec(unquoted.trim()) ?? [];
+  const address = (bracketed ?? dotted ?? unquoted).trim();
+  return addressOfText(address.includes(":") ? address.replace(/%.+$/, "") : address);
+}
+
+interface ConnectionAddressesOptions<Response extends NewConnection> {
+  readonly connectionId: ConnectionId;
+  /** Reads the address from the response: at each request if connections cannot be identified. */
+  readonly read: (response: Response) => string;
+  /**
+   * Returns the address from the connection's first request on; called at that request with the
+   * address at which it opened. A connection that cannot be identified then has the address "".
+   */
+  readonly atFirstRequest?: ((response: Response, address: string) => string) | undefined;
+  /** Called once if connections cannot be identified any more. */
+  readonly distrusted?: (() => void) | undefined;
+  readonly limits: ConnectionLimits;
+  readonly opening?: NewConnections<Response> | undefined;
+}
+
+/**
+ * Holds one entry per open connection, with its address. A read through uWS allocates an
+ * ArrayBuffer, which takes longer than routing a request.
+ */
+export class ConnectionAddresses<Response extends NewConnection> {
+  readonly #options: ConnectionAddressesOptions<Response>;
+  readonly #connections = new Map<number, OpenConnection>();
+  readonly #silent = new Set<number>();
+  #isTrusted = true;
+  #wasFirst = false;
+  #last: OpenConnection | undefined;
+
+  constructor(options: ConnectionAddressesOptions<Response>) {
+    this.#options = options;
+  }
+
+  /** The connection of the last call of `of`; undefined if it is unknown. */
+  get connection(): OpenConnection | undefined {
+    return this.#last;
+  }
+
+  get size(): number {
+    return this.#connections.size;
+  }
+
+  /** Whether the last call of `of` was for a known connection's first request. */
+  get wasFirst(): boolean {
+    return this.#wasFirst;
+  }
+
+  /** Tracks a connection that opens (`change` is above 0) or closes; called by uWS's filter. */
+  follow(response: Response, change: number): void {
+    const { connectionId, read, limits, opening } = this.#options;
+    const id = this.#isTrusted ? connectionId(response) : 0;
+    if (change < 0) {
+      const closed = this.#connections.get(id);
+      this.#connections.delete(id);
+      this.#silent.delete(id);
+      opening?.closed(id);
+      limits.closed(closed);
+      return;
+    }
+    if (this.#connections.has(id)) {
+      // The earlier connection may have closed without a report, and must not be touched.
+      opening?.closed(id);
+      this.#distrust();
+    }
+    const isKnown = this.#isTrusted && id !== 0;
+    const connection = isKnown ? limits.connectionOf(read(response), response) : undefined;
+    if (connection !== undefined) {
+      this.#connections.set(id, connection);
+      this.#silent.add(id);
+    }
+    // `close` calls `follow` again, for the connection that it closes.
+    if (limits.opened(connection) !== undefined) response.close();
+    else if (connection !== undefined)
+      opening?.opened(response, { id, address: siteOf(connection.address) });
+  }
+
+  /** Returns the address of the response's connection. Must be called once with every request. */
+  of(response: Response): string {
+    const { connectionId, read, atFirstRequest } = this.#options;
+    const id = connectionId(response);
+    // The set is usually empty, which saves the look-up.
+    this.#wasFirst = this.#silent.size > 0 && this.#silent.delete(id);
+    const held = this.#connections.get(id);
+    this.#last = held;
+    if (held === undefined) return atFirstRequest === undefined ? read(response) : "";
+    if (this.#wasFirst && atFirstRequest !== undefined) {
+      const address = atFirstRequest(response, held.address);
+      if (address !== held.address) this.#options.limits.moved(held, address);
+    }
+    return held.address;
+  }
+
+  /** Removes all addresses, because two open connections had the same id. */
+  #distrust(): void {
+    this.#isTrusted = false;
+    this.#connections.clear();
+    this.#silent.clear();
+    this.#options.limits.forgetAddresses();
+    this.#options.opening?.resumeAll();
+    this.#options.distrusted?.();
+  }
 }

@@ -1,40 +1,26 @@
-// Returns a short name of the program that sent a request, by its User-Agent or by the header of
-// the newer protocol, so that operators find the sender of refused requests. The name comes from an
-// untrusted client: it is only displayed, and the rest of the header is discarded.
+// Short names of the programs that send requests, so that operators find the sender of rejected
+// requests. The names come from untrusted clients and are only displayed.
 
-/**
- * Names of browsers, in order of precedence: a browser's User-Agent also contains the names of
- * other browsers.
- */
+/** Names of browsers in order of precedence: a User-Agent also contains names of others. */
 const browsers = ["Edg", "OPR", "Firefox", "Chrome", "Safari"] as const;
 const browserNames: Readonly<Record<string, string>> = { Edg: "Edge", OPR: "Opera" };
 const charsRead = 256;
-/**
- * Matches a name and its version, separated by a slash. A space as separator is allowed for names
- * that clientName has returned, so that such a name does not change.
- */
+/** Matches a name and its version, also in a name that clientName has returned. */
 const product = /^([A-Za-z][\w.+-]{0,31})(?:[/ ]([\w.+-]{1,16}))?/;
 /** Matches the header of the newer protocol: the last slash separates name and version. */
 const sdk = /^([A-Za-z@][\w.+@/ -]{0,31})\/ *([\w.+-]{1,32})$/;
 const keyPattern = /ph[a-z]_/i;
 
-/**
- * Returns a name such as `posthog-node 5.9.1` or `Chrome 141`; "" for no name. The name does not
- * retain the header in memory.
- */
+/** Returns a name such as `posthog-node 5.9.1` or `Chrome 141`; "" for no name. */
 export function clientName(userAgent: string): string {
   if (userAgent === "") return "";
   const text = userAgent.slice(0, charsRead);
   const name = text.startsWith("Mozilla/") ? browserIn(text) : productIn(text);
-  // A substring retains the whole string in memory, and the name may be held as long as its
-  // connection. So the name is copied.
+  // A copy, because a substring retains the whole header, as long as the connection.
   return Buffer.from(name, "latin1").toString("latin1");
 }
 
-/**
- * Returns `posthog-rs 1.2.3` for `posthog-rs/1.2.3`; "" for any other form. The name does not
- * retain the header in memory.
- */
+/** Returns `posthog-rs 1.2.3` for `posthog-rs/1.2.3`; "" for any other form. */
 export function sdkName(sdkInfo: string): string {
   const [, name, version] = sdk.exec(sdkInfo) ?? [];
   return name === undefined

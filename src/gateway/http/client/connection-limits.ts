@@ -1,8 +1,7 @@
-// Limits the number of open connections, in total and from one address, so that descriptors remain
-// for NATS, files and the admin port. Without a free descriptor, the HTTP library spins on its
-// listening socket and nothing else can be opened. If all connections are in use, a new one
-// replaces a connection of the address with the most, so that a few addresses cannot lock out the
-// others.
+// Limits the open connections, in total and per address, so that descriptors remain for NATS, files
+// and the admin port. Without a free descriptor uWS spins on its listening socket. If all are in
+// use, a new connection replaces one of the address with the most, so that a few addresses cannot
+// lock out the others.
 
 import { networkPrefixOf } from "../../../platform/base/addresses.ts";
 import { checkMs, type UnreadAnswers } from "./unread-answers.ts";
@@ -10,51 +9,38 @@ import { checkMs, type UnreadAnswers } from "./unread-answers.ts";
 interface ConnectionLimitsOptions {
   readonly connectionsMax: number;
   readonly addressConnectionsMax: number;
-  /** Returns whether the address is a proxy's. Proxies forward the connections of many clients. */
+  /** Returns whether the address is a proxy's, which forwards the connections of many clients. */
   readonly isProxy: (address: string) => boolean;
-  /** Tracks unread answers; undefined without the addon. */
   readonly unread?: UnreadAnswers | undefined;
 }
 
-/** The limit that a connection exceeds: `total` of the process, or `address` of its peer. */
 type TooMany = "total" | "address";
 
-/**
- * Reason why an open connection was closed: for a new connection, or because it was idle while many
- * are open.
- */
 type ClosedFor = "newcomer" | "idle";
 
-/** Share of the maximum number of connections from which on idle connections are closed early. */
+/** Share of the maximum from which on idle connections are closed early. */
 const busyShare = 3 / 4;
 const sweepMs = 1_000;
-/** Number of sweeps after which an idle connection is closed early: 4 to 5 seconds. */
+/** Sweeps after which an idle connection is closed early: 4 to 5 seconds. */
 const idleSweeps = 5;
-/** Maximum number of connections closed by a sweep, which takes some 10 ms. */
+/** Maximum connections closed by a sweep, which takes some 10 ms. */
 const sweptMax = 1_000;
-/** Number of an address's oldest idle connections that are found in one search. */
+/** Oldest idle connections of an address that are found in one search. */
 const oldestAtATime = 64;
 
-/**
- * Bytes of an IPv6 address that identify a site (/48) and a host (/64), by which connections are
- * counted.
- */
+/** IPv6 connections are counted by site (/48) and host (/64). */
 const siteBytes = 6;
 const hostBytes = 8;
 
-/** Returns the address; for IPv6 its /48. */
 export function siteOf(address: string): string {
   return networkPrefixOf(address, siteBytes);
 }
 
 interface ConnectionOfRequest {
-  /** Whether the body of the request is incomplete. */
   readonly isReceiving: boolean;
-  /** Whether the answer of the request is being written. */
   readonly isAnswering: boolean;
 }
 
-/** An open connection whose address is known. */
 export class OpenConnection {
   address: string;
   isShared = false;
@@ -62,14 +48,11 @@ export class OpenConnection {
   expects = false;
   /** The request without an answer; undefined if the connection is idle. */
   request: ConnectionOfRequest | undefined = undefined;
-  /** Number of the connection's last use. Uses of all connections are numbered together. */
+  /** Number of the last use. Uses of all connections are numbered together. */
   usedAt = 0;
-  /** Whether the connection must be closed once its client has acknowledged all data sent to it. */
+  /** Whether to close the connection once its client has acknowledged all data. */
   closesWhenRead = false;
-  /**
-   * The holder that counts the connection. Undefined once the connection is closed: its response
-   * must not be touched after that.
-   */
+  /** Undefined once the connection is closed: `response` must not be touched after that. */
   holder: Holder | undefined = undefined;
   readonly response: { close(): unknown };
   readonly #uses: Uses;
@@ -110,7 +93,7 @@ class Holder {
   readonly connections = new Set<OpenConnection>();
   readonly site: Site;
   readonly key: string;
-  /** The least recently used idle connections found by the last search, the oldest last. */
+  /** The least recently used idle connections of the last search, the oldest last. */
   #oldest: { readonly connection: OpenConnection; readonly usedAt: number }[] = [];
 
   constructor(key: string, site: Site) {
@@ -118,7 +101,6 @@ class Holder {
     this.site = site;
   }
 
-  /** Returns the least recently used idle connection. */
   oldestIdle(): OpenConnection | undefined {
     const isStill = (connection: OpenConnection): boolean =>
       connection.isIdle && connection.holder === this;
@@ -152,7 +134,6 @@ class Site {
   count = 0;
   readonly key: string;
   readonly holders = new Ranking<Holder>();
-  /** The ranking that contains the site: clients or proxies. */
   readonly ranking: Ranking<Site>;
 
   constructor(key: string, ranking: Ranking<Site>) {
@@ -187,14 +168,10 @@ class Ranking<Item extends { count: number }> {
 export class ConnectionLimits {
   readonly #options: ConnectionLimitsOptions;
   readonly #uses: Uses = { count: 0 };
-  /** The holders by address or /64. Only those with open connections have an entry. */
   readonly #holders = new Map<string, Holder>();
   readonly #sites = new Map<string, Site>();
   readonly #clients = new Ranking<Site>();
-  /**
-   * The sites of proxies. Their connections carry many clients, so they are closed only if no
-   * client has a connection.
-   */
+  /** The connections of proxies are closed only if no client has a connection. */
   readonly #proxies = new Ranking<Site>();
   #open = 0;
   readonly #refused: Record<TooMany, number> = { total: 0, address: 0 };
@@ -216,12 +193,12 @@ export class ConnectionLimits {
     return this.#options.connectionsMax;
   }
 
-  /** Returns the number of connections that were closed as they opened, by the exceeded limit. */
+  /** Connections that were closed as they opened, by the exceeded limit. */
   get refused(): Readonly<Record<TooMany, number>> {
     return this.#refused;
   }
 
-  /** Returns the number of open connections that were closed early, by reason. */
+  /** Open connections that were closed early, by reason. */
   get closedEarly(): Readonly<Record<ClosedFor, number>> {
     return this.#closed;
   }
@@ -231,9 +208,8 @@ export class ConnectionLimits {
   }
 
   /**
-   * Counts a connection that opens; `connection` is undefined if its address is unknown. If the
-   * connection exceeds a limit, closes another one or returns the limit: the caller must then close
-   * the connection.
+   * Counts a connection that opens; undefined if its address is unknown. If it exceeds a limit,
+   * closes another one, or returns the limit: the caller must then close the connection.
    */
   opened(connection: OpenConnection | undefined): TooMany | undefined {
     const { connectionsMax, addressConnectionsMax, isProxy } = this.#options;
@@ -255,26 +231,20 @@ export class ConnectionLimits {
     return undefined;
   }
 
-  /**
-   * Counts a connection that closes; must be called once for each `opened`, with the same
-   * connection.
-   */
+  /** Must be called once for each `opened`, with the same connection. */
   closed(connection: OpenConnection | undefined): void {
     this.#open--;
     if (connection !== undefined) this.#release(connection);
   }
 
-  /** Counts the connection from now on for the client that its proxy has named. */
+  /** Counts the connection for the client that its proxy has named. */
   moved(connection: OpenConnection, address: string): void {
     this.#release(connection);
     connection.address = address;
     this.#hold(connection);
   }
 
-  /**
-   * Ends the limit per address; the total limit remains. It is called when the addresses of closing
-   * connections are unknown, because counts by address would then never decrease.
-   */
+  /** Ends the limit per address, when the addresses of closing connections become unknown. */
   forgetAddresses(): void {
     for (const { connections } of this.#holders.values())
       for (const connection of connections) this.#release(connection);
@@ -320,11 +290,10 @@ export class ConnectionLimits {
   }
 
   /**
-   * Returns the connection to close for the newcomer: the oldest idle connection of the largest
-   * holder. If all its connections are busy, returns the one that has waited longest for the rest
-   * of a body, because its client has no answer and retries. Busy connections of proxies are
-   * spared. Returns undefined if the newcomer's own address has as many connections: otherwise two
-   * floods would alternate, and each of their clients would keep losing its connection.
+   * Returns the connection to close for the newcomer: the oldest idle one of the largest holder,
+   * else the one that has waited longest for a body, because its client retries. Undefined if the
+   * newcomer's address has as many: two floods would otherwise keep replacing each other's
+   * connections.
    */
   #victimFor(newcomer: OpenConnection): OpenConnection | undefined {
     const own = newcomer.holder!;
@@ -352,7 +321,6 @@ export class ConnectionLimits {
     for (const { connections } of this.#holders.values()) yield* connections;
   }
 
-  /** Closes connections that have been idle for some sweeps, if most connections are in use. */
   #sweep(): void {
     if (!this.#isBusy) {
       clearInterval(this.#timer);

@@ -1,9 +1,7 @@
 // Chooses the new connections that are read in one event loop iteration ("turn" below). Once a
-// connection is being read, its first data cannot be held back: a head, and as much of a body as
-// the kernel has. So if many connections open at once, only some are read in each turn. Addresses
-// take turns, and the oldest and the newest connection of an address alternate. So a connection
-// behind a proxy, or after a flood, need not wait for all that opened before it. Does not handle
-// requests.
+// connection is read, its first data cannot be held back. So if many open at once, only some are
+// read per turn. Addresses take turns, and so do the oldest and the newest connection of an
+// address: a connection after a flood need not wait for all before it.
 
 export interface NewConnection {
   pause(): void;
@@ -11,39 +9,26 @@ export interface NewConnection {
   close(): unknown;
 }
 
-/**
- * Maximum number of new connections that are read in one turn. A connection takes some 0.3 ms if it
- * delivers as much as the kernel buffers before the first read.
- */
+/** Maximum connections read per turn. One with a full kernel buffer takes some 0.3 ms. */
 export const readPerTurnMax = 16;
 /**
- * Maximum number of new TLS connections that are read in one turn. uSockets reads five connections
- * without a finished handshake per turn, the newest waiting ones first: more than five would keep
- * others waiting until a flood ends. A connection that is closed in the middle of its handshake is
- * read two or three times: for the first flight, for the second after a HelloRetryRequest, and for
- * the end.
+ * uSockets reads five connections without a finished handshake per turn, the newest first: more
+ * would keep others waiting until a flood ends. A connection that is closed during its handshake is
+ * read two or three times.
  */
 const handshakesPerTurnMax = 1;
-/**
- * Approximate milliseconds for the handshakes of one turn. A longer handshake gets several turns.
- */
+/** Milliseconds of handshakes per turn. A longer handshake gets several turns. */
 const handshakeMsPerTurn = 2.5;
-/** Maximum number of turns between two new TLS connections, however long a signature takes. */
+/** Maximum turns between two new TLS connections, however long a signature takes. */
 const turnsPerHandshakeMax = 50;
 
-/**
- * Returns the number of new TLS connections that may be read per turn, by the duration of one
- * signature. A number below 1 means one connection in several turns.
- */
+/** Returns the new TLS connections per turn. Below 1 it is one connection in several turns. */
 export function handshakesPerTurn(signatureMs: number): number {
   const inTime = handshakeMsPerTurn / Math.max(signatureMs, 0.01);
   return Math.min(handshakesPerTurnMax, Math.max(inTime, 1 / turnsPerHandshakeMax));
 }
 
-/**
- * A paused connection, linked to the connections of its address that were opened before and after
- * it.
- */
+/** A paused connection, linked to the others of its address. */
 interface Paused<Connection> {
   readonly id: number;
   readonly connection: Connection;
@@ -62,7 +47,7 @@ interface Line<Connection> {
 
 export class NewConnections<Connection extends NewConnection> {
   readonly #nextTurn: (run: () => void) => void;
-  /** The lines by address. The address that has waited longest for its turn is first. */
+  /** The lines by address. The address that has waited longest is first. */
   readonly #lines = new Map<string, Line<Connection>>();
   readonly #paused = new Map<number, Paused<Connection>>();
   #perTurn = readPerTurnMax;
@@ -73,24 +58,17 @@ export class NewConnections<Connection extends NewConnection> {
     this.#nextTurn = nextTurn;
   }
 
-  /**
-   * Sets the number of connections that are read per turn from now on. A number below 1 means one
-   * connection in several turns.
-   */
+  /** A number below 1 means one connection in several turns. */
   set perTurn(count: number) {
     this.#perTurn = count;
     this.#left = Math.min(this.#left, this.#leftMax);
   }
 
-  /** Returns the number of new connections that are paused and have not been read. */
   get size(): number {
     return this.#paused.size;
   }
 
-  /**
-   * Pauses a new connection if this turn's limit is reached. `id` must belong to no other open
-   * connection.
-   */
+  /** Pauses a new connection if this turn's limit is reached. No other open one has the `id`. */
   opened(connection: Connection, { id, address }: { id: number; address: string }): void {
     this.#awaitTurn();
     if (this.#left >= 1) {
@@ -119,9 +97,7 @@ export class NewConnections<Connection extends NewConnection> {
     if (line.oldest === undefined) this.#lines.delete(line.address);
   }
 
-  /**
-   * Resumes all paused connections; called when `closed` will no longer report the ones that close.
-   */
+  /** Resumes all connections, when `closed` will no longer report the ones that close. */
   resumeAll(): void {
     for (const { connection } of this.#paused.values()) connection.resume();
     this.#paused.clear();

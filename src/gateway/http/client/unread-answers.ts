@@ -1,37 +1,24 @@
-// Tracks the data that was sent on connections and not acknowledged by their clients' kernels. A
-// request of 60 bytes for a script makes the kernel buffer a hundred kilobytes, which no memory
-// limit of the process counts. The connection of a client that does not read for too long is reset.
+// Tracks the sent data that clients have not acknowledged. A request of 60 bytes for a script makes
+// the kernel buffer a hundred kilobytes, which no memory limit of the process counts. The
+// connection of a client that does not read for too long is reset.
 
 import type { ConnectionAddon } from "./connection-id.ts";
 
 export const checkMs = 1_000;
 /** Milliseconds without an acknowledgement after which a connection is reset. */
 const stillMsMax = 15_000;
-/**
- * Seconds by which each check postpones uWS's close of a connection with an unread answer, so that
- * `stillMsMax` applies. Otherwise uWS closes the connection 8 to 12 seconds after its last write.
- */
+/** Seconds by which uWS's close is postponed, so that `stillMsMax` applies instead. */
 const openSeconds = 20;
 /**
- * Maximum unread bytes of all connections. If the sum is larger, connections are reset, first those
- * without progress, then the largest. Below this sum a client may read as slowly as its network
- * allows.
+ * Maximum unread bytes of all connections. Above it, connections are reset: first those without
+ * progress, then the largest. Below it a client may read as slowly as its network allows.
  */
 const bytesMax = 33_554_432;
-/**
- * Unread bytes at which a connection is reset if its client sends more requests without having read
- * any data: uWS buffers short answers that the kernel does not accept, without a limit.
- */
+/** Unread bytes at which a client that sends more requests is reset: uWS buffers any number. */
 const fullBytes = 65_536;
-/**
- * Maximum bytes in the kernel's buffer for one connection. Including its own structures the kernel
- * allows twice as much.
- */
+/** Maximum bytes in the kernel's buffer for a connection. The kernel allocates twice as much. */
 const kernelBytesMax = 131_072;
-/**
- * Milliseconds of the kernel's own deadline, which also applies to connections that were closed
- * before they were read.
- */
+/** The kernel's own deadline in milliseconds, which also applies to closed connections. */
 const kernelDeadlineMs = 20_000;
 
 interface UnreadAnswersOptions {
@@ -42,14 +29,11 @@ interface UnreadAnswersOptions {
   readonly monotonicMs: () => number;
 }
 
-/** The parts of an open connection that are used here. */
 interface AnsweredConnection {
   readonly isIdle: boolean;
-  /** Whether the request is complete and its answer is being written. */
   readonly isAnswering: boolean;
   readonly usedAt: number;
   readonly closesWhenRead: boolean;
-  /** The holder that counts the connection; undefined once the connection is closed. */
   readonly holder: object | undefined;
   readonly response: object;
   close(): void;
@@ -58,7 +42,7 @@ interface AnsweredConnection {
 interface Unread {
   bytes: number;
   acknowledged: number;
-  /** Time since which nothing has been acknowledged, in milliseconds of the monotonic clock. */
+  /** The time since which nothing has been acknowledged, by the monotonic clock. */
   stillSinceMs: number;
 }
 
@@ -74,7 +58,6 @@ export class UnreadAnswers {
     this.#options = options;
   }
 
-  /** Returns the number of bytes that clients had not acknowledged at the last check. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -83,15 +66,12 @@ export class UnreadAnswers {
     return this.#reset;
   }
 
-  /** Limits the kernel's buffers for connections to the port. */
+  /** Limits what the kernel buffers for connections to the port. */
   limit(listenSocket: object): void {
     this.#options.addon.limitSends(listenSocket, kernelBytesMax, kernelDeadlineMs);
   }
 
-  /**
-   * Checks the connections that had unread data at the last check, and those used since then.
-   * `uses` is the number of the next use of any connection.
-   */
+  /** Checks connections with unread data, and those used since the last check. */
   check(connections: Iterable<AnsweredConnection>, uses: number): void {
     const nowMs = this.#options.monotonicMs();
     const before = this.#usesChecked;

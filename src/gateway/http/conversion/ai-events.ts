@@ -1,6 +1,6 @@
-// Converts spans to events, with the names and properties of PostHog's own products: the properties
-// begin with `$ai_`. Maps the names that different instrumentations have for the same value. A
-// mapped attribute is not stored under its own name, any other attribute is.
+// Converts spans to events with the names and properties of PostHog's products, which begin with
+// `$ai_`. Maps the names that instrumentations have for the same value. A mapped attribute is not
+// stored under its own name.
 
 import { createHash } from "node:crypto";
 import {
@@ -21,13 +21,9 @@ interface AiEvent {
 
 export interface SpanParts {
   readonly span: OtlpSpan;
-  /** The result of `eventAttributesOf`. */
   readonly resource: Attributes;
   readonly scopeVersion: string;
-  /**
-   * Id of the request, which is the same for every attempt. Together with `index` it identifies a
-   * span without ids.
-   */
+  /** The id of the request, the same for every attempt. With `index` it identifies a span. */
   readonly requestId: string;
   readonly index: number;
 }
@@ -37,9 +33,7 @@ const markers = [
   ...["gen_ai.", "ai.", "eve.", "llm.", "traceloop.", "pydantic_ai.", "openinference."],
   ...["langfuse.", "langwatch.", "anthropic."],
 ];
-/**
- * Prefixes of attributes that SDKs detect from the machine, which do not become event properties.
- */
+/** Prefixes of attributes about the machine, which do not become properties. */
 const machinePrefixes = ["host.", "process.", "os.", "telemetry."];
 
 const spanIdKeys = [
@@ -53,10 +47,7 @@ const sessionKeys = [
   ...["langfuse.session.id", "session.id", "gen_ai.conversation.id"],
 ];
 
-/**
- * Namespaces of derived ids (RFC 9562, section 5.5). The namespace of distinct ids is that of
- * PostHog's capture.
- */
+/** Namespaces of derived ids (RFC 9562, section 5.5); that of distinct ids is PostHog's. */
 const distinctIdNamespace = "392e81d53d134a6fb541bdbf6c865e56";
 const eventNamespace = "6ba7b8129dad11d180b400c04fd430c8";
 
@@ -126,7 +117,7 @@ function timeOf(startNs: bigint): string | undefined {
 
 type SpanKind = "$ai_generation" | "$ai_embedding" | "$ai_span";
 
-/** The kind of call for each value of an attribute. Spans with other values are plain spans. */
+/** Spans with other values are plain spans. */
 const kindsByAttribute: readonly (readonly [string, Readonly<Record<string, SpanKind>>])[] = [
   [
     "gen_ai.operation.name",
@@ -171,10 +162,7 @@ function firstText(attributes: Attributes, keys: readonly string[]): string | un
   return undefined;
 }
 
-/**
- * Returns an anonymous person id, which is the same for all spans of a session or, without a
- * session, of a trace.
- */
+/** Returns an anonymous person id: the same for all spans of a session, else of a trace. */
 function derivedId(
   attributes: Attributes,
   resource: Attributes,
@@ -187,7 +175,6 @@ function derivedId(
   return isId(traceId) ? uuidOf(distinctIdNamespace, `trace:${traceId}`) : undefined;
 }
 
-/** Returns a UUID of version 5. */
 function uuidOf(namespace: string, name: string): string {
   const hash = createHash("sha1").update(Buffer.from(namespace, "hex")).update(name).digest();
   hash[6] = (hash[6]! & 0x0f) | 0x50;
@@ -233,7 +220,7 @@ function isHttpStatus(status: unknown): status is number {
   return Number.isInteger(status) && (status as number) >= 100 && (status as number) <= 599;
 }
 
-/** Returns the status with three digits soon after the word "http" or "status", if any. */
+/** Returns a status: three digits soon after the word "http" or "status". */
 function httpStatusInText(text: string): number | undefined {
   const found = /(?:http|status).{0,40}?(?<!\d)(\d{3})(?!\d)/i.exec(text.slice(0, 2_000))?.[1];
   const status = Number(found);
@@ -247,10 +234,7 @@ const inputRoles: Readonly<Record<string, string>> = {
   "gen_ai.tool.message": "tool",
 };
 
-/**
- * Sets the messages that were sent as events of the span, or as its attribute `events` (as by
- * Logfire), and the attributes that were sent as an event.
- */
+/** Sets what was sent as events of the span, or in its attribute `events` (Logfire). */
 function setFromEvents(events: readonly SpanEvent[], properties: Attributes): void {
   const messages: Attributes[] = [];
   for (const { name, attributes } of events) {
@@ -287,60 +271,51 @@ function messageOf(entry: Attributes, role: string | undefined): Attributes {
   return message;
 }
 
-const libraryPrefixes = {
-  vercel: ["ai.operationId", "ai.telemetry.", "ai.usage."],
-  openInference: ["openinference.", "llm.input_messages.", "llm.token_count.", "llm.model_name"],
-  langfuse: ["langfuse."],
-  langwatch: ["langwatch."],
-  pydantic: ["pydantic_ai.", "logfire.", "model_request_parameters"],
-  traceloop: ["traceloop.", "llm.request.", "gen_ai.prompt.", "gen_ai.completion."],
-  anthropic: ["anthropic."],
-} as const;
-type Library = keyof typeof libraryPrefixes;
-const prefixes = Object.entries(libraryPrefixes).flatMap(([library, texts]) =>
-  texts.map((text) => [library as Library, text] as const),
+interface Library {
+  readonly name: string;
+  /** A span with an attribute that begins like this is from the library. */
+  readonly prefixes: readonly string[];
+  readonly set: (properties: Attributes, keys: readonly string[], kind: SpanKind) => void;
+}
+
+const libraries: readonly Library[] = [
+  {
+    name: "vercel-ai",
+    prefixes: ["ai.operationId", "ai.telemetry.", "ai.usage."],
+    set: setFromVercel,
+  },
+  {
+    name: "openinference",
+    prefixes: ["openinference.", "llm.input_messages.", "llm.token_count.", "llm.model_name"],
+    set: setFromOpenInference,
+  },
+  { name: "langfuse", prefixes: ["langfuse."], set: setFromLangfuse },
+  { name: "langwatch", prefixes: ["langwatch."], set: setFromLangwatch },
+  {
+    name: "pydantic-ai",
+    prefixes: ["pydantic_ai.", "logfire.", "model_request_parameters"],
+    set: setFromPydantic,
+  },
+  {
+    name: "traceloop",
+    prefixes: ["traceloop.", "llm.request.", "gen_ai.prompt.", "gen_ai.completion."],
+    set: setFromTraceloop,
+  },
+  { name: "anthropic", prefixes: ["anthropic."], set: setFromAnthropic },
+];
+const prefixes = libraries.flatMap((library) =>
+  library.prefixes.map((prefix) => [library, prefix] as const),
 );
 
-/**
- * Renames the attributes of single libraries to those of the conventions, and sets the name of the
- * library.
- */
 function setFromLibraries(properties: Attributes, kind: SpanKind): void {
   const keys = Object.keys(properties);
-  const libraries = new Set<Library>();
+  const found = new Set<Library>();
   // One pass finds all libraries, because a span may have thousands of attributes.
   for (const key of keys)
-    for (const [library, prefix] of prefixes) if (key.startsWith(prefix)) libraries.add(library);
-  let library = "";
-  if (libraries.has("vercel")) {
-    library = "vercel-ai";
-    setFromVercel(properties, keys);
-  }
-  if (libraries.has("openInference")) {
-    library ||= "openinference";
-    setFromOpenInference(properties, keys, kind);
-  }
-  if (libraries.has("langfuse")) {
-    library ||= "langfuse";
-    setFromLangfuse(properties, kind);
-  }
-  if (libraries.has("langwatch")) {
-    library ||= "langwatch";
-    setFromLangwatch(properties);
-  }
-  if (libraries.has("pydantic")) {
-    library ||= "pydantic-ai";
-    setFromPydantic(properties, kind);
-  }
-  if (libraries.has("traceloop")) {
-    library ||= "traceloop";
-    setFromTraceloop(properties, keys, kind);
-  }
-  if (libraries.has("anthropic")) {
-    library ||= "anthropic";
-    setFromAnthropic(properties);
-  }
-  if (library !== "") properties["$ai_lib"] ??= `opentelemetry/${library}`;
+    for (const [library, prefix] of prefixes) if (key.startsWith(prefix)) found.add(library);
+  const used = libraries.filter((library) => found.has(library));
+  for (const { set } of used) set(properties, keys, kind);
+  if (used.length > 0) properties["$ai_lib"] ??= `opentelemetry/${used[0]!.name}`;
 }
 
 /** Renames an attribute. Removes it if the other name is already set. */
@@ -460,7 +435,7 @@ function openInferenceMessage(entry: Attributes): Attributes {
   return message;
 }
 
-function setFromLangfuse(properties: Attributes, kind: SpanKind): void {
+function setFromLangfuse(properties: Attributes, _keys: readonly string[], kind: SpanKind): void {
   const own = "langfuse.observation.";
   move(properties, `${own}model.name`, "$ai_model");
   move(properties, `${own}model.parameters`, "$ai_model_parameters", parsed);
@@ -510,7 +485,7 @@ function setFromLangwatch(properties: Attributes): void {
   move(properties, "langwatch.instructions", "gen_ai.system_instructions");
 }
 
-function setFromPydantic(properties: Attributes, kind: SpanKind): void {
+function setFromPydantic(properties: Attributes, _keys: readonly string[], kind: SpanKind): void {
   move(properties, "logfire.msg", "$ai_span_name");
   const all = parsed(properties["pydantic_ai.all_messages"]);
   if (Array.isArray(all)) {
@@ -569,10 +544,7 @@ function setFromAnthropic(properties: Attributes): void {
   move(properties, "anthropic.tool_result.content", "$ai_output_state", parsed);
 }
 
-/**
- * The names in the conventions of OpenTelemetry. If two names stand for one property, the earlier
- * one has precedence.
- */
+/** The names of OpenTelemetry. Of two names for a property the earlier one has precedence. */
 const conventionNames: readonly (readonly [string, string])[] = [
   ["gen_ai.usage.input_tokens", "$ai_input_tokens"],
   ["gen_ai.usage.prompt_tokens", "$ai_input_tokens"],
@@ -587,7 +559,6 @@ const conventionNames: readonly (readonly [string, string])[] = [
   ["server.address", "$ai_base_url"],
 ];
 
-/** Sets input and output from the attributes of the conventions. */
 function setMessages(properties: Attributes): void {
   move(properties, "gen_ai.input.messages", "$ai_input", parsed);
   move(properties, "gen_ai.output.messages", "$ai_output_choices", parsed);
@@ -627,10 +598,7 @@ function isSystem(message: unknown): boolean {
   return isObject(message) && message["role"] === "system";
 }
 
-/**
- * Sets the state of a plain span to its input and output. A plain span is a tool call, or contains
- * calls.
- */
+/** A plain span is a tool call, or contains calls. Its input and output are states. */
 function setStates(properties: Attributes, kind: SpanKind): void {
   if (kind !== "$ai_span") return;
   const tool = properties["gen_ai.tool.name"];
@@ -646,7 +614,7 @@ function setStates(properties: Attributes, kind: SpanKind): void {
     properties["$ai_output_state"] ??= output.at(-1) as unknown;
 }
 
-/** Names of attributes that have no further information once the event is built. */
+/** Attributes that have no further information once the event is built. */
 const mappedKeys = [
   ...["gen_ai.operation.name", "llm.request.type", "ai.operationId", "posthog.ai.debug"],
   ...["posthog.distinct_id", "posthog.geoip_disable", "user.id", "langfuse.user.id"],
@@ -659,10 +627,7 @@ function isObject(value: unknown): value is Attributes {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/**
- * Returns the value of a JSON text of an object, array or string. Returns any other value
- * unchanged.
- */
+/** Parses the JSON text of an object, array or string. Returns any other value unchanged. */
 function parsed(value: unknown): unknown {
   if (typeof value !== "string" || !/^\s*[[{"]/.test(value)) return value;
   try {
@@ -672,10 +637,7 @@ function parsed(value: unknown): unknown {
   }
 }
 
-/**
- * Returns the attributes `prefix.0.name`, `prefix.1.name` and so on, as one object of names per
- * index.
- */
+/** Collects `prefix.0.name`, `prefix.1.name` and so on into one object of names per index. */
 function indexed(properties: Attributes, keys: readonly string[], prefix: string): Attributes[] {
   const entries = new Map<number, Attributes>();
   for (const key of keys) {

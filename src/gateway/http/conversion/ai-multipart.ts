@@ -1,22 +1,20 @@
-// Converts one event of a language model sent as multipart/form-data: the part `event`, the part
-// `event.properties`, and a part `event.properties.<name>` for each large property. The gateway has
-// no store for large objects. Such a part becomes part of the event if it fits; otherwise the
-// answer and the event list it. The texts of the parts are joined unparsed, since parsed numbers
-// lose digits.
+// Converts one event of a language model sent as multipart/form-data: the parts `event`,
+// `event.properties`, and `event.properties.<name>` for each large property. There is no store for
+// large objects: such a part becomes part of the event if it fits, else the answer and the event
+// list it. The texts are joined unparsed, because parsed numbers lose digits.
 
 import { Buffer } from "node:buffer";
 import { gunzipSync } from "node:zlib";
 import type { Problem } from "../../../platform/base/errors.ts";
-import { type FixedAnswer, JSON_TYPE, nosniff } from "../pages/fixed-answer.ts";
 import type { IntakeReport } from "../port.ts";
+import { type FixedAnswer, JSON_TYPE, nosniff } from "../reply.ts";
 import { type Batch, batchOf, type Conversion, type ConversionHead } from "./conversion.ts";
-import { JsonCursor } from "./json-cursor.ts";
-import { parsedRepaired, textIn } from "./repaired-text.ts";
+import { JsonCursor, parsedRepaired, textIn } from "./json-cursor.ts";
 
 /** Maximum bytes of event and properties together, as in PostHog's capture. */
 const eventBytesMax = 983_040;
 const partsMax = 100;
-/** Maximum bytes of all large properties in one event, as written in the event. */
+/** Maximum bytes of all large properties, as written in the event. */
 const blobBytesMax = 524_288;
 
 interface Part {
@@ -26,7 +24,6 @@ interface Part {
   readonly bytes: Buffer;
 }
 
-/** The description of a part in the answer. */
 interface PartInfo {
   readonly name: string;
   readonly length: number;
@@ -123,8 +120,9 @@ export class AiMultipart implements Conversion {
         continue;
       }
       const content = isBlob ? contentIn(part, bytesLeft) : undefined;
-      const text = content === undefined ? undefined : blobText(content, part, bytesLeft);
-      // To read a part that is not stored takes as long as to read one that is stored.
+      const whole = content && contentOf(content, part.contentType.toLowerCase());
+      const text = whole && Buffer.byteLength(whole) <= bytesLeft ? whole : undefined;
+      // Reading a part takes as long if it is not stored.
       if (isBlob && text === undefined)
         bytesLeft = Math.max(0, bytesLeft - (content ?? bytes).length);
       if (text === undefined) {
@@ -155,7 +153,7 @@ function infoOf({ name, bytes, contentType, contentEncoding }: Part): PartInfo {
 
 const blobPrefix = "event.properties.";
 
-/** Returns the bytes of a part, decompressed; undefined if they are unreadable or too many. */
+/** Returns the decompressed content; undefined if it is unreadable or too long. */
 function contentIn({ bytes, contentEncoding }: Part, bytesMax: number): Buffer | undefined {
   if (bytes.length > bytesMax) return undefined;
   if (!/gzip/i.test(contentEncoding)) return bytes;
@@ -166,15 +164,7 @@ function contentIn({ bytes, contentEncoding }: Part, bytesMax: number): Buffer |
   }
 }
 
-/** Returns the content as JSON; undefined if it is too long. */
-function blobText(content: Buffer, { contentType }: Part, bytesMax: number): string | undefined {
-  const text = contentOf(content, contentType.toLowerCase());
-  return Buffer.byteLength(text) <= bytesMax ? text : undefined;
-}
-
-/**
- * Returns the content as JSON: JSON unchanged, text as a string, any other content as a data URL.
- */
+/** Returns JSON unchanged, text as a string, and other content as a data URL. */
 function contentOf(content: Buffer, contentType: string): string {
   const text = textIn(content);
   if (contentType.includes("json")) {
@@ -213,20 +203,17 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Returns whether the value is `null`, or the empty list that PHP writes for an empty object. */
+/** Returns whether the value is null or an empty list, which PHP writes for an empty object. */
 function isNone(value: unknown): boolean {
   return value === null || (Array.isArray(value) && value.length === 0);
 }
 
-/** Parses JSON, also with NaN and Infinity, which the intake repairs. Throws for any other text. */
+/** Parses JSON, also with NaN and Infinity, which the intake repairs. */
 function parsed(text: string): unknown {
   return parsedRepaired(text, JSON.parse);
 }
 
-/**
- * Returns the text before the member's value, the value, and the text after it. If the object has
- * several such members, uses the last one.
- */
+/** Splits the object around the value of its last such member. */
 function around(object: string, member: string): readonly [string, string, string] {
   const bytes = Buffer.from(object);
   const cursor = new JsonCursor(bytes);
@@ -245,14 +232,14 @@ function around(object: string, member: string): readonly [string, string, strin
   ];
 }
 
-/** Returns the object with `members` appended, which override its own members of the same names. */
+/** Appends members, which override the object's own of the same names. */
 function withMembers(object: string, members: readonly string[]): string {
   if (members.length === 0) return object;
   const own = object.slice(1, -1).trim();
   return `{${[...(own === "" ? [] : [own]), ...members].join()}}`;
 }
 
-/** Returns the parts of a body in multipart/form-data (RFC 2046, section 5.1, and RFC 7578). */
+/** Splits multipart/form-data (RFC 2046, section 5.1, and RFC 7578). */
 function partsOf(body: Buffer, contentType: string): readonly Part[] {
   const [, inQuotes, plain] =
     /^multipart\/form-data\s*;.*\bboundary=(?:"([^"]{1,70})"|([^\s;"]{1,70}))/i.exec(contentType) ??

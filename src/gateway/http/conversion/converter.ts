@@ -1,25 +1,23 @@
-// Converts bodies in other forms, and passes the batches to the intake. One thread converts one
-// body at a time, and projects take turns. Other requests do not wait for a conversion, which can
-// take 0.1 s for 800 bytes.
+// Converts bodies in a thread, and passes the batches to the intake. Projects take turns. Other
+// requests do not wait for a conversion, which can take 0.1 s for 800 bytes. If a body takes too
+// long or too much memory, it is rejected and its thread is terminated; the next body starts
+// another one.
 
 import { Buffer } from "node:buffer";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { Worker } from "node:worker_threads";
 import type { Problem } from "../../../platform/base/errors.ts";
 import { FairQueue, type QueuedWork } from "../../../platform/base/fair-queue.ts";
 import { noRoom, tooManyToConvert } from "../../body/body-problems.ts";
 import type { RequestBody } from "../../body/request-body.ts";
 import type { Intake, WholeBody } from "../port.ts";
-import { batchOf, type Conversion, missingKey } from "./conversion.ts";
-import { ConversionThread } from "./thread-link.ts";
+import { AiMultipart } from "./ai-multipart.ts";
+import { batchOf, type Conversion, type ConversionHead, missingKey } from "./conversion.ts";
+import { OtlpTraces } from "./otlp-traces.ts";
 
-/**
- * Maximum CPU time for one body in milliseconds. A usual body of 4 MiB or 1,000 spans takes 0.1 to
- * 0.3 s. A body waits for at most one body of each other project, and for at most some seconds.
- */
+/** Maximum CPU time for one body. 4 MiB or 1,000 spans usually take 0.1 to 0.3 s. */
 const conversionCpuMsMax = 1_000;
-/**
- * Milliseconds without work after which the thread ends. Exporters send every few seconds. The
- * thread takes some memory, and starts within 0.1 s.
- */
+/** Milliseconds without work after which the thread ends. Exporters send every few seconds. */
 const threadIdleMs = 30_000;
 
 interface ConverterOptions {
@@ -48,7 +46,7 @@ export class Converter {
     if (apiKey === "") return this.#handOn(body, missingKey);
     // A body that arrives in one piece has not been peeked at.
     body.peek(bytes, true);
-    // The intake rejects a request with an unknown key, so nothing is converted.
+    // The intake rejects an unknown key, so nothing is converted.
     const isUnknown = body.hint !== undefined && !body.showsProject;
     if (isUnknown) return this.#handOn(body, batchOf(apiKey, []));
     // `convert` rejects a too long body unread.
@@ -60,7 +58,6 @@ export class Converter {
     );
   }
 
-  /** Ends the thread. */
   close(): void {
     this.#thread.close();
   }
@@ -69,7 +66,6 @@ export class Converter {
     const { request } = body;
     const work = await this.#turn(request.deadlineMs, conversion.head.apiKey);
     let converted: Buffer | Problem = tooManyToConvert;
-    // If the client has disconnected, nothing is converted.
     if (work !== undefined) {
       try {
         if (!request.isOver) converted = await this.#thread.convert(conversion, bytes);
@@ -80,10 +76,7 @@ export class Converter {
     await this.#handOn(body, converted);
   }
 
-  /**
-   * Waits until the thread is free for the body. Resolves to undefined if the deadline passes
-   * first.
-   */
+  /** Waits for the thread. Resolves to undefined if the deadline passes first. */
   #turn(deadlineMs: number, group: string): Promise<QueuedWork | undefined> {
     return new Promise((resolve) => {
       const work: QueuedWork = {
@@ -96,10 +89,7 @@ export class Converter {
     });
   }
 
-  /**
-   * Passes the batch to the intake, or answers with the problem. Must also be called if the client
-   * has disconnected, because it ends the request.
-   */
+  /** Passes on the result. Must also be called if the client has left, to end the request. */
   #handOn(body: RequestBody, converted: Buffer | Problem): Promise<void> | undefined {
     const { request } = body;
     if (Buffer.isBuffer(converted)) {
@@ -110,4 +100,177 @@ export class Converter {
     } else request.answerProblem(converted);
     return undefined;
   }
+}
+
+export interface ToConvert {
+  readonly head: ConversionHead;
+  readonly body: Uint8Array<ArrayBuffer>;
+}
+
+export interface Converted {
+  readonly result: Uint8Array<ArrayBuffer> | Problem;
+  readonly notes: unknown;
+}
+
+const checkEveryMs = 100;
+/** Milliseconds after which a thread is terminated that does not report its CPU time. */
+const clockMsMax = 30_000;
+/** Bytes copied per event loop iteration, which takes one or two milliseconds. */
+const copiedBytesPerTurn = 4_194_304;
+const resourceLimits = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 16 };
+
+const tooSlow: Problem = {
+  code: "invalid_payload",
+  detail: "The conversion of the body to events takes too long: send fewer or simpler values",
+};
+const tooMuchMemory: Problem = {
+  code: "invalid_payload",
+  detail: "The conversion of the body to events takes too much memory: send fewer values",
+};
+const draining: Problem = { code: "draining", detail: "This gateway is shutting down" };
+
+/** The file of the thread. Tests run the TypeScript source; the build is JavaScript. */
+const threadFile = new URL(
+  import.meta.url.endsWith(".ts") ? "./thread.ts" : "./thread.js",
+  import.meta.url,
+);
+
+interface ThreadOptions {
+  /** Maximum CPU time for one body, in milliseconds. */
+  readonly cpuMsMax: number;
+  /** Milliseconds after which a thread without work ends. */
+  readonly idleMs: number;
+  readonly file?: URL;
+}
+
+interface Pending {
+  readonly resolve: (converted: Converted) => void;
+  readonly reject: (error: Error) => void;
+}
+
+export class ConversionThread {
+  readonly #options: ThreadOptions;
+  #worker: Worker | undefined;
+  #pending: Pending | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(options: ThreadOptions) {
+    this.#options = options;
+  }
+
+  get isRunning(): boolean {
+    return this.#worker !== undefined;
+  }
+
+  /** Converts one body, which must not change. There must be no concurrent calls. */
+  async convert(conversion: Conversion, bytes: Buffer): Promise<Buffer | Problem> {
+    const body = new Uint8Array(bytes.length);
+    for (let at = 0; at < bytes.length; at += copiedBytesPerTurn) {
+      if (at > 0) await nextTurn();
+      body.set(bytes.subarray(at, at + copiedBytesPerTurn), at);
+    }
+    const { result, notes } = await this.#send({ head: conversion.head, body });
+    conversion.notes = notes;
+    return result instanceof Uint8Array ? Buffer.from(result.buffer) : result;
+  }
+
+  /** Ends the thread permanently. The request of its current body is answered. */
+  close(): void {
+    this.#isClosed = true;
+    this.#end(draining);
+  }
+
+  #send(work: ToConvert): Promise<Converted> {
+    return new Promise((resolve, reject) => {
+      const pending = { resolve, reject };
+      this.#pending = pending;
+      clearTimeout(this.#timer);
+      if (this.#isClosed) {
+        this.#end(draining);
+        return;
+      }
+      this.#worker ??= this.#start();
+      this.#watch(this.#worker, pending);
+      this.#worker.postMessage(work, [work.body.buffer]);
+    });
+  }
+
+  #start(): Worker {
+    const worker = new Worker(this.#options.file ?? threadFile, {
+      // Node warns that it strips types from a source file.
+      execArgv: ["--disable-warning=ExperimentalWarning"],
+      name: "conversion",
+      resourceLimits,
+    });
+    worker.unref();
+    worker.on("message", (converted: Converted) => {
+      if (this.#worker !== worker) return;
+      this.#settle(converted);
+      this.#after(this.#options.idleMs, () => this.#end(undefined));
+    });
+    let failure: unknown;
+    worker.on("error", (error) => {
+      failure = error;
+    });
+    worker.on("exit", (code) => {
+      if (this.#worker !== worker) return;
+      const isFull = (failure as NodeJS.ErrnoException | undefined)?.code === outOfMemory;
+      const error = new Error("Conversion of a body failed: its thread has ended", {
+        cause: failure ?? code,
+      });
+      const pending = this.#pending;
+      this.#end(isFull ? tooMuchMemory : undefined);
+      if (!isFull) pending?.reject(error);
+    });
+    return worker;
+  }
+
+  /**
+   * Ends the thread at its limit of CPU time. A wall clock would reject bodies on a busy machine.
+   */
+  #watch(worker: Worker, pending: Pending): void {
+    const beganMs = performance.now();
+    let before: NodeJS.CpuUsage | undefined;
+    const timer = setInterval(() => {
+      if (this.#pending !== pending) clearInterval(timer);
+      else if (performance.now() - beganMs >= clockMsMax) this.#end(tooSlow);
+      else worker.cpuUsage(before).then(check, () => {});
+    }, checkEveryMs).unref();
+    const check = (usage: NodeJS.CpuUsage): void => {
+      if (before === undefined) before = usage;
+      else if (this.#pending === pending && cpuMsOf(usage) >= this.#options.cpuMsMax)
+        this.#end(tooSlow);
+    };
+  }
+
+  #after(ms: number, then: () => void): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(then, ms).unref();
+  }
+
+  /** Ends the thread. If `problem` is defined, it is the result of the current body. */
+  #end(problem: Problem | undefined): void {
+    clearTimeout(this.#timer);
+    const worker = this.#worker;
+    this.#worker = undefined;
+    void worker?.terminate();
+    if (problem !== undefined) this.#settle({ result: problem, notes: undefined });
+    this.#pending = undefined;
+  }
+
+  #settle(converted: Converted): void {
+    this.#pending?.resolve(converted);
+    this.#pending = undefined;
+  }
+}
+
+const outOfMemory = "ERR_WORKER_OUT_OF_MEMORY";
+
+function cpuMsOf({ user, system }: NodeJS.CpuUsage): number {
+  return (user + system) / 1_000;
+}
+
+export function conversionFor(head: ConversionHead): Conversion {
+  return head.kind === "otlp" ? new OtlpTraces(head) : new AiMultipart(head);
 }

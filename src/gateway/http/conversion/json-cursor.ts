@@ -1,13 +1,11 @@
 // Reads a JSON text byte by byte and parses single values of it. So a malformed value affects only
-// itself, and only one span is in memory at a time. Names are returned in lowerCamelCase, even if
-// the text has the names of protobuf.
+// itself, and only one span is in memory at a time.
 
-import type { Buffer } from "node:buffer";
+import { Buffer, isUtf8 } from "node:buffer";
 import { Ascii, isJsonSpace } from "../../../platform/base/ascii.ts";
 import { exactlyParsed, MalformedOtlpError, RejectedSpanError, spanBytesMax } from "./otlp.ts";
-import { parsedRepaired, textIn } from "./repaired-text.ts";
 
-/** A position in a JSON text. Each value must be read by exactly one call of a method. */
+/** Each value must be read by exactly one call of a method. */
 export class JsonCursor {
   readonly #bytes: Buffer;
   #at = 0;
@@ -16,9 +14,7 @@ export class JsonCursor {
     this.#bytes = bytes;
   }
 
-  /**
-   * Yields the names of an object's members. The caller must read the value before the next name.
-   */
+  /** Yields names in lowerCamelCase. The value must be read before the next name. */
   *members(): Generator<string, void> {
     this.#take(Ascii.OpenBrace, "an object");
     if (this.#takeIf(Ascii.CloseBrace)) return;
@@ -45,14 +41,14 @@ export class JsonCursor {
   }
 
   /**
-   * Returns the value at the position. If the value is too large for a span, skips it and throws a
-   * RejectedSpanError. If the value is not JSON, throws a MalformedOtlpError.
+   * Skips a value that is too large for a span, and throws a RejectedSpanError. Throws a
+   * MalformedOtlpError if the value is not JSON.
    */
   value(): unknown {
     return this.#parsed(this.#slice());
   }
 
-  /** Returns the text of the value at the position, unparsed. */
+  /** Returns the text of the value, unparsed. */
   text(): Buffer {
     return this.#slice();
   }
@@ -92,10 +88,7 @@ export class JsonCursor {
     this.#at = at + 1;
   }
 
-  /**
-   * Skips a pair of brackets and its content. Mismatched brackets are found when the value is
-   * parsed.
-   */
+  /** Skips a pair of brackets. Mismatched brackets are found when the value is parsed. */
   #passContainer(): void {
     const bytes = this.#bytes;
     let at = this.#at;
@@ -139,9 +132,7 @@ export class JsonCursor {
   }
 }
 
-/**
- * Table by byte: whether the byte is part of a number, `true`, `false`, `null` or a similar word.
- */
+/** Table by byte: whether it is part of a number, `true`, `null` or a similar word. */
 const scalarBytes = Array.from({ length: 0x80 }, (_, byte) =>
   /[\w+.-]/.test(String.fromCharCode(byte)),
 );
@@ -149,4 +140,48 @@ const scalarBytes = Array.from({ length: 0x80 }, (_, byte) =>
 export function camelCased(name: string): string {
   if (!name.includes("_")) return name;
   return name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** Matches a pair of encoded surrogates (CESU-8), in Latin-1. */
+const surrogatePairs = /\xed[\xa0-\xaf][\x80-\xbf]\xed[\xb0-\xbf][\x80-\xbf]/g;
+
+/** Decodes UTF-8. A pair of encoded surrogates becomes the character it represents. */
+export function textIn(bytes: Buffer): string {
+  if (isUtf8(bytes)) return bytes.toString();
+  const joined = bytes.toString("latin1").replace(surrogatePairs, (pair) => {
+    const unit = (at: number) =>
+      0xd000 | ((pair.charCodeAt(at + 1) & 0x3f) << 6) | (pair.charCodeAt(at + 2) & 0x3f);
+    return Buffer.from(String.fromCharCode(unit(0), unit(3))).toString("latin1");
+  });
+  return Buffer.from(joined, "latin1").toString();
+}
+
+/** Parses the text, if necessary with `null` for NaN and Infinity, as the intake does. */
+export function parsedRepaired(text: string, parse: (text: string) => unknown): unknown {
+  try {
+    return parse(text);
+  } catch (error) {
+    const repaired = withoutNonFinite(text);
+    if (repaired === text) throw error;
+    return parse(repaired);
+  }
+}
+
+function withoutNonFinite(text: string): string {
+  const pieces: string[] = [];
+  for (let at = 0; at < text.length; ) {
+    const quote = text.indexOf('"', at);
+    const end = quote < 0 ? text.length : quote;
+    pieces.push(text.slice(at, end).replaceAll(/NaN|-?Infinity/g, "null"));
+    at = quote < 0 ? end : stringEnd(text, quote);
+    pieces.push(text.slice(end, at));
+  }
+  return pieces.join("");
+}
+
+/** Returns the offset after the closing quote of the string that begins at `start`. */
+function stringEnd(text: string, start: number): number {
+  let at = start + 1;
+  while (at < text.length && text[at] !== '"') at += text[at] === "\\" ? 2 : 1;
+  return at + 1;
 }

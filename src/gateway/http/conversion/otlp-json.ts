@@ -1,5 +1,5 @@
-// Reads the spans of an ExportTraceServiceRequest in JSON, one at a time. Names may be in
-// lowerCamelCase, as in OTLP, or as in protobuf.
+// Reads the spans of an ExportTraceServiceRequest in JSON, one at a time. Names may be those of
+// OTLP or of protobuf.
 
 import { Buffer } from "node:buffer";
 import { Ascii } from "../../../platform/base/ascii.ts";
@@ -15,7 +15,7 @@ import {
   spansMax,
 } from "./otlp.ts";
 
-/** Yields every span of the request, in order. Throws a MalformedOtlpError. */
+/** Yields every span in order. Throws a MalformedOtlpError. */
 export function* jsonSpans(body: Buffer): Generator<ReadSpan, void> {
   const cursor = new JsonCursor(body);
   for (const name of cursor.members()) {
@@ -25,7 +25,7 @@ export function* jsonSpans(body: Buffer): Generator<ReadSpan, void> {
   cursor.end();
 }
 
-/** Yields the spans that `read` finds in each item of an array. `null` is an empty array. */
+/** Yields the spans of each item of an array. `null` is an empty array. */
 function* spansOfItems(
   cursor: JsonCursor,
   name: string,
@@ -35,10 +35,7 @@ function* spansOfItems(
   else if (cursor.text().toString() !== "null") yield { rejected: `${name} is not an array` };
 }
 
-/**
- * Yields the spans of a resource. If the resource follows its spans, they are held until the
- * resource is read.
- */
+/** Yields the spans of a resource. Spans that precede it are held until it is read. */
 function* spansOfResource(cursor: JsonCursor): Generator<ReadSpan, void> {
   let resource: Attributes | undefined;
   let rejected = "";
@@ -59,10 +56,7 @@ function* spansOfResource(cursor: JsonCursor): Generator<ReadSpan, void> {
   for (const read of waiting) yield ofResource(read, resource ?? noAttributes(), rejected);
 }
 
-/**
- * Returns the names of the members of an object. For any other value, skips it and returns no
- * names.
- */
+/** Yields the names of an object's members. Skips a value that is not an object. */
 function membersAt(cursor: JsonCursor): Iterable<string> {
   if (cursor.isAt(Ascii.OpenBrace)) return cursor.members();
   cursor.text();
@@ -74,7 +68,7 @@ function ofResource(read: ReadSpan, resource: Attributes, rejected: string): Rea
   return "rejected" in read ? read : { ...read, resource };
 }
 
-/** Yields the spans of a scope. If the scope follows its spans, its version is ignored. */
+/** Yields the spans of a scope. If the scope follows them, its version is ignored. */
 function* spansOfScope(cursor: JsonCursor): Generator<ReadSpan, void> {
   let scopeVersion = "";
   for (const name of membersAt(cursor)) {
@@ -91,7 +85,7 @@ function* spansOfScope(cursor: JsonCursor): Generator<ReadSpan, void> {
   }
 }
 
-/** Returns the member of an object, by its name in OTLP or in protobuf. */
+/** Returns a member by its name in OTLP or in protobuf. */
 function memberOf(value: unknown, name: string, protobufName = name): unknown {
   if (typeof value !== "object" || value === null) return undefined;
   const members = value as Record<string, unknown>;
@@ -129,10 +123,7 @@ function spanOf(span: unknown): OtlpSpan {
   };
 }
 
-/**
- * Returns an id as hexadecimal digits. OTLP writes ids in this form; programs that follow protobuf
- * alone write base64.
- */
+/** Returns hexadecimal digits. Programs that follow protobuf alone write base64. */
 function idOf(value: unknown, bytes: number): string {
   const text = textOf(value);
   if (/^(?:[\da-f]{2})*$/i.test(text)) return text.toLowerCase();
@@ -159,7 +150,7 @@ function mapOf(pairs: unknown, depth: number): Attributes {
   return map;
 }
 
-/** Returns the value; undefined for a value without a type. */
+/** Returns undefined for a value without a type. */
 function anyValue(value: unknown, depth: number): unknown {
   checkDepth(depth);
   if (typeof value !== "object" || value === null) return undefined;

@@ -1,6 +1,5 @@
-// Reads the spans of an ExportTraceServiceRequest in protobuf, one at a time. Protobuf libraries
-// are not used, because they do not continue after a malformed span, and only eleven kinds of
-// messages are read. A span is decoded only on demand. The field numbers are those of
+// Reads the spans of an ExportTraceServiceRequest in protobuf, one at a time. Protobuf libraries do
+// not continue after a malformed span. The field numbers are those of
 // opentelemetry/proto/trace/v1/trace.proto, common.proto and resource.proto.
 
 import type { Buffer } from "node:buffer";
@@ -28,7 +27,7 @@ const WireType = {
 } as const;
 const { Varint, Fixed64, Bytes } = WireType;
 
-/** The fields of a message that are read, with their wire types. All other fields are skipped. */
+/** The fields of a message that are read, with their wire types. */
 type Fields = Readonly<Record<number, number>>;
 
 const requestFields: Fields = { 1: Bytes };
@@ -50,12 +49,11 @@ const listFields: Fields = { 1: Bytes };
 
 const longVarint = "a varint has more than 10 bytes";
 
-/** A message within the bytes, and a position in the message. */
+/** A message within the bytes, and a position in it. */
 class Message {
   readonly #bytes: Buffer;
   readonly #end: number;
   #at: number;
-  /** The number of the field at the position. */
   field = Number.NaN;
 
   constructor(bytes: Buffer, start = 0, end = bytes.length) {
@@ -73,10 +71,7 @@ class Message {
     return new Message(this.#bytes, this.#at, this.#end);
   }
 
-  /**
-   * Moves to the next field that is known with its wire type; the caller must read its value.
-   * Returns false at the end of the message.
-   */
+  /** Moves to the next known field, whose value must then be read. Returns false at the end. */
   next(known: Fields): boolean {
     while (this.#at !== this.#end) {
       const wireType = this.#key();
@@ -111,9 +106,7 @@ class Message {
     return this.#bytes.readDoubleLE(this.#at - 8);
   }
 
-  /**
-   * Returns a signed integer of 64 bits: as a number if it has at most 7 bytes, else as a bigint.
-   */
+  /** Returns a signed integer of 64 bits: as a number if it has at most 7 bytes. */
   varint(): number | bigint {
     let [low, high] = [0, 0];
     for (let group = 0; group < 10; group++) {
@@ -126,7 +119,6 @@ class Message {
     throw this.#malformed(longVarint);
   }
 
-  /** Reads a key: sets `field`, and returns the wire type. */
   #key(): number {
     const key = this.#smallVarint();
     this.field = key >>> 3;
@@ -134,7 +126,7 @@ class Message {
     return key & 7;
   }
 
-  /** Skips the value of a field, which may be a group of fields. */
+  /** Skips a value, which may be a group of fields. */
   #pass(wireType: number): void {
     let depth = 0;
     for (let type = wireType; ; type = this.#key()) {
@@ -154,7 +146,7 @@ class Message {
     throw this.#malformed(longVarint);
   }
 
-  /** Returns the start of the bytes, and moves the position to their end. */
+  /** Returns the start of the bytes, and moves to their end. */
   #bytesField(): number {
     const length = this.#smallVarint();
     const start = this.#at;
@@ -191,7 +183,7 @@ class Message {
   }
 }
 
-/** Yields every span of the request, in order. Throws a MalformedOtlpError. */
+/** Yields every span in order. Throws a MalformedOtlpError. */
 export function* protobufSpans(body: Buffer): Generator<ReadSpan, void> {
   const request = new Message(body);
   while (request.next(requestFields)) yield* spansOfResource(request.message());
@@ -221,10 +213,7 @@ function* spansOfScope(
   });
 }
 
-/**
- * Returns the result of `read` for field 1, which may follow the other fields, and the reason if it
- * failed.
- */
+/** Returns the result of `read` for field 1, which may follow the other fields, and its error. */
 function fieldOne<T>(
   message: Message,
   fields: Fields,
@@ -245,7 +234,7 @@ function fieldOne<T>(
   return [value, problem];
 }
 
-/** Yields the spans that `read` finds in each field 2. */
+/** Yields the spans in each field 2. */
 function* spansOfField(
   message: Message,
   fields: Fields,
@@ -282,35 +271,16 @@ function spanOf(message: Message): OtlpSpan {
   let [startNs, endNs] = [0n, 0n];
   let status = { isError: false, statusMessage: "" };
   while (message.next(spanFields)) {
-    switch (message.field) {
-      case 1:
-        traceId = message.hex();
-        break;
-      case 2:
-        spanId = message.hex();
-        break;
-      case 4:
-        parentSpanId = message.hex();
-        break;
-      case 5:
-        name = message.text();
-        break;
-      case 7:
-        startNs = message.fixed64();
-        break;
-      case 8:
-        endNs = message.fixed64();
-        break;
-      case 9:
-        readKeyValue(message.message(), attributes, 0);
-        break;
-      case 11:
-        events.push(eventOf(message.message()));
-        break;
-      case 15:
-        status = statusOf(message.message());
-        break;
-    }
+    const { field } = message;
+    if (field === 1) traceId = message.hex();
+    else if (field === 2) spanId = message.hex();
+    else if (field === 4) parentSpanId = message.hex();
+    else if (field === 5) name = message.text();
+    else if (field === 7) startNs = message.fixed64();
+    else if (field === 8) endNs = message.fixed64();
+    else if (field === 9) readKeyValue(message.message(), attributes, 0);
+    else if (field === 11) events.push(eventOf(message.message()));
+    else if (field === 15) status = statusOf(message.message());
   }
   return { traceId, spanId, parentSpanId, name, startNs, endNs, attributes, events, ...status };
 }
@@ -334,7 +304,7 @@ function statusOf(message: Message): { isError: boolean; statusMessage: string }
   return { isError, statusMessage };
 }
 
-/** Stores a pair in `target`. Skips a pair without a value, like a value without a type. */
+/** Stores a pair in `target`. Skips a pair without a value. */
 function readKeyValue(message: Message, target: Attributes, depth: number): void {
   let key = "";
   let value: unknown;
@@ -345,34 +315,19 @@ function readKeyValue(message: Message, target: Attributes, depth: number): void
   if (value !== undefined) target[key] = value;
 }
 
-/** Returns the value; undefined for a value without a type. */
+/** Returns undefined for a value without a type. */
 function anyValue(message: Message, depth: number): unknown {
   checkDepth(depth);
   let value: unknown;
   while (message.next(valueFields)) {
-    switch (message.field) {
-      case 1:
-        value = message.text();
-        break;
-      case 2:
-        value = Number(message.varint()) !== 0;
-        break;
-      case 3:
-        value = integerOf(message.varint());
-        break;
-      case 4:
-        value = message.double();
-        break;
-      case 5:
-        value = arrayOf(message.message(), depth + 1);
-        break;
-      case 6:
-        value = mapOf(message.message(), depth + 1);
-        break;
-      case 7:
-        value = message.hex();
-        break;
-    }
+    const { field } = message;
+    if (field === 1) value = message.text();
+    else if (field === 2) value = Number(message.varint()) !== 0;
+    else if (field === 3) value = integerOf(message.varint());
+    else if (field === 4) value = message.double();
+    else if (field === 5) value = arrayOf(message.message(), depth + 1);
+    else if (field === 6) value = mapOf(message.message(), depth + 1);
+    else if (field === 7) value = message.hex();
   }
   return value;
 }

@@ -1,12 +1,11 @@
-// Extracts the spans of language models from a request of OpenTelemetry's exporters (OTLP over
-// HTTP, in protobuf or JSON). Answers like a collector: the partial success of the answer reports
-// spans that are not stored.
+// Extracts the spans of language models from an OTLP request over HTTP, in protobuf or JSON.
+// Answers like a collector: the partial success reports spans that are not stored.
 
 import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import type { Problem } from "../../../platform/base/errors.ts";
-import { type FixedAnswer, JSON_TYPE, nosniff } from "../pages/fixed-answer.ts";
 import type { IntakeReport } from "../port.ts";
+import { type FixedAnswer, JSON_TYPE, nosniff } from "../reply.ts";
 import { aiEventOf, eventAttributesOf, isAiSpan, type SpanParts } from "./ai-events.ts";
 import { type Batch, batchOf, type Conversion, type ConversionHead } from "./conversion.ts";
 import {
@@ -21,23 +20,18 @@ import { protobufSpans } from "./otlp-protobuf.ts";
 
 /** Maximum bytes of a body, as in PostHog's capture. */
 const bodyBytesMax = 4_194_304;
-/**
- * Bytes that the events of one request may have in addition to `expansionMax` times the bytes of
- * its body. Each event has the attributes of its resource, so events may be larger than their
- * request.
- */
+/** Bytes of events that are allowed in addition to `expansionMax` times the body. */
 const eventBytesFree = 262_144;
 const expansionMax = 8;
 const eventBytesMax = 8_388_608;
-/** Maximum number of reasons in one answer. */
 const reasonsMax = 5;
 const PROTOBUF_TYPE = "application/x-protobuf";
 
 interface OtlpNotes {
   isJson: boolean;
-  /** Number of spans that are not stored for one of the `reasons`. */
+  /** Spans that are not stored for one of the `reasons`. */
   rejected: number;
-  /** Number of spans that do not belong to language models. */
+  /** Spans that do not belong to language models. */
   others: number;
   readonly reasons: string[];
 }
@@ -95,10 +89,7 @@ export class OtlpTraces implements Conversion {
     return /protobuf/i.test(this.head.contentType);
   }
 
-  /**
-   * Returns the events as JSON. Derives the id of the request from its body, because a client that
-   * retries a request sends the same bytes.
-   */
+  /** The id of the request is derived from its body, because a retry sends the same bytes. */
   #eventsOf(reads: Iterable<ReadSpan>, body: Buffer): string[] | Problem {
     const requestId = createHash("sha1").update(body).digest("hex");
     const mostBytes = Math.min(eventBytesMax, eventBytesFree + expansionMax * body.length);
@@ -124,7 +115,7 @@ export class OtlpTraces implements Conversion {
         }
         const hasRoom = resourceBytes <= bytesLeft;
         const text = hasRoom ? textOf({ ...read, resource, requestId, index }) : "";
-        // The event may be short, but processing a long resource takes time, so its bytes count.
+        // Processing a long resource takes time, so its bytes count even if the event is short.
         bytesLeft = hasRoom ? bytesLeft - Math.max(resourceBytes, Buffer.byteLength(text)) : -1;
         if (bytesLeft < 0) this.#reject(`the events of the request have over ${mostBytes} bytes`);
         else if (text === "") this.#reject("its values are nested too deeply");
@@ -145,12 +136,12 @@ export class OtlpTraces implements Conversion {
   }
 }
 
-/** Returns the event of a span as JSON; "" if it exceeds the stack. */
+/** Returns the event as JSON; "" if it exceeds the stack. */
 function textOf(parts: SpanParts): string {
   try {
     return JSON.stringify(aiEventOf(parts));
   } catch (error) {
-    // The text of an attribute may contain JSON of any depth, which uses up the stack.
+    // The text of an attribute may contain JSON of any depth.
     if (!(error instanceof RangeError)) throw error;
     return "";
   }
@@ -162,7 +153,7 @@ function jsonAnswer(rejected: number, message: string): FixedAnswer {
   return { status: 200, headers: [["Content-Type", JSON_TYPE], nosniff], body };
 }
 
-/** Returns an ExportTraceServiceResponse, which is empty without spans to report. */
+/** Returns an ExportTraceServiceResponse. */
 function protobufAnswer(rejected: number, message: string): FixedAnswer {
   const text = Buffer.from(message);
   const partial = [

@@ -1,21 +1,15 @@
 // The parts of an OTLP trace request that become events, in both encodings.
 
-/**
- * The attributes of a span or resource. The object has no prototype, because a key may have any
- * name.
- */
+/** The attributes of a span. The object has no prototype, because a key may have any name. */
 export type Attributes = Record<string, unknown>;
 
 export interface OtlpSpan {
-  /**
-   * Id of the trace in lower-case hexadecimal digits, "" if absent. The other ids have the same
-   * form.
-   */
+  /** The ids are lower-case hexadecimal digits, "" if absent. */
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId: string;
   readonly name: string;
-  /** Start in nanoseconds since the epoch; 0 if the span has no time. */
+  /** Nanoseconds since the epoch; 0 for no time. */
   readonly startNs: bigint;
   readonly endNs: bigint;
   readonly attributes: Attributes;
@@ -29,26 +23,22 @@ export interface SpanEvent {
   readonly attributes: Attributes;
 }
 
-/** A span with its resource and scope, or the reason why the span cannot be read. */
 export type ReadSpan =
   | { readonly span: OtlpSpan; readonly resource: Attributes; readonly scopeVersion: string }
   | { readonly rejected: string };
 
-/** Maximum number of spans in one request, including spans that do not become events. */
+/** Maximum spans of a request, including those that do not become events. */
 export const spansMax = 1_000;
-/**
- * Maximum nesting of arrays and maps. An event may have a nesting of 100, including the levels
- * around its values.
- */
+/** Maximum nesting of a value. An event may have 100 levels, including those around it. */
 const valueDepthMax = 90;
-/** Maximum bytes of a span or resource, which no record in the store exceeds. */
+/** Maximum bytes of a span or resource, which no stored record exceeds. */
 export const spanBytesMax = 1_048_576;
-/** Error of a request that is not in its encoding. The message states the reason and the offset. */
+/** Reports a request that is not in its encoding, with the reason and the offset. */
 export class MalformedOtlpError extends Error {}
-/** Error of a span that is not read further. The other spans of the request are read. */
+/** Reports a span that is not read further. The other spans of the request are read. */
 export class RejectedSpanError extends Error {}
 
-/** Returns the result of `read`. If a part of a request cannot be read, returns the reason. */
+/** Returns the result of `read`, or the reason if a part of a request cannot be read. */
 export function orRejected<T>(
   read: () => T,
 ): { readonly value: T } | { readonly rejected: string } {
@@ -61,7 +51,6 @@ export function orRejected<T>(
   }
 }
 
-/** Throws a RejectedSpanError if a value is nested too deeply. */
 export function checkDepth(depth: number): void {
   if (depth > valueDepthMax)
     throw new RejectedSpanError(`its values are nested more than ${valueDepthMax} deep`);
@@ -71,16 +60,13 @@ export function noAttributes(): Attributes {
   return Object.create(null) as Attributes;
 }
 
-/** Returns the value as a number if it is a safe integer, otherwise as its digits. */
+/** Returns a number or, for an unsafe integer, its digits. */
 export function integerOf(value: number | bigint): number | string {
   const number = Number(value);
   return Number.isSafeInteger(number) ? number : String(value);
 }
 
-/**
- * Parses JSON like JSON.parse, but returns an integer that a double cannot represent as a text of
- * its digits.
- */
+/** Parses JSON, but returns an integer that a double cannot represent as a text. */
 export function exactlyParsed(text: string): unknown {
   const value = JSON.parse(text);
   if (!/\d{16}/.test(text)) return value;

@@ -1,17 +1,14 @@
-// The thread that converts bodies, one after another. The main-thread side is thread-link.ts.
+// The thread that converts bodies, one after another. converter.ts is the main thread's side.
 
 import { Buffer } from "node:buffer";
 import { getPriority, platform, setPriority } from "node:os";
 import { parentPort } from "node:worker_threads";
-import { conversionFor } from "./conversions.ts";
-import type { Converted, ToConvert } from "./thread-link.ts";
+import { type Converted, conversionFor, type ToConvert } from "./converter.ts";
 
-// The text of an attribute may contain thousands of texts that are not JSON. Without a stack the
-// error of each takes less time.
+// An attribute may contain thousands of texts that are not JSON. Errors without a stack are faster.
 Error.stackTraceLimit = 0;
 
-// The event loop has priority over this thread, as over the threads of the pool. Linux has a
-// priority per thread, and changes that of the calling thread.
+// The event loop has priority over this thread. On Linux the call changes the calling thread alone.
 if (platform() === "linux") setPriority(Math.min(getPriority() + 5, 19));
 
 parentPort?.on("message", ({ head, body }: ToConvert) => {

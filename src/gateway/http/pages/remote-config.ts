@@ -1,13 +1,9 @@
-// Reports the available server-side features to SDKs at their start. Only capture is available:
-// there are no flags; recording, surveys and similar features are off; autocapture is on. The
-// answer is the same for every key and does not reveal whether a key exists.
+// Reports the available features to SDKs at their start: capture with autocapture only. The answer
+// does not depend on the key, so it does not reveal whether a key exists.
 
 import { randomUUID } from "node:crypto";
 
-/**
- * The configuration that decides what SDKs send. The compressions are those that `/e/` accepts, by
- * the SDKs' names.
- */
+/** The settings of SDKs. The compressions are those that `/e/` accepts. */
 const config = {
   supportedCompression: ["gzip", "gzip-js", "lz64", "base64"],
   analytics: { endpoint: "/e/" },
@@ -31,37 +27,29 @@ const config = {
 };
 
 const configTail = `${JSON.stringify(config).slice(1)}\n`;
-/**
- * The configuration with a member for SDKs from before 2023, which do not autocapture without
- * `enable_collect_everything`.
- */
+/** The settings for SDKs from before 2023, which would not autocapture otherwise. */
 const withOlderConfig = { config: { enable_collect_everything: true }, ...config };
 
-/**
- * Returns the configuration as JSON. `key` may be any text, because it is escaped as a JSON string.
- */
+/** Returns the configuration as JSON. `key` may be any text. */
 export function configJson(key: string): string {
   return `{"token":${JSON.stringify(key)},${configTail}`;
 }
 
-/**
- * Returns the configuration as a script for pages. `key` may be any text: it cannot end its string,
- * or the script element that may contain it.
- */
+/** Returns a script. `key` may be any text: it cannot end its string or the script element. */
 export function configScript(key: string): string {
   const quoted = JSON.stringify(key).replaceAll("<", "\\u003c");
   return `(function(){var all=window._POSTHOG_REMOTE_CONFIG=window._POSTHOG_REMOTE_CONFIG||{};all[${quoted}]={config:{"token":${quoted},${configTail.trimEnd()},siteApps:[]}})();\n`;
 }
 
 interface FlagsAsked {
-  /** Version of the answer's form; 1 if the request names no version. */
+  /** The version of the answer's form; 1 if the request names none. */
   readonly version: number;
   readonly withConfig: boolean;
-  /** Whether the request was sent to `/decide`, which SDKs used before `/flags`. */
+  /** Whether the request is for `/decide`, which SDKs used before `/flags`. */
   readonly isDecide: boolean;
 }
 
-/** Returns an answer without flags, in the requested form. */
+/** Returns an answer without flags. */
 export function flagsJson({ version, withConfig, isDecide }: FlagsAsked, nowMs: number): string {
   const answer = {
     ...flagsIn(isDecide ? version : version < 2 ? 3 : 4),
@@ -70,13 +58,10 @@ export function flagsJson({ version, withConfig, isDecide }: FlagsAsked, nowMs: 
     requestId: randomUUID(),
     evaluatedAt: nowMs,
   };
-  return `${JSON.stringify(answer)}\n`;
+  return JSON.stringify(answer);
 }
 
-/**
- * Returns the members without flags in the form of a version of `/decide`. Version 1 of `/flags` is
- * version 3 of `/decide`; later versions of `/flags` are version 4.
- */
+/** Returns the part of the answer that depends on the version of `/decide`. */
 function flagsIn(version: number): object {
   if (version >= 4) return { flags: {} };
   if (version === 3) return { featureFlags: {}, featureFlagPayloads: {} };

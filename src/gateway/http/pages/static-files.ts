@@ -1,6 +1,5 @@
-// Serves the scripts of the npm package posthog-js to pages that load the SDK from this server with
-// the HTML snippet, and to the SDK, which loads more of them later. All scripts are read at start,
-// so that no request names a file. A script is compressed when it is first requested.
+// Serves the scripts of the npm package posthog-js to pages. All scripts are read at start, so that
+// no request names a file. A script is compressed when it is first requested.
 
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
@@ -8,9 +7,8 @@ import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzip } from "node:zlib";
 import { isPosthogJs } from "../../../platform/base/pem.ts";
-import { type FixedAnswer, nosniff, SCRIPT_TYPE } from "./fixed-answer.ts";
+import { type FixedAnswer, nosniff, SCRIPT_TYPE } from "../reply.ts";
 
-/** The headers with the client's cached version, and the codings that it accepts. */
 interface FileRequest {
   readonly ifNoneMatch: string;
   readonly acceptEncoding: string;
@@ -29,20 +27,15 @@ interface Form {
   readonly etag: string;
 }
 
-/**
- * Cache-Control of scripts, which browsers revalidate after an hour: scripts change only with the
- * package.
- */
 const CACHED = "public, max-age=3600";
-/** Matches the names of files that bundlers import and no page can load as a script. */
+/** Bundlers import these files; no page can load them as a script. */
 const forBundlers = /^(main|module)\b/;
 const isModule = (text: Buffer): boolean =>
   /(^|[;}\s])export\s?[{*d]/.test(text.toString("latin1", Math.max(0, text.length - 4_096)));
 
 /**
- * Reads the package in `folder`. If `folder` is undefined, searches the `node_modules` of the
- * current folder, then the nearest one above this program, then the copy in a bundle. Returns
- * undefined if no package is found, or for `off`.
+ * Reads the package in `folder`, else in the `node_modules` of the current folder, of one above
+ * this program, or in a bundle. Returns undefined if there is none, or for `off`.
  */
 export function readStaticFiles(folder: string | undefined): StaticFiles | undefined {
   const found = folder ?? nearestPackage();
@@ -76,8 +69,8 @@ class Script {
     if (this.#plain === undefined) {
       this.#hash = createHash("sha256").update(this.#text).digest("base64url").slice(0, 22);
       this.#plain = formOf(this.#text, `"${this.#hash}"`, []);
-      // Compressing takes the thread pool some milliseconds. Until then, the script is sent
-      // uncompressed.
+      // Compressing takes the thread pool some milliseconds. Until then, the script is sent as it
+      // is.
       gzip(this.#text, { level: 9 }, (error, zipped) => {
         if (error === null)
           this.#zipped = formOf(zipped, `"${this.#hash}-gzip"`, [["Content-Encoding", "gzip"]]);
@@ -105,10 +98,7 @@ function formOf(body: Buffer, etag: string, own: readonly (readonly [string, str
   };
 }
 
-/**
- * Returns whether the header names the tag. Ignores `W/`, because a proxy that compresses an answer
- * makes its tag a weak one.
- */
+/** Returns whether the header names the tag. Ignores `W/`, which a compressing proxy adds. */
 function isNamedIn(ifNoneMatch: string, etag: string): boolean {
   if (ifNoneMatch === "") return false;
   const tags = ifNoneMatch.split(",").map((tag) => tag.trim().replace(/^W\//, ""));
@@ -128,8 +118,8 @@ function nearestPackage(): string | undefined {
     folder = above;
     candidates.push(join(folder, "node_modules", "posthog-js"));
   }
-  // The bundle's own copy comes last, so that a version installed next to the bundle has
-  // precedence. The copy is outside of node_modules, where npm would remove it.
+  // A bundle's own copy comes last, so that an installed version has precedence. It is outside of
+  // node_modules, where npm would remove it.
   candidates.push(fileURLToPath(new URL("../../../../posthog-js", import.meta.url)));
   return candidates.find(isPosthogJs);
 }

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { metricNames, metricTable } from "../../../../src/gateway/admin/metrics/metric-table.ts";
-import { createMetrics, type Metrics } from "../../../../src/gateway/admin/metrics/metrics.ts";
+import { Metrics } from "../../../../src/gateway/admin/metrics/metrics.ts";
 
 let metrics: Metrics;
 
@@ -34,21 +34,41 @@ async function scrape(): Promise<Map<string, number>> {
 
 describe("a scrape reports what was counted", () => {
   test("contains every metric with its type once all gauges are supplied", async () => {
-    metrics = createMetrics();
-    metrics.watch({ framesUnacked: () => 3, inflightBytes: () => 70, inflightBytesMax: () => 100 });
-    metrics.watch({ natsConnected: () => true, projectsKnown: () => 2, requestsInflight: () => 5 });
-    metrics.watch({ registryInDoubt: () => false, projectsOverShare: () => 0 });
-    metrics.watch({ tlsCertificateExpiry: () => 1_900_000_000 });
-    const labels = { lane: "live", partition: "0" };
-    metrics.watch({ connectionsClosedEarly: () => [{ labels: { reason: "idle" }, value: 0 }] });
-    metrics.watch({ unreadAnswerBytes: () => 0, unreadAnswersReset: () => 0 });
-    metrics.watch({ connections: () => 1, connectionsMax: () => 2, connectionsRefused: () => [] });
+    metrics = new Metrics();
     metrics.watch({
-      streamBytes: () => [{ labels, value: 8 }],
-      streamBytesMax: () => [{ labels, value: Number.POSITIVE_INFINITY }],
-      streamsRefused: () => 1,
-      passedInflight: () => 0,
-      passedKeptBytes: () => 0,
+      penstock_frames_unacked: () => 3,
+      penstock_inflight_bytes: () => 70,
+      penstock_inflight_bytes_max: () => 100,
+    });
+    metrics.watch({
+      penstock_nats_connected: () => true,
+      penstock_projects: () => 2,
+      penstock_requests_inflight: () => 5,
+    });
+    metrics.watch({
+      penstock_registry_in_doubt: () => false,
+      penstock_projects_over_share: () => 0,
+    });
+    metrics.watch({ penstock_tls_certificate_expiry_seconds: () => 1_900_000_000 });
+    const labels = { lane: "live", partition: "0" };
+    metrics.watch({
+      penstock_connections_closed_early_total: () => [{ labels: { reason: "idle" }, value: 0 }],
+    });
+    metrics.watch({
+      penstock_unread_answer_bytes: () => 0,
+      penstock_unread_answers_reset_total: () => 0,
+    });
+    metrics.watch({
+      penstock_connections: () => 1,
+      penstock_connections_max: () => 2,
+      penstock_connections_refused_total: () => [],
+    });
+    metrics.watch({
+      penstock_stream_bytes: () => [{ labels, value: 8 }],
+      penstock_stream_bytes_max: () => [{ labels, value: Number.POSITIVE_INFINITY }],
+      penstock_streams_refused: () => 1,
+      penstock_passed_inflight: () => 0,
+      penstock_passed_kept_bytes: () => 0,
     });
     const text = await metrics.text();
     for (const name of metricNames)
@@ -63,11 +83,13 @@ describe("a scrape reports what was counted", () => {
     expect(series.get('penstock_stream_bytes_max{lane="live",partition="0"}')).toBe(
       Number.POSITIVE_INFINITY,
     );
-    expect(() => metrics.watch({ framesUnacked: () => 4 })).toThrow("already been registered");
+    expect(() => metrics.watch({ penstock_frames_unacked: () => 4 })).toThrow(
+      "already been registered",
+    );
   });
 
   test("requests", async () => {
-    metrics = createMetrics();
+    metrics = new Metrics();
     metrics.requestFinished("capture", 200, 0.001, 400);
     metrics.requestFinished("capture", 200, 0.3, 5_000);
     metrics.requestFinished("batch", 503, 20, 2e7);
@@ -100,7 +122,7 @@ describe("a scrape reports what was counted", () => {
   });
 
   test("counts events by the outcome of their reason", async () => {
-    metrics = createMetrics();
+    metrics = new Metrics();
     metrics.events("live", "none", 100);
     metrics.events("live", "duplicate", 7);
     metrics.events("live", "no_event", 2);
@@ -124,7 +146,7 @@ describe("a scrape reports what was counted", () => {
   });
 
   test("frames", async () => {
-    metrics = createMetrics();
+    metrics = new Metrics();
     metrics.frameSent("live", 3, 900);
     metrics.frameSent("historical", 5_000, 500_000);
     metrics.frameAcked("live", 0.004);
@@ -144,7 +166,7 @@ describe("a scrape reports what was counted", () => {
   });
 
   test("reports the event loop delay: near zero at rest, high after a stall, reset at each scrape", async () => {
-    metrics = createMetrics();
+    metrics = new Metrics();
     const max = async () => (await scrape()).get('penstock_event_loop_delay_seconds{stat="max"}')!;
     // Node records the time between two ticks of a timer, so it misses a stall before the first
     // tick, which happens on a busy machine.

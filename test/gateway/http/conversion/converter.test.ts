@@ -5,8 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, describe, expect, test } from "vitest";
 import type { RequestBody } from "../../../../src/gateway/body/request-body.ts";
 import type { Conversion } from "../../../../src/gateway/http/conversion/conversion.ts";
-import { Converter } from "../../../../src/gateway/http/conversion/converter.ts";
-import { ConversionThread } from "../../../../src/gateway/http/conversion/thread-link.ts";
+import { ConversionThread, Converter } from "../../../../src/gateway/http/conversion/converter.ts";
 
 const threads: ConversionThread[] = [];
 afterEach(() => {

@@ -2,7 +2,7 @@
 // key was found.
 
 import { expect, test } from "vitest";
-import { InflationPool, type InflationWork } from "../../../src/gateway/body/inflation-pool.ts";
+import { InflationPool, type InflationWork } from "../../../src/gateway/body/pooled-inflation.ts";
 
 const mebibyte = 1_048_576;
 

@@ -2,9 +2,9 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Compression } from "../../../src/gateway/body/codings.ts";
-import { percentDecoded } from "../../../src/gateway/http/percent-decoded.ts";
-import { readQuery } from "../../../src/gateway/http/query.ts";
+import type { Compression } from "../../../src/gateway/body/payload-form.ts";
+import { percentDecoded } from "../../../src/gateway/http/paths.ts";
+import { readQuery } from "../../../src/gateway/http/request-head.ts";
 
 function read(query: string) {
   const target = {

@@ -3,7 +3,7 @@ import {
   keepSlowOpen,
   type SlowBody,
   slowBodiesMax,
-} from "../../../src/gateway/body/slow-bodies.ts";
+} from "../../../src/gateway/body/growing-bodies.ts";
 import { connectTo, head, startTestServer } from "../../kit/http-server.ts";
 
 const now = 100_000;

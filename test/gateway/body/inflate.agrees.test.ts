@@ -8,8 +8,8 @@ import {
   atOnceBytesMax,
   atOnceInflatedBytesMax,
   inflateAtOnce,
+  QuickInflation,
 } from "../../../src/gateway/body/inflate.ts";
-import { QuickInflation } from "../../../src/gateway/body/quick-inflation.ts";
 import { loadAddon } from "../../../src/records/native.ts";
 
 const { Inflater } = loadAddon();

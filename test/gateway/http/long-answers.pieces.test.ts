@@ -3,7 +3,7 @@
 // read it is disconnected before others lack the room.
 
 import { describe, expect, test } from "vitest";
-import { writePiecewise } from "../../../src/gateway/http/piecewise.ts";
+import { writePiecewise } from "../../../src/gateway/http/long-answers.ts";
 import type { HttpResponse } from "../../../src/gateway/http/uws.ts";
 import {
   connectTo,

@@ -1,6 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { BodyBuffer, capacityFor } from "../../../src/gateway/body/body-buffer.ts";
-import { BodyMemory } from "../../../src/gateway/body/body-memory.ts";
+import { BodyBuffer, BodyMemory, capacityFor } from "../../../src/gateway/body/body-buffer.ts";
 import { bodyBytesMax, connectTo, head, startTestServer, until } from "../../kit/http-server.ts";
 
 const MIB = 1_048_576;

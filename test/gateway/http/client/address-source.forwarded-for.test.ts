@@ -4,8 +4,8 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { createForwardedFor } from "../../../../src/gateway/http/client/address-source.ts";
 import { loadConnectionId } from "../../../../src/gateway/http/client/connection-id.ts";
-import { createForwardedFor } from "../../../../src/gateway/http/client/forwarded-for.ts";
 import { addressOfText, createTrust, networksOf } from "../../../../src/platform/base/addresses.ts";
 import {
   connectTo,

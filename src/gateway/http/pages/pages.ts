@@ -1,22 +1,39 @@
-// Builds the page to which the `type` of a problem links: the meaning of each error and warning,
-// and its fix. The page is built once from the tables of errors and warnings. It contains no client
-// data, and loads and runs nothing.
+// The pages of the public port, for a person with a browser: the front page, and the errors to
+// which the `type` of a problem links. They reveal nothing about this installation.
 
+import { createHash } from "node:crypto";
 import { type ErrorCode, type ErrorRow, errorTable } from "../../../platform/base/errors.ts";
 import { dropTable, warningTable } from "../../../platform/base/warnings.ts";
-import { type FixedAnswer, fixedPage } from "./fixed-answer.ts";
+import { type FixedAnswer, nosniff } from "../reply.ts";
 
-export const errorsPath = "/docs/errors";
-
-/**
- * Returns the `type` of a problem: the link to its code on the page. A relative reference leads to
- * this gateway (RFC 9457, 3.1.1).
- */
-export function problemType(code: ErrorCode): string {
-  return `${errorsPath}#${code}`;
+interface PageParts {
+  /** The text of the page's style element. The policy contains its hash. */
+  readonly style: string;
+  readonly cachedSeconds: number;
 }
 
-const style = `
+function fixedPage(html: string, { style, cachedSeconds }: PageParts): FixedAnswer {
+  const policy = [
+    "default-src 'none'",
+    `style-src 'sha256-${createHash("sha256").update(style).digest("base64")}'`,
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ];
+  return {
+    status: 200,
+    headers: [
+      ["Content-Type", "text/html; charset=utf-8"],
+      ["Content-Security-Policy", policy.join("; ")],
+      nosniff,
+      ["Referrer-Policy", "no-referrer"],
+      ["Cache-Control", `public, max-age=${cachedSeconds}`],
+    ],
+    body: html,
+  };
+}
+
+const errorsStyle = `
 :root { color-scheme: light dark; --line: #d5dae1; --soft: #5b6676; --accent: #0b66c3; }
 @media (prefers-color-scheme: dark) {
   :root { --line: #313a46; --soft: #9aa7b8; --accent: #6cb2ff; }
@@ -49,10 +66,10 @@ const statusWords: Record<ErrorRow["status"], string> = {
 };
 
 export function errorsPage(): FixedAnswer {
-  return fixedPage(pageText(), { style, cachedSeconds: 3_600 });
+  return fixedPage(errorsText(), { style: errorsStyle, cachedSeconds: 3_600 });
 }
 
-function pageText(): string {
+function errorsText(): string {
   const codes = Object.keys(errorTable) as ErrorCode[];
   const statuses = [...new Set(codes.map((code) => errorTable[code].status))];
   const sections = statuses.map((status) => {
@@ -71,7 +88,7 @@ function pageText(): string {
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Penstock: errors</title>
-<style>${style}</style>
+<style>${errorsStyle}</style>
 </head>
 <body>
 <h1>Errors and warnings of Penstock</h1>
@@ -120,10 +137,7 @@ function retryWords(status: ErrorRow["status"]): string {
   }
 }
 
-/**
- * Returns whether the words begin with code, or with a name as clients write it, which stays in
- * lower case even at the beginning of a sentence.
- */
+/** Returns whether the first word stays in lower case at the beginning of a sentence. */
 function isNameFirst(words: string): boolean {
   return /^(?:\$|[a-z]+_[a-z]|(?:properties|timestamp|offset|uuid|trace)\b)/.test(words);
 }
@@ -141,3 +155,44 @@ function escaped(text: string): string {
     .replaceAll(">", "&gt;")
     .replaceAll('"', "&quot;");
 }
+
+const frontStyle =
+  "body{font:1rem/1.5 system-ui,sans-serif;max-width:38rem;margin:3rem auto;padding:0 1rem;color-scheme:light dark}code{overflow-wrap:anywhere}";
+
+const frontHtml = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>Penstock</title>
+<style>${frontStyle}</style>
+<h1>Penstock</h1>
+<p>This is an event-intake gateway. It takes product-analytics events in the PostHog capture format and answers 200 when they are stored.
+This port only receives events.</p>
+<ul>
+<li>To send some, give a PostHog SDK this address as its host (<code>api_host</code>, <code>host</code>), or send them yourself with
+<code>POST /capture/</code> or <code>POST /batch/</code>.</li>
+<li>The documents are <code>README.md</code>, <code>docs/</code> and <code>docs/openapi.yaml</code>, in the folder Penstock runs from.
+What an error means is at <a href="/docs/errors">/docs/errors</a>.</li>
+<li>For operators, the live page, metrics and health are on the admin port.</li>
+</ul>
+`;
+
+export const frontPage = fixedPage(frontHtml, { style: frontStyle, cachedSeconds: 300 });
+
+export const robots: FixedAnswer = {
+  status: 200,
+  headers: [
+    ["Content-Type", "text/plain; charset=utf-8"],
+    nosniff,
+    ["Cache-Control", "public, max-age=86400"],
+  ],
+  body: "User-agent: *\nDisallow: /\n",
+};
+
+/** Answers a missing icon, which browsers then do not request again. */
+export const favicon: FixedAnswer = {
+  status: 204,
+  headers: [["Cache-Control", "public, max-age=86400"]],
+  body: "",
+};

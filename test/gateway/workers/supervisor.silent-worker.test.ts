@@ -3,7 +3,7 @@
 
 import { Agent } from "node:http";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { SilenceWatch } from "../../../src/gateway/workers/silence-watch.ts";
+import { SilenceWatch } from "../../../src/gateway/workers/supervisor.ts";
 import { ended } from "../../kit/processes.ts";
 import { natsWithProject, postOne, restartsTotal, workersOn } from "../../kit/workers.ts";
 

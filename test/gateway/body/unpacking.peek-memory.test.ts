@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { startOfPayload } from "../../../src/gateway/body/payload-start.ts";
+import { startOfPayload } from "../../../src/gateway/body/unpacking.ts";
 import { residentBytes } from "../../kit/floods.ts";
 import { lzEncode } from "../../kit/lz.ts";
 

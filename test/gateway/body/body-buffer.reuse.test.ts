@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { BodyMemory } from "../../../src/gateway/body/body-memory.ts";
+import { BodyMemory } from "../../../src/gateway/body/body-buffer.ts";
 
 const MIB = 1_048_576;
 

@@ -4,11 +4,12 @@
 import { App, type HttpResponse, us_socket_local_port } from "uWebSockets.js";
 import { createConnection, type Socket } from "node:net";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { ConnectionAddresses } from "../../../../src/gateway/http/client/connection-addresses.ts";
+import { ConnectionAddresses } from "../../../../src/gateway/http/client/address-source.ts";
 import {
   type ConnectionId,
   loadConnectionId,
 } from "../../../../src/gateway/http/client/connection-id.ts";
+import { ConnectionLimits } from "../../../../src/gateway/http/client/connection-limits.ts";
 import { until } from "../../../kit/http-server.ts";
 
 const froms = ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"];
@@ -80,8 +81,14 @@ describe("an address is read once per connection", () => {
 function startServer(connectionId: ConnectionId) {
   let reads = 0;
   let opened = 0;
+  const none = Number.POSITIVE_INFINITY;
   const addresses = new ConnectionAddresses({
     connectionId,
+    limits: new ConnectionLimits({
+      connectionsMax: none,
+      addressConnectionsMax: none,
+      isProxy: () => false,
+    }),
     read: (response: HttpResponse) => {
       reads++;
       return Buffer.from(response.getRemoteAddressAsText()).toString();

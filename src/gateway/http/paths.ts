@@ -1,0 +1,166 @@
+// The paths of the public port: those that accept events with their metrics labels, the paths for
+// display, and suggestions for unknown ones.
+
+import { Ascii } from "../../platform/base/ascii.ts";
+import { lettersApart, nearest, typosMax } from "../../platform/base/near-name.ts";
+import { TurnBudget } from "../../platform/base/turn-budget.ts";
+import { withoutKeys } from "../../platform/base/without-keys.ts";
+import type { Route } from "./port.ts";
+
+export type SdkRouteLabel = (typeof sdkLabels)[number];
+
+export const sdkLabels = [
+  "flags",
+  "config",
+  "static",
+  "recordings",
+  "logs",
+  "features",
+  "page",
+] as const;
+
+/** Returns whether requests of the label contain no events. */
+export function isSdkRoute(label: string): label is SdkRouteLabel {
+  return (sdkLabels as readonly string[]).includes(label);
+}
+
+/** The label of a path in metrics. `other` is every unknown path. */
+export type RouteLabel = Route | SdkRouteLabel | "other";
+
+const labels = {
+  "/capture": "capture",
+  "/batch": "batch",
+  "/e": "e",
+  "/i/v0/e": "i_v0_e",
+  "/track": "track",
+  "/engage": "engage",
+  "/i/v1/analytics/events": "v1",
+  "/i/v1/ai/events": "v1",
+  // SDKs send events about language models to separate paths.
+  "/i/v0/ai/batch": "batch",
+  "/i/v0/ai": "batch",
+  "/i/v0/ai/otel": "batch",
+  "/i/v0/ai/otel/v1/traces": "batch",
+} as const satisfies Record<string, Route>;
+
+export const eventRoutes: readonly Route[] = [...new Set(Object.values(labels))];
+
+export type ConversionKind = "otlp" | "multipart";
+
+/**
+ * Paths whose bodies are converted to events. Exporters append /v1/traces to the configured path.
+ */
+const conversions: ReadonlyMap<string, ConversionKind> = new Map([
+  ["/i/v0/ai", "multipart"],
+  ["/i/v0/ai/otel", "otlp"],
+  ["/i/v0/ai/otel/v1/traces", "otlp"],
+]);
+
+export function conversionAt(path: string): ConversionKind | undefined {
+  return conversions.get(path.endsWith("/") ? path.slice(0, -1) : path);
+}
+
+/** The paths for events, without and with a final slash, with their labels. */
+export const endpoints: readonly (readonly [path: string, route: Route])[] = Object.entries(
+  labels,
+).flatMap(([path, route]) => [[path, route] as const, [`${path}/`, route] as const]);
+
+/** Reduces leading slashes to one: SDKs join a host that ends in a slash and a path. */
+export function withOneSlash(path: string): string {
+  let slashes = 0;
+  while (path.charCodeAt(slashes) === Ascii.Slash) slashes++;
+  return slashes > 1 ? path.slice(slashes - 1) : path;
+}
+
+const charsShownMax = 80;
+/** Characters that are searched for keys, more than are shown. */
+const charsReadMax = 320;
+/** The segment after `/array/` is always a key. */
+const ofKey = /^\/array\/[^/]*(?=\/)/;
+
+export function namedPath(path: string): string {
+  const segments = path.slice(0, charsReadMax).replace(ofKey, "/array/<key>").split("/");
+  const named = segments
+    .map(namedSegment)
+    .join("/")
+    .replace(/[^!-~]/g, "?");
+  return named.length > charsShownMax || path.length > charsReadMax
+    ? `${named.slice(0, charsShownMax)}…`
+    : named;
+}
+
+/** Hides a key in a segment. A client and a proxy may both have encoded it. */
+function namedSegment(segment: string): string {
+  // Such a segment may be long and is not a key.
+  if (/^(.)\1*$/.test(segment)) return segment;
+  const decoded = percentDecoded(percentDecoded(segment));
+  const hidden = withoutKeys(decoded);
+  if (hidden === decoded) return segment;
+  let at = 0;
+  while (decoded[at] === hidden[at]) at++;
+  return `${decoded.slice(0, at)}<key>`;
+}
+
+const charsComparedMax = 80;
+/** Minimum length of a path with one wrong letter. Shorter paths resemble too many others. */
+const oneTypoFrom = 4;
+
+/** Searches per event loop iteration. A search takes at most 0.1 ms. */
+const searchesPerTurn = 8;
+
+export class NearPaths {
+  readonly #searches = new TurnBudget(searchesPerTurn);
+
+  find(path: string, paths: readonly string[]): string | undefined {
+    if (this.#searches.isSpent) return undefined;
+    this.#searches.spend(1);
+    return nearPath(path, paths);
+  }
+}
+
+/** Returns the one of `paths` that the client probably meant. */
+export function nearPath(path: string, paths: readonly string[]): string | undefined {
+  if (path.length > charsComparedMax) return undefined;
+  const sent = plain(path);
+  if (sent === "") return undefined;
+  const known = paths.filter((one) => one.endsWith("/") || !paths.includes(`${one}/`));
+  const most = sent.length < oneTypoFrom ? 0 : typosMax(sent);
+  const near = nearest(known, (one) => lettersApart(sent, plain(one), most), most);
+  if (near !== undefined) return near;
+  // The longest path that begins or ends the one sent, so that `/x/i/v0/e` does not match `/e`.
+  return known
+    .filter(
+      (one) =>
+        plain(one) !== "" && (sent.endsWith(plain(one)) || sent.startsWith(`${plain(one)}/`)),
+    )
+    .sort((one, other) => other.length - one.length)[0];
+}
+
+/** Returns the path in lower case, without doubled slashes and without a final slash. */
+function plain(path: string): string {
+  return path.toLowerCase().replaceAll(/\/+/g, "/").replace(/\/$/, "");
+}
+
+/** The value of each byte as a hexadecimal digit; -1 for any other byte. */
+export const hexValues = Int8Array.from({ length: 256 }, (_, byte) => {
+  const digit = "0123456789abcdef".indexOf(String.fromCharCode(byte).toLowerCase());
+  return byte < 0x80 ? digit : -1;
+});
+
+/** Decodes a text in which only ASCII has a meaning. Invalid encoding stays unchanged. */
+export function percentDecoded(text: string): string {
+  let decoded = "";
+  let from = 0;
+  for (let at = text.indexOf("%"); at >= 0; at = text.indexOf("%", at)) {
+    const high = hexValues[text.charCodeAt(at + 1)] ?? -1;
+    const low = hexValues[text.charCodeAt(at + 2)] ?? -1;
+    if (high < 0 || low < 0) {
+      at++;
+      continue;
+    }
+    decoded += text.slice(from, at) + String.fromCharCode(high * 16 + low);
+    at += 3;
+    from = at;
+  }
+  return from === 0 ? text : decoded + text.slice(from);
+}

@@ -1,0 +1,145 @@
+// Reads the query, the framing and the v1 headers of a request's head.
+
+import { Ascii } from "../../platform/base/ascii.ts";
+import type { Problem } from "../../platform/base/errors.ts";
+import { type Compression, codingOf, compressionNamed } from "../body/payload-form.ts";
+import { percentDecoded } from "./paths.ts";
+import type { V1Request } from "./port.ts";
+import type { HttpRequest } from "./uws.ts";
+
+interface QueryTarget {
+  readonly body: { compression: Compression | undefined; queryData: string };
+  querySentAtMs: number;
+  answersNothing: boolean;
+}
+
+/** 2020-01-01 in milliseconds. A smaller number is probably in seconds, and is ignored. */
+const SENT_AT_MS_MIN = 1_577_836_800_000;
+/** The largest time that a Date can have, in milliseconds since the epoch. */
+const SENT_AT_MS_MAX = 8_640_000_000_000_000;
+
+/** Length of the longest known name, percent-encoded. */
+const NAME_LENGTH_MAX = 3 * "compression".length;
+
+/**
+ * Stores the parameters of browser SDKs in the target; the first usable value counts. A query may
+ * have 16 kB, so unknown parameters are not decoded.
+ */
+export function readQuery(query: string, target: QueryTarget): void {
+  let start = 0;
+  let equals = -1;
+  for (let at = 0; at <= query.length; at++) {
+    const code = at === query.length ? Ascii.Ampersand : query.charCodeAt(at);
+    if (code === Ascii.Equals && equals < 0) equals = at;
+    if (code !== Ascii.Ampersand) continue;
+    if (equals > start && equals - start <= NAME_LENGTH_MAX)
+      note(target, percentDecoded(query.slice(start, equals)), query.slice(equals + 1, at));
+    start = at + 1;
+    equals = -1;
+  }
+}
+
+/** `encoded` is the value as sent. `data` stays encoded until it is unpacked. */
+function note(target: QueryTarget, name: string, encoded: string): void {
+  switch (name) {
+    case "data":
+      if (target.body.queryData === "") target.body.queryData = encoded;
+      break;
+    case "_":
+    case "sent_at":
+      if (!Number.isFinite(target.querySentAtMs))
+        target.querySentAtMs = sentAtMsOf(percentDecoded(encoded), target.querySentAtMs);
+      break;
+    case "compression":
+      target.body.compression ??= compressionNamed(percentDecoded(encoded));
+      break;
+    case "beacon":
+      if (percentDecoded(encoded) === "1") target.answersNothing = true;
+      break;
+  }
+}
+
+/** Returns `before` for an empty or too small value, and infinity for an invalid one. */
+function sentAtMsOf(value: string, before: number): number {
+  if (value === "") return before;
+  const sentAtMs = /^\d{1,16}$/.test(value) ? Number(value) : Number.POSITIVE_INFINITY;
+  if (sentAtMs < SENT_AT_MS_MIN) return before;
+  return sentAtMs <= SENT_AT_MS_MAX ? sentAtMs : Number.POSITIVE_INFINITY;
+}
+
+/**
+ * Where a request ends: `certain` for all parsers, or `uncertain`, so that the connection must end
+ * with the answer. Bytes after an end that a proxy in front does not see would be a request for one
+ * parser and a body for the other. uWS is looser than RFC 9112: it uses the first of several
+ * lengths, treats any transfer coding as chunked, and ignores lines after one without a name.
+ */
+type Framing = "certain" | "uncertain" | Problem;
+
+/**
+ * `bytesDeclared` is the first Content-Length, -1 if absent. `everyLine`: reads all header lines
+ * even if that length suffices, because a proxy may have read the head. uWS has already rejected a
+ * length that is not digits, and a length with a transfer coding.
+ */
+export function framingOf(
+  request: HttpRequest,
+  bytesDeclared: number,
+  everyLine: boolean,
+): Framing {
+  // Without a length, bytes after the head may belong to a length that the client has hidden.
+  const hasBody = bytesDeclared > 0;
+  if (hasBody && !everyLine) return "certain";
+  const error = framingError(request);
+  if (error !== undefined) return { code: "invalid_framing", detail: error };
+  // uWS parses chunks loosely, and ignores a length after a header line without a name.
+  return hasBody ? "certain" : "uncertain";
+}
+
+/** Returns the error for which RFC 9112 (3.2, 6.1, 6.3) requires a rejection. */
+function framingError(request: HttpRequest): string | undefined {
+  let [lengths, codings, hosts] = [0, 0, 0];
+  let [length, coding] = ["", ""];
+  let lengthsDiffer = false;
+  request.forEach((name, value) => {
+    if (name === "content-length") {
+      if (lengths++ > 0 && value !== length) lengthsDiffer = true;
+      length = value;
+    } else if (name === "transfer-encoding") {
+      codings++;
+      coding = value;
+    } else if (name === "host") hosts++;
+  });
+  if (codings > 0 && lengths > 0) return "Both Content-Length and Transfer-Encoding were sent";
+  if (codings > 1) return "Transfer-Encoding was sent more than once";
+  if (codings > 0 && coding.trim().toLowerCase() !== "chunked")
+    return "Transfer-Encoding must be chunked";
+  if (lengthsDiffer) return "Different Content-Lengths were sent";
+  if (lengths > 1) return "Content-Length was sent more than once";
+  if (lengths > 0 && !/^\d+$/.test(length)) return "Content-Length must be a number";
+  return hosts > 1 ? "Host was sent more than once" : undefined;
+}
+
+/** The prefix of a key. Its case does not matter (RFC 9110, section 11.1). */
+const bearer = /^bearer +/i;
+
+export function readV1Head(
+  request: HttpRequest,
+  answerResults: V1Request["answerResults"],
+): V1Request {
+  const authorization = request.getHeader("authorization");
+  // An Authorization of another scheme is meant for a proxy in front.
+  const token = bearer.test(authorization) ? authorization.replace(bearer, "").trim() : "";
+  return {
+    apiKey: token === "" ? request.getHeader("posthog-api-token").trim() : token,
+    requestId: request.getHeader("posthog-request-id").trim(),
+    attempt: request.getHeader("posthog-attempt").trim(),
+    requestTimestamp: request.getHeader("posthog-request-timestamp").trim(),
+    sdkInfo: request.getHeader("posthog-sdk-info").trim(),
+    answerResults,
+  };
+}
+
+/** Returns whether a v1 body may have this Content-Encoding: one coding of HTTP. */
+export function isV1Encoding(contentEncoding: string): boolean {
+  const coding = codingOf(contentEncoding);
+  return coding !== undefined && coding !== "lz64" && coding !== "base64";
+}
