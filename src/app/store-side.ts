@@ -3,7 +3,7 @@
 
 import { randomBytes } from "node:crypto";
 import { openRegistry, type Registry } from "../gateway/projects/registry/registry.ts";
-import { storedEvents } from "../gateway/projects/registry/stored-events.ts";
+import { storedEvents } from "../gateway/projects/registry/loss-mark.ts";
 import { UsageWriter } from "../gateway/projects/usage/usage-writer.ts";
 import { Streams } from "../gateway/streams/ensure.ts";
 import { StreamWatch } from "../gateway/streams/watch.ts";

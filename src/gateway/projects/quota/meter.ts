@@ -4,7 +4,6 @@
 
 import { expansionBytesAMinute } from "../../../platform/base/expansion.ts";
 import type { MeterRefusal, ProjectMeter, ProjectQuota, RequestCost, Taken } from "../project.ts";
-import { Portions } from "./portions.ts";
 
 /** The counts of a project's requests in this process. */
 export interface Counts {
@@ -374,4 +373,106 @@ function refusalBy(
  */
 function eventTokens(events: number): number {
   return Math.max(events, 1);
+}
+
+/**
+ * Milliseconds for which the tokens of a portion accumulate. It is much less than the second that a
+ * client waits at least.
+ */
+export const portionMs = 25;
+/**
+ * Number of refusals within a portion's time that count as a flood: 300 a second. A client that is
+ * occasionally over its quota is admitted as soon as there is a token.
+ */
+export const refusalsOfFlood = 8;
+
+class Portions {
+  #sinceMonotonicMs = Number.NEGATIVE_INFINITY;
+  #refusals = 0;
+
+  /** Returns the milliseconds until the project is admitted again; 0 if it is not blocked. */
+  waitMs(monotonicMs: number): number {
+    if (this.#refusals < refusalsOfFlood) return 0;
+    const elapsedMs = monotonicMs - this.#sinceMonotonicMs;
+    // A clock that went back blocks no project.
+    return elapsedMs >= 0 && elapsedMs < portionMs ? portionMs - elapsedMs : 0;
+  }
+
+  /** Counts a request that was refused because there was no token. */
+  refused(monotonicMs: number): void {
+    const elapsedMs = monotonicMs - this.#sinceMonotonicMs;
+    if (elapsedMs >= 0 && elapsedMs < portionMs) {
+      this.#refusals++;
+      return;
+    }
+    this.#sinceMonotonicMs = monotonicMs;
+    this.#refusals = 1;
+  }
+}
+
+export interface KnownMeter {
+  readonly projectId: string;
+  readonly meter: Meter;
+}
+
+interface MetersOptions {
+  readonly monotonicMs: () => number;
+  /** Maximum number of deleted projects that retain their meters. */
+  readonly deletedMax?: number;
+}
+
+const deletedMaxDefault = 1_000;
+
+export class Meters {
+  readonly #monotonicMs: () => number;
+  readonly #deletedMax: number;
+  readonly #meters = new Map<string, Meter>();
+  /** The ids of deleted projects, the longest deleted first. */
+  readonly #deleted = new Set<string>();
+  /** The meters that were evicted since the last `takeEvicted`. */
+  #evicted: KnownMeter[] = [];
+  #evictions = 0;
+
+  constructor({ monotonicMs, deletedMax = deletedMaxDefault }: MetersOptions) {
+    this.#monotonicMs = monotonicMs;
+    this.#deletedMax = deletedMax;
+  }
+
+  /** Returns the project's meter. Creates it if there is none. */
+  of(projectId: string): Meter {
+    this.#deleted.delete(projectId);
+    const known = this.#meters.get(projectId);
+    if (known !== undefined) return known;
+    const meter = new Meter(this.#monotonicMs, this.#evictions);
+    this.#meters.set(projectId, meter);
+    return meter;
+  }
+
+  /**
+   * Marks the project as deleted until its meter is requested again. Only the most recently deleted
+   * projects retain their meters.
+   */
+  leave(projectId: string): void {
+    if (this.#meters.has(projectId)) this.#deleted.add(projectId);
+    if (this.#deleted.size <= this.#deletedMax) return;
+    const [longestDeleted = ""] = this.#deleted;
+    this.#deleted.delete(longestDeleted);
+    this.#evictions++;
+    this.#evicted.push({ projectId: longestDeleted, meter: this.#meters.get(longestDeleted)! });
+    this.#meters.delete(longestDeleted);
+  }
+
+  /**
+   * Returns the meters that were evicted since the last call. Their last counts may not be written
+   * yet.
+   */
+  takeEvicted(): readonly KnownMeter[] {
+    const evicted = this.#evicted;
+    this.#evicted = [];
+    return evicted;
+  }
+
+  *all(): Generator<KnownMeter> {
+    for (const [projectId, meter] of this.#meters) yield { projectId, meter };
+  }
 }

@@ -21,11 +21,10 @@ import {
   type BucketReader,
   type BucketState,
   bucketReader,
+  readWhole,
 } from "./bucket-state.ts";
 import type { EntryNews, Reading } from "./known-projects.ts";
-import { lossMark, markLoss } from "./loss-mark.ts";
-import { lossOfAll, nothingStored, type StoredEvents } from "./stored-events.ts";
-import { readWhole } from "./whole-reading.ts";
+import { lossMark, lossOfAll, markLoss, nothingStored, type StoredEvents } from "./loss-mark.ts";
 
 interface BucketFollowerOptions extends BucketPlace {
   readonly connection: NatsConnection;

@@ -125,7 +125,7 @@ export async function raiseReplicas(
 }
 
 /** Returns whether the key is valid: printable ASCII without spaces. */
-export function isProjectKey(key: string): boolean {
+function isProjectKey(key: string): boolean {
   return key.length <= keyCharsMax && /^[!-~]+$/.test(key);
 }
 
@@ -203,4 +203,44 @@ export function changedValue(value: Uint8Array, changed: Partial<Project>): stri
   const limits =
     "quota" in changed ? { limits: quota && { ...entry.limits, ...quotaValue(quota) } } : {};
   return JSON.stringify({ ...entry, ...others, ...limits });
+}
+
+/** An expected failure of a command. The message is for the operator. */
+export class ProjectError extends Error {}
+
+/**
+ * Prefixes of the secret keys that PostHog issues to people and servers. None may be the prefix of
+ * a project's key, because clients publish their keys, and PostHog accepts no events with secret
+ * ones.
+ */
+const secretKinds = [
+  ["phx_", "a personal key"],
+  ["phs_", "a secret key"],
+] as const;
+
+export function requireId(id: string): void {
+  if (!isProjectId(id))
+    throw new ProjectError(`the project's id must match [A-Za-z0-9_-]{1,64}: got "${id}"`);
+}
+
+export function requireName(name: string): void {
+  if (!isProjectName(name))
+    throw new ProjectError("the project's name must be at most 200 printable characters");
+}
+
+/**
+ * Throws a ProjectError if the key is not valid. The message does not show the key, which may be a
+ * secret.
+ */
+export function requireKey(key: string): void {
+  if (!isProjectKey(key)) {
+    throw new ProjectError("the key must be 1 to 200 printable ASCII characters without spaces");
+  }
+  const secret = secretKinds.find(([beginning]) => key.startsWith(beginning));
+  if (secret !== undefined) {
+    const [beginning, kind] = secret;
+    throw new ProjectError(
+      `the key begins with ${beginning}: that is ${kind} of PostHog, a secret that must not appear in apps and pages. Use the project's key, which begins with phc_, or omit the key to create one`,
+    );
+  }
 }

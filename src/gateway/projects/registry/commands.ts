@@ -14,16 +14,25 @@ import {
   changedValue,
   openBucket,
   openExistingBucket,
+  ProjectError,
   parseProject,
   projectValue,
+  requireId,
+  requireKey,
+  requireName,
 } from "./bucket.ts";
-import { type BucketEntry, bucketReader } from "./bucket-state.ts";
+import { type BucketEntry, bucketReader, readWhole, type WholeReading } from "./bucket-state.ts";
 import { type EntryToWrite, writeEntry } from "./entry-write.ts";
 import { onceLed } from "./leader-wait.ts";
-import { isMarked, lossMark, markLoss, projectsLacking, requireNoneLacking } from "./loss-mark.ts";
-import { ProjectError, requireId, requireKey, requireName } from "./project-arguments.ts";
-import { lossOfAll, storedEvents } from "./stored-events.ts";
-import { readWhole, type WholeReading } from "./whole-reading.ts";
+import {
+  isMarked,
+  lossMark,
+  lossOfAll,
+  markLoss,
+  projectsLacking,
+  requireNoneLacking,
+  storedEvents,
+} from "./loss-mark.ts";
 
 interface AddProject extends BucketPlace {
   readonly id: string;

@@ -6,9 +6,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { jetstream } from "@nats-io/jetstream";
 import { headers, type NatsConnection } from "@nats-io/nats-core";
 import { apiCodes, isApiError } from "../../../platform/nats/api.ts";
-import { type BucketPlace, entrySubjects } from "./bucket.ts";
+import { type BucketPlace, entrySubjects, ProjectError } from "./bucket.ts";
 import { onceLed } from "./leader-wait.ts";
-import { ProjectError } from "./project-arguments.ts";
 
 export interface EntryToWrite {
   readonly key: string;

@@ -4,7 +4,6 @@
 
 import { isDeepStrictEqual } from "node:util";
 import type { MeteredProject, Project } from "../project.ts";
-import { Deletions } from "./deletions.ts";
 import { type ClashTaker, KeyMap } from "./key-map.ts";
 import { lossAdvice, lossMark } from "./loss-mark.ts";
 
@@ -250,4 +249,36 @@ function firstOf(names: ReadonlySet<string>): string[] {
     first.push(name);
   }
   return first;
+}
+
+interface Deletion {
+  readonly revision: number;
+  /** When the bucket of the entry was created. */
+  readonly created: string;
+}
+
+const deletionsMax = 10_000;
+
+export class Deletions {
+  /** The deletions by project id, the latest last. */
+  readonly #deletions = new Map<string, Deletion>();
+
+  note(projectId: string, deletion: Deletion): void {
+    if (this.isUndoneBy(projectId, deletion)) return;
+    this.#deletions.delete(projectId);
+    this.#deletions.set(projectId, deletion);
+    if (this.#deletions.size > deletionsMax)
+      this.#deletions.delete(this.#deletions.keys().next().value!);
+  }
+
+  /** Removes the record of a deletion, because the project was added again. */
+  forget(projectId: string): void {
+    this.#deletions.delete(projectId);
+  }
+
+  /** Returns whether an entry of that revision and bucket is older than the project's deletion. */
+  isUndoneBy(projectId: string, { revision, created }: Deletion): boolean {
+    const deletion = this.#deletions.get(projectId);
+    return deletion !== undefined && deletion.created === created && revision < deletion.revision;
+  }
 }

@@ -8,13 +8,12 @@ import { firstProject } from "../../../platform/base/first-project.ts";
 import type { Log } from "../../../platform/base/log.ts";
 import { bucketStream } from "../../../platform/nats/names.ts";
 import type { MeteredProject, Project, ProjectLookup } from "../project.ts";
-import { type KnownMeter, Meters } from "../quota/meters.ts";
+import { type KnownMeter, Meters } from "../quota/meter.ts";
 import { type BucketPlace, bucketName } from "./bucket.ts";
 import { BucketFollower } from "./bucket-follower.ts";
 import type { Clash } from "./key-map.ts";
 import { type EntryNews, KnownProjects, type Reading } from "./known-projects.ts";
-import { lossAdvice } from "./loss-mark.ts";
-import { nothingStored, type StoredEvents } from "./stored-events.ts";
+import { lossAdvice, nothingStored, type StoredEvents } from "./loss-mark.ts";
 
 export interface RegistryOptions extends BucketPlace {
   readonly connection: NatsConnection;

@@ -7,8 +7,7 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, SparseWarning } from "../../../platform/base/retry.ts";
 import { isConnected } from "../../../platform/nats/api.ts";
-import { type Counts, type Meter, noCounts } from "../quota/meter.ts";
-import type { KnownMeter } from "../quota/meters.ts";
+import { type Counts, type KnownMeter, type Meter, noCounts } from "../quota/meter.ts";
 import type { BucketPlace } from "../registry/bucket.ts";
 import { openUsageBucket, type UsageRecord, usageKey, usageValue } from "./usage.ts";
 

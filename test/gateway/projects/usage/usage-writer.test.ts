@@ -6,8 +6,7 @@ import { jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { Meter } from "../../../../src/gateway/projects/quota/meter.ts";
-import { Meters } from "../../../../src/gateway/projects/quota/meters.ts";
+import { Meter, Meters } from "../../../../src/gateway/projects/quota/meter.ts";
 import {
   openUsageBucket,
   readUsage,
