@@ -2,7 +2,12 @@
 // limits, and refuses a stream that would break what a 200 promises. `watch.ts` checks the streams
 // in between. Never shrinks, empties or deletes a stream.
 
-import { JetStreamApiError, type JetStreamManager, type StreamInfo } from "@nats-io/jetstream";
+import {
+  JetStreamApiError,
+  type JetStreamManager,
+  type StreamConfig,
+  type StreamInfo,
+} from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Log } from "../../platform/base/log.ts";
 import { retryWithWarning, SparseWarning } from "../../platform/base/retry.ts";
@@ -14,11 +19,12 @@ import {
   noRoomCodes,
 } from "../../platform/nats/api.ts";
 import { storesAtomicBatchesWell } from "../../platform/nats/atomic-batches.ts";
+import { clusterVersions } from "../../platform/nats/cluster-versions.ts";
 import { headerBytesMax } from "../../platform/nats/limits.ts";
-import type { NatsLink } from "../../platform/nats/link.ts";
+import { type NatsLink, serverPlaces } from "../../platform/nats/link.ts";
 import { withoutJetStream as withoutJetStreamAtAll } from "../../platform/nats/sign-in.ts";
-import { BatchRule } from "./batch-rule.ts";
 import {
+  atomicSetting,
   brokenPromises,
   fullMessageBytes,
   keptLimits,
@@ -299,4 +305,55 @@ function hintOf(
   }
   if (code !== apiCodes.streamReplicasNotSupported) return "";
   return `: PENSTOCK_REPLICAS=${replicas} needs a cluster, and this server is in none: set it to 1, or form a cluster`;
+}
+
+export class BatchRule {
+  readonly #connection: NatsConnection;
+  readonly #log: Pick<Log, "info">;
+  #versions: ReturnType<typeof clusterVersions> | undefined;
+  #isLogged = false;
+
+  constructor(connection: NatsConnection, log: Pick<Log, "info">) {
+    this.#connection = connection;
+    this.#log = log;
+  }
+
+  /**
+   * Whether nats-server is in a cluster, in which all servers of a stream must support atomic
+   * batches.
+   */
+  get isOfCluster(): boolean {
+    return this.#connection.info?.cluster !== undefined;
+  }
+
+  /**
+   * Returns the change that lets a stream accept atomic batches; empty if it is set already, not
+   * needed, or not allowed. `members`: the names of the servers that hold the stream.
+   */
+  async setting(
+    settings: Pick<StreamSettings, "atomicBatches">,
+    config: Parameters<typeof atomicSetting>[1],
+    members: readonly string[],
+  ): Promise<Partial<StreamConfig>> {
+    const connection = this.#connection;
+    const atomic = atomicSetting(settings, config, connection.info?.version ?? "");
+    if (Object.keys(atomic).length === 0) return atomic;
+    this.#versions ??= clusterVersions(connection, serverPlaces(connection));
+    const versions = await this.#versions;
+    if (versions === undefined) return atomic;
+    const names = new Set([...versions.keys(), ...members]);
+    const without = [...names].filter((name) => !storesAtomicBatchesWell(versions.get(name) ?? ""));
+    if (without.length === 0) return atomic;
+    this.#logOnce(without.map((name) => `${name}: ${versions.get(name) || "version not known"}`));
+    return {};
+  }
+
+  #logOnce(servers: readonly string[]): void {
+    if (this.#isLogged) return;
+    this.#isLogged = true;
+    this.#log.info(
+      { servers },
+      "atomic batches disabled: not every server of the cluster is known to be 2.15 or newer",
+    );
+  }
 }

@@ -5,14 +5,23 @@
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
 import type { Log } from "../../platform/base/log.ts";
-import { apiCodes, bytesMaxOf, isApiError, isFromLeader } from "../../platform/nats/api.ts";
+import {
+  apiCodes,
+  bytesMaxOf,
+  isApiError,
+  isFromLeader,
+  nanosPerMs,
+} from "../../platform/nats/api.ts";
 import { takesAtomicBatches } from "../../platform/nats/atomic-batches.ts";
-import { noteAway, type StreamMetrics, type StreamState } from "../../platform/nats/readiness.ts";
+import {
+  noteAway,
+  refuseSilent,
+  type StreamMetrics,
+  type StreamState,
+} from "../../platform/nats/readiness.ts";
 import type { NatsRefusedError } from "../../platform/nats/sign-in.ts";
 import { brokenPromises, loweredLimits, type WantedConfig } from "./desired.ts";
 import { type Before, type Certainty, StreamHistory } from "./history.ts";
-import { StreamRoom } from "./stream-room.ts";
-import { hasQuorum, StreamSilence } from "./stream-silence.ts";
 
 export interface StreamSize {
   readonly labels: { readonly lane: Lane; readonly partition: string };
@@ -254,4 +263,172 @@ export class WatchedStream {
     state.refusal = undefined;
     this.#options.log.info({ stream: state.name }, "stream fit again: its events are accepted");
   }
+}
+
+interface StreamRoomOptions {
+  readonly state: StreamState;
+  readonly log: Pick<Log, "info" | "warn">;
+}
+
+/** A leader's report on the stream's size, with the maximum bytes of one message. */
+interface Fill {
+  readonly bytes: number;
+  /** Maximum bytes of the stream; Infinity without a limit. */
+  readonly bytesMax: number;
+  readonly messageBytes: number;
+}
+
+/**
+ * The part of a stream that must also be free before a full stream counts as having room. Otherwise
+ * a stream whose old events are removed as new ones arrive would be logged repeatedly.
+ */
+const freePart = 1 / 64;
+
+const streamIsFull =
+  "stream full: requests that it has no room for are answered " +
+  "503 store_full. Raise PENSTOCK_STREAM_BYTES_MAX and restart, or purge what all readers have " +
+  "read: docs/guides/operations.md, When a stream is full";
+const serverIsFull =
+  "NATS storage full: it has no room for a stream below its own limit, and requests are answered " +
+  "503 store_full. Check the disk, max_file_store and the account: penstock doctor names them";
+
+class StreamRoom {
+  readonly #options: StreamRoomOptions;
+  #logged: "stream_full" | "server_full" | undefined;
+
+  constructor(options: StreamRoomOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Evaluates a leader's report on the stream. Returns the reasons why events cannot be stored.
+   */
+  read(fill: Fill): string[] {
+    const { bytes, bytesMax, messageBytes } = fill;
+    const isFull = bytes + messageBytes > bytesMax;
+    if (this.#logged !== undefined) this.#logRoom(fill);
+    else if (isFull) this.#logFull("stream_full", fill);
+    else if (this.#options.state.isServerFull) this.#logFull("server_full", fill);
+    const { name } = this.#options.state;
+    return isFull ? [`stream ${name} is full: ${bytes} of ${bytesMax} bytes`] : [];
+  }
+
+  #logFull(why: "stream_full" | "server_full", { bytes, bytesMax }: Fill): void {
+    const { state, log } = this.#options;
+    const limit = Number.isFinite(bytesMax) ? { bytes_max: bytesMax } : {};
+    log.warn(
+      { stream: state.name, bytes, ...limit },
+      why === "stream_full" ? streamIsFull : serverIsFull,
+    );
+    this.#logged = why;
+  }
+
+  #logRoom({ bytes, bytesMax, messageBytes }: Fill): void {
+    const { state, log } = this.#options;
+    const isTight = bytes > 0 && bytes + messageBytes + bytesMax * freePart > bytesMax;
+    if (isTight || state.isServerFull) return;
+    this.#logged = undefined;
+    log.info({ stream: state.name, bytes }, "stream has room again: its events are accepted");
+  }
+}
+
+interface StreamSilenceOptions {
+  readonly state: StreamState;
+  readonly log: Pick<Log, "info" | "error">;
+  readonly monotonicMs: () => number;
+}
+
+/** Milliseconds for which a stream counts as silent after the last unanswered frame. */
+const silentMsMax = 10_000;
+/**
+ * Milliseconds without an answer to its leader after which a member counts as lost. Members of a
+ * stream answer their leader about once a second.
+ */
+const answeredMsMax = 3_000;
+
+class StreamSilence {
+  readonly #options: StreamSilenceOptions;
+  /**
+   * The leader under which the stream was found to acknowledge nothing; "" for a server outside of
+   * a cluster.
+   */
+  #loggedUnder: string | undefined;
+
+  constructor(options: StreamSilenceOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Evaluates a leader's report on the stream, which was requested at `askedMonotonicMs`. Returns
+   * the reasons why events cannot be stored.
+   */
+  read(info: StreamInfo, askedMonotonicMs: number): string[] {
+    const { state, log, monotonicMs } = this.#options;
+    const leader = info.cluster?.leader ?? "";
+    // If another server leads now, it may acknowledge, so the stream is tried again.
+    if (this.#loggedUnder !== undefined && this.#loggedUnder !== leader) this.forget();
+    const now = monotonicMs();
+    // Only the answer to a request after the beginning of the silence proves it. The answer to an
+    // earlier request may precede an acknowledgement that has arrived too.
+    const isSilent =
+      state.silentMonotonicMs !== undefined &&
+      state.silentMonotonicMs <= askedMonotonicMs &&
+      now - state.silentMonotonicMs <= silentMsMax;
+    const problem =
+      state.denial ?? (hasQuorum(info) ? silenceOf(state.name) : noQuorumOf(state.name));
+    const detail = `S${problem.slice(1)}`;
+    // The silence is logged once. The refusal continues, even while no client sends, until an
+    // acknowledgement ends it.
+    if (isSilent && state.silence?.detail !== detail) {
+      const isNews = this.#loggedUnder === undefined || state.silence !== undefined;
+      refuseSilent(state, { code: "unavailable", detail }, now);
+      if (isNews) log.error({ stream: state.name }, `${problem}: its events are refused`);
+      this.#loggedUnder = leader;
+    } else if (this.#loggedUnder !== undefined && state.silence === undefined) {
+      this.#loggedUnder = undefined;
+      log.info({ stream: state.name }, "stream acknowledges again: its events are accepted");
+    }
+    return isSilent ? [problem] : [];
+  }
+
+  /**
+   * Forgets the silence. Called when the server may have been restarted, or when another server
+   * became the leader: the stream may acknowledge again.
+   */
+  forget(): void {
+    const { state } = this.#options;
+    this.#loggedUnder = undefined;
+    state.silentMonotonicMs = undefined;
+    state.silence = undefined;
+    state.denial = undefined;
+  }
+}
+
+/**
+ * Returns whether the stream's leader, together with the members that answer it, is a majority. A
+ * leader that is cut off continues to lead for some seconds. `info` must be a leader's answer.
+ */
+function hasQuorum({ cluster }: StreamInfo): boolean {
+  const others = cluster?.replicas ?? [];
+  // A member that the leader has never reached is reported as active 0 ns ago.
+  const answering = others.filter(
+    ({ offline, current, active }) =>
+      offline !== true && active < answeredMsMax * nanosPerMs && (current || active > 0),
+  ).length;
+  return (1 + answering) * 2 > 1 + others.length;
+}
+
+function silenceOf(stream: string): string {
+  return (
+    `stream ${stream} answers requests but acknowledges nothing: after a failed write nats-server 2.14 and newer ` +
+    "store nothing until they are restarted: check its log, and make room on its disk. " +
+    "Penstock restarts an embedded nats-server; if it is your own, restart nats-server"
+  );
+}
+
+function noQuorumOf(stream: string): string {
+  return (
+    `stream ${stream} has no quorum: its leader cannot reach most of the servers that hold it, ` +
+    "and stores nothing until it can: check that they run and can reach one another"
+  );
 }
