@@ -6,14 +6,13 @@ import type { Msg } from "@nats-io/transport-node";
 import type { Log } from "../../platform/base/log.ts";
 import type { NatsLink } from "../../platform/nats/link.ts";
 import { noteStored } from "../../platform/nats/readiness.ts";
-import type { AckInbox } from "./ack-inbox.ts";
+import type { AckInbox, LateAcks } from "./ack-inbox.ts";
 import type { AtomicBatch } from "./atomic-batch.ts";
 import type { Flushes } from "./flushes.ts";
 import type { Frame } from "./frame.ts";
-import type { LateAcks } from "./late-acks.ts";
 import { consequences } from "./outcomes.ts";
+import type { PublishMetrics } from "./port.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
-import type { PublishMetrics } from "./publish-metrics.ts";
 
 interface BatchesUnderWayOptions {
   readonly link: Pick<NatsLink, "send">;

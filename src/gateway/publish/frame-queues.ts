@@ -4,8 +4,12 @@
 
 import type { Lane } from "../../platform/base/lane.ts";
 import { Rounds } from "../../platform/base/rounds.ts";
-import type { FrameScope } from "../../platform/nats/names.ts";
-import { manyProjects, partitionOf, subjectOf } from "../../platform/nats/names.ts";
+import {
+  type FrameScope,
+  manyProjects,
+  partitionOf,
+  subjectOf,
+} from "../../platform/nats/names.ts";
 import type { StreamState, StreamStates } from "../../platform/nats/readiness.ts";
 import { Departures } from "./departures.ts";
 import type { Distance } from "./distance.ts";

@@ -10,17 +10,15 @@ import { headerBytesMax, messageIdLengthMax } from "../../platform/nats/limits.t
 import type { NatsLink } from "../../platform/nats/link.ts";
 import { noteAway, noteStored, suspend } from "../../platform/nats/readiness.ts";
 import { StoredMessages } from "../../platform/nats/stored-messages.ts";
-import { AckInbox } from "./ack-inbox.ts";
+import { AckInbox, LateAcks } from "./ack-inbox.ts";
 import type { AtomicBatch } from "./atomic-batch.ts";
 import { BatchesUnderWay } from "./batches-under-way.ts";
 import { type Expiry, isPast } from "./expiry.ts";
 import type { Flushes } from "./flushes.ts";
 import type { Frame } from "./frame.ts";
-import { LateAcks } from "./late-acks.ts";
 import { consequences, outcomeOf, outcomeUnacked } from "./outcomes.ts";
-import type { FrameOutcome } from "./port.ts";
+import type { FrameOutcome, PublishMetrics } from "./port.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
-import type { PublishMetrics } from "./publish-metrics.ts";
 
 export interface InFlightOptions {
   readonly link: NatsLink;

@@ -3,8 +3,8 @@
 
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import type { Frame } from "./frame.ts";
+import type { AckFailureCause } from "./port.ts";
 import type { NoPubAck, PubAck } from "./pub-ack.ts";
-import type { AckFailureCause } from "./publish-metrics.ts";
 
 /** The effect of an answer other than an acknowledgement. */
 interface Consequence {

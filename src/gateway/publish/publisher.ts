@@ -25,14 +25,18 @@ import type { Project } from "../projects/project.ts";
 import type { AtomicBatch } from "./atomic-batch.ts";
 import { Distance } from "./distance.ts";
 import { type Expiry, isPast } from "./expiry.ts";
-import { Flushes } from "./flushes.ts";
+import { Flushes, NextFrames } from "./flushes.ts";
 import { type Fate, Frame, type FrameQueue, frameOf } from "./frame.ts";
 import { FrameMemory } from "./frame-memory.ts";
 import { FrameQueues } from "./frame-queues.ts";
 import { InFlight } from "./in-flight.ts";
-import { NextFrames } from "./next-frames.ts";
-import type { FrameOutcome, FrameWaiter, Publisher, RequestWaiter } from "./port.ts";
-import type { PublishMetrics } from "./publish-metrics.ts";
+import type {
+  FrameOutcome,
+  FrameWaiter,
+  Publisher,
+  PublishMetrics,
+  RequestWaiter,
+} from "./port.ts";
 import { Settlement } from "./settlement.ts";
 import { TimedOutLines, UuidlessLines } from "./timed-out-lines.ts";
 

@@ -15,7 +15,7 @@ import {
   ackFailureCauses,
   type BatchOutcome,
   batchOutcomes,
-} from "../../publish/publish-metrics.ts";
+} from "../../publish/port.ts";
 import {
   type PassedKind,
   type PassedOutcome,
