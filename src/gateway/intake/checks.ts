@@ -10,16 +10,17 @@
 // - the project's quota
 // `admit` consumes quota, so it is called once per request.
 
+import type { Buffer } from "node:buffer";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
 import type { Problem } from "../../platform/base/errors.ts";
-import { Header, ScanStatus, TokenType } from "../../records/table.ts";
+import { Header, Row, ScanStatus, TokenType } from "../../records/table.ts";
 import type { BodyHint, Exchange } from "../http/port.ts";
 import type { ProjectLookup } from "../projects/project.ts";
 import type { Publisher } from "../publish/port.ts";
 import type { ProjectShares } from "../streams/project-shares.ts";
 import { scanProblem } from "./envelope.ts";
 import type { Typos } from "./hints.ts";
-import { libraryOf } from "./library.ts";
+import { type Member, membersOf } from "./json-bytes.ts";
 import {
   expansionOf,
   overCaps,
@@ -174,4 +175,48 @@ export class RefusalHints {
     const hint = work.protocol.hintOf(problem, work, this.#typos);
     return hint === "" ? problem : { ...problem, detail: `${problem.detail}; ${hint}` };
   }
+}
+
+const valuePattern = /^"([\w.+-]{1,32})"/;
+const valueBytesRead = 34;
+const keyPattern = /ph[a-z]_/i;
+
+/** The names of SDKs that use another name in their events. */
+const names: ReadonlyMap<string, string> = new Map([
+  ["web", "posthog-js"],
+  ["js", "posthog-js-lite"],
+]);
+
+/**
+ * Returns the SDK's name and version, for example `posthog-js 1.449.0`; "" if the event has none.
+ * The table must be the body's.
+ */
+function libraryOf(body: Buffer, table: Uint32Array): string {
+  if (table[Header.RowCount] === 0) return "";
+  const row = Header.Words;
+  const start = table[row + Row.PropertiesStart]!;
+  const end = table[row + Row.PropertiesEnd]!;
+  const ofProperties = named(body, membersOf({ body, start, end }), ["$lib", "$lib_version"]);
+  if (ofProperties !== "") return ofProperties;
+  const item = { body, start: table[row + Row.ItemStart]!, end: table[row + Row.ItemEnd]! };
+  const ofItem = membersOf({ ...item, skipFrom: start, skipTo: end });
+  return named(body, ofItem, ["library", "library_version"]);
+}
+
+function named(
+  body: Buffer,
+  members: readonly Member[],
+  [name, version]: readonly [string, string],
+): string {
+  const library = textOf(body, members, name);
+  if (library === "") return "";
+  return `${names.get(library) ?? library} ${textOf(body, members, version)}`.trimEnd();
+}
+
+function textOf(body: Buffer, members: readonly Member[], wanted: string): string {
+  const member = members.find(({ name }) => name === wanted);
+  if (member === undefined) return "";
+  const text = body.toString("latin1", member.valueAt, member.valueAt + valueBytesRead);
+  const found = valuePattern.exec(text)?.[1] ?? "";
+  return keyPattern.test(found) ? "" : found;
 }

@@ -63,11 +63,11 @@ export function readEnvelope(
 ): Envelope | Problem {
   const rootType = table[Header.RootType]!;
   if (rootType !== TokenType.Object && rootType !== TokenType.Array) {
-    return { code: "invalid_payload", detail: noEvents(body, rootType) };
+    return invalidPayload(noEvents(body, rootType));
   }
   // Checked before the key: an array without events cannot have one, so that is not its mistake.
   if (rootType === TokenType.Array && table[Header.ItemCount] === 0) {
-    return { code: "invalid_payload", detail: "The array contains no event" };
+    return invalidPayload("The array contains no event");
   }
   const key = keyText(body, table);
   if (key === "") return { code: "missing_api_key", detail: missingKey(table) };
@@ -80,8 +80,7 @@ export function readEnvelope(
   if ("code" in project) return project;
   const batchType = table[Header.BatchType]!;
   if (batchType === TokenType.Absent) return { project, lane: "live" };
-  if (batchType !== TokenType.Array)
-    return { code: "invalid_payload", detail: "batch must be an array" };
+  if (batchType !== TokenType.Array) return invalidPayload("batch must be an array");
   const lane = laneOf(table);
   return typeof lane === "string" ? { project, lane } : lane;
 }
@@ -107,7 +106,7 @@ export function laneOf(table: Uint32Array): Lane | Problem {
     case TokenType.Absent:
       return "live";
     default:
-      return { code: "invalid_payload", detail: "historical_migration must be true or false" };
+      return invalidPayload("historical_migration must be true or false");
   }
 }
 
@@ -157,4 +156,8 @@ function keyText(body: Buffer, table: Uint32Array): string {
     return (JSON.parse(body.toString("utf8", start, end)) as string).trim();
   // Latin-1 is fast to decode. Keys are ASCII, so other text matches none in any encoding.
   return body.toString("latin1", start + 1, end - 1).trim();
+}
+
+export function invalidPayload(detail: string): Problem {
+  return { code: "invalid_payload", detail };
 }

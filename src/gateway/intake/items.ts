@@ -18,8 +18,7 @@ import {
   Verdict,
   warningBit,
 } from "../../records/verdict.ts";
-import type { Typos } from "./hints.ts";
-import { dropDetail, mayHaveHint, unnamed, warningHint } from "./hints.ts";
+import { dropDetail, mayHaveHint, type Typos, unnamed, warningHint } from "./hints.ts";
 import { type Cursor, OutOfMemoryError, PlainForm } from "./plain-form.ts";
 import { hasPositionIn, type RepairedBody } from "./repaired-body.ts";
 import type { Work } from "./work.ts";

@@ -6,11 +6,9 @@ import type { Problem } from "../../platform/base/errors.ts";
 import { clientTimeMs, isZeroTime } from "../../records/other-date-forms.ts";
 import { Header, TokenType } from "../../records/table.ts";
 import { storedMsMax, storedMsMin } from "../../records/timestamp.ts";
-import { BodyFrames } from "./body-frames.ts";
 import { readEnvelope } from "./envelope.ts";
-import type { Typos } from "./hints.ts";
-import { missingKeyHint } from "./hints.ts";
-import { SharedFrames } from "./shared-frames.ts";
+import { missingKeyHint, type Typos } from "./hints.ts";
+import { BodyFrames, SharedFrames } from "./request-frames.ts";
 import { Tally } from "./tally.ts";
 import type { Protocol, SentAt, Work } from "./work.ts";
 

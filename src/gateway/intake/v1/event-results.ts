@@ -3,13 +3,21 @@
 // outcome takes a few bytes of typed arrays and no object.
 
 import { Buffer } from "node:buffer";
-import { type ErrorCode, errorTable } from "../../../platform/base/errors.ts";
+import {
+  type ErrorCode,
+  errorTable,
+  type ItemErrorCode,
+  type Problem,
+} from "../../../platform/base/errors.ts";
 import { type DropCode, dropTable, warningCodes } from "../../../platform/base/warnings.ts";
 import { uuidBytes } from "../../../records/uuid.ts";
-import type { V1Request } from "../../http/port.ts";
+import type { Verdict } from "../../../records/verdict.ts";
+import type { Exchange, V1Request } from "../../http/port.ts";
 import type { FrameOutcome } from "../../publish/port.ts";
+import type { Explanation } from "../hints.ts";
 import type { LoopShare } from "../loop-share.ts";
-import type { UuidList } from "./uuid-list.ts";
+import { Tally } from "../tally.ts";
+import type { UuidList } from "./uuids.ts";
 
 /**
  * Why an event is not stored. The event's state, not this code, decides whether the client should
@@ -269,5 +277,59 @@ function resultText(state: State, detail: number, notSent: ErrorCode): string {
       return `:{"result":"retry","details":"${detailCodes[detail]}"}`;
     default:
       return `:{"result":"retry","details":"${notSent}"}`;
+  }
+}
+
+/** The problem of an answer that could not be built, for example because memory ran out. */
+const cannotAnswer: Problem = {
+  code: "unavailable",
+  detail: "The answer could not be created: send the request again",
+};
+
+export class ResultTally extends Tally {
+  readonly #v1: V1Request;
+  readonly #results: EventResults;
+
+  constructor(v1: V1Request, results: EventResults) {
+    super();
+    this.#v1 = v1;
+    this.#results = results;
+  }
+
+  override get answersInPart(): boolean {
+    return true;
+  }
+
+  override drop(index: number, code: DropCode, explanation: Explanation): void {
+    super.drop(index, code, explanation);
+    this.#results.dropped(index, code, explanation.hint);
+  }
+
+  /** Records a removed event in the answer too. Otherwise the client would retry it. */
+  override remove(index: number): void {
+    super.remove(index);
+    this.#results.dropped(index, "performance_event");
+  }
+
+  override fail(index: number, code: ItemErrorCode, explanation: Explanation): void {
+    super.fail(index, code, explanation);
+    this.#results.dropped(index, code, explanation.hint);
+  }
+
+  override store(index: number, verdict: Verdict, hint: string): void {
+    super.store(index, verdict, hint);
+    this.#results.placed(index, verdict.warnings);
+  }
+
+  /**
+   * Returns the warnings to count. If only part of the request is stored, only the warnings of
+   * stored events count, because the retry reports the others.
+   */
+  protected override warningCounts(isWhole: boolean): ReadonlyMap<number, number> {
+    return isWhole ? super.warningCounts(isWhole) : this.#results.storedWarnings();
+  }
+
+  override answer(exchange: Exchange, notSent: ErrorCode | undefined): void {
+    this.#results.answer(this.#v1, notSent)?.catch(() => exchange.answerProblem(cannotAnswer));
   }
 }

@@ -1,23 +1,22 @@
 // The newer protocol (v1). The key is in a header. Each event has a uuid, the answer reports the
 // outcome of each, and the client retries only those that were not stored.
 
+import { Buffer } from "node:buffer";
 import type { Problem } from "../../../platform/base/errors.ts";
+import { isUuid } from "../../../platform/base/forms.ts";
 import { Header, TokenType } from "../../../records/table.ts";
+import { timestampMs, timestampTokenMs } from "../../../records/timestamp.ts";
 import type { V1Request } from "../../http/port.ts";
 import type { ProjectLookup } from "../../projects/project.ts";
 import type { Publisher } from "../../publish/port.ts";
-import type { Envelope } from "../envelope.ts";
-import type { Typos } from "../hints.ts";
-import { keyInBodyHint } from "../hints.ts";
+import { type Envelope, invalidPayload, laneOf, projectOf } from "../envelope.ts";
+import { keyInBodyHint, type Typos } from "../hints.ts";
 import type { LoopShare } from "../loop-share.ts";
 import type { Tally } from "../tally.ts";
 import type { Protocol, RequestFrames, SentAt, Work } from "../work.ts";
-import { EventResults } from "./event-results.ts";
-import { readV1Envelope, readV1Head } from "./request.ts";
+import { EventResults, ResultTally } from "./event-results.ts";
 import { ResultFrames } from "./result-frames.ts";
-import { ResultTally } from "./result-tally.ts";
-import type { UuidList } from "./uuid-list.ts";
-import { readUuids, readUuidsInTurns } from "./uuids.ts";
+import { readUuids, readUuidsInTurns, type UuidList } from "./uuids.ts";
 
 /** The newer protocol (v1) for one request. */
 export class V1Protocol implements Protocol {
@@ -90,4 +89,98 @@ export class V1Protocol implements Protocol {
       throw new Error("Take a request: the uuids of its events are not read");
     return this.#results;
   }
+}
+
+/** The content of a request's headers. */
+interface V1Head {
+  /** The request's id: a UUID in lower case; "" if the client sends none. */
+  readonly requestId: string;
+  /**
+   * The time of sending by the client's clock, in milliseconds since 1970; NaN if the client sends
+   * none.
+   */
+  readonly clientClockMs: number;
+  /** `"$lib":"…","$lib_version":"…"` of the SDK that sent the request; "" if it is unknown. */
+  readonly lib: string;
+}
+
+/**
+ * Maximum characters of an SDK header: PostHog's limit. A longer header is ignored, because its
+ * text would be stored with each event.
+ */
+const sdkInfoCharactersMax = 200;
+
+/**
+ * Reads the headers. An absent header is not an error. A malformed header is refused, except that
+ * of the SDK, which is ignored.
+ */
+export function readV1Head({
+  requestId,
+  attempt,
+  requestTimestamp,
+  sdkInfo,
+}: V1Request): V1Head | Problem {
+  if (requestId !== "" && !isUuid(requestId))
+    return invalidHeader("PostHog-Request-Id must be a UUID");
+  if (attempt !== "" && !/^[1-9]\d{0,8}$/.test(attempt))
+    return invalidHeader("PostHog-Attempt must be an integer of 1 or more");
+  const sentAt = Buffer.from(requestTimestamp);
+  const clientClockMs = sentAt.length === 0 ? Number.NaN : timestampMs(sentAt, 0, sentAt.length);
+  if (sentAt.length > 0 && Number.isNaN(clientClockMs)) {
+    return invalidHeader(
+      "PostHog-Request-Timestamp must be an RFC 3339 time such as 2026-01-31T23:59:59.999Z",
+    );
+  }
+  return { requestId: requestId.toLowerCase(), clientClockMs, lib: libOf(sdkInfo) };
+}
+
+/**
+ * Returns the members for an SDK of the form `name/version`, split at the last slash; "" if it
+ * cannot be used.
+ */
+function libOf(sdkInfo: string): string {
+  const slash = sdkInfo.lastIndexOf("/");
+  const [name, version] = [sdkInfo.slice(0, slash).trim(), sdkInfo.slice(slash + 1).trim()];
+  const isUsable = slash > 0 && sdkInfo.length <= sdkInfoCharactersMax && /^[ -~]+$/.test(sdkInfo);
+  if (!isUsable || name === "" || version === "") return "";
+  return `"$lib":${JSON.stringify(name)},"$lib_version":${JSON.stringify(version)}`;
+}
+
+/**
+ * Returns the project and the lane of the request, or the problem of the shape of its body. The key
+ * is in a header; a key in the body is ignored.
+ */
+function readV1Envelope(
+  scanned: { readonly body: Buffer; readonly table: Uint32Array },
+  apiKey: string,
+  projects: ProjectLookup,
+): Envelope | Problem {
+  const { body, table } = scanned;
+  const project = apiKey === "" ? missingKey : projectOf(apiKey, projects);
+  if ("code" in project) return project;
+  if (table[Header.RootType] !== TokenType.Object)
+    return invalidPayload("The body must be a JSON object with created_at and batch");
+  if (table[Header.BatchType] !== TokenType.Array)
+    return invalidPayload("batch must be an array of events");
+  if (table[Header.ItemCount] === 0) return invalidPayload("batch contains no event");
+  const [start, end] = [table[Header.CreatedAtStart]!, table[Header.CreatedAtEnd]!];
+  const createdAtMs =
+    table[Header.CreatedAtType] === TokenType.Absent
+      ? Number.NaN
+      : timestampTokenMs(body, start, end);
+  if (Number.isNaN(createdAtMs)) {
+    return invalidPayload("created_at must be an RFC 3339 time such as 2026-01-31T23:59:59.999Z");
+  }
+  const lane = laneOf(table);
+  return typeof lane === "string" ? { project, lane } : lane;
+}
+
+const missingKey: Problem = {
+  code: "missing_api_key",
+  detail:
+    "The key of the project must be in the header Authorization, as Bearer <key>, or in PostHog-Api-Token",
+};
+
+function invalidHeader(detail: string): Problem {
+  return { code: "invalid_header", detail };
 }

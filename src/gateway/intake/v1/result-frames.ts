@@ -4,15 +4,16 @@
 // frame is recognized only if all its events have uuids, because other clients may send equal
 // events.
 
+import { Buffer } from "node:buffer";
+import { createHash, type Hash } from "node:crypto";
 import type { ErrorCode } from "../../../platform/base/errors.ts";
 import { SentWith } from "../../../platform/base/sent-with.ts";
 import type { FrameSink } from "../../../records/frame-sink.ts";
 import { recordsBytesPlanned } from "../../../records/record.ts";
 import { Header, Row } from "../../../records/table.ts";
 import type { FrameOutcome, FrameWaiter, Publisher } from "../../publish/port.ts";
-import { ItemsHash } from "../items-hash.ts";
-import { OwnFrames, ownFrameBytes } from "../own-frames.ts";
 import type { PendingRequest } from "../pending-request.ts";
+import { OwnFrames, ownFrameBytes } from "../request-frames.ts";
 import type { Work } from "../work.ts";
 import type { EventResults } from "./event-results.ts";
 
@@ -162,5 +163,61 @@ class ResultWaiter implements FrameWaiter {
     // The results are recorded first: the next line may send the answer, which is built from them.
     this.#results.settled(this.#range, outcome, code);
     this.#pending.frameSettled(outcome, code, events, bytes, messageBytes);
+  }
+}
+
+/**
+ * Number of bytes up to which items are copied together and then hashed in one call. To hash a
+ * single item takes several times as long as to copy it.
+ */
+const collectedBytesMax = 16_384;
+/**
+ * The byte that follows each item. JSON never contains it, so different lists of items have
+ * different bytes.
+ */
+const END = 0;
+
+/** Hashes one list of items after another. */
+class ItemsHash {
+  readonly #body: Buffer;
+  readonly #collected: Buffer;
+  #collectedBytes = 0;
+  #hash: Hash | undefined = undefined;
+
+  constructor(body: Buffer) {
+    this.#body = body;
+    this.#collected = Buffer.allocUnsafe(Math.min(collectedBytesMax, body.length + 1));
+  }
+
+  /** Begins a list of items. `prefix` is hashed before them. */
+  begin(prefix: string): void {
+    this.#hash = createHash("sha256").update(prefix);
+    this.#collectedBytes = 0;
+  }
+
+  /** Adds the item in the bytes [start, end) of the body. */
+  add(start: number, end: number): void {
+    const bytes = end - start + 1;
+    if (this.#collectedBytes + bytes > this.#collected.length)
+      this.#hashBytes(this.#collected, 0, this.#collectedBytes);
+    if (bytes > this.#collected.length) {
+      this.#hashBytes(this.#body, start, end);
+    } else {
+      this.#body.copy(this.#collected, this.#collectedBytes, start, end);
+      this.#collectedBytes += bytes - 1;
+    }
+    this.#collected[this.#collectedBytes++] = END;
+  }
+
+  end(): string {
+    this.#hashBytes(this.#collected, 0, this.#collectedBytes);
+    const digest = this.#hash?.digest("base64url") ?? "";
+    this.#hash = undefined;
+    return digest;
+  }
+
+  #hashBytes(bytes: Buffer, start: number, end: number): void {
+    this.#hash?.update(bytes.subarray(start, end));
+    this.#collectedBytes = 0;
   }
 }
