@@ -1,37 +1,29 @@
-// The process's budget of bytes in flight: bodies in memory and unacknowledged lines. If the budget
-// is full, requests are refused at once; there is no queue. Small requests may exceed it a little,
-// so that large ones cannot shut them out.
+// The budget of bytes in flight: bodies in memory and unacknowledged lines. If it is full, requests
+// are rejected at once; there is no queue.
 
-/** The process's budget of bytes in flight: bodies in memory and unacknowledged lines. */
 export interface Admission {
   readonly bytes: number;
   readonly bytesMax: number;
   /**
-   * Returns whether a request that holds or announces this many bytes in total is large. Some room
-   * is reserved for small requests.
+   * Returns whether a request of this size is large. Part of the room is reserved for small
+   * requests.
    */
   isLarge(requestBytes: number): boolean;
   /**
-   * Takes the bytes and returns true. If they do not fit, takes nothing and returns false.
-   * `requestBytes`: the total bytes of the request including these, or its announced size if that
-   * is more.
+   * Takes the bytes, or returns false if they do not fit. `requestBytes`: total bytes of the
+   * request, or its announced size if that is more.
    */
   tryTake(bytes: number, requestBytes: number): boolean;
-  /**
-   * Returns how many bytes must be released before `tryTake` succeeds; 0 or less if it can succeed
-   * now.
-   */
+  /** Returns how many bytes must be released before `tryTake` succeeds; 0 or less if it can now. */
   lacking(bytes: number, requestBytes: number): number;
-  /** Takes bytes that can no longer be refused (lines of a body already admitted). */
+  /** Takes bytes unconditionally, such as the lines of an admitted body. */
   take(bytes: number): void;
   release(bytes: number): void;
 }
 
-/** Maximum bytes of a small request, held or announced. */
 const smallRequestBytesMax = 262_144;
 /**
- * The share of the budget by which small requests may exceed it, so that they fit even if large
- * ones have filled it.
+ * The share of the budget that only small requests may use, so that large ones cannot block them.
  */
 const smallRoomShare = 1 / 8;
 
@@ -70,10 +62,6 @@ class ByteBudget implements Admission {
   }
 }
 
-/**
- * Returns a budget of `bytesMax` bytes. If more bytes are released than were taken, it throws,
- * because that is a bug.
- */
 export function createAdmission(bytesMax: number): Admission {
   return new ByteBudget(bytesMax);
 }

@@ -1,14 +1,5 @@
-// The checks that can refuse a whole request, before any of its lines is placed. They run in this
-// order:
-// - whether the store accepts events now
-// - whether the project in a large body's first bytes is far over its quota
-// - the scan and the envelope
-// - the project's share of its stream
-// - the caps of one request
-// - the deadline of the request
-// - whether the project's stream is fit
-// - the project's quota
-// `admit` consumes quota, so it is called once per request.
+// The checks that can reject a whole request before any of its lines is placed. `admit` consumes
+// quota, so it is called once per request.
 
 import type { Buffer } from "node:buffer";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
@@ -61,15 +52,14 @@ export class Checks {
     this.#monotonicMs = options.monotonicMs;
   }
 
-  /** Returns why the store refuses a body of `bytes` now. Called before the body is read. */
+  /** Checks whether the store accepts a body of `bytes` now. Called before the body is scanned. */
   ofStore(bytes: number): Problem | undefined {
     const code = this.#publisher.refusal(bytes);
     return code === undefined ? undefined : { code, detail: "Events cannot be stored now" };
   }
 
   /**
-   * Returns a problem if the first bytes of a large body show a project that is far over its quota.
-   * So a flood of such bodies takes no scanners from other projects.
+   * Rejects a large body of a project that is far over its quota, before the body takes a scanner.
    */
   beforeScan(hint: BodyHint, exchange: Exchange, bytes: number): Problem | undefined {
     const { projectId, meter } = hint;
@@ -83,10 +73,7 @@ export class Checks {
     return overRate(refusal);
   }
 
-  /**
-   * Opens the request after its scan: reads the project, the lane and the cost from the table.
-   * Returns the problem if the request is refused.
-   */
+  /** Opens the request after its scan: reads the project, the lane and the cost from the table. */
   open(work: Work, status: ScanStatus): Problem | undefined {
     if (status !== ScanStatus.Ok) return scanProblem(status, work);
     const envelope = work.protocol.readEnvelope(work, this.#projects);
@@ -98,13 +85,11 @@ export class Checks {
     return this.#shares?.refusalOf(envelope.lane, id) ?? overCaps(work, this.#caps);
   }
 
-  /** Like `admit`, for a body that is placed in the event loop iteration in which it arrived. */
   admitNow(work: Work): Problem | undefined {
-    // Without a hint the body arrived in one piece, just now: its deadline cannot have passed.
+    // Without a hint the body has just arrived in one piece, so its deadline cannot have passed.
     return work.exchange.hint === undefined ? this.#ofStreamAndProject(work) : this.admit(work);
   }
 
-  /** Runs the last checks. If the request passes, counts it against the project's quota. */
   admit(work: Work): Problem | undefined {
     return this.ofDeadline(work.exchange) ?? this.#ofStreamAndProject(work);
   }
@@ -114,16 +99,13 @@ export class Checks {
   }
 
   /**
-   * Returns whether the deadline has passed. Events stored after it could at best be answered with
-   * "unknown", and the client's retry would store them again.
+   * Events stored after the deadline are answered "unknown", and the client's retry stores them
+   * again.
    */
   isLate({ deadlineMs }: Exchange): boolean {
     return this.#monotonicMs() >= deadlineMs;
   }
 
-  /**
-   * Checks whether the stream is fit for the events, and then whether the project has quota left.
-   */
   #ofStreamAndProject(work: Work): Problem | undefined {
     const { lane, project, cost } = work;
     const unfit = this.#publisher.refusalOf(lane, project.id, work.body.length);
@@ -148,7 +130,6 @@ const tooLate: Problem = {
   detail: "The request timed out before any of it was stored: send it again",
 };
 
-/** Finds hints on the client's mistake after a request is refused. */
 export class RefusalHints {
   readonly #typos: Typos;
   readonly #clientWarnings: ClientWarningTaker | undefined;
@@ -163,12 +144,9 @@ export class RefusalHints {
     if (this.#clientWarnings?.hasRoom) exchange.library = libraryOf(body, table);
   }
 
-  /**
-   * Returns the problem of the envelope, with a hint on a name that looks like a typo of the
-   * missing key or batch.
-   */
+  /** Adds a hint on a name that looks like a typo of the missing key or batch. */
   withHint(problem: Problem, work: Work): Problem {
-    // If the body is neither an object nor an array, the table has no other information.
+    // For any other root type, the table has no further information.
     const root = work.table[Header.RootType];
     if (root !== TokenType.Object && root !== TokenType.Array) return problem;
     this.noteLibrary(work);
@@ -189,7 +167,7 @@ const names: ReadonlyMap<string, string> = new Map([
 
 /**
  * Returns the SDK's name and version, for example `posthog-js 1.449.0`; "" if the event has none.
- * The table must be the body's.
+ * The text is from an untrusted client, so its length and characters are limited.
  */
 function libraryOf(body: Buffer, table: Uint32Array): string {
   if (table[Header.RowCount] === 0) return "";

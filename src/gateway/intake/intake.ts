@@ -1,7 +1,6 @@
 // Processes one request, from its whole body to its answer: scan, key, rules, lines, frames,
-// PubAcks. A small body is processed in one event loop iteration, without waiting for a promise. A
-// large body takes the same steps in many iterations, so that other requests do not wait for it.
-// This file has the control flow; helpers do the computing. Does not depend on HTTP, N-API or NATS.
+// PubAcks. A small body is processed in one event loop iteration. A large body takes the same steps
+// in many, so that other requests do not wait for it.
 
 import { Buffer } from "node:buffer";
 import type { ClientWarningTaker } from "../../platform/base/client-warning.ts";
@@ -40,10 +39,7 @@ import {
 } from "./work-size.ts";
 
 export interface IntakeOptions {
-  /**
-   * Returns a new scanner. `rows`: number of rows of its table. The default is enough for most
-   * bodies.
-   */
+  /** `rows`: number of rows of the scanner's table. The default is enough for most bodies. */
   readonly createScanner: (rows?: number) => BackgroundScanner;
   readonly projects: ProjectLookup;
   readonly publisher: Publisher;
@@ -54,23 +50,16 @@ export interface IntakeOptions {
   readonly clientWarnings?: ClientWarningTaker;
   /** Called when the processing of an event throws because of a bug, once for each kind of bug. */
   readonly onBug?: (bug: unknown) => void;
-  /** The clock of the deadlines, in milliseconds. */
   readonly monotonicMs: () => number;
-  /**
-   * Returns the CPU time of this thread in milliseconds, which measures the work per event loop
-   * iteration. Default: `monotonicMs`.
-   */
+  /** Returns the CPU milliseconds of this thread. Default: `monotonicMs`. */
   readonly workMs?: () => number;
-  /**
-   * Returns a promise that is fulfilled in a later event loop iteration, so that other requests are
-   * processed first.
-   */
+  /** Returns a promise that is fulfilled in a later event loop iteration. */
   readonly nextTurn: () => Promise<void>;
 }
 
 /**
- * Maximum number of frames of a large body that wait for their outcome. It limits placing to the
- * speed of the store, so that the body is not in memory twice.
+ * Maximum frames of a large body that wait for their outcome. It limits placing to the speed of the
+ * store, so that the body is not in memory twice.
  */
 const framesAheadMax = 8;
 
@@ -115,8 +104,8 @@ class RequestTaker {
   }
 
   /**
-   * Processes a small body with few events in this event loop iteration. Other bodies are processed
-   * now only if the iteration has time left.
+   * Processes a small body with few events now, and others only if the event loop iteration has
+   * time.
    */
   take(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const { length } = body.bytes;
@@ -130,9 +119,8 @@ class RequestTaker {
   }
 
   /**
-   * Processes a body from scan to frames in this event loop iteration. The body is processed later
-   * if the scan shows that it is too much work for the iteration, has an error that takes long to
-   * locate, must be repaired, or must wait for earlier history.
+   * Processes a body in this event loop iteration. Defers it if the scan shows that it is too much
+   * work, must be repaired, or must wait for earlier history.
    */
   #takeNow(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const scanner = this.#ownScanner;
@@ -177,10 +165,7 @@ class RequestTaker {
     return bytes > placedAtOnceBytesMax || bytes > this.#publisher.frameBytesMax;
   }
 
-  /**
-   * Returns whether the request is history that must wait for earlier bodies that are still being
-   * placed.
-   */
+  /** Returns whether the request is history that must wait for earlier bodies. */
   #mustWait({ lane, project }: Work): boolean {
     return lane === "historical" && this.#arrivals.mustWait(project.id);
   }
@@ -196,10 +181,6 @@ class RequestTaker {
     return undefined;
   }
 
-  /**
-   * Takes the same steps as `#takeNow` in many event loop iterations, with the scan in the thread
-   * pool.
-   */
   async #takeInTurns(exchange: Exchange, body: OwnedBody, hint: BodyHint): Promise<void> {
     const arrival = this.#arrivals.arrive(hint, {
       bytes: body.bytes.length,
@@ -243,8 +224,8 @@ class RequestTaker {
   }
 
   /**
-   * Scans a body. If it can be repaired, scans it again after the repair. If the second scan also
-   * fails, returns the problem of the first one.
+   * Scans a body, and if possible repairs it and scans it again. If the second scan fails too,
+   * returns the problem of the first one.
    */
   async #scanInBackground(work: Work): Promise<Problem | undefined> {
     const { body, scanner } = work;
@@ -260,9 +241,8 @@ class RequestTaker {
   }
 
   /**
-   * Updates the arrival with the project and lane that the scan has found. Returns whether the body
-   * may continue now. If not, it must wait for a scanner or for earlier history, and is scanned
-   * again.
+   * Updates the arrival after the scan. Returns whether the body may continue now. If not, it must
+   * wait for a scanner or for earlier history, and is scanned again.
    */
   #mayContinue(arrival: Arrival, work: Work): boolean {
     this.#arrivals.update(arrival, hintOf(work));
@@ -294,7 +274,6 @@ class RequestTaker {
     return undefined;
   }
 
-  /** Places the rows of the table in slices. Waits while too many frames have no outcome. */
   async #placeRows(work: Work, arrival: Arrival, rows: number): Promise<void> {
     const { exchange, pending, protocol } = work;
     const firstItem = work.table[Header.FirstItem]!;
@@ -319,16 +298,11 @@ class RequestTaker {
     }
   }
 
-  // The steps that `#takeNow` and `#takeInTurns` share, in the order of their use.
-
   #protocolOf({ v1 }: Exchange): Protocol {
     return v1 === undefined ? plainProtocol : new V1Protocol(v1, this.#share);
   }
 
-  /**
-   * Called when all frames are handed over. The request is answered when all its frames have an
-   * outcome, or now if it has no frames.
-   */
+  /** Called when all frames are handed over. The answer is sent when all frames have an outcome. */
   #finish(work: Work): void {
     const { exchange, lane, cost, taken, tally, pending } = work;
     tally.countWork(this.#metrics);
@@ -344,10 +318,7 @@ class RequestTaker {
   }
 }
 
-/**
- * Returns the body in memory that stays valid after this event loop iteration. Copies it unless the
- * memory is already owned.
- */
+/** Returns the body in memory that stays valid after this event loop iteration. */
 function owned(body: WholeBody): OwnedBody {
   return body.memory === "owned" ? body : { memory: "owned", bytes: Buffer.from(body.bytes) };
 }

@@ -1,6 +1,5 @@
 // Explains the error in a body that is not JSON, with an excerpt of a few characters. Reads a
-// bounded part around the error, and up to 1 MiB to detect several JSON texts in a row. Never shows
-// a key.
+// bounded part around the error. Never shows a key.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -9,23 +8,21 @@ import { stars, withoutKeys } from "../../platform/base/without-keys.ts";
 const charsBefore = 24;
 const charsAfter = 16;
 /**
- * Number of bytes that are read on either side of the error. Fewer are shown, so that a key is
- * recognized and hidden even if only its end would be shown.
+ * Bytes that are read on either side of the error. Fewer are shown, so that a key is recognized and
+ * hidden even if only its end would be shown.
  */
 const bytesAround = 512;
-/** Maximum number of bytes before the error that are parsed, to detect a complete JSON text. */
+/** Maximum bytes before the error that are parsed, to detect a complete JSON text. */
 const firstTextBytesMax = 4_096;
 /**
- * Maximum number of bytes before the error that are searched for a line break, if there are too
- * many to parse. If the first line break is just before the error, the first line counts as a
- * complete JSON text.
+ * Maximum bytes before the error that are searched for the first line break, if there are too many
+ * to parse. If it is just before the error, the first line counts as a complete JSON text.
  */
 const longLineBytesMax = 1_048_576;
 
 /**
- * Returns the error in the body, with an excerpt. `offset`: the position of the first invalid byte,
- * or the body's length if the text ends too early. `bytesBefore`: length of the byte order mark
- * that the client sent before the body, which is added to the reported offset.
+ * `offset`: the first invalid byte, or the body's length if the text ends too early. `bytesBefore`:
+ * length of the byte order mark that the client sent before the body.
  */
 export function jsonProblem(
   body: Buffer,
@@ -142,10 +139,6 @@ const notJson: ReadonlyMap<string, string> = new Map([
   ["false", "false"],
 ]);
 
-/**
- * Returns the hint for words of other languages, for names and strings without quotes, and for
- * numbers that JSON does not have.
- */
 function wordHint(before: string, after: string): string | undefined {
   const head = /[\w$]{0,24}$/.exec(before)?.[0] ?? "";
   const rest = /^[\w$]{0,24}/.exec(after)?.[0] ?? "";
@@ -169,7 +162,6 @@ function wordHint(before: string, after: string): string | undefined {
   return undefined;
 }
 
-/** Returns the hint for something that follows a value without a comma. */
 function afterValueHint(body: Buffer, offset: number, character: string): string {
   if (followsWholeText(body, offset)) {
     return 'it looks like several JSON texts, one after another: send an array of them, or {"batch": [...]}';
@@ -179,10 +171,7 @@ function afterValueHint(body: Buffer, offset: number, character: string): string
     : "a comma is missing before it";
 }
 
-/**
- * Returns whether the text before `offset` is a complete JSON text, such as the first of several
- * lines.
- */
+/** Returns whether the text before `offset` is a complete JSON text, as in NDJSON. */
 function followsWholeText(body: Buffer, offset: number): boolean {
   if (offset <= firstTextBytesMax) {
     try {
@@ -199,7 +188,6 @@ function followsWholeText(body: Buffer, offset: number): boolean {
   );
 }
 
-/** Returns the text around the error, in printable ASCII, with stars for possible keys. */
 function excerptOf(body: Buffer, offset: number): string {
   const start = Math.max(0, offset - bytesAround);
   const text = body.toString("latin1", start, offset + bytesAround);
@@ -225,8 +213,8 @@ const byFirstBytes: readonly (readonly [string, string])[] = [
 ];
 
 /**
- * Returns what kind of text a body that does not parse looks like, and what to send instead.
- * Returns undefined if the body looks like JSON with a mistake in it.
+ * Returns what a body that does not parse looks like, and what to send instead; undefined for JSON
+ * with a mistake in it.
  */
 export function kindOfBody(body: Buffer): string | undefined {
   const first = body.toString("hex", 0, 4);
@@ -240,7 +228,7 @@ export function kindOfBody(body: Buffer): string | undefined {
   if (text.startsWith("<")) return "it looks like XML or HTML: send JSON";
   if (/^(?:eyJ|W3s|ewog)[\w+/=-]*$/.test(text))
     return "it looks like base64 that is cut or damaged";
-  // An unquoted name before an equals sign: no JSON text begins like this.
+  // No JSON text begins with an unquoted name before an equals sign.
   if (/^[\w.$%[\]+-]{1,64}=/.test(text)) {
     return "it looks like a form: send JSON, or a form whose field data holds the JSON";
   }

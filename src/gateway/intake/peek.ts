@@ -1,8 +1,6 @@
 // Finds the likely project and lane of a body in its first bytes and, if the whole body is present,
-// in its last bytes. They order and queue the body before it is scanned. A key with precedence may
-// come later in the body, so the scan decides. A peek decides only one thing: a large body is not
-// scanned while its project is far over its quota, if no other key can have precedence. A peek
-// reads a bounded number of bytes and parses no JSON into objects. It never answers a client.
+// in its last. They order the body before its scan. A key with precedence may come later, so the
+// scan decides. The time is bounded.
 
 import type { Buffer } from "node:buffer";
 import { Ascii } from "../../platform/base/ascii.ts";
@@ -20,15 +18,13 @@ import {
 } from "./json-bytes.ts";
 import { withoutMark } from "./work.ts";
 
-/** Maximum number of bytes that a peek reads from the start, and again from the end. */
+/** Maximum bytes that a peek reads from the start. */
 export const peekedBytesMax = 4_096;
 const peekedFromEndBytesMax = 1_024;
-/** Maximum number of bytes that are read as a key. A key has at most 200 characters. */
+/** A key has at most 200 characters. */
 const keyBytesMax = 256;
 
-/**
- * The values of the members read so far. A later member replaces an earlier one of the same name.
- */
+/** The values of the members read so far. The last of several members of one name counts. */
 interface Seen {
   apiKey: string;
   token: string;
@@ -38,7 +34,6 @@ interface Seen {
   lane: Lane | undefined;
 }
 
-/** The bytes [start, end) of the body. */
 interface Range {
   readonly start: number;
   readonly end: number;
@@ -114,10 +109,7 @@ function readArray(body: Buffer, { start, end }: Range): Seen {
   return seen;
 }
 
-/**
- * Reads an event or an envelope from its first member on. Returns the position after its last byte,
- * or -1 if its end is not reached.
- */
+/** Returns the position after the event or envelope; -1 if its end is not reached. */
 function readEvent(body: Buffer, range: Range, seen: Seen): number {
   return walkMembers({ body, start: range.start, end: range.end }, (member) => {
     if (isProperties(body, member)) {
@@ -137,9 +129,8 @@ function readEvent(body: Buffer, range: Range, seen: Seen): number {
 }
 
 /**
- * Reads the root's members from the end backwards, while their values are plain strings, numbers or
- * words, because members after the batch have no other values. If the body is JSON, each of these
- * members belongs to the root, because the `}` that ends the body is the root's.
+ * Reads the root's last members backwards, while their values are plain strings, numbers or words.
+ * In JSON these belong to the root, because the last `}` is the root's.
  */
 function readEnd(body: Buffer, seen: Seen): void {
   const start = Math.max(0, body.length - peekedFromEndBytesMax);
@@ -158,7 +149,7 @@ function readEnd(body: Buffer, seen: Seen): void {
     if (nameStart <= start) break;
     at = spaceStart(body, nameStart - 1, start);
     if (body[at - 1] !== Ascii.Comma) break;
-    // The last of several members of one name counts: reading backwards, it comes first.
+    // The last of several members of one name counts. Reading backwards, it comes first.
     const one = nothingSeen();
     note(body, one, { nameStart, nameEnd, valueStart, valueEnd });
     if (late.apiKey === "") late.apiKey = one.apiKey;
@@ -201,8 +192,8 @@ function isText(body: Buffer, text: string, start: number): boolean {
 }
 
 /**
- * Returns the key in a member's value; "" if the value is not a key. A string of white space is a
- * key that no project has, as in the scan, and does not count as absent.
+ * Returns the key in a member's value; "" if it is not a key. As in the scan, a string of white
+ * space is an unknown key, not an absent one.
  */
 function keyAt(body: Buffer, { valueStart, valueEnd }: MemberSpan): string {
   if (body[valueStart] !== Ascii.Quote || valueEnd - valueStart > keyBytesMax) return "";

@@ -1,5 +1,5 @@
-// The protocol of all requests except those of the newer one (v1). The key is in the body. The
-// client receives one answer for the whole request, and retries it as a whole.
+// The protocol of all requests except those of the newer one (v1). The key is in the body, and the
+// client retries the request as a whole.
 
 import { Buffer } from "node:buffer";
 import type { Problem } from "../../platform/base/errors.ts";
@@ -12,7 +12,6 @@ import { BodyFrames, SharedFrames } from "./request-frames.ts";
 import { Tally } from "./tally.ts";
 import type { Protocol, SentAt, Work } from "./work.ts";
 
-/** The protocol object. It has no state, so all requests share it. */
 export const plainProtocol: Protocol = {
   rewritesItems: false,
   needsTimestamp: false,
@@ -34,9 +33,8 @@ const notStored = Buffer.alloc(0);
 const noSentAt: SentAt = { ms: Number.NaN, unreadable: undefined };
 
 /**
- * Returns when a request was sent by the client's clock. The difference to the time of receipt is
- * the clock's error. `queryMs`: the time in the query; NaN for none. If the body's time can be
- * read, it has precedence.
+ * Returns when a request was sent by the client's clock. `queryMs`: the time in the query; NaN for
+ * none. A readable time in the body has precedence.
  */
 export function readSentAt(body: Buffer, table: Uint32Array, queryMs: number): SentAt {
   const type = table[Header.SentAtType]!;

@@ -1,6 +1,5 @@
-// Limits on the size of one request from any sender, checked before its lines are placed. A few
-// compressed bytes can contain millions of events, because equal events compress a thousandfold.
-// Each event is stored as a line of some 300 bytes.
+// Limits on the size of one request, checked before its lines are placed. Equal events compress a
+// thousandfold, so a few compressed bytes can contain millions of events.
 
 import type { Problem } from "../../platform/base/errors.ts";
 import { expansionText } from "../../platform/base/expansion.ts";
@@ -22,8 +21,8 @@ import type { Work } from "./work.ts";
 export interface RequestCaps {
   readonly eventsMax: number;
   /**
-   * Maximum number of stored bytes per byte sent. Stored bytes beyond this are the request's
-   * expansion, for which each project has an allowance per minute.
+   * Maximum stored bytes per byte sent. Bytes beyond this are the request's expansion, for which
+   * each project has an allowance per minute.
    */
   readonly expansionMax: number;
 }
@@ -33,7 +32,6 @@ export const noCaps: RequestCaps = {
   expansionMax: Number.POSITIVE_INFINITY,
 };
 
-/** The part of a request's work that the caps read. */
 type CappedWork = Pick<Work, "cost" | "additions" | "table"> & {
   readonly exchange: Pick<Exchange, "bytesArrived">;
 };
@@ -47,25 +45,21 @@ export function overCaps(
     : undefined;
 }
 
-/**
- * Returns an estimate of the bytes that the request stores beyond the cap; 0 for an ordinary
- * request.
- */
+/** Estimates the bytes that the request stores beyond the cap; 0 for an ordinary request. */
 export function expansionOf(work: CappedWork, { expansionMax }: RequestCaps): number {
   const { cost, exchange } = work;
   const { events, bytes } = cost;
   const expandedMax = exchange.bytesArrived * expansionMax;
   let likely = recordsBytesLikely(bytes, events) + events * (work.additions?.length ?? 0);
-  // Person fields inside `properties` are in the body once, and in the line twice. Summing them
-  // takes time, so it is done only if it can change the result.
+  // Person fields inside `properties` are in the body once, and in the line twice. They are summed
+  // only if that can change the result.
   if (likely <= expandedMax && likely + bytes > expandedMax) likely += personBytesLikely(work);
   return Math.max(0, likely - expandedMax);
 }
 
 /**
- * Returns an estimate of the bytes of `$set`, `$set_once` and `$unset` inside `properties`, which
- * are written to the line a second time. Events beyond the table's rows are assumed to be like
- * those in the table.
+ * Estimates the bytes of `$set`, `$set_once` and `$unset` inside `properties`. Events beyond the
+ * table's rows are assumed to be like those in the table.
  */
 function personBytesLikely({ cost, table }: CappedWork): number {
   const rows = table[Header.RowCount]!;
@@ -76,7 +70,7 @@ function personBytesLikely({ cost, table }: CappedWork): number {
 }
 
 function personBytesOf(table: Uint32Array, row: number): number {
-  // The table does not fully describe an item that is not plain, so its whole length is counted.
+  // The table does not fully describe such an item, so its whole length is counted.
   if (itemFlags({ table, row }) !== 0)
     return table[row + Row.ItemEnd]! - table[row + Row.ItemStart]!;
   if (!hasExtra(table, row)) return 0;
@@ -96,11 +90,7 @@ const personParts = [
   [ExtraShift.PropertiesUnset, Extra.PropertiesUnsetStart],
 ] as const;
 
-/**
- * Returns the problem of a request that the meter has refused. The problem names the limit, so that
- * the owner of the project can send less or request a higher quota. A request that fits later must
- * not be reported as too large.
- */
+/** Names the exceeded limit. A request that fits later must not be reported as too large. */
 export function refusedByMeter(
   refusal: MeterRefusal,
   work: Pick<CappedWork, "cost" | "exchange">,

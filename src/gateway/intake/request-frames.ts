@@ -1,5 +1,4 @@
-// Frames with the lines of one request only, filled one after another. This class submits or
-// discards each frame. The subclasses decide where a frame ends and what its id is.
+// The frames for the lines of one request: shared with other requests, or its own.
 
 import { Buffer } from "node:buffer";
 import { createHash, randomBytes } from "node:crypto";
@@ -12,12 +11,8 @@ import type { LoopShare } from "./loop-share.ts";
 import type { NamedBody, RequestFrames, Work } from "./work.ts";
 
 /**
- * Maximum bytes of an own frame. A frame of a large request delays later frames for as long as the
- * disk takes to write it. It was measured with two clients that post 19 MB batches, as the time of
- * single events:
- * - 512 KiB: 3.4 ms, p99 12.5 ms
- * - 256 KiB: 2.3 ms, p99 9.3 ms; the batches took 13 % longer
- * - 128 KiB: p99 9.8 ms; the batches took 33 % longer
+ * Maximum bytes of an own frame. Other frames wait while the disk writes it. Next to 19 MB batches,
+ * single events took 3.4 ms with 512 KiB, 2.3 ms with this, and no less with 128 KiB.
  */
 const ownFrameBytesMax = 262_144;
 
@@ -26,15 +21,13 @@ export function ownFrameBytes(publisher: Publisher): number {
 }
 
 /**
- * Own frames of a request. A retry must put the same events into the same frames, so that the store
- * recognizes a stored frame by its message id. So the end of a frame must not depend on the bytes
- * of its records. These may differ on a retry, because a record contains the client's address and
- * times by the client's clock.
+ * Frames with the lines of one request only. A retry must put the same events into the same frames,
+ * so that the store recognizes the message ids. So a frame's end must not depend on the bytes of
+ * its records, which contain the client's address and times.
  */
 export abstract class OwnFrames implements RequestFrames {
   protected readonly work: Work;
   protected readonly publisher: Publisher;
-  /** The frame that is being filled. */
   protected frame: FrameSink | undefined = undefined;
 
   constructor(work: Work, publisher: Publisher) {
@@ -45,17 +38,14 @@ export abstract class OwnFrames implements RequestFrames {
   abstract sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink;
 
   /**
-   * Returns the message id of the frame with its current content; "" for an id that is unique to
-   * this submission. The id is the same when the client sends the same events again.
+   * Returns the message id: the same when the client sends the same events again. "" for a unique
+   * id.
    */
   protected abstract messageIdOf(frame: FrameSink): string;
 
   protected abstract waiter(): FrameWaiter;
 
-  /**
-   * Does nothing, because an own frame has no other request's lines, and is sent only after
-   * `submit`.
-   */
+  /** An own frame is sent only after `submit`. */
   endTurn(): void {}
 
   finish(): void {
@@ -88,10 +78,7 @@ export class BodyFrames extends OwnFrames {
   #haveUuids = true;
   #firstIndex = 0;
   #lastIndex = 0;
-  /**
-   * Upper bound of the frame's line bytes. The frame ends by this bound, not by the actual bytes;
-   * see `OwnFrames`.
-   */
+  /** Upper bound of the frame's line bytes, at which the frame ends. */
   #bytesPlanned = 0;
 
   constructor(work: Work, publisher: Publisher, { id, failed }: NamedBody) {
@@ -118,11 +105,9 @@ export class BodyFrames extends OwnFrames {
   }
 
   /**
-   * Returns an id with the first and the last item, not just the number of the frame. A retry may
-   * be cut into frames at other items (another max_payload, a longer address), and a frame must
-   * never be mistaken for one with other events. If an event has no uuid, the id contains the
-   * attempt too. Two equal batches without uuids may both be intended. If the second one counted as
-   * a retry, its events would be lost in spite of a 200.
+   * The id has the first and the last item, because a retry may be cut into frames at other items.
+   * If an event has no uuid, the id has the attempt too: two equal batches may both be intended,
+   * and the second must not count as a retry.
    */
   protected messageIdOf({ events }: FrameSink): string {
     const id = `${this.#bodyId}-${this.#firstIndex}-${this.#lastIndex}-${events}`;
@@ -130,8 +115,8 @@ export class BodyFrames extends OwnFrames {
   }
 
   /**
-   * Returns the id of this attempt, or that of an earlier failed one. If the attempt fails again,
-   * it is remembered for the full time again, because it may have stored some of its frames.
+   * Returns the id of this attempt, or that of an earlier failed one, which may have stored some
+   * frames.
    */
   #sending(): string {
     if (this.#sendingId === undefined) {
@@ -151,13 +136,12 @@ export class BodyFrames extends OwnFrames {
   }
 }
 
-/** Number of bytes that are hashed per slice, which takes some 0.6 ms. */
+/** Bytes that are hashed per slice, which takes some 0.6 ms. */
 const hashedBytesPerSlice = 1_048_576;
 
 /**
- * Returns an id that is unique to a body: a hash, computed in slices, of the lane, the project and
- * the body's bytes. The value of `sent_at` is excluded, because some clients change it each time
- * they send the same events.
+ * Returns a hash, computed in slices, of the lane, the project and the body without `sent_at`,
+ * because some clients change that at each retry.
  */
 export async function bodyIdOf(
   { lane, project, body, table }: Work,
@@ -184,10 +168,7 @@ export class SharedFrames implements RequestFrames {
   /** Upper bound of the bytes of the lines that are not handed over yet. */
   #bytesMax = 0;
   #lines = 0;
-  /**
-   * The events without a uuid among the lines that are not handed over yet; undefined while all
-   * have uuids.
-   */
+  /** The events without a uuid among those lines; undefined while all have uuids. */
   #runs: number[] | undefined = undefined;
   #sentWith: SentWith = SentWith.Uuid;
 
@@ -214,8 +195,8 @@ export class SharedFrames implements RequestFrames {
   }
 
   /**
-   * Removes only the lines that were added since the last hand-over, because other requests may
-   * have lines in the frame too.
+   * Other requests may have lines in the frame, so only the lines since the last hand-over are
+   * removed.
    */
   abandon(): void {
     this.#frame?.rollback();

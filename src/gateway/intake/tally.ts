@@ -1,5 +1,4 @@
-// Counts the outcomes of a request's items. The answer is built from the counts. They are added to
-// the metrics once per request.
+// Counts the outcomes of a request's items, for the answer and the metrics.
 
 import type {
   ClientWarningOrigin,
@@ -17,22 +16,14 @@ import type { Verdict } from "../../records/verdict.ts";
 import type { Exchange, IntakeReport, ItemNote } from "../http/port.ts";
 import { type Explanation, mayHaveHint, textOf } from "./hints.ts";
 
-/**
- * Maximum number of errors that an answer names, and of warnings. Further ones are only counted.
- */
+/** Maximum errors that an answer lists, and warnings. Further ones are only counted. */
 export const itemNotesMax = 20;
 
-/**
- * The counters of the intake. They are called at most once per request: `events` once per reason,
- * `warnings` once per code.
- */
+/** Called at most once per request: `events` once per reason, `warnings` once per code. */
 export interface IntakeMetrics {
   /**
-   * Counts events by outcome.
-   * - `none`: stored.
-   * - `duplicate`: already stored by an earlier attempt of the request.
-   * - `timeout`: stored or not.
-   * - `rate_limited`: events of a request that was refused as a whole.
+   * `duplicate`: stored by an earlier attempt. `timeout`: stored or not. `rate_limited`: events of
+   * a request that was rejected as a whole.
    */
   events(
     lane: Lane,
@@ -51,7 +42,7 @@ export interface IntakeMetrics {
   distinctIdsCut(count: number): void;
 }
 
-// Most requests have no errors or warnings: they share this list, which is never written to.
+// Shared by most requests, and never written to.
 const noNotes: ItemNote[] = [];
 const noCounts: ReadonlyMap<number, number> = new Map();
 
@@ -61,7 +52,7 @@ export class Tally implements IntakeReport {
   errors = noNotes;
   errorsTotal = 0;
   warningsTotal = 0;
-  /** Warnings of stored events that the answer names. `#drops` has the dropped items. */
+  /** Warnings of stored events that the answer lists. `#drops` has the dropped items. */
   #storedWarnings = noNotes;
   #drops = noNotes;
   slowPathItems = 0;
@@ -74,37 +65,33 @@ export class Tally implements IntakeReport {
   #warningCounts: Map<number, number> | undefined = undefined;
 
   /**
-   * Whether the answer reports the outcome of each event, so that a partly stored request need not
-   * be refused as a whole.
+   * Whether the answer reports the outcome of each event, so that part of a request may be stored.
    */
   get answersInPart(): boolean {
     return false;
   }
 
   /**
-   * Answers a request whose storable events are all stored. If `answersInPart`, also answers a
-   * partly stored one. `notSent`: why the rest was not sent to the store.
+   * Answers a request whose storable events are all stored or, if `answersInPart`, some. `notSent`:
+   * why the rest was not sent to the store.
    */
   answer(exchange: Exchange, _notSent: ErrorCode | undefined): void {
     exchange.answerStored(this);
   }
 
-  /** Whether the answer would name one more dropped item. */
   get namesDrops(): boolean {
     return this.#drops.length < itemNotesMax;
   }
 
-  /** Whether the answer would name one more event with an error. */
   get namesErrors(): boolean {
     return this.errors.length < itemNotesMax;
   }
 
-  /** Whether the answer would name one more warning of a stored event. */
   get namesWarnings(): boolean {
     return this.#storedWarnings.length < itemNotesMax;
   }
 
-  /** Counts a dropped item. `explanation` is not read if the answer does not name the item. */
+  /** `explanation` is not read if the answer does not list the item. */
   drop(index: number, code: DropCode, explanation: Explanation): void {
     this.dropped++;
     this.warningsTotal++;
@@ -131,7 +118,7 @@ export class Tally implements IntakeReport {
     this.errors.push({ index, code, detail: textOf(explanation) });
   }
 
-  /** Counts a stored event. `hint`: the misspelt name that caused a warning; "" for none. */
+  /** `hint`: the misspelt name that caused a warning; "" for none. */
   store(index: number, verdict: Verdict, hint: string): void {
     this.accepted++;
     if (verdict.distinctIdText !== undefined && verdict.distinctIdCut) this.#distinctIdsCut++;
@@ -152,10 +139,7 @@ export class Tally implements IntakeReport {
     }
   }
 
-  /**
-   * The warnings that the answer names, sorted by index. If there are too many, dropped items have
-   * priority over stored events.
-   */
+  /** The warnings that the answer lists, sorted by index. Dropped items have priority. */
   get warnings(): ItemNote[] {
     if (this.#drops.length === 0) return this.#storedWarnings;
     const named = [...this.#drops, ...this.#storedWarnings].slice(0, itemNotesMax);
@@ -182,20 +166,17 @@ export class Tally implements IntakeReport {
     return counts.filter(([, count]) => count > 0);
   }
 
-  /** Adds the completed work to the metrics, regardless of the answer. */
   countWork(metrics: IntakeMetrics): void {
     if (this.slowPathItems > 0) metrics.slowPathItems(this.slowPathItems);
   }
 
   /**
-   * Adds the results of the rules to the metrics. Must be called only if the client receives them:
-   * a request that is answered 503 is retried, and would be counted each time. `isWhole`: whether
-   * all storable events are stored. Stored events are counted elsewhere, when they are stored.
+   * Must be called only if the client receives the results: a request that is answered 503 is
+   * retried, and would be counted each time. `isWhole`: whether all storable events are stored.
    */
   countReported(lane: Lane, metrics: IntakeMetrics, isWhole: boolean): void {
     if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);
     if (this.#distinctIdsCut > 0) metrics.distinctIdsCut(this.#distinctIdsCut);
-    // Most requests drop nothing.
     if (this.dropped > 0) {
       for (const [code, count] of this.#dropCounts()) metrics.events(lane, code, count);
       for (const [code, count] of this.#errorCounts ?? []) metrics.events(lane, code, count);
@@ -205,7 +186,6 @@ export class Tally implements IntakeReport {
       metrics.warnings(warningCodes[bit]!, count);
   }
 
-  /** Returns the warnings to count, by the bit of the warning. */
   protected warningCounts(_isWhole: boolean): ReadonlyMap<number, number> {
     return this.#warningCounts ?? noCounts;
   }
@@ -215,13 +195,9 @@ function detailOf(code: string, notes: readonly ItemNote[]): string {
   return notes.find((note) => note.code === code)?.detail ?? "";
 }
 
-/**
- * Returns the problem of a request whose items all have errors. Its code is that of the first
- * error.
- */
+/** The code of the problem is that of the first error. */
 export function problemOfItems(tally: Tally): Problem {
   const first = tally.errors[0]!;
-  // Each error code of an item is also a code of the table of request errors.
   const code = first.code as ItemErrorCode;
   if (tally.errorsTotal === 1) return { code, detail: first.detail };
   return {

@@ -1,6 +1,5 @@
-// The outcome of each event of a request of the newer protocol (v1), and the answer that lists the
-// outcomes by uuid, in the order of the batch. A batch may contain half a million events, so each
-// outcome takes a few bytes of typed arrays and no object.
+// The outcome of each event of a v1 request, and the answer that lists them by uuid. A batch may
+// have half a million events, so an outcome takes a few bytes of typed arrays and no object.
 
 import { Buffer } from "node:buffer";
 import {
@@ -19,18 +18,12 @@ import type { LoopShare } from "../loop-share.ts";
 import { Tally } from "../tally.ts";
 import type { UuidList } from "./uuids.ts";
 
-/**
- * Why an event is not stored. The event's state, not this code, decides whether the client should
- * retry it. "performance_event": the gateway removes such events on purpose.
- */
+/** Why an event is not stored. Its state, not this code, decides whether to retry it. */
 type DetailCode = ErrorCode | DropCode | "performance_event";
 
 /**
- * The state of an event.
- * - `Waiting`: the event is in no frame.
- * - `Placed`: the event is in a frame whose outcome is unknown, or that was never sent to the
- *   store.
- * - `Unnamed`: another event's result covers this one.
+ * `Placed`: in a frame without an outcome, or never sent. `Unnamed`: another event's result covers
+ * this one.
  */
 const State = { Waiting: 0, Dropped: 1, Placed: 2, Stored: 3, Refused: 4, Unnamed: 5 } as const;
 type State = (typeof State)[keyof typeof State];
@@ -42,9 +35,7 @@ const detailCodes: readonly DetailCode[] = [
 ];
 const detailIndexes = new Map(detailCodes.map((code, index) => [code, index]));
 
-/**
- * Maximum number of results written in one event loop iteration, which takes half a millisecond.
- */
+/** Maximum results written in one event loop iteration, which takes half a millisecond. */
 const writtenAtOnceMax = 4_096;
 const opening = '{"results":{';
 const closing = "}}\n";
@@ -53,12 +44,9 @@ export class EventResults {
   readonly #uuids: UuidList;
   readonly #share: LoopShare;
   readonly #states: Uint8Array;
-  /**
-   * The index in `detailCodes` for a dropped or refused event; the warning bits for any other
-   * event.
-   */
+  /** The index in `detailCodes` for a dropped or refused event; otherwise the warning bits. */
   readonly #details: Uint32Array;
-  /** The hints on typos by event index, for the few events whose problem is named. */
+  /** The hints on typos by event index. */
   #hints: Map<number, string> | undefined = undefined;
 
   constructor(uuids: UuidList, share: LoopShare) {
@@ -68,7 +56,6 @@ export class EventResults {
     this.#details = new Uint32Array(uuids.length);
   }
 
-  /** Records that the event is dropped. `hint`: as in `Explanation`. */
   dropped(index: number, code: DetailCode, hint = ""): void {
     this.#states[index] = State.Dropped;
     this.#details[index] = detailIndexes.get(code) ?? 0;
@@ -77,15 +64,14 @@ export class EventResults {
     this.#hints.set(index, hint);
   }
 
-  /** Records that the event is in a frame. */
   placed(index: number, warnings: number): void {
     this.#states[index] = State.Placed;
     this.#details[index] = warnings;
   }
 
   /**
-   * Records the outcome of a frame for its events, from `first` to `last`. The answer asks the
-   * client to retry those that are not stored, and those that may be stored or not (`unknown`).
+   * Records the outcome of a frame for its events, from `first` to `last`. The client retries those
+   * that are not stored or unknown.
    */
   settled(
     { first, last }: { first: number; last: number },
@@ -115,8 +101,8 @@ export class EventResults {
   }
 
   /**
-   * Sends the answer. `notSent`: why some events were not sent to the store; undefined if all were.
-   * A long answer is built in slices. The promise rejects only if memory runs out.
+   * `notSent`: why some events were not sent to the store. A long answer is built in slices.
+   * Rejects only if memory runs out.
    */
   answer(v1: V1Request, notSent: ErrorCode | undefined): Promise<void> | undefined {
     this.#nameBlanksOnce();
@@ -135,9 +121,8 @@ export class EventResults {
   }
 
   /**
-   * Reports each of the nil and the max UUID only once. Several events may have one of these, but a
-   * client finds only one result under it. The reported result demands most of the client: a retry,
-   * if any of the events is not stored.
+   * Reports each of the nil and the max UUID once, although several events may have it. The
+   * reported result demands most of the client: a retry, if any of the events is not stored.
    */
   #nameBlanksOnce(): void {
     const states = this.#states;
@@ -171,14 +156,10 @@ interface Outcomes {
   readonly states: Uint8Array;
   readonly details: Uint32Array;
   readonly hints: ReadonlyMap<number, string> | undefined;
-  /** Why events without a known outcome were not sent to the store. */
   readonly notSent: ErrorCode | undefined;
 }
 
-/**
- * Measures all results and then writes them. Both methods work up to a given event, so that the
- * work can be done in slices.
- */
+/** Measures all results and then writes them. Both methods work up to `end`, in slices. */
 class ResultWriter {
   hasRetry = false;
   readonly #uuids: UuidList;
@@ -186,7 +167,7 @@ class ResultWriter {
   readonly #details: Uint32Array;
   readonly #notSent: ErrorCode;
   readonly #hints: ReadonlyMap<number, string> | undefined;
-  /** The text that follows a uuid, for each combination of state and detail that has occurred. */
+  /** The text that follows a uuid, by state and detail. */
   readonly #texts = new Map<number, Buffer>();
   #bytes = opening.length + closing.length;
   #measuredEnd = 0;
@@ -206,15 +187,12 @@ class ResultWriter {
     for (; this.#measuredEnd < end; this.#measuredEnd++) {
       const index = this.#measuredEnd;
       if (this.#states[index] === State.Unnamed) continue;
-      // Each uuid has two quotes, and each result but the last is followed by a comma.
+      // Two quotes per uuid, and a comma after each result but the last.
       this.#bytes += uuidBytes + 3 + this.#textOf(index).length;
     }
   }
 
-  /**
-   * Writes the results up to `end`. If `end` is the number of all events, the returned text is the
-   * whole answer.
-   */
+  /** Returns the whole answer if `end` is the number of all events. */
   write(end: number): Buffer {
     this.#text ??= this.#begin();
     const text = this.#text;
@@ -256,10 +234,7 @@ class ResultWriter {
   }
 }
 
-/**
- * Returns the text of a dropped event. `"details"` contains only the code, because programs read
- * it. The hint has its own member.
- */
+/** Programs read `details`, so it has only the code. */
 function droppedText(detail: number, hint: string): string {
   return `:{"result":"drop","details":"${detailCodes[detail]}","hint":${JSON.stringify(hint)}}`;
 }
@@ -280,7 +255,7 @@ function resultText(state: State, detail: number, notSent: ErrorCode): string {
   }
 }
 
-/** The problem of an answer that could not be built, for example because memory ran out. */
+/** The answer could not be built, for example because memory ran out. */
 const cannotAnswer: Problem = {
   code: "unavailable",
   detail: "The answer could not be created: send the request again",
@@ -305,7 +280,7 @@ export class ResultTally extends Tally {
     this.#results.dropped(index, code, explanation.hint);
   }
 
-  /** Records a removed event in the answer too. Otherwise the client would retry it. */
+  /** The answer lists a removed event too. Otherwise the client would retry it. */
   override remove(index: number): void {
     super.remove(index);
     this.#results.dropped(index, "performance_event");
@@ -321,10 +296,7 @@ export class ResultTally extends Tally {
     this.#results.placed(index, verdict.warnings);
   }
 
-  /**
-   * Returns the warnings to count. If only part of the request is stored, only the warnings of
-   * stored events count, because the retry reports the others.
-   */
+  /** If only part is stored, only warnings of stored events count: the retry reports the others. */
   protected override warningCounts(isWhole: boolean): ReadonlyMap<number, number> {
     return isWhole ? super.warningCounts(isWhole) : this.#results.storedWarnings();
   }

@@ -18,7 +18,6 @@ import { EventResults, ResultTally } from "./event-results.ts";
 import { ResultFrames } from "./result-frames.ts";
 import { readUuids, readUuidsInTurns, type UuidList } from "./uuids.ts";
 
-/** The newer protocol (v1) for one request. */
 export class V1Protocol implements Protocol {
   readonly rewritesItems = true;
   readonly needsTimestamp = true;
@@ -28,7 +27,7 @@ export class V1Protocol implements Protocol {
   readonly #share: LoopShare;
   #requestId = "";
   #clientClockMs = Number.NaN;
-  /** The results of the events; undefined until their uuids are read. */
+  /** Undefined until the uuids are read. */
   #results: EventResults | undefined = undefined;
 
   constructor(v1: V1Request, share: LoopShare) {
@@ -91,29 +90,19 @@ export class V1Protocol implements Protocol {
   }
 }
 
-/** The content of a request's headers. */
 interface V1Head {
-  /** The request's id: a UUID in lower case; "" if the client sends none. */
+  /** A UUID in lower case; "" if the client sends none. */
   readonly requestId: string;
-  /**
-   * The time of sending by the client's clock, in milliseconds since 1970; NaN if the client sends
-   * none.
-   */
+  /** Milliseconds since 1970 by the client's clock; NaN if the client sends none. */
   readonly clientClockMs: number;
-  /** `"$lib":"…","$lib_version":"…"` of the SDK that sent the request; "" if it is unknown. */
+  /** `"$lib":"…","$lib_version":"…"` of the SDK; "" if it is unknown. */
   readonly lib: string;
 }
 
-/**
- * Maximum characters of an SDK header: PostHog's limit. A longer header is ignored, because its
- * text would be stored with each event.
- */
+/** PostHog's limit. A longer header is ignored, because its text is stored with each event. */
 const sdkInfoCharactersMax = 200;
 
-/**
- * Reads the headers. An absent header is not an error. A malformed header is refused, except that
- * of the SDK, which is ignored.
- */
+/** A malformed header is rejected, except that of the SDK, which is ignored. */
 export function readV1Head({
   requestId,
   attempt,
@@ -134,10 +123,7 @@ export function readV1Head({
   return { requestId: requestId.toLowerCase(), clientClockMs, lib: libOf(sdkInfo) };
 }
 
-/**
- * Returns the members for an SDK of the form `name/version`, split at the last slash; "" if it
- * cannot be used.
- */
+/** Returns the members for an SDK of the form `name/version`; "" if it cannot be used. */
 function libOf(sdkInfo: string): string {
   const slash = sdkInfo.lastIndexOf("/");
   const [name, version] = [sdkInfo.slice(0, slash).trim(), sdkInfo.slice(slash + 1).trim()];
@@ -146,10 +132,7 @@ function libOf(sdkInfo: string): string {
   return `"$lib":${JSON.stringify(name)},"$lib_version":${JSON.stringify(version)}`;
 }
 
-/**
- * Returns the project and the lane of the request, or the problem of the shape of its body. The key
- * is in a header; a key in the body is ignored.
- */
+/** A key in the body is ignored. */
 function readV1Envelope(
   scanned: { readonly body: Buffer; readonly table: Uint32Array },
   apiKey: string,

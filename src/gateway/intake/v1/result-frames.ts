@@ -1,8 +1,5 @@
-// Writes the events of a request of the newer protocol (v1) to the request's own frames, even if
-// they are few, so that the outcome of each event is known. A frame's id consists of the request's
-// id and a hash of the frame's events, so a repeated frame is recognized. Without a request id, a
-// frame is recognized only if all its events have uuids, because other clients may send equal
-// events.
+// Writes the events of a v1 request to its own frames, even if they are few, so that the outcome of
+// each is known.
 
 import { Buffer } from "node:buffer";
 import { createHash, type Hash } from "node:crypto";
@@ -18,27 +15,22 @@ import type { Work } from "../work.ts";
 import type { EventResults } from "./event-results.ts";
 
 interface ResultFramesOptions {
-  /**
-   * The id that the client sends with the request and with each retry; "" if the client sends none.
-   */
+  /** The client sends it with each retry; "" if it sends none. */
   readonly requestId: string;
   readonly results: EventResults;
 }
 
 /**
- * The part of `ownFrameBytes` at which a frame is full, so that the event that fills it usually
- * still fits into that size.
+ * The part of `ownFrameBytes` at which a frame is full, so that the event that fills it still fits.
  */
 const fullShare = 3 / 4;
 /** Estimated bytes of a record beyond its event. */
 const overheadBytes = 256;
 
 /**
- * Own frames of a v1 request. The client may retry the events of some frames without those of the
- * frames between. So to meet the requirement of `OwnFrames`, only the events in a frame decide
- * where it ends: after the event that fills it, counted in bytes as sent by the client. A frame
- * does not end because the next event does not fit, because the next event may not be retried.
- * `#isFull` has the one exception.
+ * A client may retry the events of some frames without those between. So only the events in a frame
+ * decide where it ends: after the event that fills it, in bytes as sent by the client, and not
+ * before an event that does not fit. `#isFull` has the one exception.
  */
 export class ResultFrames extends OwnFrames {
   readonly #requestId: string;
@@ -47,11 +39,11 @@ export class ResultFrames extends OwnFrames {
   #firstIndex = 0;
   #lastIndex = 0;
   /**
-   * Whether a retry can be recognized by the frame's id. Without a request id, an event without a
-   * uuid would have the same id in the request of another client.
+   * Whether the frame's id identifies a retry. Without a request id and a uuid, another client's
+   * equal event would get the same id.
    */
   #isNamed = true;
-  /** Bytes of the events as the client sent them, plus `overheadBytes` for each. */
+  /** Bytes as the client sent them, plus `overheadBytes` for each event. */
   #bytesFilled = 0;
 
   constructor(work: Work, publisher: Publisher, { requestId, results }: ResultFramesOptions) {
@@ -76,8 +68,8 @@ export class ResultFrames extends OwnFrames {
   }
 
   /**
-   * Returns an id that depends on the frame's events and not on the whole body, so that a frame is
-   * never mistaken for one with other events.
+   * The id depends on the frame's events and not on the whole body, so that a frame is never
+   * mistaken for one with other events.
    */
   protected messageIdOf({ events }: FrameSink): string {
     const name = `${this.#hash.end()}-${events}`;
@@ -90,8 +82,8 @@ export class ResultFrames extends OwnFrames {
   }
 
   /**
-   * Returns whether the frame accepts no more events. It is also full if `bytes` more would make it
-   * too large for the store, which only an event of hundreds of kilobytes causes.
+   * Also true if `bytes` more would exceed the store's limit, after an event of hundreds of
+   * kilobytes.
    */
   #isFull(bytes: number): boolean {
     const { publisher } = this;
@@ -112,16 +104,13 @@ export class ResultFrames extends OwnFrames {
     return publisher.ownFrame(lane, project, Math.max(bytes, this.#usualCapacity()));
   }
 
-  /**
-   * Returns the capacity of a new frame, so that a small request takes no more memory than it may
-   * need.
-   */
+  /** A small request takes no more memory than it may need. */
   #usualCapacity(): number {
     const { body, cost } = this.work;
     return Math.min(ownFrameBytes(this.publisher), recordsBytesPlanned(body.length, cost.events));
   }
 
-  /** Returns the frame copied into a larger one, with room for `bytes` more. */
+  /** Copies the frame into a larger one, with room for `bytes` more. */
   #grown(frame: FrameSink, bytes: number): FrameSink {
     const { publisher } = this;
     const { lane, project } = this.work;
@@ -137,7 +126,6 @@ export class ResultFrames extends OwnFrames {
   }
 }
 
-/** Records the outcome of one frame for its events, and passes it on to the pending request. */
 class ResultWaiter implements FrameWaiter {
   readonly #results: EventResults;
   readonly #pending: PendingRequest;
@@ -160,24 +148,19 @@ class ResultWaiter implements FrameWaiter {
     bytes: number,
     messageBytes: number,
   ): void {
-    // The results are recorded first: the next line may send the answer, which is built from them.
+    // First, because the next line may send the answer, which is built from the results.
     this.#results.settled(this.#range, outcome, code);
     this.#pending.frameSettled(outcome, code, events, bytes, messageBytes);
   }
 }
 
 /**
- * Number of bytes up to which items are copied together and then hashed in one call. To hash a
- * single item takes several times as long as to copy it.
+ * Items up to this size are copied together and hashed in one call, which is several times faster.
  */
 const collectedBytesMax = 16_384;
-/**
- * The byte that follows each item. JSON never contains it, so different lists of items have
- * different bytes.
- */
+/** Follows each item. JSON never contains this byte, so different lists have different bytes. */
 const END = 0;
 
-/** Hashes one list of items after another. */
 class ItemsHash {
   readonly #body: Buffer;
   readonly #collected: Buffer;
@@ -189,7 +172,7 @@ class ItemsHash {
     this.#collected = Buffer.allocUnsafe(Math.min(collectedBytesMax, body.length + 1));
   }
 
-  /** Begins a list of items. `prefix` is hashed before them. */
+  /** `prefix` is hashed before the items. */
   begin(prefix: string): void {
     this.#hash = createHash("sha256").update(prefix);
     this.#collectedBytes = 0;

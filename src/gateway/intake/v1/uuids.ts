@@ -1,7 +1,6 @@
-// Reads the uuids of a request of the newer protocol (v1). Each event must have a uuid that no
-// other event of the request has; otherwise the whole request is refused, before any event is
-// placed in a frame. The nil and the max UUID may be repeated: clients send them for events without
-// a uuid, and the events are stored under new ones.
+// Reads the uuids of a v1 request. Each event must have a uuid of its own; otherwise the whole
+// request is rejected. The nil and the max UUID may be repeated: clients send them for events
+// without a uuid.
 
 import type { Buffer } from "node:buffer";
 import { randomFillSync } from "node:crypto";
@@ -14,21 +13,19 @@ import { invalidPayload } from "../envelope.ts";
 import type { LoopShare } from "../loop-share.ts";
 import type { Work } from "../work.ts";
 
-/** Number of 32-bit words of a uuid. */
 const wordsPerUuid = 4;
 
 export class UuidList {
-  /** The indexes of the nil UUID, and those of the max UUID. Several events may have these. */
+  /** The indexes of the nil UUID, and those of the max UUID. */
   readonly blanks: readonly [number[], number[]] = [[], []];
   #length = 0;
   readonly #words: Uint32Array;
   /**
-   * A hash table with open addressing. A slot contains the index of a uuid plus 1, or 0 if the slot
-   * is free. At most half of the slots are in use.
+   * A hash table with open addressing: the index of a uuid plus 1, or 0. At most half is in use.
    */
   readonly #slots: Int32Array;
   readonly #slotShift: number;
-  // Each list has its own key, so information that leaks in one request is useless in the next.
+  // A secret key per list, so that no choice of uuids makes it slow.
   readonly #key = randomFillSync(new Uint32Array(2));
   #probes = 0;
 
@@ -43,18 +40,14 @@ export class UuidList {
     return this.#length;
   }
 
-  /**
-   * Number of slots examined so far, as a measure of work. Each call of `add` examines at least
-   * one.
-   */
+  /** Slots examined so far, at least one per `add`: a measure of work. */
   get probes(): number {
     return this.#probes;
   }
 
   /**
-   * Adds the uuid in canonical text form at text[start, start + 36), in either case, and returns
-   * -1. If an equal uuid was added before, adds nothing and returns the index of that uuid. The nil
-   * and the max UUID are always added.
+   * Adds the uuid at text[start, start + 36), and returns -1. If it was added before, returns its
+   * index. The nil and the max UUID are always added.
    */
   add(text: Buffer, start: number): number {
     const words = this.#words;
@@ -90,7 +83,7 @@ export class UuidList {
     return isBlank ? this.blanks[word & 1] : undefined;
   }
 
-  /** Writes the 36 characters of the uuid at `index`, in lower case. */
+  /** Writes the 36 characters of the uuid, in lower case. */
   write(target: Buffer, at: number, index: number): void {
     let next = at;
     for (let digit = 0; digit < 32; digit++) {
@@ -113,7 +106,6 @@ export class UuidList {
   }
 }
 
-/** Returns the 32-bit word of two groups of four hexadecimal digits. */
 function hexWord(text: Buffer, start: number, secondStart: number): number {
   return ((fourDigits(text, start) << 16) | fourDigits(text, secondStart)) >>> 0;
 }
@@ -123,19 +115,16 @@ function fourDigits(text: Buffer, start: number): number {
   for (let at = start; at < start + 4; at++) {
     const byte = text[at]!;
     // A letter of either case has bit 6 (0x40), and its four lowest bits are its value less 9. This
-    // avoids a branch, which would be unpredictable.
+    // avoids an unpredictable branch.
     value = (value << 4) | ((byte & 0xf) + 9 * (byte >>> 6));
   }
   return value;
 }
 
-/**
- * Maximum number of slots examined per slice, which takes a quarter of a millisecond. Each row
- * examines at least one slot, so this also limits the rows of a slice.
- */
+/** Maximum slots examined per slice, which takes a quarter of a millisecond. */
 const probesAtOnceMax = 512;
 
-/** Returns the uuids of a batch whose rows are all in the table, or the problem of one of them. */
+/** Reads a batch whose rows are all in the table. */
 export function readUuids(work: Work): UuidList | Problem {
   const reader = new UuidReader(work);
   reader.read(0, work.rowCount, Number.POSITIVE_INFINITY);
@@ -143,9 +132,8 @@ export function readUuids(work: Work): UuidList | Problem {
 }
 
 /**
- * Like `readUuids`, for a batch of any length, in slices. `refusal` is called before each slice. If
- * it returns a problem, the reading ends. After success, the table holds the first rows of the
- * batch again.
+ * Like `readUuids`, for a batch of any length, in slices. A problem from `refusal` ends the
+ * reading. After success, the table holds the first rows again.
  */
 export async function readUuidsInTurns(
   work: Work,
@@ -168,10 +156,7 @@ export async function readUuidsInTurns(
   return reader.uuids;
 }
 
-/**
- * Reads the uuids of a batch row by row, and stops at the first that is missing, malformed, or
- * equal to an earlier one.
- */
+/** Stops at the first uuid that is missing, malformed, or equal to an earlier one. */
 class UuidReader {
   readonly uuids: UuidList;
   problem: Problem | undefined = undefined;
@@ -184,10 +169,7 @@ class UuidReader {
     this.#table = table;
   }
 
-  /**
-   * Reads the rows from `start` up to `end`. Stops earlier after `probesMax` probes. Returns the
-   * row after the last one read.
-   */
+  /** Reads rows up to `end` or `probesMax` probes. Returns the row after the last one read. */
   read(start: number, end: number, probesMax: number): number {
     const { uuids } = this;
     const probesEnd = uuids.probes + probesMax;
