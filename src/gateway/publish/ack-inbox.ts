@@ -1,5 +1,5 @@
-// Receives the PubAcks of this process on one subject. A frame's reply subject ends in the number
-// of the send and the frame's token. This file does not interpret the replies.
+// Receives the PubAcks of this process on one subject, and does not interpret them. A frame's reply
+// subject ends in the number of the send and the frame's token.
 
 import { createInbox, type Msg, type Subscription } from "@nats-io/transport-node";
 import type { Log } from "../../platform/base/log.ts";
@@ -16,9 +16,8 @@ interface AckInboxOptions {
 }
 
 /**
- * Milliseconds before the inbox subscribes again after the server has closed the subscription, for
- * example because permissions changed. The inbox receives no acknowledgements during this pause.
- * The retry of a frame requests any acknowledgement that was missed.
+ * Pause before a new subscription after the server has closed it, for example because permissions
+ * changed. The retry of a frame requests any acknowledgement that was missed.
  */
 const resubscribeMs = 1_000;
 
@@ -37,7 +36,7 @@ export class AckInbox {
 
   /**
    * The time since which replies can be received; Infinity while the subscription is closed. The
-   * reply to a frame that was sent earlier may have been lost with a connection.
+   * reply to an earlier send may be lost.
    */
   get receivesSinceMonotonicMs(): number {
     return this.#receivesSinceMonotonicMs;
@@ -50,9 +49,7 @@ export class AckInbox {
     );
   }
 
-  /**
-   * Returns the reply subject for a send of a frame. `send`: the number of the send, starting at 1.
-   */
+  /** `send`: the number of the send, starting at 1. */
   replySubject(token: string, send: number): string {
     return `${this.#prefix}${send}-${token}`;
   }
@@ -97,7 +94,10 @@ const lateMax = 1_000;
 export class LateAcks {
   readonly #streams = new Map<string, StreamState>();
 
-  /** Remembers the token and its stream until a reply arrives. */
+  /**
+   * Remembers a frame that was abandoned without an answer. A late acknowledgement shows that the
+   * stream stores events.
+   */
   remember(token: string, stream: StreamState): void {
     this.#streams.set(token, stream);
     if (this.#streams.size > lateMax) this.#streams.delete(this.#streams.keys().next().value!);

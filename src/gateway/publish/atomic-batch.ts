@@ -4,16 +4,13 @@
 import type { StreamState } from "../../platform/nats/readiness.ts";
 import type { Frame, FrameQueue } from "./frame.ts";
 
-/** Maximum number of messages per batch: the default of nats-server. */
+/** The default maximum of nats-server. */
 const framesMax = 1_000;
-/** Maximum bytes per batch. The server writes a batch twice, and blocks the stream meanwhile. */
+/** The server writes a batch twice, and blocks the stream meanwhile. */
 const bytesMax = 1_048_576;
-/**
- * Maximum bytes of a frame in a batch. To write a larger frame takes more time than a batch saves.
- */
+/** To write a larger frame takes more time than a batch saves. */
 const frameBytesMax = 32_768;
 
-/** Returns whether the frame may be sent in a batch. */
 export function fitsBatch({ length }: Frame): boolean {
   return length <= frameBytesMax;
 }
@@ -21,14 +18,14 @@ export function fitsBatch({ length }: Frame): boolean {
 export class AtomicBatch {
   readonly frames: Frame[] = [];
   #bytes = 0;
-  /** The token that identifies the batch in its reply subject, like a frame's token. */
+  /** Identifies the batch in its reply subject, like a frame's token. */
   token = "";
-  /** The id that identifies the batch to JetStream. Unique among all batches. */
+  /** Identifies the batch to JetStream. Unique among all batches. */
   id = "";
   retryMonotonicMs = Number.POSITIVE_INFINITY;
   /**
-   * Whether the batch's frames were sent again, each alone, before the batch was answered. A later
-   * answer still counts.
+   * Whether the frames were sent again, each alone, before the batch was answered. A later answer
+   * still counts.
    */
   isSplit = false;
 
@@ -37,7 +34,6 @@ export class AtomicBatch {
     return this.frames.length >= framesMax || this.#bytes > bytesMax - frameBytesMax;
   }
 
-  /** The target stream of all the frames. */
   get stream(): StreamState {
     return this.frames[0]!.queue.stream;
   }

@@ -1,7 +1,6 @@
 // Estimates whether the network round trip is a large part of the time until an acknowledgement. A
-// ping measures the round trip alone; an acknowledgement includes the store's work. If the round
-// trip dominates, two frames in flight hardly delay each other. With a near store or a slow disk
-// they do, and one large frame is less work than two.
+// ping measures the round trip alone. If it dominates, two frames in flight hardly delay each
+// other. With a near store or a slow disk, one large frame is less work than two.
 
 import type { NatsLink } from "../../platform/nats/link.ts";
 
@@ -15,15 +14,12 @@ interface Sent {
   readonly sends: number;
 }
 
-/**
- * Number of recent pings that are compared. The shortest one counts, because any ping may wait for
- * this process.
- */
+/** Recent pings, of which the shortest counts: any ping may wait for this process. */
 const pingsMax = 8;
 const pingEveryMs = 250;
 /**
- * Minimum round trip of a far store, in milliseconds. Below it, the gain is not worth the
- * additional acknowledgements.
+ * Minimum round trip of a far store. Below it, the gain is not worth the additional
+ * acknowledgements.
  */
 const farMsMin = 2;
 /**
@@ -37,12 +33,10 @@ const newestShare = 0.1;
 export class Distance {
   readonly #link: DistanceOptions["link"];
   readonly #monotonicMs: () => number;
-  /**
-   * Durations of the recent pings. A reconnect replaces the array, so that late pings are ignored.
-   */
+  /** A reconnect replaces the array, so that late pings are ignored. */
   #pingsMs: number[] = [];
   #nextPingMonotonicMs = 0;
-  /** The round trip in milliseconds; 0 until it is known. */
+  /** 0 until it is known. */
   #roundTripMs = 0;
   #ackMs: number | undefined = undefined;
 
@@ -83,7 +77,7 @@ export class Distance {
     try {
       await this.#link.connection.flush();
     } catch {
-      // The connection is lost. Its users are notified elsewhere.
+      // The connection is lost, which is handled elsewhere.
       return;
     }
     const nowMs = this.#monotonicMs();

@@ -1,6 +1,5 @@
-// Sends frames at the end of the event loop iteration in which a queue becomes ready, while the
-// link is up. Callers never send frames directly. The departures of each stream choose which frame
-// is sent next.
+// Sends frames at the end of the event loop iteration in which a queue becomes ready. Callers never
+// send frames directly, so lines can join a frame until then.
 
 import type { NatsLink } from "../../platform/nats/link.ts";
 import { AtomicBatch, fitsBatch } from "./atomic-batch.ts";
@@ -12,10 +11,7 @@ interface FlushesOptions {
   readonly link: Pick<NatsLink, "connected" | "onChange">;
   readonly monotonicMs: () => number;
   readonly next: Pick<NextFrames, "peek">;
-  /**
-   * Sends the next frame of the queue, if it has one. If a batch is given, adds the frame, which
-   * fits, to the batch instead.
-   */
+  /** Sends the next frame of the queue, if it has one, or adds it to the given batch. */
   readonly sendNext: (
     queue: FrameQueue,
     monotonicMs: number,
@@ -23,7 +19,6 @@ interface FlushesOptions {
   ) => void;
   /** Sends a frame of a split batch again alone. */
   readonly retryAlone: (frame: Frame, monotonicMs: number) => void;
-  /** Sends the frames of the batch, which is not empty. */
   readonly sendBatch: (batch: AtomicBatch, monotonicMs: number) => void;
 }
 
@@ -50,10 +45,7 @@ export class Flushes {
     link.onChange((connected) => connected && this.#schedule());
   }
 
-  /**
-   * Records that the queue has a frame. If the windows have room, the frame is sent at the end of
-   * the event loop iteration.
-   */
+  /** Records that the queue has a frame to send. */
   markReady(queue: FrameQueue): void {
     if (this.#enqueue(queue)) this.wake(queue.departures);
   }
@@ -66,8 +58,7 @@ export class Flushes {
   }
 
   /**
-   * Sends the frames of the stream at once, without waiting for the end of the event loop
-   * iteration. Must not be called from within a call of the intake.
+   * Sends the frames of the stream at once. Must not be called from within a call of the intake.
    */
   now(departures: Departures<Frame>): void {
     if (!this.#link.connected) this.wake(departures);
@@ -103,8 +94,8 @@ export class Flushes {
   }
 
   /**
-   * Sends one frame of each waiting queue of the stream in turn, and the frames of split batches,
-   * until a window is full.
+   * Sends one frame of each waiting queue in turn, and the frames of split batches, until a window
+   * is full.
    */
   #flushStream(departures: Departures<Frame>, monotonicMs: number): void {
     if (this.#link.connected && this.#batchIsDue(departures, monotonicMs))
@@ -122,9 +113,8 @@ export class Flushes {
   }
 
   /**
-   * Returns whether enough of the waiting frames fit a batch. Counts frames in the order of
-   * sending. When there are as many large frames as the window has room for, no later frame can be
-   * sent, so later frames do not count.
+   * Returns whether enough of the waiting frames fit a batch. Once there are as many large frames
+   * as the window has room for, no later frame can be sent.
    */
   #batchIsDue(departures: Departures<Frame>, monotonicMs: number): boolean {
     if (!departures.batchIsDue) return false;
@@ -141,8 +131,8 @@ export class Flushes {
   }
 
   /**
-   * Sends a batch, and then the large frames alone, as many as the window has room for. The batch
-   * is sent first, because it may contain an earlier frame of the same queue.
+   * Sends a batch, and then the large frames alone. The batch is first, because it may contain an
+   * earlier frame of the same queue.
    */
   #flushBatch(departures: Departures<Frame>, monotonicMs: number): void {
     const batch = new AtomicBatch();
@@ -186,8 +176,7 @@ export class NextFrames {
    */
   peek({ sealed, open }: FrameQueue): Frame | undefined {
     for (let frame = sealed.first; frame !== undefined; frame = sealed.first) {
-      // A frame without waiters contains only lines of requests that failed half-way, so no client
-      // expects them to be stored.
+      // Without waiters, its lines are of requests that failed half-way, and need not be stored.
       if (frame.waiters.length > 0) return frame;
       sealed.shift();
       this.#discard(frame);
@@ -195,7 +184,7 @@ export class NextFrames {
     return open === undefined || open.waiters.length === 0 ? undefined : open;
   }
 
-  /** Removes and returns the frame that is sent next; undefined if the queue has no frame. */
+  /** Removes and returns the frame that is sent next, with a message id. */
   of(queue: FrameQueue): Frame | undefined {
     const frame = this.peek(queue);
     if (frame === undefined) return undefined;

@@ -1,6 +1,5 @@
 // Chooses the queue of a frame. The frames of one queue stay in order and wait for each other. A
-// queue belongs to one project or, depending on the settings, to the small live requests of a whole
-// partition. A shared frame may contain lines of any request of its queue.
+// queue belongs to one project or, by a setting, to the small live requests of a partition.
 
 import type { Lane } from "../../platform/base/lane.ts";
 import { Rounds } from "../../platform/base/rounds.ts";
@@ -16,9 +15,8 @@ import type { Distance } from "./distance.ts";
 import { type Frame, FrameQueue } from "./frame.ts";
 
 /**
- * The kinds of queues. On the live lane, the frames of large requests have their own queue
- * (`bulk`), so that a single event does not wait for earlier megabytes. History has one kind, so
- * that its order is preserved.
+ * On the live lane, large requests have their own queue (`bulk`), so that a single event does not
+ * wait for megabytes. History has one kind, so that its order is preserved.
  */
 type QueueKind = Lane | "bulk";
 
@@ -34,14 +32,9 @@ interface FrameQueuesConfig {
 }
 
 /**
- * Maximum number of unacknowledged frames of a queue. `Departures` allows more in two cases. For
- * history, a window of 1 preserves the order even if a frame is retried. For live events it was
- * measured (sync_interval always, 128 concurrent requests, two cores shared with the server):
- * - window 1: 93,000 events/s, 27,000 fsyncs per million events
- * - window 2: 77,000 events/s, 40,000 fsyncs
- * - window 4: 80,000 events/s, 54,000 fsyncs
- * A wider window lets frames overlap, but the additional PubAcks take as much time as that saves,
- * even for frames of 512 KiB. On a slow network two frames are faster (see `Departures`).
+ * Maximum unacknowledged frames of a queue. `Departures` allows more in two cases. For history, 1
+ * preserves the order even if a frame is retried. For live events, a wider window gave fewer events
+ * per second and twice the fsyncs, because of the additional PubAcks.
  */
 const windows: Readonly<Record<QueueKind, number>> = { live: 1, bulk: 1, historical: 1 };
 
@@ -49,9 +42,8 @@ const windows: Readonly<Record<QueueKind, number>> = { live: 1, bulk: 1, histori
 const windowOfStreamMin = 8;
 
 /**
- * Returns the part of the process's window that each stream gets. A stream that acknowledges
- * nothing does not use up the window of the others. After an outage of all streams, no more frames
- * are retried than the process's window allows.
+ * Returns each stream's part of the process's window. So a stuck stream does not use up the window
+ * of the others, and after an outage of all streams the retries do not exceed it.
  */
 function windowOfStream({ framesUnackedMax, partitions }: FrameQueuesConfig): number {
   const part = Math.ceil(framesUnackedMax / partitions);
@@ -59,8 +51,8 @@ function windowOfStream({ framesUnackedMax, partitions }: FrameQueuesConfig): nu
 }
 
 /**
- * Maximum number of cached queues per kind that may be idle, of some 200 bytes each. The cache
- * makes it rare that a queue is removed while a request fills a frame for it.
+ * Maximum cached idle queues per kind, of some 200 bytes each. The cache makes it rare that a queue
+ * is removed while a request fills a frame for it.
  */
 const idleQueuesMax = 4_096;
 

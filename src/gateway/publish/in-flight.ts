@@ -1,7 +1,6 @@
-// The frames that were sent and have no outcome yet. Publishes them, reads the replies, and retries
-// under the same message id until they are acknowledged. Retries continue after the waiters'
-// deadlines: a client that received `timeout` sends its events again, and its retry joins the frame
-// in flight. A frame is `refused` only if every send was refused.
+// The frames that were sent and have no outcome yet. Retries them under the same message id until
+// they are acknowledged, even after the waiters' deadlines: the retry of a client that received
+// `timeout` joins the frame in flight. A frame is `refused` only if every send was refused.
 
 import type { Msg } from "@nats-io/transport-node";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -29,9 +28,7 @@ export interface InFlightOptions {
   readonly log: Log;
   /** Called once for each frame that was sent, with its outcome. */
   readonly settled: (frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined) => void;
-  /**
-   * Called when the deadline of some waiters is past. The frame stays in flight for the others.
-   */
+  /** Called when the deadline of some waiters is past. The frame stays in flight for the others. */
   readonly expired: (frame: Frame, monotonicMs: number, expiry: Expiry) => void;
   /** Called when JetStream answers that a stream, or the whole server, is full. */
   readonly storeFull: (frame: Frame, isWholeServer: boolean) => void;
@@ -39,8 +36,8 @@ export interface InFlightOptions {
 }
 
 /**
- * Maximum milliseconds after its first send that a frame is retried. It is below the streams'
- * duplicate window of 2 minutes, so that the stream still has the frame's message id.
+ * Maximum milliseconds of retries. Below the streams' duplicate window of 2 minutes, so that the
+ * stream still has the frame's message id.
  */
 const retryMsMax = 100_000;
 
@@ -106,7 +103,6 @@ export class InFlight {
     this.#attempt(frame, monotonicMs);
   }
 
-  /** Publishes the frames of an atomic batch, which are all for one stream. */
   sendBatch(batch: AtomicBatch, monotonicMs: number): void {
     for (const frame of batch.frames) this.#begin(frame, monotonicMs);
     this.#batches.send(batch, this.#nextToken());
@@ -160,8 +156,8 @@ export class InFlight {
   }
 
   /**
-   * From now on, ends frames that have no waiters. Called at a drain, after which no client's retry
-   * can join them.
+   * From now on, ends frames without waiters. Called at a drain, after which no retry can join
+   * them.
    */
   stopHolding(): void {
     this.#isHolding = false;
@@ -193,8 +189,7 @@ export class InFlight {
   }
 
   /**
-   * Queues the frame of a split batch until the window has room. It was in no window while in the
-   * batch.
+   * Queues the frame of a split batch until the window has room. It was in no window in the batch.
    */
   #awaitRoom(frame: Frame): void {
     const { departures } = frame.queue;
@@ -208,8 +203,7 @@ export class InFlight {
     frame.retryMonotonicMs = monotonicMs + this.#ackTimeoutMs;
     const bytesMax = this.#link.messageBytesMax;
     if (frame.length + headerBytesMax > bytesMax) {
-      // After a reconnect, this server's limit is smaller than that of the server the frame was
-      // built for.
+      // After a reconnect, this server's limit is smaller than that of the previous one.
       this.#log.error({ bytes: frame.length, bytesMax }, "frame too large for this nats-server");
       this.#finish(frame, outcomeUnacked(frame), "unavailable");
       return;
@@ -261,8 +255,8 @@ export class InFlight {
     const { stream } = frame.queue;
     const monotonicMs = this.#monotonicMs();
     const outcome = outcomeOf(frame, ack);
-    // Only a new message shows that the stream stores now: even a leader without a majority still
-    // recognizes messages that another request had stored.
+    // Only a new message shows that the stream stores: even a leader without a majority recognizes
+    // messages that another request had stored.
     if (outcome === "stored") noteStored(stream, monotonicMs);
     // A caller-named frame may have been stored by another request, before this one was sent.
     const isFromAnother = ack.duplicate === true && frame.isNamed;
@@ -272,8 +266,7 @@ export class InFlight {
       return;
     }
     if (stream.refusal !== undefined) {
-      // The stream was found unfit while the frame was in flight, for example after an edit, and
-      // may lose what it acknowledges.
+      // The stream was found unfit meanwhile, and may lose what it acknowledges.
       this.#finish(frame, "unknown", stream.refusal.code);
       return;
     }
@@ -286,10 +279,9 @@ export class InFlight {
   }
 
   /**
-   * Handles an acknowledgement whose sequence is not above the one that the stream had acknowledged
-   * before the frame was sent. The message of the earlier acknowledgement is lost. A stream that
-   * assigns a sequence twice may store neither message: the disk of its nats-server may be full, or
-   * another stream may have replaced it.
+   * Handles a sequence that is not above an earlier acknowledged one, whose message is therefore
+   * lost. A stream that assigns a sequence twice may store neither message: its disk may be full,
+   * or another stream may have replaced it.
    */
   #suspectStream(
     { sequenceBefore, queue, firstSentMonotonicMs }: Frame,
@@ -340,8 +332,8 @@ export class InFlight {
   }
 
   /**
-   * Sends the frame under a new message id, which is the same for all senders that miss the same
-   * original. The frame also gets a new token, so that answers to earlier sends no longer match.
+   * Sends the frame under a new message id, the same for all senders that miss this original. A new
+   * token makes answers to earlier sends match no frame.
    */
   #sendAsNew(frame: Frame, originalSequence: number): void {
     const messageId = `${frame.messageId}~${originalSequence}`;
@@ -377,9 +369,8 @@ export class InFlight {
   }
 
   /**
-   * Marks the frame's stream as silent if an answer could have arrived, but the stream has
-   * acknowledged nothing new since the frame's first send. A frame that has waited for less than
-   * the acknowledgement timeout shows nothing about its stream.
+   * Marks the stream as silent if an answer could have arrived, but the stream has acknowledged
+   * nothing since the frame's first send. A shorter wait than the ack timeout shows nothing.
    */
   #noteUnanswered({ firstSentMonotonicMs, queue }: Frame): void {
     const { stream } = queue;

@@ -11,29 +11,23 @@ interface Consequence {
   readonly cause: AckFailureCause;
   /** Whether the answered send has certainly stored nothing. */
   readonly isRefused: boolean;
-  /**
-   * The error code for the waiters of a frame that was sent alone; absent if the frame is retried.
-   */
+  /** For the waiters of a frame that was sent alone; absent if the frame is retried. */
   readonly code?: ErrorCode;
   /** Milliseconds before the retry. If Infinity, the actual answer may still arrive. */
   readonly pauseMs: number;
 }
 
-/**
- * Milliseconds before a retry after a transient answer: no stream, no leader, or an error of the
- * store.
- */
+/** Before a retry after a transient answer: no stream, no leader, or an error of the store. */
 const refusedPauseMs = 100;
 /**
- * Milliseconds before a retry while an earlier send under the same message id is uncommitted. When
- * the earlier send is committed, both are answered.
+ * Before a retry while an earlier send under the same message id is uncommitted. Its commit answers
+ * both.
  */
 const inFlightPauseMs = 250;
 
 export const consequences: Readonly<Record<NoPubAck, Consequence>> = {
-  // A stream without room for a whole batch may have room for some of its frames. If one frame is
-  // too large, the others may not be. So after these answers to a batch, its frames are sent again
-  // at once, and each gets its own answer.
+  // A stream without room for a whole batch may have room for some of its frames. So after these
+  // answers to a batch, its frames are sent again at once, and each gets its own answer.
   stream_full: { cause: "store_full", isRefused: true, code: "store_full", pauseMs: 0 },
   server_full: { cause: "store_full", isRefused: true, code: "store_full", pauseMs: 0 },
   too_large: { cause: "refused", isRefused: true, code: "unavailable", pauseMs: 0 },
@@ -56,8 +50,7 @@ export function outcomeOf({ sends, sequenceBefore }: Frame, ack: PubAck): "store
 }
 
 /**
- * Returns the outcome of a frame without an acknowledgement: `refused` if it is certainly not
- * stored, `unknown` if a send may have stored it.
+ * Returns `refused` if the frame is certainly not stored, `unknown` if a send may have stored it.
  */
 export function outcomeUnacked(frame: Frame): "refused" | "unknown" {
   return frame.isRefused ? "refused" : "unknown";

@@ -1,8 +1,6 @@
-// Group commit. Lines are appended to the open frame of their queue. A full frame is sealed, and
-// another is opened. If the windows have room, frames are sent at the end of the event loop
-// iteration. Otherwise they are sent when an acknowledgement frees room. No call sends a frame
-// directly, so lines can join a frame until the end of the iteration. A request needs no timer,
-// closure or promise.
+// Group commit. Lines are appended to the open frame of their queue. Frames are sent at the end of
+// the event loop iteration or, if the windows are full, when an acknowledgement frees room. A
+// request needs no timer, closure or promise.
 
 import type { ErrorCode, Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -51,7 +49,6 @@ interface PublisherOptions {
     readonly ackTimeoutMs: number;
     readonly batchesFrom?: number | undefined;
   };
-  /** The clock of the deadlines, in milliseconds. */
   readonly monotonicMs: () => number;
   /**
    * Prefix of the message ids of shared frames: random, unique to this process, at least 12
@@ -62,7 +59,7 @@ interface PublisherOptions {
   readonly admission: Admission;
   readonly log: Log;
   /**
-   * Returns the id of the event in a record. The id is the same each time that a client sends the
+   * Returns the id of the event in a record. It is the same each time that a client sends the
    * event.
    */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
@@ -71,14 +68,14 @@ interface PublisherOptions {
 }
 
 /**
- * Interval between checks of the deadlines, in milliseconds. One timer serves all frames, and runs
- * only while a queue is busy.
+ * Interval between checks of the deadlines. One timer serves all frames, and runs only while a
+ * queue is busy.
  */
 const tickMs = 25;
 /** Milliseconds without sends to a stream after it reported that it is full. */
 const fullPauseMs = 1_000;
 
-/** The result for waiters whose frame was not sent by their deadline. */
+/** For waiters whose frame was not sent by their deadline. */
 const neverSent: Expiry = { outcome: "refused", code: "unavailable" };
 
 export class GroupPublisher implements Publisher {
@@ -143,10 +140,7 @@ export class GroupPublisher implements Publisher {
     });
   }
 
-  /**
-   * Maximum size of a record that the server accepts, in bytes of payload. A stream may accept
-   * less.
-   */
+  /** Maximum record that the server accepts, in bytes of payload. A stream may accept less. */
   get recordBytesMax(): number {
     return this.#link.messageBytesMax - headerBytesMax;
   }
@@ -177,8 +171,8 @@ export class GroupPublisher implements Publisher {
   }
 
   /**
-   * Returns how long the stream of the project's events has been unavailable, in milliseconds; 0
-   * while it is available. Without a lane, returns how long the whole store has been unavailable.
+   * Returns how long the project's stream or, without a lane, the whole store has been unavailable,
+   * in milliseconds; 0 while it is available.
    */
   awayMs(lane: Lane | undefined, projectId: string): number {
     const monotonicMs = this.#monotonicMs();
@@ -213,8 +207,8 @@ export class GroupPublisher implements Publisher {
   }
 
   /**
-   * Seals the frame and opens another one with room for `bytes`. The lines that no waiter has
-   * joined with move to the new frame, so that all lines of a request have one outcome.
+   * Seals the frame and opens another one. The lines that no waiter has joined with move to it, so
+   * that all lines of a request have one outcome.
    */
   #openNext(queue: FrameQueue, full: Frame, bytes: number): Frame {
     const movedBytes = full.length - full.joinedBytes;
@@ -285,7 +279,7 @@ export class GroupPublisher implements Publisher {
   }
 
   /**
-   * Refuses new events from now on. Resolves when every frame has an outcome, at the latest at the
+   * Rejects new events from now on. Resolves when every frame has an outcome, at the latest at the
    * deadline (monotonic milliseconds).
    */
   async drain(deadlineMs: number): Promise<void> {
@@ -350,8 +344,7 @@ export class GroupPublisher implements Publisher {
     }
     this.#settlement.release(frame, code === undefined);
     if (queue.hasFrame) this.#flushes.markReady(queue);
-    // The frame's slot in the stream's window is free for any of its queues now, even if this one
-    // may not send yet.
+    // Any queue of the stream may use the free slot in the window now, even if this one may not.
     this.#flushes.wake(queue.departures);
     this.#settlement.notify(frame, outcome, code);
     this.#removeIfIdle(queue);
@@ -390,7 +383,6 @@ export class GroupPublisher implements Publisher {
     if (this.#busy.size > 0) this.#tickTimer ??= setTimeout(this.#tickNow, tickMs);
   }
 
-  /** Refuses waiters whose frame was not sent by their deadline. */
   #expireWaiting(queue: FrameQueue, monotonicMs: number): void {
     for (const frame of queue.takePast(monotonicMs)) {
       noteAway(queue.stream, monotonicMs);
@@ -401,7 +393,6 @@ export class GroupPublisher implements Publisher {
     if (queue.open !== undefined) this.#expireSome(queue.open, monotonicMs);
   }
 
-  /** Refuses the waiters of an unsent frame whose deadline is past. */
   #expireSome(frame: Frame, monotonicMs: number): void {
     if (frame.deadlineMs <= monotonicMs) this.#settlement.expire(frame, monotonicMs, neverSent);
   }

@@ -20,12 +20,11 @@ interface SettlementOptions {
 }
 
 /**
- * Maximum number of waiters that are notified per event loop iteration. To answer 6,000 waiters in
- * one iteration after an outage of the store took 233 ms.
+ * Maximum waiters that are notified per event loop iteration. To answer 6,000 at once after an
+ * outage of the store took 233 ms.
  */
 const notifiedPerTurn = 256;
 
-/** The waiters to notify, with their entries in the frame's `joins`. */
 type Notifiable = Pick<Frame, "waiters" | "joins" | "messageBytesPerByte">;
 
 /** Waiters of a frame that are notified in a later event loop iteration, starting at `next`. */
@@ -59,10 +58,8 @@ export class Settlement {
   }
 
   /**
-   * Releases a frame's budget and memory. The client sends from the frame's memory, and only an
-   * acknowledgement of a single send proves that all of the memory was sent. The memory of a frame
-   * that was retried or never answered is not reused, because it may still be in the client's
-   * buffer.
+   * Releases a frame's budget and memory. The client sends from the frame's memory. Only the
+   * acknowledgement of a single send proves that it was sent; otherwise the memory is not reused.
    */
   release(frame: Frame, isAcknowledged: boolean): void {
     this.#admission.release(frame.joinedBytes + frame.overheadBytes);
@@ -71,8 +68,8 @@ export class Settlement {
   }
 
   /**
-   * Returns the frame's memory to the pool. The client must not use the memory: the frame was never
-   * sent, or was sent once and is acknowledged.
+   * Returns the frame's memory to the pool. The frame must be unsent, or sent once and
+   * acknowledged.
    */
   discard(frame: Frame): void {
     this.#memory.give(frame.memory);
@@ -80,8 +77,7 @@ export class Settlement {
   }
 
   /**
-   * Notifies each waiter in this event loop iteration. If earlier waiters are still queued or there
-   * are too many, notifies the rest in a later one.
+   * Notifies each waiter, or some of them in a later event loop iteration, if there are too many.
    */
   notify(frame: Notifiable, outcome: FrameOutcome, code: ErrorCode | undefined): void {
     const pending = { frame, outcome, code, next: 0 };
@@ -126,9 +122,8 @@ export class Settlement {
   }
 
   /**
-   * Removes and notifies the waiters whose deadline is past. The frame continues for the others. If
-   * it was sent, it continues until it is acknowledged. Returns the removed waiters and the
-   * positions of their lines in the frame.
+   * Removes and notifies the waiters whose deadline is past. The frame continues, at least until it
+   * is acknowledged if it was sent. Returns the removed waiters and the positions of their lines.
    */
   expire(frame: Frame, monotonicMs: number, expiry: Expiry): Expired {
     const { messageBytesPerByte } = frame;

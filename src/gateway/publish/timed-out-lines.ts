@@ -1,8 +1,7 @@
 // Recognizes retries of small requests that contained events without uuids and were answered
-// `timeout`. If the frame of the first attempt was sent and is not acknowledged yet, the retry
-// waits for that frame, and its lines are not stored again. The retry must come from the same
-// address: a duplicate after a change of address is better than the loss of an event that two
-// clients send.
+// `timeout`. The retry then waits for the frame of the first attempt, and its lines are not stored
+// again. It must come from the same address: a duplicate is better than the loss of an event that
+// two clients send.
 
 import { createHash } from "node:crypto";
 import type { ErrorCode } from "../../platform/base/errors.ts";
@@ -14,8 +13,7 @@ import type { FrameOutcome, FrameWaiter, RequestWaiter } from "./port.ts";
 
 /**
  * Maximum cost of remembering lines per event loop iteration, in bytes of records plus `eventCost`
- * for each event. To hash a small event takes 1 µs; each KiB of a long one takes 2 µs. Further
- * requests of the iteration are not remembered.
+ * for each event. Further requests are not remembered. To hash a small event takes 1 µs.
  */
 const rememberedCostPerTurn = 4_194_304;
 const eventCost = 1_024;
@@ -23,7 +21,7 @@ const lineFeed = 0x0a;
 
 interface TimedOutLinesOptions {
   /**
-   * Returns the id of the event in a record. The id is the same each time that a client sends the
+   * Returns the id of the event in a record. It is the same each time that a client sends the
    * event.
    */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
@@ -74,9 +72,9 @@ export class TimedOutLines {
   }
 
   /**
-   * Returns the fate of the frame that already contains these lines; undefined if they are new.
-   * `lines` are those in `frame` that no waiter has joined with. If they are known, they are
-   * removed from `frame`. They are remembered again if the request fails.
+   * If another frame already contains these lines, which no waiter of `frame` has joined with,
+   * removes them and returns the fate of the other frame. They are remembered again if the request
+   * fails.
    */
   takeOut(frame: Frame, lines: UuidlessLines): Fate | undefined {
     if (this.#fates.isEmpty) return undefined;
