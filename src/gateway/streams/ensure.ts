@@ -1,6 +1,6 @@
 // Ensures the streams at the start and after each reconnect: creates missing streams, raises
-// limits, and refuses a stream that would break what a 200 promises. `watch.ts` checks the streams
-// in between. Never shrinks, empties or deletes a stream.
+// limits, and rejects a stream that would break what a 200 promises. Never shrinks, empties or
+// deletes a stream.
 
 import {
   JetStreamApiError,
@@ -34,7 +34,7 @@ import {
   wantedConfigs,
 } from "./desired.ts";
 
-/** An error of a stream that waiting cannot resolve. The message states what to change. */
+/** An error that waiting cannot resolve. The message states what to change. */
 class StreamError extends Error {
   override name = "StreamError";
 }
@@ -43,8 +43,8 @@ const retryWaitMs = 500;
 const waitingLogEveryMs = 5_000;
 const ensureTimeoutMs = 5_000;
 /**
- * Number of consecutive refusals that end the wait. A single refusal may be temporary: an account
- * may get JetStream a moment after its server starts to listen.
+ * Consecutive refusals that end the wait. An account may get JetStream a moment after its server
+ * starts to listen.
  */
 const refusalsMax = 2;
 
@@ -59,13 +59,12 @@ export class Streams {
   readonly #settings: StreamSettings;
   readonly #log: Log;
   readonly #wanted: readonly WantedConfig[];
-  /** Number of reconnects. `ensure` compares it to detect a reconnect while it runs. */
+  /** Compared to detect a reconnect while `ensure` runs. */
   #reconnects = 0;
   #followsReconnects = false;
   #isEnsured = false;
-  /** The check of the cluster's server versions, which is valid until the next reconnect. */
+  /** Valid until the next reconnect. */
   #batchRule: BatchRule;
-  /** The streams that are being ensured again after a reconnect. */
   readonly #ensuringAgain = new Set<WantedConfig>();
 
   constructor({ link, settings, log }: StreamsOptions) {
@@ -77,10 +76,9 @@ export class Streams {
   }
 
   /**
-   * Ensures every stream, and waits while JetStream is not ready. If the connection is lost
-   * meanwhile, starts over after the reconnect. Once this has succeeded, ensures the streams again
+   * Ensures every stream, and waits while JetStream is not ready. Then ensures the streams again
    * after each reconnect. Rejects with a StreamError if only a change of settings or streams can
-   * help. Also rejects if NATS permanently refuses the requests, or if the signal aborts.
+   * help, if NATS permanently refuses the requests, or if the signal aborts.
    */
   async ensure(signal?: AbortSignal): Promise<void> {
     this.#followReconnects();
@@ -100,7 +98,6 @@ export class Streams {
       this.#reconnects++;
       this.#batchRule = new BatchRule(this.#link.connection, this.#log);
       if (!this.#isEnsured) return;
-      // `#ensureAgain` never rejects: it logs failures.
       for (const config of this.#wanted) void this.#ensureAgain(config);
     });
   }
@@ -137,8 +134,8 @@ export class Streams {
   }
 
   /**
-   * Ensures one stream after a reconnect, because the server may have an empty disk. Each stream is
-   * ensured on its own, so that an unusable stream does not prevent the creation of others.
+   * After a reconnect the server may have an empty disk. Each stream is ensured on its own, so that
+   * an unusable one does not prevent the creation of others. Never rejects.
    */
   async #ensureAgain(config: WantedConfig): Promise<void> {
     if (this.#ensuringAgain.has(config)) return;
@@ -158,8 +155,8 @@ export class Streams {
 }
 
 /**
- * Returns the reason and the fix to append to an error of a server without JetStream; else "". Such
- * a server may be a leaf, or in a cluster whose other servers have JetStream.
+ * Returns the reason and the fix for a server without JetStream; "" for others. It may be a leaf,
+ * or in a cluster whose other servers have JetStream.
  */
 function withoutJetStream({ connection }: NatsLink): string {
   const { reason, fix } = withoutJetStreamAtAll;
@@ -170,14 +167,13 @@ interface EnsureOptions {
   readonly batchRule: BatchRule;
   readonly settings: StreamSettings;
   readonly messageBytes: number;
-  /** Whether this is the start, not a reconnect. */
   readonly isStart: boolean;
   readonly log: Pick<Log, "info" | "warn">;
 }
 
 /**
- * Creates each stream or raises its limits, once, for a command that runs without a gateway.
- * Returns the streams' names. Rejects like `ensure`, but does not wait for JetStream.
+ * Ensures the streams once, for a command without a gateway, and returns their names. Rejects like
+ * `ensure`, but does not wait for JetStream.
  */
 export async function ensureStreams(
   connection: NatsConnection,
@@ -204,10 +200,9 @@ async function ensureOne(
   const { settings, messageBytes, log } = options;
   const existing = await ledStreamInfo(jsm, wanted.name);
   if (existing === undefined) {
-    // A hub remembers the sequence up to which it has mirrored a leaf's stream. So a leaf's stream
-    // that is recreated, on an empty disk, begins above every earlier sequence: if it began at 1, a
-    // hub of nats-server 2.10 would skip the messages before the hub's next request. The time in
-    // microseconds is such a sequence, since it grows faster than messages arrive.
+    // A hub remembers the sequence up to which it has mirrored a leaf's stream. If a recreated
+    // stream began at 1, a hub of nats-server 2.10 would skip messages. The time in microseconds is
+    // above every earlier sequence.
     const first = settings.hubDomain === undefined ? {} : { first_seq: Date.now() * 1_000 };
     const { batchRule } = options;
     const atomic = batchRule.isOfCluster ? {} : await batchRule.setting(settings, {}, []);
@@ -252,9 +247,8 @@ async function ensureOne(
 }
 
 /**
- * Sets `allow_atomic` on a stream that was just created, or was created without it. An existing
- * stream is changed only at the start, because after a reconnect a cluster may be in the middle of
- * an upgrade. Batches are optional, so a failure is only logged.
+ * Sets `allow_atomic`, which is optional, so a failure is only logged. An existing stream is
+ * changed only at the start: after a reconnect a cluster may be in the middle of an upgrade.
  */
 async function enableBatches(
   jsm: JetStreamManager,
@@ -264,10 +258,10 @@ async function enableBatches(
   const { name: stream } = config;
   const members = [cluster?.leader, ...(cluster?.replicas ?? []).map(({ name }) => name)];
   const known = members.filter((name) => name !== undefined);
-  // A stream whose replicas were just raised may not be on all of its servers yet: it is set later.
+  // A stream whose replicas were just raised may not be on all of its servers yet.
   if (config.num_replicas > 1 && known.length < config.num_replicas) return;
   const atomic = await batchRule.setting(settings, config, known);
-  // The leader's version counts, too: it may be another server.
+  // The leader may be another server.
   const leaderVersion = config.metadata?.["_nats.ver"] ?? "";
   if (Object.keys(atomic).length === 0 || !storesAtomicBatchesWell(leaderVersion)) return;
   try {
@@ -282,10 +276,7 @@ async function enableBatches(
   }
 }
 
-/**
- * Returns the error to throw after a failed create or update: a StreamError if waiting cannot help,
- * else the error itself.
- */
+/** Returns a StreamError if waiting cannot help, else the error itself. */
 function changeError(error: unknown, action: string, wanted: WantedConfig): unknown {
   if (!(error instanceof JetStreamApiError) || isNotReady(error)) return error;
   return new StreamError(
@@ -318,17 +309,15 @@ export class BatchRule {
     this.#log = log;
   }
 
-  /**
-   * Whether nats-server is in a cluster, in which all servers of a stream must support atomic
-   * batches.
-   */
+  /** In a cluster all servers of a stream must support atomic batches. */
   get isOfCluster(): boolean {
     return this.#connection.info?.cluster !== undefined;
   }
 
   /**
-   * Returns the change that lets a stream accept atomic batches; empty if it is set already, not
-   * needed, or not allowed. `members`: the names of the servers that hold the stream.
+   * Returns the change that lets a stream accept atomic batches; empty if not needed or not
+   * allowed. In a cluster every server must be 2.15 or newer: one of 2.10 that replicates a batch
+   * panics at each start. `members`: the servers that hold the stream.
    */
   async setting(
     settings: Pick<StreamSettings, "atomicBatches">,

@@ -1,6 +1,6 @@
-// Checks whether a stream still has the events that it acknowledged. In an intact stream the last
-// sequence never decreases. If it decreases, the stream has lost events that were answered 200, for
-// example because a replica without them became the leader, or a disk was restored.
+// Checks whether a stream still has the events that it acknowledged. If its last sequence
+// decreases, it has lost events that were answered 200, for example because a replica without them
+// became the leader, or a disk was restored.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { Log } from "../../platform/base/log.ts";
@@ -29,19 +29,17 @@ export interface Before {
  * What is known about the stream's events.
  * - `sure`: no loss is known that was not reported.
  * - `unsure`: it is not known yet which events the stream has.
- * - `broken`: the stream's sequence decreased although its server kept running, as with nats-server
- *   2.10 on a full disk. Such a server acknowledges messages that it does not store, until it is
- *   restarted.
+ * - `broken`: the sequence decreased although the server kept running, as with nats-server 2.10 on
+ *   a full disk, which acknowledges messages that it does not store until it is restarted.
  */
 export type Certainty = "sure" | "unsure" | "broken";
 
 /**
- * Number of consecutive readings with too low a sequence that count as a loss. A leader that has
- * just been elected may not have applied all its messages.
+ * Consecutive low readings that count as a loss. A new leader may not have applied all messages.
  */
 const lowReadingsMin = 3;
 /**
- * Milliseconds for which a loss makes the gateway unready, so that the loss is noticed. The time is
+ * Milliseconds for which a loss makes the gateway unready, so that it is noticed. The time is
  * limited, because lost events do not return, and new ones are stored.
  */
 const unreadyMs = 60_000;
@@ -49,14 +47,14 @@ const unreadyMs = 60_000;
 export class StreamHistory {
   readonly #options: StreamHistoryOptions;
   #created: string | undefined;
-  /** The sequence before the stream's first one. No event was acknowledged up to this sequence. */
+  /** The sequence before the stream's first one, up to which no event was acknowledged. */
   #begin = 0;
   /** The stream's last sequence at the last reading. */
   #known = 0;
   #lowReadings = 0;
   /**
    * The leaders under which the stream last had every acknowledged event, and under which it was
-   * found broken; "" for a server outside of a cluster.
+   * found broken; "" outside of a cluster.
    */
   #wholeUnder: string | undefined;
   #brokenUnder: string | undefined;
@@ -66,10 +64,7 @@ export class StreamHistory {
     this.#options = options;
   }
 
-  /**
-   * Forgets the leaders, because the server may have been restarted. Called if the stream was
-   * missing or had no leader, or if the connection to NATS was lost.
-   */
+  /** Forgets the leaders, because the server may have been restarted. */
   interrupted(): void {
     this.#wholeUnder = undefined;
     this.#brokenUnder = undefined;
@@ -81,14 +76,10 @@ export class StreamHistory {
     return this.#options.monotonicMs() < untilMonotonicMs ? [text] : [];
   }
 
-  /**
-   * Evaluates a leader's report on the stream. `before`: the known state when the report was
-   * requested.
-   */
+  /** Evaluates a leader's report. `before`: the known state when the report was requested. */
   read(info: StreamInfo, before: Before): Certainty {
     const { state } = this.#options;
-    // Since the request, an acknowledgement has shown that the stream went back, and the leader's
-    // answer may be older than that.
+    // An acknowledgement has shown since that the stream went back. The answer may be older.
     if (state.wentBack !== before.wentBack) return "unsure";
     const leader = info.cluster?.leader ?? "";
     const lastSequence = info.state.last_seq;
@@ -171,7 +162,7 @@ export class StreamHistory {
 /** A leader's report on the stream, compared with the known state. */
 interface Reading {
   readonly lastSequence: number;
-  /** The name of the leader; "" for a server outside of a cluster. */
+  /** "" for a server outside of a cluster. */
   readonly leader: string;
   readonly before: Before;
   /** Whether the stream was recreated since the last reading. */

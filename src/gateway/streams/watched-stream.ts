@@ -1,6 +1,5 @@
-// The current state of one stream: whether its events are refused, the reasons in /readyz, and its
-// size. JetStream is queried by the stream's name, and the stream's leader answers. Changes no
-// stream.
+// The current state of one stream: whether its events are rejected, the reasons in /readyz, and its
+// size. The stream's leader answers the queries. Changes no stream.
 
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -26,7 +25,7 @@ import { type Before, type Certainty, StreamHistory } from "./history.ts";
 export interface StreamSize {
   readonly labels: { readonly lane: Lane; readonly partition: string };
   readonly bytes: number;
-  /** Maximum bytes of the stream; Infinity without a limit. */
+  /** Infinity without a limit. */
   readonly bytesMax: number;
 }
 
@@ -51,10 +50,7 @@ interface Asked extends Before {
   readonly monotonicMs: number;
 }
 
-/**
- * Milliseconds for which a stream may be missing before its events are refused. After a reconnect
- * the stream may be about to be created, and its frames wait meanwhile.
- */
+/** Milliseconds for which a stream may be missing, since it may be about to be created. */
 const missingMsMax = 1_000;
 const repeatsSequences =
   "it assigned sequences twice while its server kept running, as nats-server 2.10 does on a full disk, and then stores nothing: " +
@@ -67,7 +63,6 @@ export class WatchedStream {
   readonly #silence: StreamSilence;
   readonly #room: StreamRoom;
   #size: StreamSize | undefined;
-  /** The last reported reasons why the stream cannot store events. */
   #problems: readonly string[] = [];
   #unanswered: string | undefined;
   #missingSinceMonotonicMs: number | undefined;
@@ -90,9 +85,7 @@ export class WatchedStream {
     return this.#options.wanted.name;
   }
 
-  /**
-   * The stream's size; undefined while the stream is missing, and until its size is first reported.
-   */
+  /** Undefined while the stream is missing, and until its size is first reported. */
   get size(): StreamSize | undefined {
     return this.#size;
   }
@@ -102,9 +95,7 @@ export class WatchedStream {
     return this.#unanswered;
   }
 
-  /**
-   * Whether the stream had no answer, no leader, or a leader without a majority at the last query.
-   */
+  /** Whether the stream had no answer, no leader, or no majority at the last query. */
   get isStuck(): boolean {
     return this.#isStuck;
   }
@@ -120,12 +111,10 @@ export class WatchedStream {
       this.state.denial = `stream ${this.name} cannot be written: ${reason}: ${fix}`;
   }
 
-  /** Returns the last reported reasons why the stream cannot store events. */
   problems(): string[] {
     return [...this.#problems, ...this.#history.problems()];
   }
 
-  /** Returns the reasons why the stream cannot store events, if the last query got no answer. */
   problemsUnanswered(): string[] {
     return [
       `stream ${this.name} does not answer: ${this.#unanswered}`,
@@ -139,7 +128,7 @@ export class WatchedStream {
     this.#history.interrupted();
   }
 
-  /** Queries the stream. If a query is under way, waits for its answer instead. Never rejects. */
+  /** Queries the stream, or waits for a query under way. Never rejects. */
   ask(): Promise<void> {
     const { state } = this;
     const monotonicMs = this.#options.monotonicMs();
@@ -147,8 +136,7 @@ export class WatchedStream {
     state.askMonotonicMs = monotonicMs + this.#options.askEveryMs;
     this.#asking ??= this.#query({ sequence, wentBack, monotonicMs }).finally(() => {
       this.#asking = undefined;
-      // If the stream's sequence decreased during the query, the answer may be older. So the stream
-      // is queried again.
+      // If the stream went back during the query, the answer may be older.
       if (state.wentBack !== undefined && state.wentBack !== wentBack) void this.ask();
     });
     return this.#asking;
@@ -270,10 +258,9 @@ interface StreamRoomOptions {
   readonly log: Pick<Log, "info" | "warn">;
 }
 
-/** A leader's report on the stream's size, with the maximum bytes of one message. */
 interface Fill {
   readonly bytes: number;
-  /** Maximum bytes of the stream; Infinity without a limit. */
+  /** Infinity without a limit. */
   readonly bytesMax: number;
   readonly messageBytes: number;
 }
@@ -300,9 +287,7 @@ class StreamRoom {
     this.#options = options;
   }
 
-  /**
-   * Evaluates a leader's report on the stream. Returns the reasons why events cannot be stored.
-   */
+  /** Logs once when the stream becomes full, and once when it has room again. */
   read(fill: Fill): string[] {
     const { bytes, bytesMax, messageBytes } = fill;
     const isFull = bytes + messageBytes > bytesMax;
@@ -341,17 +326,14 @@ interface StreamSilenceOptions {
 /** Milliseconds for which a stream counts as silent after the last unanswered frame. */
 const silentMsMax = 10_000;
 /**
- * Milliseconds without an answer to its leader after which a member counts as lost. Members of a
- * stream answer their leader about once a second.
+ * Milliseconds after which a member counts as lost. Members answer their leader about once a
+ * second.
  */
 const answeredMsMax = 3_000;
 
 class StreamSilence {
   readonly #options: StreamSilenceOptions;
-  /**
-   * The leader under which the stream was found to acknowledge nothing; "" for a server outside of
-   * a cluster.
-   */
+  /** The leader under which the stream acknowledged nothing; "" outside of a cluster. */
   #loggedUnder: string | undefined;
 
   constructor(options: StreamSilenceOptions) {
@@ -359,8 +341,8 @@ class StreamSilence {
   }
 
   /**
-   * Evaluates a leader's report on the stream, which was requested at `askedMonotonicMs`. Returns
-   * the reasons why events cannot be stored.
+   * Detects a stream that answers requests but acknowledges nothing, such as a leader without a
+   * majority, or a nats-server of 2.14 or newer after a failed write.
    */
   read(info: StreamInfo, askedMonotonicMs: number): string[] {
     const { state, log, monotonicMs } = this.#options;
@@ -368,8 +350,8 @@ class StreamSilence {
     // If another server leads now, it may acknowledge, so the stream is tried again.
     if (this.#loggedUnder !== undefined && this.#loggedUnder !== leader) this.forget();
     const now = monotonicMs();
-    // Only the answer to a request after the beginning of the silence proves it. The answer to an
-    // earlier request may precede an acknowledgement that has arrived too.
+    // Only the answer to a later request proves the silence. An earlier one may precede an
+    // acknowledgement that has arrived too.
     const isSilent =
       state.silentMonotonicMs !== undefined &&
       state.silentMonotonicMs <= askedMonotonicMs &&
@@ -377,8 +359,7 @@ class StreamSilence {
     const problem =
       state.denial ?? (hasQuorum(info) ? silenceOf(state.name) : noQuorumOf(state.name));
     const detail = `S${problem.slice(1)}`;
-    // The silence is logged once. The refusal continues, even while no client sends, until an
-    // acknowledgement ends it.
+    // The silence is logged once. The rejection continues until an acknowledgement ends it.
     if (isSilent && state.silence?.detail !== detail) {
       const isNews = this.#loggedUnder === undefined || state.silence !== undefined;
       refuseSilent(state, { code: "unavailable", detail }, now);
@@ -392,8 +373,8 @@ class StreamSilence {
   }
 
   /**
-   * Forgets the silence. Called when the server may have been restarted, or when another server
-   * became the leader: the stream may acknowledge again.
+   * Called when the server may have been restarted, or another one leads: the stream may
+   * acknowledge again.
    */
   forget(): void {
     const { state } = this.#options;
@@ -405,8 +386,8 @@ class StreamSilence {
 }
 
 /**
- * Returns whether the stream's leader, together with the members that answer it, is a majority. A
- * leader that is cut off continues to lead for some seconds. `info` must be a leader's answer.
+ * Returns whether the leader, with the members that answer it, is a majority. A leader that is cut
+ * off continues to lead for some seconds. `info` must be a leader's answer.
  */
 function hasQuorum({ cluster }: StreamInfo): boolean {
   const others = cluster?.replicas ?? [];

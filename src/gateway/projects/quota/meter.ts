@@ -1,28 +1,23 @@
 // One project's meter in this process: token buckets that enforce the project's quota, and counts
-// for its usage record. All are plain numbers: a request needs a few additions, and no timer or
-// memory. Does not depend on requests or NATS.
+// for its usage record. A request needs a few additions, and no timer or memory.
 
 import { expansionBytesAMinute } from "../../../platform/base/expansion.ts";
 import type { MeterRefusal, ProjectMeter, ProjectQuota, RequestCost, Taken } from "../project.ts";
 
 /** The counts of a project's requests in this process. */
 export interface Counts {
-  /**
-   * Stored events, including those of a request that was answered 503 because of its other events.
-   */
+  /** Stored events, even of a request that was answered 503. */
   readonly accepted: number;
   /** Bytes of the accepted events' lines. */
   readonly storedBytes: number;
-  /**
-   * Events that were sent to JetStream and not acknowledged in time: they may be stored or not.
-   */
+  /** Events that were not acknowledged in time: they may be stored or not. */
   readonly unknown: number;
   /** Dropped events and events with errors. */
   readonly dropped: number;
   readonly rateLimitedRequests: number;
-  /** Events of refused requests, except those whose body was refused before its scan. */
+  /** Events of rejected requests, except those whose body was rejected before its scan. */
   readonly rateLimitedEvents: number;
-  /** The bytes of the refused requests' bodies, after decompression. */
+  /** The bytes of the rejected requests' bodies, after decompression. */
   readonly rateLimitedBytes: number;
 }
 
@@ -37,13 +32,13 @@ export const noCounts: Counts = {
 };
 
 /**
- * Minimum burst in events: as many as an SDK sends at once, so that a low quota limits the rate but
- * locks no client out. One request may cost two bursts, because one of them can be debt.
+ * Minimum burst: as much as an SDK sends at once, so that a low quota locks no client out. One
+ * request may cost two bursts, because one of them can be debt.
  */
 export const burstEventsMin = 100;
 export const burstBytesMin = 65_536;
 
-/** A rate, the number of tokens of a burst, and the maximum debt that a request may leave. */
+/** Tokens per second, tokens of a burst, and the maximum debt that a request may leave. */
 interface Rate {
   readonly perSecond: number;
   readonly burst: number;
@@ -51,8 +46,8 @@ interface Rate {
 }
 
 /**
- * Minimum wait in milliseconds for which a project counts as far over its quota. If the wait is
- * shorter, the body is scanned to count its refused events.
+ * Minimum wait of a project far over its quota. If it is shorter, the body is scanned to count its
+ * rejected events.
  */
 const farOverMs = 100;
 
@@ -63,11 +58,9 @@ const expansionRate: Rate = {
 };
 
 /**
- * A token bucket: tokens are refilled at a rate, up to a burst. If there is a token, a request may
- * take more than there are, so that a request larger than the burst is accepted. The debt is paid
- * off before the next request. Every accepted request is paid in full, so the rate holds. The debt
- * of a quota is at most a burst. Keys are public, and one request of a stranger must not lock a
- * project out for hours.
+ * Tokens are refilled at a rate, up to a burst. If there is a token, a request may take more than
+ * there are, so that one larger than the burst is accepted. The debt is paid off before the next
+ * request. It is limited, so that a stranger's request does not lock a project out for hours.
  */
 class TokenBucket {
   #perSecond: number;
@@ -84,10 +77,7 @@ class TokenBucket {
     this.#filledMonotonicMs = monotonicMs;
   }
 
-  /**
-   * Changes the rate. Tokens and debt stay, so that a change of the quota does not grant a second
-   * burst.
-   */
+  /** Tokens and debt stay, so that a change of the quota does not grant a second burst. */
   change({ perSecond, burst, debtMax }: Rate, monotonicMs: number): void {
     this.#fill(monotonicMs);
     this.#perSecond = perSecond;
@@ -111,8 +101,7 @@ class TokenBucket {
   }
 
   /**
-   * Returns 0 if there is a token and taking `tokens` would leave an allowed debt. Otherwise
-   * returns the milliseconds until then, at least 1.
+   * Returns the milliseconds until there is a token and `tokens` leave an allowed debt; 0 if now.
    */
   waitMs(tokens: number, monotonicMs: number): number {
     this.#fill(monotonicMs);
@@ -128,9 +117,7 @@ class TokenBucket {
     return tokens;
   }
 
-  /**
-   * Returns tokens to the bucket, up to the burst, because others may have been refilled meanwhile.
-   */
+  /** Returns tokens, up to the burst, because others may have been refilled meanwhile. */
   giveBack(tokens: number, monotonicMs: number): void {
     this.#fill(monotonicMs);
     if (tokens > 0) this.#level = Math.min(this.#burst, this.#level + tokens);
@@ -146,15 +133,12 @@ class TokenBucket {
 }
 
 export class Meter implements ProjectMeter {
-  /**
-   * The number of this meter among the meters of the same project. An earlier meter may have been
-   * evicted.
-   */
+  /** The number of this meter among those of the project. An earlier one may have been evicted. */
   readonly series: number;
   readonly #monotonicMs: () => number;
   #events: TokenBucket | undefined = undefined;
   #bytes: TokenBucket | undefined = undefined;
-  /** The bucket for the expansion; undefined until the first body that expands far. */
+  /** Undefined until the first body that expands far. */
   #expansion: TokenBucket | undefined = undefined;
   #portions = new Portions();
   /** Whether the last limit that was hit is the one for bytes, not the one for events. */
@@ -167,23 +151,19 @@ export class Meter implements ProjectMeter {
   #rateLimitedEvents = 0;
   #rateLimitedBytes = 0;
 
-  /**
-   * Creates a meter without a quota. `monotonicMs` is read only for a project with a quota, and for
-   * bodies that expand far.
-   */
+  /** `monotonicMs` is read only for a project with a quota, and for bodies that expand far. */
   constructor(monotonicMs: () => number, series = 0) {
     this.#monotonicMs = monotonicMs;
     this.series = series;
   }
 
-  /** Applies this quota from now on. If the quota is unchanged, does nothing. */
   setQuota({ eventsPerSecond, bytesPerSecond, burstSeconds }: ProjectQuota = noQuota): void {
     this.#events = this.#bucketOf(
       this.#events,
       rateOf(eventsPerSecond, burstSeconds, burstEventsMin),
     );
     this.#bytes = this.#bucketOf(this.#bytes, rateOf(bytesPerSecond, burstSeconds, burstBytesMin));
-    // Refusals by the previous quota do not count for this one.
+    // Rejections by the previous quota do not count for this one.
     this.#portions = new Portions();
   }
 
@@ -247,13 +227,12 @@ export class Meter implements ProjectMeter {
     return Math.max(eventsMs, bytesMs, this.#portions.waitMs(monotonicMs));
   }
 
-  /** Returns a refusal that names the rate with the longer wait. */
+  /** Returns a refusal with the rate of the longer wait. */
   #rateRefusal(waitMs: number): MeterRefusal {
     const what = this.#isOverBytes || this.#events === undefined ? "bytes" : "events";
     return refusalBy(what, (what === "bytes" ? this.#bytes : this.#events)!, waitMs);
   }
 
-  /** Returns tokens that a request has taken to the buckets. */
   giveBack({ events, bytes, expansion }: Tokens): void {
     if (events + bytes + expansion === 0) return;
     const monotonicMs = this.#monotonicMs();
@@ -288,7 +267,7 @@ export class Meter implements ProjectMeter {
   }
 }
 
-/** The tokens that a request has taken and not returned since; 0 for a rate without a limit. */
+/** The tokens that a request has taken and not returned; 0 for a rate without a limit. */
 interface Tokens {
   events: number;
   bytes: number;
@@ -323,7 +302,6 @@ class Ticket implements Taken {
     });
   }
 
-  /** Returns all tokens beyond these to the buckets. */
   #retain({ events, bytes, expansion }: Tokens): void {
     const taken = this.#taken;
     const rest = {
@@ -367,30 +345,23 @@ function refusalBy(
   return { what, waitMs, perSecond, requestMax };
 }
 
-/**
- * Returns the number of event tokens that a request costs, at least 1: a request without events is
- * work too.
- */
+/** At least 1, because a request without events is work too. */
 function eventTokens(events: number): number {
   return Math.max(events, 1);
 }
 
 /**
- * Milliseconds for which the tokens of a portion accumulate. It is much less than the second that a
- * client waits at least.
+ * Milliseconds for which the tokens of a portion accumulate, so that the requests of a flood are
+ * admitted together. Otherwise each would be a frame with an fsync, which delays other projects.
  */
 export const portionMs = 25;
-/**
- * Number of refusals within a portion's time that count as a flood: 300 a second. A client that is
- * occasionally over its quota is admitted as soon as there is a token.
- */
+/** Rejections within that time that count as a flood: 300 a second. */
 export const refusalsOfFlood = 8;
 
 class Portions {
   #sinceMonotonicMs = Number.NEGATIVE_INFINITY;
   #refusals = 0;
 
-  /** Returns the milliseconds until the project is admitted again; 0 if it is not blocked. */
   waitMs(monotonicMs: number): number {
     if (this.#refusals < refusalsOfFlood) return 0;
     const elapsedMs = monotonicMs - this.#sinceMonotonicMs;
@@ -398,7 +369,7 @@ class Portions {
     return elapsedMs >= 0 && elapsedMs < portionMs ? portionMs - elapsedMs : 0;
   }
 
-  /** Counts a request that was refused because there was no token. */
+  /** Counts a request that was rejected because there was no token. */
   refused(monotonicMs: number): void {
     const elapsedMs = monotonicMs - this.#sinceMonotonicMs;
     if (elapsedMs >= 0 && elapsedMs < portionMs) {
@@ -427,7 +398,6 @@ export class Meters {
   readonly #monotonicMs: () => number;
   readonly #deletedMax: number;
   readonly #meters = new Map<string, Meter>();
-  /** The ids of deleted projects, the longest deleted first. */
   readonly #deleted = new Set<string>();
   /** The meters that were evicted since the last `takeEvicted`. */
   #evicted: KnownMeter[] = [];
@@ -449,8 +419,7 @@ export class Meters {
   }
 
   /**
-   * Marks the project as deleted until its meter is requested again. Only the most recently deleted
-   * projects retain their meters.
+   * Marks the project as deleted. If it is added again soon, it continues with its counts and debt.
    */
   leave(projectId: string): void {
     if (this.#meters.has(projectId)) this.#deleted.add(projectId);
@@ -463,8 +432,7 @@ export class Meters {
   }
 
   /**
-   * Returns the meters that were evicted since the last call. Their last counts may not be written
-   * yet.
+   * Returns the meters that were evicted since the last call, whose last counts may be unwritten.
    */
   takeEvicted(): readonly KnownMeter[] {
     const evicted = this.#evicted;

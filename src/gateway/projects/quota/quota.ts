@@ -1,19 +1,18 @@
-// Parses a project's quota from its registry entry, and formats it as text for people. meter.ts
-// enforces it.
+// Parses a project's quota from its registry entry, and formats it as text for people.
 
 import type { ProjectQuota } from "../project.ts";
 
 /** Default burst in seconds: as long as SDKs collect events before they send them. */
 export const burstSecondsDefault = 10;
 
-/** The quota, undefined if the entry has none; or the error in the value, without the value. */
+/** `fault`: the error in the value, without the value. */
 type ParsedQuota =
   | { readonly ok: true; readonly quota: ProjectQuota | undefined }
   | { readonly ok: false; readonly fault: string };
 
 /**
- * Parses the field `limits` of a stored entry, which holds the quota. Ignores unknown fields, which
- * a newer version may have written.
+ * Parses the field `limits` of a stored entry. Ignores fields that a newer version may have
+ * written.
  */
 export function parseQuota(value: unknown): ParsedQuota {
   if (value === undefined) return { ok: true, quota: undefined };
@@ -75,15 +74,11 @@ export function quotaText(quota: ProjectQuota | undefined): string {
 
 const streamShareMax = 100;
 
-/** Returns whether the value can be the percentage of a stream that a project may fill. */
 export function isStreamShare(value: number): boolean {
   return value >= 1 && value <= streamShareMax;
 }
 
-/**
- * Returns whether the value is a positive finite number. JSON can contain 1e999, which is read as
- * Infinity.
- */
+/** JSON can contain 1e999, which is read as Infinity. */
 export function isPositive(value: unknown): value is number {
   return typeof value === "number" && Number.isFinite(value) && value > 0;
 }

@@ -1,7 +1,5 @@
-// Follows the registry's bucket by polling. Reads the whole bucket first. Then queries the bucket's
-// leader at an interval for the last sequence, and reads each entry that was added since. A bucket
-// that lost entries, was recreated or may have been restored is read again from the start. Does not
-// evaluate the readings.
+// Follows the registry's bucket by polling: reads all of it, and then each new entry. A bucket that
+// lost entries, was recreated or may have been restored is read again from the start.
 
 import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -29,17 +27,13 @@ import { lossMark, lossOfAll, markLoss, nothingStored, type StoredEvents } from 
 interface BucketFollowerOptions extends BucketPlace {
   readonly connection: NatsConnection;
   readonly log: Log;
-  /** Interval between two queries to the bucket's leader, in milliseconds. */
   readonly pollMs: number;
-  /**
-   * Returns the data on projects in the streams. Called before a bucket is read for the first time.
-   */
+  /** Returns the projects in the streams. Called before a bucket is read for the first time. */
   readonly storedEvents: () => Promise<StoredEvents>;
   /** Returns whether projects are known, and this process cannot have missed any. */
   readonly knowsProjects: () => boolean;
   /**
-   * Called if the bucket is missing although it existed before, or should exist. The bucket is not
-   * created again.
+   * Called if the bucket existed before or should exist, and is missing. It is not created again.
    */
   readonly onMissing: () => void;
   readonly onRead: (reading: Reading) => void;
@@ -49,14 +43,11 @@ interface BucketFollowerOptions extends BucketPlace {
   readonly onChange: (key: string, news: EntryNews) => void;
 }
 
-/** The position up to which the bucket has been read. */
 interface Progress {
   /** When the bucket was created. */
   readonly created: string;
   sequence: number;
-  /**
-   * Every key that has an entry or a deletion marker. The bucket holds one entry or marker per key.
-   */
+  /** Every key that has an entry or a deletion marker. The bucket holds one per key. */
   readonly keys: Set<string>;
 }
 
@@ -64,13 +55,13 @@ const pauseMsMin = 100;
 const pauseMsMax = 2_000;
 const warningEveryMs = 5_000;
 /**
- * Number of consecutive unanswered queries after which the whole bucket is read again. After fewer,
- * polling continues from the same entry, because a reading would slow a slow store further.
+ * After fewer unanswered queries, polling continues from the same entry, because a reading would
+ * slow a slow store further.
  */
 const unansweredInARowMax = 3;
 /**
- * Milliseconds without an answer to a query after which nothing is confirmed: the store may be cut
- * off from this gateway and accept projects from others.
+ * Milliseconds without an answer after which nothing is confirmed: the store may be cut off from
+ * this gateway and accept projects from others.
  */
 const unansweredMsMax = 250;
 
@@ -89,8 +80,8 @@ export class BucketFollower {
   /** Whether `onRead` or `onMissing` has been called yet. */
   #isReported = false;
   /**
-   * Whether a reading has been compared with the streams. From then on, the known projects are more
-   * complete than those in the streams.
+   * Whether a reading was compared with the streams. Then more projects are known than the streams
+   * have.
    */
   #isCompared = false;
 
@@ -147,8 +138,7 @@ export class BucketFollower {
     }
     const { bucket, state } = opened;
     const isNew = !this.#isCompared || !this.#options.knowsProjects();
-    // Requested before the reading begins, so that the reading has every project with events stored
-    // by now.
+    // Before the reading, so that the reading has every project with events stored by now.
     const stored = isNew ? await this.#options.storedEvents() : nothingStored;
     const loss = isNew ? lossOfAll(state, stored) : undefined;
     if (loss !== undefined) await this.#markLoss(stored);
@@ -170,10 +160,7 @@ export class BucketFollower {
     }
   }
 
-  /**
-   * Polls the bucket, and returns when it must be read again. Rejects after several consecutive
-   * unanswered queries.
-   */
+  /** Returns when the bucket must be read again. Rejects after several unanswered queries. */
   async #poll(reader: BucketReader, progress: Progress): Promise<void> {
     const { connection, pollMs } = this.#options;
     const { signal } = this.#closing;
@@ -194,8 +181,7 @@ export class BucketFollower {
 
   /**
    * Reads the entries that were added since the last call. Returns false if the bucket is missing,
-   * was recreated, ends earlier than before, or has fewer entries: a purge or an age limit removes
-   * entries without a marker.
+   * was recreated, ends earlier, or has fewer entries: a purge or an age limit leaves no marker.
    */
   async #catchUp(reader: BucketReader, progress: Progress): Promise<boolean> {
     const { created, sequence, keys } = progress;
@@ -224,8 +210,8 @@ export class BucketFollower {
   }
 
   /**
-   * Opens the bucket and reads its state; returns undefined if it is missing. Creates the bucket
-   * only at a first start: if it vanishes while this process runs, data is lost.
+   * Returns undefined if the bucket is missing. Creates it only at a first start: if it vanishes
+   * while this process runs, data is lost.
    */
   async #open(reader: BucketReader): Promise<{ bucket: KV; state: BucketState } | undefined> {
     const { connection, storedEvents } = this.#options;
@@ -236,10 +222,7 @@ export class BucketFollower {
     return bucket === undefined || state === undefined ? undefined : { bucket, state };
   }
 
-  /**
-   * Marks the bucket as having lost projects. If the mark cannot be written, only this process
-   * detects the loss.
-   */
+  /** If the mark cannot be written, only this process detects the loss. */
   async #markLoss(stored: StoredEvents): Promise<void> {
     const { connection, log } = this.#options;
     try {

@@ -1,6 +1,5 @@
-// Reads the state of the registry's bucket from its leader. In newer nats-servers a member of a
-// group without a leader answers too, from a store that may have been truncated when it started.
-// Such an answer is not reliable, so it is ignored.
+// Reads the registry's bucket through its leader. In newer nats-servers a member of a group without
+// a leader answers too, from a store that may have been truncated. Such an answer is ignored.
 
 import { setTimeout as delay } from "node:timers/promises";
 import type { JetStreamManager, StreamConfig } from "@nats-io/jetstream";
@@ -19,11 +18,10 @@ export interface BucketState {
 }
 
 export interface BucketReader {
-  /** The name of the bucket's stream. */
   readonly name: string;
   /**
-   * Returns the state of the bucket; undefined if there is no such bucket. Rejects if JetStream or
-   * the leader does not answer.
+   * Returns undefined if there is no such bucket. Rejects if JetStream or the leader does not
+   * answer.
    */
   state(): Promise<BucketState | undefined>;
   /** Returns the leader's first entry at or after the sequence; undefined if there is none. */
@@ -31,17 +29,16 @@ export interface BucketReader {
 }
 
 export interface BucketEntry {
-  /** The key of the entry: the project's id, if the entry is a project's. */
+  /** The project's id, if the entry is a project's. */
   readonly key: string;
   readonly operation: "PUT" | "DEL" | "PURGE";
   readonly revision: number;
   readonly value: Uint8Array;
 }
 
-/** Timeout of the registry's requests to JetStream, in milliseconds. */
 export const registryTimeoutMs = 3_000;
 
-/** Returns a reader for the bucket. `bucket`: its name, without the stream's prefix. */
+/** `bucket`: the bucket's name, without the stream's prefix. */
 export async function bucketReader(
   connection: NatsConnection,
   bucket: string,
@@ -78,7 +75,6 @@ async function stateOf(manager: JetStreamManager, name: string): Promise<BucketS
 export interface WholeReading {
   /** The sequence up to which the reading is complete. It has nothing that was written later. */
   readonly lastSequence: number;
-  /** The entries and deletion markers by key. */
   readonly entries: ReadonlyMap<string, BucketEntry>;
 }
 
@@ -86,8 +82,8 @@ const triesMax = 10;
 const retryMs = 100;
 
 /**
- * Reads all entries. Rejects if the leader does not answer, or if the replica that delivers the
- * entries keeps lagging.
+ * Reads all entries. Rejects if the leader does not answer, or if the delivering replica keeps
+ * lagging.
  */
 export async function readWhole(bucket: KV, reader: BucketReader): Promise<WholeReading> {
   for (let tries = 1; ; tries++) {
@@ -100,8 +96,8 @@ export async function readWhole(bucket: KV, reader: BucketReader): Promise<Whole
       entries.set(entry.key, entry);
       sequence = Math.max(sequence, entry.revision);
     }
-    // A reading that ends below the last sequence is also complete if the leader has no later
-    // entry, because entries can be removed permanently.
+    // Entries can be removed permanently, so a reading that ends below the last sequence is also
+    // complete if the leader has no later entry.
     const isWhole =
       sequence >= state.lastSequence || (await reader.next(sequence + 1)) === undefined;
     if (isWhole) return { lastSequence: Math.max(sequence, state.lastSequence), entries };

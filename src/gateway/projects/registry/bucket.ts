@@ -1,5 +1,4 @@
-// The registry's bucket in JetStream, and the format of its values. Both sides of the registry, the
-// follower and the commands, read values through this file only.
+// The registry's bucket in JetStream, and the format of its values.
 
 import { jetstream, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
@@ -14,8 +13,8 @@ import { bucketReader, registryTimeoutMs } from "./bucket-state.ts";
 import { mirrorOf, requireFilled } from "./hub-mirror.ts";
 
 /**
- * The place of a bucket: there is one bucket per subject prefix. `replicas` is used when the bucket
- * is created, and a gateway raises an existing bucket to its own setting.
+ * There is one bucket per subject prefix. `replicas` is used when it is created, and a gateway
+ * raises an existing bucket to its own setting.
  */
 export interface BucketPlace {
   readonly prefix: string;
@@ -32,9 +31,8 @@ export function bucketName(prefix: string): string {
 }
 
 /**
- * Opens the bucket, and creates it if there is none. Rejects if JetStream does not answer, or if
- * the bucket has no leader. Also rejects for a mirror that has never caught up with the hub: until
- * then existing projects would be unknown.
+ * Opens the bucket, and creates it if there is none. Rejects if JetStream or the leader does not
+ * answer, or if a mirror has never caught up with the hub.
  */
 export async function openBucket(connection: NatsConnection, place: BucketPlace): Promise<KV> {
   const found = await openExistingBucket(connection, place);
@@ -43,8 +41,7 @@ export async function openBucket(connection: NatsConnection, place: BucketPlace)
   const name = bucketName(prefix);
   const js = jetstream(connection, { timeout: registryTimeoutMs });
   const mirror = hubDomain === undefined ? {} : { mirror: mirrorOf(name, hubDomain) };
-  // Only the last value of each project is retained, so that keys removed by a rotation do not
-  // remain in older ones.
+  // Keys that were removed by a rotation do not remain in older values.
   const bucket = await new Kvm(js)
     .create(name, { replicas, history: 1, ...mirror })
     .catch((error: unknown) => {
@@ -54,20 +51,13 @@ export async function openBucket(connection: NatsConnection, place: BucketPlace)
   return bucket;
 }
 
-/**
- * Returns the error to throw. If the server has no cluster for the replicas, the error names the
- * setting.
- */
 function replicasError(error: unknown, replicas: number): unknown {
   if (!isApiError(error, apiCodes.streamReplicasNotSupported)) return error;
   const fix = `PENSTOCK_REPLICAS=${replicas} needs a cluster, and this server is in none: set it to 1, or form a cluster`;
   return new Error(`create the project registry: ${error.message}: ${fix}`, { cause: error });
 }
 
-/**
- * Opens the bucket without creating it; returns undefined if there is no bucket. Rejects like
- * `openBucket`.
- */
+/** Opens the bucket without creating it; undefined if there is none. Rejects like `openBucket`. */
 export async function openExistingBucket(
   connection: NatsConnection,
   place: BucketPlace,
@@ -76,8 +66,7 @@ export async function openExistingBucket(
   const name = bucketName(prefix);
   if ((await (await bucketReader(connection, name)).state()) === undefined) return undefined;
   if (hubDomain !== undefined) await requireFilled(connection, { bucket: name, hubDomain });
-  // `open` only binds to the bucket: one that has just vanished must not be created here. Reads go
-  // to the leader.
+  // `open` does not create a bucket that has just vanished.
   return await new Kvm(jetstream(connection, { timeout: registryTimeoutMs })).open(name);
 }
 
@@ -97,7 +86,6 @@ export async function entrySubjects(
 }
 
 interface BucketReplicas {
-  /** The configuration of the bucket's stream. */
   readonly config: StreamConfig;
   readonly replicas: number;
   readonly log: Pick<Log, "warn">;
@@ -105,8 +93,7 @@ interface BucketReplicas {
 
 /**
  * Raises a bucket to `replicas`, because the process that created it may have had a lower setting.
- * If JetStream cannot do so, for example because nodes are missing, logs the failure and leaves the
- * bucket unchanged.
+ * If JetStream cannot do so, logs the failure.
  */
 export async function raiseReplicas(
   connection: NatsConnection,
@@ -124,7 +111,6 @@ export async function raiseReplicas(
   }
 }
 
-/** Returns whether the key is valid: printable ASCII without spaces. */
 function isProjectKey(key: string): boolean {
   return key.length <= keyCharsMax && /^[!-~]+$/.test(key);
 }
@@ -145,13 +131,12 @@ type ParsedProject =
   | Extract<ParsedValue, { ok: true }>
   | (Extract<ParsedValue, { ok: false }> & {
       /**
-       * Whether the entry's name cannot be a project id. The keys in such an entry belong to no
-       * project: 401. A key in any other unreadable entry may be a project's: 503.
+       * Whether the entry's name cannot be a project id. Keys in it belong to no project: 401. A
+       * key in any other unreadable entry may be a project's: 503.
        */
       readonly isUnowned: boolean;
     });
 
-/** Parses the value of an entry. `id`: the name of the entry, which should be the project's id. */
 export function parseProject(id: string, value: Uint8Array): ParsedProject {
   if (!isProjectId(id))
     return { ok: false, fault: "its name is not a project id", isUnowned: true };
@@ -193,10 +178,7 @@ export function projectValue({ id, name, keys, enabled, quota }: Project): strin
   });
 }
 
-/**
- * Returns the value with the fields of `changed` replaced. All other fields stay, including those
- * of newer versions.
- */
+/** Replaces fields of the value. All others stay, including those of newer versions. */
 export function changedValue(value: Uint8Array, changed: Partial<Project>): string {
   const entry = JSON.parse(new TextDecoder().decode(value)) as { limits?: object };
   const { quota, ...others } = changed;
@@ -209,9 +191,8 @@ export function changedValue(value: Uint8Array, changed: Partial<Project>): stri
 export class ProjectError extends Error {}
 
 /**
- * Prefixes of the secret keys that PostHog issues to people and servers. None may be the prefix of
- * a project's key, because clients publish their keys, and PostHog accepts no events with secret
- * ones.
+ * Prefixes of PostHog's secret keys. Clients publish a project's key, so it must not be a secret
+ * one.
  */
 const secretKinds = [
   ["phx_", "a personal key"],
@@ -228,10 +209,7 @@ export function requireName(name: string): void {
     throw new ProjectError("the project's name must be at most 200 printable characters");
 }
 
-/**
- * Throws a ProjectError if the key is not valid. The message does not show the key, which may be a
- * secret.
- */
+/** The message does not show the key, which may be a secret. */
 export function requireKey(key: string): void {
   if (!isProjectKey(key)) {
     throw new ProjectError("the key must be 1 to 200 printable ASCII characters without spaces");

@@ -1,8 +1,6 @@
-// An operator's changes to the registry: add, list, enable, disable and limit projects, rotate
-// keys, and declare a registry complete again. Changes are compare-and-set, so that concurrent
-// operators do not overwrite each other. They compare the entry. If a key is assigned, they compare
-// the whole bucket, because no other project may have received the key meanwhile. Keys are
-// generated here. If a cluster has no leader yet, every command waits some seconds.
+// An operator's changes to the registry. They are compare-and-set, so that concurrent operators do
+// not overwrite each other: on the entry or, if a key is assigned, on the whole bucket, because no
+// other project may have received the key meanwhile.
 
 import { randomInt } from "node:crypto";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -36,9 +34,9 @@ import {
 
 interface AddProject extends BucketPlace {
   readonly id: string;
-  /** The name of the project. Default: its id. */
+  /** Default: the id. */
   readonly name?: string | undefined;
-  /** The key of the project. Default: a generated key. */
+  /** Default: a generated key. */
   readonly key?: string | undefined;
 }
 
@@ -76,9 +74,7 @@ export function newKey(): string {
   return `phc_${Array.from({ length: keyRandomChars }, () => alphabet[randomInt(alphabet.length)]).join("")}`;
 }
 
-/**
- * Adds a project. Throws a ProjectError if the id or the key is already taken, or is not valid.
- */
+/** Throws a ProjectError if the id or the key is already taken, or is not valid. */
 export async function addProject(
   connection: NatsConnection,
   options: AddProject,
@@ -92,7 +88,7 @@ export async function addProject(
   const project: Project = { id, name, keys: [key], enabled: true };
   return await write(connection, options, async () => {
     const { lastSequence, projects, entries } = await read(connection, options);
-    // A project of the same id is excluded here: it is refused below, with its own message.
+    // A project of the same id is rejected below, with its own message.
     requireFree(
       key,
       projects.filter((other) => other.id !== id),
@@ -103,10 +99,7 @@ export async function addProject(
   });
 }
 
-/**
- * Returns all projects, sorted by id. Skips values that are not projects; the gateway ignores and
- * logs them.
- */
+/** Returns all projects, sorted by id. Skips values that are not projects. */
 export async function listProjects(
   connection: NatsConnection,
   place: BucketPlace,
@@ -114,7 +107,6 @@ export async function listProjects(
   return [...(await onceLed(() => read(connection, place))).projects];
 }
 
-/** Throws a ProjectError if there is no such project. */
 export async function requireExisting(
   connection: NatsConnection,
   options: BucketPlace & { id: string },
@@ -133,7 +125,7 @@ export async function hasEntry(
 }
 
 interface ReadProjects extends WholeReading {
-  /** All projects, sorted by id. */
+  /** Sorted by id. */
   readonly projects: readonly Project[];
 }
 
@@ -152,10 +144,7 @@ function projectOf({ key, operation, value }: BucketEntry): Project | undefined 
   return parsed?.ok ? parsed.project : undefined;
 }
 
-/**
- * Gives a project a new key as its last one, and returns the project. Without `keepOld`, removes
- * the other keys.
- */
+/** Adds a new key as the project's last one. Without `keepOld`, removes the other keys. */
 export async function rotateKey(connection: NatsConnection, options: RotateKey): Promise<Project> {
   const { id, keepOld = false, key = newKey() } = options;
   requireKey(key);
@@ -169,10 +158,7 @@ export async function rotateKey(connection: NatsConnection, options: RotateKey):
   });
 }
 
-/**
- * Removes all keys of a project except the newest. Ends a rotation that kept the old keys for a
- * while.
- */
+/** Ends a rotation that kept old keys: removes all keys of a project except the newest. */
 export async function retireKeys(
   connection: NatsConnection,
   options: BucketPlace & { id: string },
@@ -193,7 +179,7 @@ export async function setQuota(connection: NatsConnection, options: SetQuota): P
   return await change(connection, options, () => ({ quota }));
 }
 
-/** Changes fields of a project's quota. Throws a ProjectError if there is a burst but no rate. */
+/** Throws a ProjectError if there is a burst but no rate. */
 export async function changeLimits(
   connection: NatsConnection,
   options: ChangeLimits,
@@ -211,10 +197,9 @@ export async function changeLimits(
 }
 
 /**
- * Adds the project `demo` if there is none, and returns it. An existing one stays unchanged. If the
- * registry has lost projects, adds nothing and returns undefined: a new project would hide the loss
- * from a process that reads the registry for the first time, and the lost demo project may have had
- * another key.
+ * Adds the project `demo` if there is none, and returns it. If the registry has lost projects,
+ * returns undefined: a new project would hide the loss from a process that reads the registry for
+ * the first time.
  */
 export async function ensureDemoProject(
   connection: NatsConnection,
@@ -229,7 +214,6 @@ export async function ensureDemoProject(
       replicas: place.replicas,
     });
   } catch (error) {
-    // Another process may have added the project meanwhile.
     const added = error instanceof ProjectError ? await demoIn(connection, place) : undefined;
     if (added === undefined) throw error;
     return added;
@@ -279,9 +263,9 @@ async function change(
 }
 
 /**
- * Declares that the registry has all projects again after a loss. From then on a key that no
- * project has is unknown. Throws a ProjectError if the streams have events of a project without an
- * entry in the registry. Returns the number of projects.
+ * Declares that the registry has all projects again after a loss, so that unknown keys are
+ * rejected. Throws a ProjectError if the streams have events of a project without an entry. Returns
+ * the number of projects.
  */
 export async function declareComplete(
   connection: NatsConnection,
@@ -302,7 +286,6 @@ interface Entry extends Pick<EntryToWrite, "expect"> {
   readonly value: string;
 }
 
-/** Writes a project's entry, and returns the project as written. */
 async function write(
   connection: NatsConnection,
   place: BucketPlace,

@@ -1,5 +1,4 @@
-// Writes one entry of the bucket by compare-and-set. The entry is derived from the bucket's
-// content. If another writer was faster, it is derived again. Does not interpret entries.
+// Writes one entry of the bucket by compare-and-set.
 
 import { randomInt } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
@@ -11,7 +10,7 @@ import { onceLed } from "./leader-wait.ts";
 
 export interface EntryToWrite {
   readonly key: string;
-  /** The value to write; undefined for a deletion marker. */
+  /** Undefined for a deletion marker. */
   readonly value: string | undefined;
   /**
    * The last sequence of the bucket or of the entry from which this was derived. The server rejects
@@ -24,8 +23,8 @@ const triesMax = 30;
 const pauseMsMax = 20;
 
 /**
- * Writes the entry that `make` returns, and returns it. If `make` returns undefined, writes
- * nothing. If another writer was faster, calls `make` again, to start from the new state.
+ * Writes the entry that `make` returns, and returns it. If another writer was faster, calls `make`
+ * again. If `make` returns undefined, writes nothing.
  */
 export async function writeEntry<T extends EntryToWrite | undefined>(
   connection: NatsConnection,

@@ -1,6 +1,6 @@
-// The registry's bucket on a leaf node: a mirror of the hub's bucket, which can be read even while
-// the hub is unavailable. A new mirror is empty for a moment, so its metadata records that it has
-// once caught up with the hub. Never writes to the hub.
+// The registry's bucket on a leaf node: a mirror of the hub's, which can be read even while the hub
+// is unavailable. A new mirror is empty for a moment, so its metadata records that it has caught
+// up.
 
 import type { StreamConfig, StreamSource } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -15,13 +15,9 @@ import {
 import { bucketStream } from "../../../platform/nats/names.ts";
 import { bucketReader, registryTimeoutMs } from "./bucket-state.ts";
 
-/**
- * The key in the metadata of the bucket's stream that is set once the mirror has first caught up.
- */
 const filledMark = "penstock-filled";
 
 interface HubMirror {
-  /** The name of the mirrored bucket. */
   readonly bucket: string;
   readonly hubDomain: string;
 }

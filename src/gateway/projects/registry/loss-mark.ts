@@ -1,7 +1,6 @@
-// The mark of a bucket that has lost projects. It stays in the bucket from the detection of the
-// loss until an operator declares the registry complete. Without it, the loss of the other projects
-// could not be detected after the first project is added again. The mark is an entry that cannot be
-// a project's, so that it is copied together with the entries.
+// Detects that the registry has lost projects, and marks the bucket until an operator declares it
+// complete. Without the mark, the loss of the other projects could not be detected after the first
+// is added again. The mark is an entry, so that it is copied with the others.
 
 import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -15,19 +14,16 @@ import { writeEntry } from "./entry-write.ts";
 /** The key of the mark's entry. It has a dot, unlike a project's id. */
 export const lossMark = "registry.incomplete";
 
-/** The advice to an operator whose registry has lost projects. */
 export const lossAdvice =
   "restore it from a backup, or add every project again with its key and then run `penstock project complete`";
 
-/** Returns whether the registry has not yet been declared complete. */
 export function isMarked(entries: ReadonlyMap<string, Pick<BucketEntry, "operation">>): boolean {
   return entries.get(lossMark)?.operation === "PUT";
 }
 
 /**
- * Marks the bucket if it is empty and has lost its content. Must be called before anything is added
- * to the bucket. Does nothing on a leaf node: its streams do not show a loss, and its registry is
- * the hub's.
+ * Marks an empty bucket that has lost its content. Must be called before anything is added. Does
+ * nothing on a leaf node, whose streams do not show a loss, and whose registry is the hub's.
  */
 export async function markLoss(
   connection: NatsConnection,
@@ -58,7 +54,6 @@ export async function projectsLacking(
 
 const namedMax = 10;
 
-/** Throws a ProjectError that names the projects that the registry lacks, if there are any. */
 export function requireNoneLacking(lacking: readonly string[]): void {
   if (lacking.length === 0) return;
   const more = lacking.length > namedMax ? ", …" : "";
@@ -71,24 +66,20 @@ export interface StoredEvents {
   /** Whether the streams have ever had events, even if all of them have been removed since. */
   readonly any: boolean;
   /**
-   * Ids of the projects that have events in the streams now. Excludes projects whose events share
-   * messages with other projects' events, because the subject of such a message names no project.
+   * Projects that have events now, except in messages shared with other projects, whose subject has
+   * no project.
    */
   readonly projectIds: ReadonlySet<string>;
 }
 
 export const nothingStored: StoredEvents = { any: false, projectIds: new Set() };
 
-/**
- * Maximum number of concurrent stream queries. Sequential queries would delay a start with many
- * partitions.
- */
+/** Sequential stream queries would delay a start with many partitions. */
 const askedAtOnce = 16;
 
 /**
- * Returns whether any of the streams has ever had an event, by its last sequence. Rejects if
- * JetStream or a stream's leader does not answer. Not for a leaf's streams, which begin at a
- * sequence derived from the time.
+ * Returns whether any of the streams has ever had an event, by its last sequence. Not for a leaf's
+ * streams, which begin at a sequence derived from the time.
  */
 export async function haveEventsBeenStored(
   connection: NatsConnection,
@@ -158,10 +149,7 @@ interface BucketExtent {
   readonly entries: number;
 }
 
-/**
- * Returns what an empty bucket has lost, as far as a process that has never read it before can
- * detect. Returns undefined if the bucket has entries, or if there is no sign of a loss.
- */
+/** Returns what an empty bucket has lost, as far as a process that has never read it can detect. */
 export function lossOfAll(
   { lastSequence, entries }: BucketExtent,
   stored: StoredEvents,

@@ -1,7 +1,6 @@
-// The projects in memory. Follows the bucket, so that a change takes effect within a second, and a
-// lookup is one Map read in any state of NATS. If the bucket is missing or has less than at an
-// earlier reading, this is an outage: the known projects stay in use, and no key counts as unknown.
-// Never changes projects.
+// The projects in memory. Follows the bucket, so that a change takes effect within a second. If the
+// bucket is missing or has less than before, the known projects stay in use, and no key counts as
+// unknown.
 
 import type { NatsConnection } from "@nats-io/nats-core";
 import { firstProject } from "../../../platform/base/first-project.ts";
@@ -18,20 +17,15 @@ import { lossAdvice, nothingStored, type StoredEvents } from "./loss-mark.ts";
 export interface RegistryOptions extends BucketPlace {
   readonly connection: NatsConnection;
   readonly log: Log;
-  /** The signal that ends the wait for the first reading. */
   readonly signal?: AbortSignal | undefined;
-  /** Interval between polls of the bucket, in milliseconds. Default: 0.5 s. */
+  /** Interval between polls of the bucket. Default: 0.5 s. */
   readonly pollMs?: number | undefined;
   /**
-   * Returns the data on projects in the streams. A registry that is read for the first time must
-   * have an entry for each project with stored events; otherwise it has lost that project. Default:
-   * no events are stored.
+   * Returns the projects in the streams, each of which must have an entry when the registry is read
+   * for the first time. Default: no events are stored.
    */
   readonly storedEvents?: () => Promise<StoredEvents>;
-  /**
-   * Returns the error that ends the wait for the first reading, if `error` shows that waiting is
-   * useless.
-   */
+  /** Returns the error that ends the wait for the first reading, if waiting is useless. */
   readonly refusal?: (error: unknown) => Error | undefined;
 }
 
@@ -40,9 +34,8 @@ const warnedPairsMax = 5;
 const noProjects = `there is no project: every request is answered 401; add one with ${firstProject}`;
 
 /**
- * Waits without a limit until the projects have been read once, or are known to be lost. Rejects if
- * the signal aborts, if NATS refuses the reading permanently, or if the connection is closed
- * before.
+ * Waits without a limit until the projects have been read, or are known to be lost. Rejects if the
+ * signal aborts, NATS refuses the reading permanently, or the connection is closed.
  */
 export async function openRegistry(options: RegistryOptions): Promise<Registry> {
   const registry = new Registry(options);
@@ -96,10 +89,7 @@ export class Registry implements ProjectLookup {
     return this.#known.byId(projectId)?.quota?.streamShare;
   }
 
-  /**
-   * The reason why there may be projects that this process has not read, for the operator;
-   * undefined if there is no reason.
-   */
+  /** Why there may be projects that this process has not read; undefined if there are none. */
   get fault(): string | undefined {
     const found = this.#bucketFault ?? (this.#isReady ? this.#known.fault : undefined);
     return found === undefined
@@ -134,8 +124,8 @@ export class Registry implements ProjectLookup {
   }
 
   /**
-   * Returns the project that has the key. The time of a lookup does not reveal which part of a key
-   * was right, because a Map uses a seeded hash of the whole text.
+   * The time of a lookup does not reveal which part of a key was right, because a Map uses a seeded
+   * hash of the whole text.
    */
   byKey(key: string): MeteredProject | undefined {
     return this.#known.keys.get(key);
@@ -154,8 +144,8 @@ export class Registry implements ProjectLookup {
   }
 
   /**
-   * Returns the meter of each project in this process, including those of recently deleted
-   * projects. Returns each evicted meter once.
+   * Returns the meters of all projects, including recently deleted ones, and each evicted meter
+   * once.
    */
   meters(): Iterable<KnownMeter> {
     return [...this.#meters.all(), ...this.#meters.takeEvicted()];
@@ -216,10 +206,7 @@ export class Registry implements ProjectLookup {
     if (this.#isFaultLogged) this.#judge();
   }
 
-  /**
-   * Called after a whole reading, or when the bucket is missing. From the first call on, requests
-   * may be answered.
-   */
+  /** From the first call on, requests may be answered. */
   #readingDone(): void {
     this.#isReady = true;
     this.#judge();

@@ -1,6 +1,6 @@
-// Writes this process's counts to the usage record. Writes changed counts every ten seconds, and
-// all unwritten ones at the end. Until the end it writes one value at a time, with pauses, so that
-// events never wait for these writes. A failed write is retried later.
+// Writes this process's changed counts to the usage record at an interval, and the rest at the end.
+// Until then it writes one value at a time, with pauses, so that events never wait for these
+// writes.
 
 import type { KV } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
@@ -13,16 +13,13 @@ import { openUsageBucket, type UsageRecord, usageKey, usageValue } from "./usage
 
 interface UsageWriterOptions extends BucketPlace {
   readonly connection: NatsConnection;
-  /**
-   * The id of this process, which distinguishes its records from those of others. Only letters,
-   * digits, `-` and `_`.
-   */
+  /** Distinguishes this process's records. Only letters, digits, `-` and `_`. */
   readonly processId: string;
   readonly meters: () => Iterable<KnownMeter>;
   readonly log: Pick<Log, "warn">;
   /** Returns the time in milliseconds since the epoch. */
   readonly wallMs: () => number;
-  /** Interval between two rounds of writing, in milliseconds. Default: 10 s. */
+  /** Interval between two rounds of writing. Default: 10 s. */
   readonly intervalMs?: number;
 }
 
@@ -33,7 +30,6 @@ interface Collected {
   isWritten: boolean;
 }
 
-/** A value to write, and the collected counts that it contains. */
 interface Change {
   readonly key: string;
   readonly record: UsageRecord;
@@ -41,15 +37,9 @@ interface Change {
 }
 
 const intervalMsDefault = 10_000;
-/**
- * Number of consecutive failures that end a round. The store probably has a problem, and each try
- * may take a second.
- */
+/** Consecutive failures that end a round. Each try may take a second. */
 const failuresInARowMax = 3;
-/**
- * Number of values between two pauses, which allows at most 100 values a second. With
- * `sync_interval: always`, each value needs an fsync in addition to those of the events.
- */
+/** Values between two pauses: at most 100 a second, because each may need an fsync. */
 const writesInARow = 10;
 const pauseMs = 100;
 const writesAtOnceAtEnd = 64;
@@ -67,7 +57,6 @@ export class UsageWriter {
   #collectedMs: number;
   #bucket: Promise<KV> | undefined;
 
-  /** Starts to write. Writing continues until `close`. */
   constructor(options: UsageWriterOptions) {
     this.#options = options;
     this.#intervalMs = options.intervalMs ?? intervalMsDefault;
@@ -100,7 +89,6 @@ export class UsageWriter {
     }
   }
 
-  /** Yields the counts that are not written yet. */
   *#changes(): Generator<Change> {
     const { processId, wallMs } = this.#options;
     for (const { projectId, meter } of this.#collect()) {
@@ -126,10 +114,8 @@ export class UsageWriter {
   }
 
   /**
-   * Returns all meters, and records the new ones without counts. A new meter has started to count
-   * after the last collection, so it is recorded as of then. All are recorded before any is
-   * written, because a round may end early, and the next round could not determine when a new meter
-   * started.
+   * Records new meters without counts, as of the last collection. All are recorded before any is
+   * written, because a round may end early.
    */
   #collect(): KnownMeter[] {
     const all = [...this.#options.meters()];

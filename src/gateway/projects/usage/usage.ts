@@ -1,7 +1,5 @@
-// The usage record: what each project has sent. It is a separate bucket next to the registry's,
-// with one value per project and gateway process. Values with three parts in their keys belong to
-// gateway/streams/project-shares.ts. This file has the format of a value, and the sums over the
-// processes that an operator reads. usage-writer.ts writes the values.
+// The usage record: what each project has sent. A bucket with one value per project and gateway
+// process. Values with three parts in their keys belong to gateway/streams/project-shares.ts.
 
 import { DiscardPolicy, jetstream, type StreamConfig } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
@@ -12,10 +10,7 @@ import { apiCodes, isApiError, managerOf, nanosPerMs } from "../../../platform/n
 import { type Counts, noCounts } from "../quota/meter.ts";
 import { type BucketPlace, raiseReplicas } from "../registry/bucket.ts";
 
-/**
- * One process's counts of one project. They cover the whole life of the process, so a value
- * replaces the previous one.
- */
+/** One process's counts of one project since its start, so a value replaces the previous one. */
 export interface UsageRecord extends Counts {
   /** Begin and end of the counts, in milliseconds since the epoch. */
   readonly sinceMs: number;
@@ -29,8 +24,8 @@ export interface UsageRecord extends Counts {
 }
 
 /**
- * One project's counts, summed over all processes. Ended processes are included, until their
- * records are too old.
+ * One project's counts, summed over all processes. Ended processes are included until their records
+ * are too old.
  */
 export interface ProjectUsage extends Counts {
   readonly projectId: string;
@@ -45,14 +40,11 @@ export interface ProjectUsage extends Counts {
 const apiTimeoutMs = 1_000;
 const retentionMs = 30 * 24 * 3_600_000;
 /**
- * Maximum bytes of the bucket: room for some 200,000 values. If the bucket is full, a new value
- * replaces the value that has been unchanged for the longest time.
+ * Room for some 200,000 values. If the bucket is full, a new value replaces the one that has been
+ * unchanged for the longest time.
  */
 export const usageBytesMax = 67_108_864;
-/**
- * Maximum age in milliseconds of a record that counts for the rates: three times the interval at
- * which a busy project's record is rewritten.
- */
+/** Maximum age of a record that counts for the rates: three writing intervals. */
 const latelyMsMax = 30_000;
 
 export function usageBucketName(prefix: string): string {
@@ -61,16 +53,16 @@ export function usageBucketName(prefix: string): string {
 
 interface OpenUsageBucket extends BucketPlace {
   /**
-   * Milliseconds for which the streams retain events. The bucket retains its values at least as
-   * long. Default: 30 days.
+   * Milliseconds for which the streams retain events. Values are retained at least as long, and at
+   * least 30 days.
    */
   readonly ageMaxMs?: number;
   readonly log: Pick<Log, "warn">;
 }
 
 /**
- * Opens the bucket, and creates it if there is none. A bucket with fewer replicas than `replicas`
- * is raised to that number. Rejects if JetStream does not answer.
+ * Opens the bucket, and creates it if there is none. Raises its replicas to `replicas`. Rejects if
+ * JetStream does not answer.
  */
 export async function openUsageBucket(
   connection: NatsConnection,
@@ -91,9 +83,8 @@ export async function openUsageBucket(
 }
 
 /**
- * Configures a full bucket to evict its oldest values, and raises the maximum age of the values.
- * The client creates a bucket that refuses every write when it is full, even one that replaces an
- * older value.
+ * Lets a full bucket evict its oldest values, and raises their maximum age. The client creates a
+ * bucket that, when full, rejects even a write that replaces a value.
  */
 async function adjusted(
   connection: NatsConnection,
@@ -107,7 +98,7 @@ async function adjusted(
   return (await manager.streams.update(config.name, wanted)).config;
 }
 
-/** Returns the key of a value. `processId` may have only the characters of a project id. */
+/** `processId` may have only the characters of a project id. */
 export function usageKey(projectId: string, processId: string): string {
   return `${projectId}.${processId}`;
 }
@@ -143,7 +134,6 @@ export function usageValue(record: UsageRecord): string {
   });
 }
 
-/** Returns the record in the value; undefined if the value is not a usage record. */
 function parseUsage(value: Uint8Array): UsageRecord | undefined {
   try {
     const { accepted, stored_bytes, unknown, dropped, rate_limited, since, at, lately } =
@@ -176,14 +166,10 @@ function parseUsage(value: Uint8Array): UsageRecord | undefined {
 interface ReadUsage extends BucketPlace {
   /** Id of the only project to read. Default: all projects. */
   readonly projectId?: string | undefined;
-  /** The current time in milliseconds since the epoch. */
   readonly nowMs: number;
 }
 
-/**
- * Returns the usage of each project, sorted by project id. A project that has sent nothing is
- * omitted. Creates no bucket: without one, nothing has been sent.
- */
+/** Sorted by project id, without projects that have sent nothing. Creates no bucket. */
 export async function readUsage(
   connection: NatsConnection,
   options: ReadUsage,
