@@ -292,7 +292,7 @@ export class InFlight {
     if (firstSentMonotonicMs <= stream.wentBackMonotonicMs) return;
     this.#log.error(
       { stream: stream.name, acknowledged: sequenceBefore, now: to },
-      "stream assigned a sequence twice: its events are refused until its leader is checked",
+      "stream assigned a sequence twice: its events are rejected until its leader is checked",
     );
     suspend(stream, { from: sequenceBefore, to }, now);
   }

@@ -363,7 +363,7 @@ class StreamSilence {
     if (isSilent && state.silence?.detail !== detail) {
       const isNews = this.#loggedUnder === undefined || state.silence !== undefined;
       refuseSilent(state, { code: "unavailable", detail }, now);
-      if (isNews) log.error({ stream: state.name }, `${problem}: its events are refused`);
+      if (isNews) log.error({ stream: state.name }, `${problem}: its events are rejected`);
       this.#loggedUnder = leader;
     } else if (this.#loggedUnder !== undefined && state.silence === undefined) {
       this.#loggedUnder = undefined;

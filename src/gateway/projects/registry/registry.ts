@@ -100,7 +100,7 @@ export class Registry implements ProjectLookup {
   /** Problems for the operator's attention that do not prevent the storing of events. */
   get warnings(): readonly string[] {
     const clashes = this.#known.keys.contestedPairs.map(
-      ([one, other]) => `projects ${one} and ${other} claim one key: its events are refused (503)`,
+      ([one, other]) => `projects ${one} and ${other} claim one key: its events are rejected (503)`,
     );
     const more = clashes.length - warnedPairsMax;
     return [
@@ -233,7 +233,7 @@ export class Registry implements ProjectLookup {
     else
       this.#log.error(
         { projects },
-        "two projects claim one key: its events are refused until one of them gives it up",
+        "two projects claim one key: its events are rejected until one of them gives it up",
       );
   }
 }
