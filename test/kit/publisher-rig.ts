@@ -5,8 +5,13 @@ import { setImmediate as turn } from "node:timers/promises";
 
 import { expect } from "vitest";
 import type { Project } from "../../src/gateway/projects/project.ts";
-import { frameOf, type Frame } from "../../src/gateway/publish/frame.ts";
-import type { AckFailureCause, BatchOutcome, FrameOutcome, FrameWaiter, PublishMetrics, RequestWaiter } from "../../src/gateway/publish/port.ts";
+import { type Frame, frameOf } from "../../src/gateway/publish/frame.ts";
+import type {
+  AckFailureCause,
+  BatchOutcome,
+  PublishMetrics,
+} from "../../src/gateway/publish/outcomes.ts";
+import type { FrameOutcome, FrameWaiter, RequestWaiter } from "../../src/gateway/publish/port.ts";
 import { GroupPublisher } from "../../src/gateway/publish/publisher.ts";
 import { batchFramesMin } from "../../src/gateway/publish/together.ts";
 import type { StreamSettings } from "../../src/gateway/streams/desired.ts";
@@ -16,8 +21,12 @@ import type { ErrorCode } from "../../src/platform/base/errors.ts";
 import type { Lane } from "../../src/platform/base/lane.ts";
 import { managerOf } from "../../src/platform/nats/api.ts";
 import { connectNats, type NatsLink } from "../../src/platform/nats/link.ts";
-import { streamName, type FrameScope } from "../../src/platform/nats/names.ts";
-import { StreamStates, type RegressionCause, type StreamMetrics } from "../../src/platform/nats/readiness.ts";
+import { type FrameScope, streamName } from "../../src/platform/nats/names.ts";
+import {
+  type RegressionCause,
+  type StreamMetrics,
+  StreamStates,
+} from "../../src/platform/nats/readiness.ts";
 import type { FrameSink } from "../../src/records/frame-sink.ts";
 import type { TestNatsServer } from "./nats-server.ts";
 

@@ -10,8 +10,7 @@ import type { AckInbox, LateAcks } from "./ack-inbox.ts";
 import type { AtomicBatch } from "./atomic-batch.ts";
 import type { Flushes } from "./flushes.ts";
 import type { Frame } from "./frame.ts";
-import { consequences } from "./outcomes.ts";
-import type { PublishMetrics } from "./port.ts";
+import { consequences, type PublishMetrics } from "./outcomes.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
 
 interface BatchesUnderWayOptions {

@@ -14,7 +14,7 @@ interface Sent {
   readonly sends: number;
 }
 
-/** Recent pings, of which the shortest counts: any ping may wait for this process. */
+/** Recent pings. The shortest counts, because any ping may wait for this process. */
 const pingsMax = 8;
 const pingEveryMs = 250;
 /**

@@ -15,8 +15,8 @@ import { BatchesUnderWay } from "./batches-under-way.ts";
 import { type Expiry, isPast } from "./expiry.ts";
 import type { Flushes } from "./flushes.ts";
 import type { Frame } from "./frame.ts";
-import { consequences, outcomeOf, outcomeUnacked } from "./outcomes.ts";
-import type { FrameOutcome, PublishMetrics } from "./port.ts";
+import { consequences, outcomeOf, outcomeUnacked, type PublishMetrics } from "./outcomes.ts";
+import type { FrameOutcome } from "./port.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
 
 export interface InFlightOptions {

@@ -2,8 +2,8 @@
 // outcome.
 
 import type { ErrorCode } from "../../platform/base/errors.ts";
+import type { Lane } from "../../platform/base/lane.ts";
 import type { Frame } from "./frame.ts";
-import type { AckFailureCause } from "./port.ts";
 import type { NoPubAck, PubAck } from "./pub-ack.ts";
 
 /** The effect of an answer other than an acknowledgement. */
@@ -54,4 +54,37 @@ export function outcomeOf({ sends, sequenceBefore }: Frame, ack: PubAck): "store
  */
 export function outcomeUnacked(frame: Frame): "refused" | "unknown" {
   return frame.isRefused ? "refused" : "unknown";
+}
+
+/** Why a send was not acknowledged. A closed list, because a cause is a metrics label. */
+export const ackFailureCauses = [
+  "timeout",
+  "disconnected",
+  "no_responders",
+  "store_full",
+  "refused",
+  "batch_refused",
+  "in_flight",
+  "foreign",
+  "malformed",
+] as const;
+export type AckFailureCause = (typeof ackFailureCauses)[number];
+
+/**
+ * `stored`: one acknowledgement covers all frames of the batch. `parted`: the batch was split, and
+ * its frames are sent again, each alone.
+ */
+export const batchOutcomes = ["stored", "parted"] as const;
+export type BatchOutcome = (typeof batchOutcomes)[number];
+
+export interface PublishMetrics {
+  /** Counts a frame at its first send. `bytes`: the size of its payload. */
+  frameSent(lane: Lane, events: number, bytes: number): void;
+  /** `seconds`: the time since the frame's first send. */
+  frameAcked(lane: Lane, seconds: number): void;
+  frameRetried(): void;
+  batchEnded(outcome: BatchOutcome, frames: number): void;
+  ackFailed(cause: AckFailureCause): void;
+  /** Counts an acknowledged frame that the stream already had. */
+  duplicateFrame(lane: Lane, events: number): void;
 }

@@ -1,4 +1,4 @@
-// The publisher's interface to the intake and the metrics.
+// The publisher's interface to the intake: frames, and the waiters for their outcomes.
 
 import type { ErrorCode, Problem } from "../../platform/base/errors.ts";
 import type { Lane } from "../../platform/base/lane.ts";
@@ -80,37 +80,4 @@ export interface Publisher {
    */
   submit(frame: FrameSink, messageId: string, waiter: FrameWaiter, deadlineMs: number): void;
   discard(frame: FrameSink): void;
-}
-
-/** Why a send was not acknowledged. A closed list, because a cause is a metrics label. */
-export const ackFailureCauses = [
-  "timeout",
-  "disconnected",
-  "no_responders",
-  "store_full",
-  "refused",
-  "batch_refused",
-  "in_flight",
-  "foreign",
-  "malformed",
-] as const;
-export type AckFailureCause = (typeof ackFailureCauses)[number];
-
-/**
- * `stored`: one acknowledgement covers all frames of the batch. `parted`: the batch was split, and
- * its frames are sent again, each alone.
- */
-export const batchOutcomes = ["stored", "parted"] as const;
-export type BatchOutcome = (typeof batchOutcomes)[number];
-
-export interface PublishMetrics {
-  /** Counts a frame at its first send. `bytes`: the size of its payload. */
-  frameSent(lane: Lane, events: number, bytes: number): void;
-  /** `seconds`: the time since the frame's first send. */
-  frameAcked(lane: Lane, seconds: number): void;
-  frameRetried(): void;
-  batchEnded(outcome: BatchOutcome, frames: number): void;
-  ackFailed(cause: AckFailureCause): void;
-  /** Counts an acknowledged frame that the stream already had. */
-  duplicateFrame(lane: Lane, events: number): void;
 }

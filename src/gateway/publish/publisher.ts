@@ -28,13 +28,8 @@ import { type Fate, Frame, type FrameQueue, frameOf } from "./frame.ts";
 import { FrameMemory } from "./frame-memory.ts";
 import { FrameQueues } from "./frame-queues.ts";
 import { InFlight } from "./in-flight.ts";
-import type {
-  FrameOutcome,
-  FrameWaiter,
-  Publisher,
-  PublishMetrics,
-  RequestWaiter,
-} from "./port.ts";
+import type { PublishMetrics } from "./outcomes.ts";
+import type { FrameOutcome, FrameWaiter, Publisher, RequestWaiter } from "./port.ts";
 import { Settlement } from "./settlement.ts";
 import { TimedOutLines, UuidlessLines } from "./timed-out-lines.ts";
 

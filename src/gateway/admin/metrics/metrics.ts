@@ -15,7 +15,7 @@ import {
   ackFailureCauses,
   type BatchOutcome,
   batchOutcomes,
-} from "../../publish/port.ts";
+} from "../../publish/outcomes.ts";
 import {
   type PassedKind,
   type PassedOutcome,
