@@ -2,8 +2,8 @@
 // the usage record. It contains no other logic.
 
 import { randomBytes } from "node:crypto";
-import { openRegistry, type Registry } from "../gateway/projects/registry/registry.ts";
 import { storedEvents } from "../gateway/projects/registry/loss-mark.ts";
+import { openRegistry, type Registry } from "../gateway/projects/registry/registry.ts";
 import { UsageWriter } from "../gateway/projects/usage/usage-writer.ts";
 import { Streams } from "../gateway/streams/ensure.ts";
 import { StreamWatch } from "../gateway/streams/watch.ts";

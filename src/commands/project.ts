@@ -6,12 +6,27 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project, ProjectQuota } from "../gateway/projects/project.ts";
 import { burstBytesMin, burstEventsMin } from "../gateway/projects/quota/meter.ts";
 import { quotaText, quotaValue } from "../gateway/projects/quota/quota.ts";
-import { requireId, requireKey, requireName, type BucketPlace } from "../gateway/projects/registry/bucket.ts";
-import { addProject, changeLimits, declareComplete, listProjects, requireExisting, retireKeys, rotateKey, setEnabled, setQuota } from "../gateway/projects/registry/commands.ts";
+import {
+  type BucketPlace,
+  requireId,
+  requireKey,
+  requireName,
+} from "../gateway/projects/registry/bucket.ts";
+import {
+  addProject,
+  changeLimits,
+  declareComplete,
+  listProjects,
+  requireExisting,
+  retireKeys,
+  rotateKey,
+  setEnabled,
+  setQuota,
+} from "../gateway/projects/registry/commands.ts";
 import { onceLed } from "../gateway/projects/registry/leader-wait.ts";
-import { readUsage, type ProjectUsage } from "../gateway/projects/usage/usage.ts";
+import { type ProjectUsage, readUsage } from "../gateway/projects/usage/usage.ts";
 import { firstProject } from "../platform/base/first-project.ts";
-import { say, type ConfiguredCommand } from "./configured-command.ts";
+import { type ConfiguredCommand, say } from "./configured-command.ts";
 import { CommandError, usageExitCode } from "./context.ts";
 import { findNats, withNats } from "./nats.ts";
 import { table } from "./terminal.ts";

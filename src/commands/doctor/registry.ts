@@ -3,15 +3,19 @@
 // opens the bucket only if it mirrors the hub's. Shows projects, but never keys.
 
 import { jetstream } from "@nats-io/jetstream";
-import { Kvm, type KvEntry } from "@nats-io/kv";
+import { type KvEntry, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project } from "../../gateway/projects/project.ts";
 import { bucketName, parseProject } from "../../gateway/projects/registry/bucket.ts";
-import { haveEventsBeenStored, isMarked, lossMark } from "../../gateway/projects/registry/loss-mark.ts";
+import {
+  haveEventsBeenStored,
+  isMarked,
+  lossMark,
+} from "../../gateway/projects/registry/loss-mark.ts";
 import { firstProject } from "../../platform/base/first-project.ts";
 import { bucketStream } from "../../platform/nats/names.ts";
-import { checkOf, shownList, type Finding } from "./finding.ts";
-import { mirrorFault, type Mirror } from "./hub.ts";
+import { checkOf, type Finding, shownList } from "./finding.ts";
+import { type Mirror, mirrorFault } from "./hub.ts";
 
 interface RegistryQuestion {
   readonly prefix: string;

@@ -1,33 +1,13 @@
-// The budget of bytes in flight: bodies in memory and unacknowledged lines. If it is full, requests
-// are rejected at once; there is no queue.
-
-export interface Admission {
-  readonly bytes: number;
-  readonly bytesMax: number;
-  /**
-   * Returns whether a request of this size is large. Part of the room is reserved for small
-   * requests.
-   */
-  isLarge(requestBytes: number): boolean;
-  /**
-   * Takes the bytes, or returns false if they do not fit. `requestBytes`: total bytes of the
-   * request, or its announced size if that is more.
-   */
-  tryTake(bytes: number, requestBytes: number): boolean;
-  /** Returns how many bytes must be released before `tryTake` succeeds; 0 or less if it can now. */
-  lacking(bytes: number, requestBytes: number): number;
-  /** Takes bytes unconditionally, such as the lines of an admitted body. */
-  take(bytes: number): void;
-  release(bytes: number): void;
-}
-
+/** Maximum bytes of a small request, held or announced. */
 const smallRequestBytesMax = 262_144;
-/**
- * The share of the budget that only small requests may use, so that large ones cannot block them.
- */
+/** The share of the budget that only small requests may use, so that large ones cannot block them. */
 const smallRoomShare = 1 / 8;
 
-class ByteBudget implements Admission {
+/**
+ * The budget of bytes in flight: bodies in memory and unacknowledged lines. If it is full, requests
+ * are rejected at once; there is no queue.
+ */
+export class Admission {
   bytes = 0;
   readonly bytesMax: number;
   readonly #smallBytesMax: number;
@@ -41,16 +21,19 @@ class ByteBudget implements Admission {
     return requestBytes > smallRequestBytesMax;
   }
 
+  /** `requestBytes`: total bytes of the request, or its announced size if that is more. */
   tryTake(bytes: number, requestBytes: number): boolean {
     if (this.lacking(bytes, requestBytes) > 0) return false;
     this.bytes += bytes;
     return true;
   }
 
+  /** Returns how many bytes must be released before `tryTake` succeeds; 0 or less if it can now. */
   lacking(bytes: number, requestBytes: number): number {
     return this.bytes + bytes - (this.isLarge(requestBytes) ? this.bytesMax : this.#smallBytesMax);
   }
 
+  /** Takes bytes unconditionally, such as the lines of an admitted body. */
   take(bytes: number): void {
     this.bytes += bytes;
   }
@@ -60,8 +43,4 @@ class ByteBudget implements Admission {
     if (this.bytes < 0)
       throw new Error(`Release of bytes in flight: ${-this.bytes} more than were taken`);
   }
-}
-
-export function createAdmission(bytesMax: number): Admission {
-  return new ByteBudget(bytesMax);
 }
