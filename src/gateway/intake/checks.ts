@@ -34,27 +34,15 @@ interface ChecksOptions {
 }
 
 export class Checks {
-  readonly #projects: ProjectLookup;
-  readonly #publisher: Publisher;
-  readonly #metrics: IntakeMetrics;
-  readonly #caps: RequestCaps;
-  readonly #shares: ProjectShares | undefined;
-  readonly #hints: RefusalHints;
-  readonly #monotonicMs: () => number;
+  readonly #options: ChecksOptions;
 
   constructor(options: ChecksOptions) {
-    this.#projects = options.projects;
-    this.#publisher = options.publisher;
-    this.#metrics = options.metrics;
-    this.#caps = options.caps;
-    this.#shares = options.shares;
-    this.#hints = options.hints;
-    this.#monotonicMs = options.monotonicMs;
+    this.#options = options;
   }
 
   /** Checks whether the store accepts a body of `bytes` now. Called before the body is scanned. */
   ofStore(bytes: number): Problem | undefined {
-    const code = this.#publisher.refusal(bytes);
+    const code = this.#options.publisher.refusal(bytes);
     return code === undefined ? undefined : { code, detail: "Events cannot be stored now" };
   }
 
@@ -76,13 +64,13 @@ export class Checks {
   /** Opens the request after its scan: reads the project, the lane and the cost from the table. */
   open(work: Work, status: ScanStatus): Problem | undefined {
     if (status !== ScanStatus.Ok) return scanProblem(status, work);
-    const envelope = work.protocol.readEnvelope(work, this.#projects);
-    if ("code" in envelope) return this.#hints.withHint(envelope, work);
+    const envelope = work.protocol.readEnvelope(work, this.#options.projects);
+    if ("code" in envelope) return this.#options.hints.withHint(envelope, work);
     work.open(envelope);
     const { id } = envelope.project;
     work.exchange.projectId = id;
     work.exchange.lane = envelope.lane;
-    return this.#shares?.refusalOf(envelope.lane, id) ?? overCaps(work, this.#caps);
+    return this.#options.shares?.refusalOf(envelope.lane, id) ?? overCaps(work, this.#options.caps);
   }
 
   admitNow(work: Work): Problem | undefined {
@@ -103,23 +91,23 @@ export class Checks {
    * again.
    */
   isLate({ deadlineMs }: Exchange): boolean {
-    return this.#monotonicMs() >= deadlineMs;
+    return this.#options.monotonicMs() >= deadlineMs;
   }
 
   #ofStreamAndProject(work: Work): Problem | undefined {
     const { lane, project, cost } = work;
-    const unfit = this.#publisher.refusalOf(lane, project.id, work.body.length);
+    const unfit = this.#options.publisher.refusalOf(lane, project.id, work.body.length);
     if (unfit !== undefined) return unfit;
-    cost.expansion = expansionOf(work, this.#caps);
+    cost.expansion = expansionOf(work, this.#options.caps);
     const taken = project.meter.take(cost);
     if (!("waitMs" in taken)) {
       work.taken = taken;
       return undefined;
     }
-    const problem = refusedByMeter(taken, work, this.#caps);
+    const problem = refusedByMeter(taken, work, this.#options.caps);
     if (problem.code === "rate_limited") {
-      this.#hints.noteLibrary(work);
-      this.#metrics.events(lane, "rate_limited", cost.events);
+      this.#options.hints.noteLibrary(work);
+      this.#options.metrics.events(lane, "rate_limited", cost.events);
     }
     return problem;
   }

@@ -58,9 +58,7 @@ export class Tally implements IntakeReport {
   slowPathItems = 0;
   #distinctIdsCut = 0;
   #removed = 0;
-  #noEvent = 0;
-  #noDistinctId = 0;
-  #notAnObject = 0;
+  #dropCounts: Map<DropCode, number> | undefined = undefined;
   #errorCounts: Map<ItemErrorCode, number> | undefined = undefined;
   #warningCounts: Map<number, number> | undefined = undefined;
 
@@ -95,9 +93,8 @@ export class Tally implements IntakeReport {
   drop(index: number, code: DropCode, explanation: Explanation): void {
     this.dropped++;
     this.warningsTotal++;
-    if (code === "no_event") this.#noEvent++;
-    else if (code === "no_distinct_id") this.#noDistinctId++;
-    else this.#notAnObject++;
+    this.#dropCounts ??= new Map();
+    this.#dropCounts.set(code, (this.#dropCounts.get(code) ?? 0) + 1);
     if (!this.namesDrops) return;
     if (this.#drops === noNotes) this.#drops = [];
     this.#drops.push({ index, code, detail: textOf(explanation) });
@@ -148,22 +145,12 @@ export class Tally implements IntakeReport {
 
   /** Reports the events that are not stored, with one client warning per reason. */
   warnNotStored(origin: ClientWarningOrigin, clientWarnings: ClientWarningTaker): void {
-    for (const [code, events] of this.#dropCounts()) {
+    for (const [code, events] of this.#dropCounts ?? []) {
       clientWarnings.notStored(origin, { code, detail: detailOf(code, this.#drops), events });
     }
     for (const [code, events] of this.#errorCounts ?? []) {
       clientWarnings.notStored(origin, { code, detail: detailOf(code, this.errors), events });
     }
-  }
-
-  #dropCounts(): (readonly [DropCode, number])[] {
-    if (this.#drops.length === 0) return [];
-    const counts = [
-      ["no_event", this.#noEvent],
-      ["no_distinct_id", this.#noDistinctId],
-      ["not_an_object", this.#notAnObject],
-    ] as const;
-    return counts.filter(([, count]) => count > 0);
   }
 
   countWork(metrics: IntakeMetrics): void {
@@ -178,7 +165,7 @@ export class Tally implements IntakeReport {
     if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);
     if (this.#distinctIdsCut > 0) metrics.distinctIdsCut(this.#distinctIdsCut);
     if (this.dropped > 0) {
-      for (const [code, count] of this.#dropCounts()) metrics.events(lane, code, count);
+      for (const [code, count] of this.#dropCounts ?? []) metrics.events(lane, code, count);
       for (const [code, count] of this.#errorCounts ?? []) metrics.events(lane, code, count);
     }
     if (this.warningsTotal === 0) return;

@@ -23,26 +23,16 @@ interface FlushesOptions {
 }
 
 export class Flushes {
-  readonly #link: FlushesOptions["link"];
-  readonly #monotonicMs: () => number;
-  readonly #next: FlushesOptions["next"];
-  readonly #sendNext: FlushesOptions["sendNext"];
-  readonly #retryAlone: FlushesOptions["retryAlone"];
-  readonly #sendBatch: FlushesOptions["sendBatch"];
+  readonly #options: FlushesOptions;
   /** The departures of the streams for which a frame can be sent. */
   readonly #leaving = new Set<Departures<Frame>>();
   #isScheduled = false;
   // Created once, so that a flush creates no closure.
   readonly #flushNow = (): void => this.#flush();
 
-  constructor({ link, monotonicMs, next, ...sends }: FlushesOptions) {
-    this.#link = link;
-    this.#monotonicMs = monotonicMs;
-    this.#next = next;
-    this.#sendNext = sends.sendNext;
-    this.#retryAlone = sends.retryAlone;
-    this.#sendBatch = sends.sendBatch;
-    link.onChange((connected) => connected && this.#schedule());
+  constructor(options: FlushesOptions) {
+    this.#options = options;
+    options.link.onChange((connected) => connected && this.#schedule());
   }
 
   /** Records that the queue has a frame to send. */
@@ -61,8 +51,8 @@ export class Flushes {
    * Sends the frames of the stream at once. Must not be called from within a call of the intake.
    */
   now(departures: Departures<Frame>): void {
-    if (!this.#link.connected) this.wake(departures);
-    else if (departures.waiting) this.#flushStream(departures, this.#monotonicMs());
+    if (!this.#options.link.connected) this.wake(departures);
+    else if (departures.waiting) this.#flushStream(departures, this.#options.monotonicMs());
   }
 
   /**
@@ -77,18 +67,18 @@ export class Flushes {
   }
 
   #schedule(): void {
-    if (this.#isScheduled || this.#leaving.size === 0 || !this.#link.connected) return;
+    if (this.#isScheduled || this.#leaving.size === 0 || !this.#options.link.connected) return;
     this.#isScheduled = true;
     setImmediate(this.#flushNow);
   }
 
   #flush(): void {
     this.#isScheduled = false;
-    const monotonicMs = this.#monotonicMs();
+    const monotonicMs = this.#options.monotonicMs();
     for (const departures of this.#leaving) {
       this.#flushStream(departures, monotonicMs);
       // The remaining frames are sent after the reconnect.
-      if (!this.#link.connected) return;
+      if (!this.#options.link.connected) return;
       this.#leaving.delete(departures);
     }
   }
@@ -98,12 +88,12 @@ export class Flushes {
    * is full.
    */
   #flushStream(departures: Departures<Frame>, monotonicMs: number): void {
-    if (this.#link.connected && this.#batchIsDue(departures, monotonicMs))
+    if (this.#options.link.connected && this.#batchIsDue(departures, monotonicMs))
       this.#flushBatch(departures, monotonicMs);
-    while (this.#link.connected) {
+    while (this.#options.link.connected) {
       const split = departures.nextOfSplit();
       if (split !== undefined) {
-        this.#retryAlone(split, monotonicMs);
+        this.#options.retryAlone(split, monotonicMs);
         continue;
       }
       const queue = departures.next();
@@ -121,7 +111,7 @@ export class Flushes {
     let fitting = 0;
     let large = 0;
     for (const queue of departures.liveWaiting) {
-      const frame = this.#next.peek(queue);
+      const frame = this.#options.next.peek(queue);
       if (frame === undefined || isPast(frame, monotonicMs)) continue;
       if (!fitsBatch(frame)) large++;
       else if (departures.isBatch(++fitting)) return true;
@@ -140,17 +130,17 @@ export class Flushes {
     while (!batch.isFull && large.length < departures.room) {
       const queue = departures.nextOfBatch();
       if (queue === undefined) break;
-      const frame = this.#next.peek(queue);
+      const frame = this.#options.next.peek(queue);
       if (frame === undefined || fitsBatch(frame)) this.#flushQueue(queue, monotonicMs, batch);
       else large.push(queue);
     }
-    if (batch.frames.length > 0) this.#sendBatch(batch, monotonicMs);
+    if (batch.frames.length > 0) this.#options.sendBatch(batch, monotonicMs);
     for (const queue of large) this.#flushQueue(queue, monotonicMs, undefined);
   }
 
   #flushQueue(queue: FrameQueue, monotonicMs: number, batch: AtomicBatch | undefined): void {
     queue.ready = false;
-    this.#sendNext(queue, monotonicMs, batch);
+    this.#options.sendNext(queue, monotonicMs, batch);
     if (queue.hasFrame) this.#enqueue(queue);
   }
 }

@@ -63,36 +63,30 @@ const expansionRate: Rate = {
  * request. It is limited, so that a stranger's request does not lock a project out for hours.
  */
 class TokenBucket {
-  #perSecond: number;
-  #burst: number;
-  #debtMax: number;
+  #rate: Rate;
   #level: number;
   #filledMonotonicMs: number;
 
-  constructor({ perSecond, burst, debtMax }: Rate, monotonicMs: number) {
-    this.#perSecond = perSecond;
-    this.#burst = burst;
-    this.#debtMax = debtMax;
-    this.#level = burst;
+  constructor(rate: Rate, monotonicMs: number) {
+    this.#rate = rate;
+    this.#level = rate.burst;
     this.#filledMonotonicMs = monotonicMs;
   }
 
   /** Tokens and debt stay, so that a change of the quota does not grant a second burst. */
-  change({ perSecond, burst, debtMax }: Rate, monotonicMs: number): void {
+  change(rate: Rate, monotonicMs: number): void {
     this.#fill(monotonicMs);
-    this.#perSecond = perSecond;
-    this.#burst = burst;
-    this.#debtMax = debtMax;
-    this.#level = Math.max(-debtMax, Math.min(this.#level, burst));
+    this.#rate = rate;
+    this.#level = Math.max(-rate.debtMax, Math.min(this.#level, rate.burst));
   }
 
   /** Maximum number of tokens that one request can ever take. */
   get requestMax(): number {
-    return this.#burst + this.#debtMax;
+    return this.#rate.burst + this.#rate.debtMax;
   }
 
   get perSecond(): number {
-    return this.#perSecond;
+    return this.#rate.perSecond;
   }
 
   /** Whether there were no tokens at the last call of `waitMs`. */
@@ -105,10 +99,10 @@ class TokenBucket {
    */
   waitMs(tokens: number, monotonicMs: number): number {
     this.#fill(monotonicMs);
-    const due = Math.max(0, tokens - this.#debtMax);
+    const due = Math.max(0, tokens - this.#rate.debtMax);
     return this.#level > 0 && this.#level >= due
       ? 0
-      : Math.max(1, ((due - this.#level) / this.#perSecond) * 1_000);
+      : Math.max(1, ((due - this.#level) / this.#rate.perSecond) * 1_000);
   }
 
   /** Takes tokens, and returns their number. `waitMs` must have returned 0 for them. */
@@ -120,15 +114,17 @@ class TokenBucket {
   /** Returns tokens, up to the burst, because others may have been refilled meanwhile. */
   giveBack(tokens: number, monotonicMs: number): void {
     this.#fill(monotonicMs);
-    if (tokens > 0) this.#level = Math.min(this.#burst, this.#level + tokens);
+    if (tokens > 0) this.#level = Math.min(this.#rate.burst, this.#level + tokens);
   }
 
   #fill(monotonicMs: number): void {
     const elapsedMs = monotonicMs - this.#filledMonotonicMs;
     this.#filledMonotonicMs = monotonicMs;
     // A clock that went back adds nothing, and removes nothing.
-    if (elapsedMs > 0)
-      this.#level = Math.min(this.#burst, this.#level + (elapsedMs / 1_000) * this.#perSecond);
+    if (elapsedMs > 0) {
+      const { burst, perSecond } = this.#rate;
+      this.#level = Math.min(burst, this.#level + (elapsedMs / 1_000) * perSecond);
+    }
   }
 }
 
@@ -143,13 +139,7 @@ export class Meter implements ProjectMeter {
   #portions = new Portions();
   /** Whether the last limit that was hit is the one for bytes, not the one for events. */
   #isOverBytes = false;
-  #stored = 0;
-  #storedBytes = 0;
-  #unknown = 0;
-  #dropped = 0;
-  #rateLimitedRequests = 0;
-  #rateLimitedEvents = 0;
-  #rateLimitedBytes = 0;
+  readonly #counts: { -readonly [Name in keyof Counts]: number } = { ...noCounts };
 
   /** `monotonicMs` is read only for a project with a quota, and for bodies that expand far. */
   constructor(monotonicMs: () => number, series = 0) {
@@ -182,9 +172,9 @@ export class Meter implements ProjectMeter {
     if (refusal !== undefined) return refusal;
     const waitMs = this.#quotaWaitMs(cost);
     if (waitMs > 0) {
-      this.#rateLimitedRequests++;
-      this.#rateLimitedEvents += cost.events;
-      this.#rateLimitedBytes += cost.bytes;
+      this.#counts.rateLimitedRequests++;
+      this.#counts.rateLimitedEvents += cost.events;
+      this.#counts.rateLimitedBytes += cost.bytes;
       return this.#rateRefusal(waitMs);
     }
     return new Ticket(this, cost, {
@@ -201,8 +191,8 @@ export class Meter implements ProjectMeter {
       this.#bytes?.waitMs(1, monotonicMs) ?? 0,
     );
     if (leastMs < farOverMs) return undefined;
-    this.#rateLimitedRequests++;
-    this.#rateLimitedBytes += bytes;
+    this.#counts.rateLimitedRequests++;
+    this.#counts.rateLimitedBytes += bytes;
     return this.#rateRefusal(this.#quotaWaitMs({ events: 1, bytes }));
   }
 
@@ -242,28 +232,20 @@ export class Meter implements ProjectMeter {
   }
 
   countStored(events: number, bytes: number): void {
-    this.#stored += events;
-    this.#storedBytes += bytes;
+    this.#counts.accepted += events;
+    this.#counts.storedBytes += bytes;
   }
 
   countUnknown(events: number): void {
-    this.#unknown += events;
+    this.#counts.unknown += events;
   }
 
   countDropped(events: number): void {
-    this.#dropped += events;
+    this.#counts.dropped += events;
   }
 
   get counts(): Counts {
-    return {
-      accepted: this.#stored,
-      storedBytes: this.#storedBytes,
-      unknown: this.#unknown,
-      dropped: this.#dropped,
-      rateLimitedRequests: this.#rateLimitedRequests,
-      rateLimitedEvents: this.#rateLimitedEvents,
-      rateLimitedBytes: this.#rateLimitedBytes,
-    };
+    return { ...this.#counts };
   }
 }
 

@@ -104,25 +104,16 @@ export function usageKey(projectId: string, processId: string): string {
 }
 
 export function usageValue(record: UsageRecord): string {
-  const {
-    accepted,
-    storedBytes,
-    unknown,
-    dropped,
-    rateLimitedRequests,
-    rateLimitedEvents,
-    rateLimitedBytes,
-    lately,
-  } = record;
+  const { accepted, unknown, dropped, lately } = record;
   return JSON.stringify({
     accepted,
-    stored_bytes: storedBytes,
+    stored_bytes: record.storedBytes,
     unknown,
     dropped,
     rate_limited: {
-      requests: rateLimitedRequests,
-      events: rateLimitedEvents,
-      bytes: rateLimitedBytes,
+      requests: record.rateLimitedRequests,
+      events: record.rateLimitedEvents,
+      bytes: record.rateLimitedBytes,
     },
     since: new Date(record.sinceMs).toISOString(),
     at: new Date(record.atMs).toISOString(),
@@ -194,6 +185,8 @@ function noneIfAbsent(error: unknown): never[] {
   throw error;
 }
 
+const countNames = Object.keys(noCounts) as (keyof Counts)[];
+
 function noUsage(projectId: string): ProjectUsage {
   return {
     projectId,
@@ -206,21 +199,15 @@ function noUsage(projectId: string): ProjectUsage {
 }
 
 function sum(usage: ProjectUsage, record: UsageRecord, nowMs: number): ProjectUsage {
-  const { lately } = record;
-  const isRecent = nowMs - record.atMs <= latelyMsMax && lately.seconds > 0;
-  return {
-    projectId: usage.projectId,
-    accepted: usage.accepted + record.accepted,
-    storedBytes: usage.storedBytes + record.storedBytes,
-    unknown: usage.unknown + record.unknown,
-    dropped: usage.dropped + record.dropped,
-    rateLimitedRequests: usage.rateLimitedRequests + record.rateLimitedRequests,
-    rateLimitedEvents: usage.rateLimitedEvents + record.rateLimitedEvents,
-    rateLimitedBytes: usage.rateLimitedBytes + record.rateLimitedBytes,
-    sinceMs: Math.min(usage.sinceMs, record.sinceMs),
-    atMs: Math.max(usage.atMs, record.atMs),
-    acceptedPerSecond: usage.acceptedPerSecond + (isRecent ? lately.accepted / lately.seconds : 0),
-    rateLimitedPerSecond:
-      usage.rateLimitedPerSecond + (isRecent ? lately.rateLimited / lately.seconds : 0),
-  };
+  const { seconds, accepted, rateLimited } = record.lately;
+  const isRecent = nowMs - record.atMs <= latelyMsMax && seconds > 0;
+  const total = { ...usage };
+  for (const name of countNames) total[name] += record[name];
+  total.sinceMs = Math.min(usage.sinceMs, record.sinceMs);
+  total.atMs = Math.max(usage.atMs, record.atMs);
+  if (isRecent) {
+    total.acceptedPerSecond += accepted / seconds;
+    total.rateLimitedPerSecond += rateLimited / seconds;
+  }
+  return total;
 }
