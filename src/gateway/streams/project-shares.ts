@@ -23,17 +23,7 @@ import type { StreamState, StreamStates } from "../../platform/nats/readiness.ts
 import { type Holding, type Slices, StreamLedger } from "./stream-ledger.ts";
 
 /** No call waits or throws. */
-export interface ProjectShares {
-  /** Returns why the project may not add to its stream; undefined if it may. */
-  refusalOf(lane: Lane, projectId: string): Problem | undefined;
-  /**
-   * Adds to the bytes of large requests that the publisher holds; negative for bytes with an
-   * outcome.
-   */
-  addUnderWay(lane: Lane, projectId: string, bytes: number): void;
-  /** Counts bytes of messages that were stored or have an unknown outcome. */
-  stored(lane: Lane, projectId: string, bytes: number): void;
-}
+export type ProjectShares = Pick<StoredShares, "refusalOf" | "addUnderWay" | "stored">;
 
 interface StoredSharesOptions {
   readonly link: Pick<NatsLink, "connection" | "connected">;
@@ -75,7 +65,7 @@ const reserveFull: Problem = {
   retryAfterMs: 30_000,
 };
 
-export class StoredShares implements ProjectShares {
+export class StoredShares {
   readonly #options: StoredSharesOptions;
   readonly #exchanges: readonly Exchange[];
   readonly #closing = new AbortController();
@@ -103,6 +93,7 @@ export class StoredShares implements ProjectShares {
     return this.#exchanges.reduce((count, { ledger }) => count + this.#over(ledger).length, 0);
   }
 
+  /** Returns why the project may not add to its stream; undefined if it may. */
   refusalOf(lane: Lane, projectId: string): Problem | undefined {
     const projects = this.#options.projectsKnown();
     if (projects <= 1) return undefined;
@@ -118,10 +109,12 @@ export class StoredShares implements ProjectShares {
     return isOver ? shareFull : reserveFull;
   }
 
+  /** Adds to the bytes of large requests without an outcome; negative for bytes with one. */
   addUnderWay(lane: Lane, projectId: string, bytes: number): void {
     this.#ledgerOf(lane, projectId).addUnderWay(projectId, bytes);
   }
 
+  /** Counts bytes of messages that were stored or have an unknown outcome. */
   stored(lane: Lane, projectId: string, bytes: number): void {
     this.#ledgerOf(lane, projectId).add(projectId, bytes);
   }

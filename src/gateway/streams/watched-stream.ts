@@ -62,11 +62,14 @@ export class WatchedStream {
   readonly #history: StreamHistory;
   readonly #silence: StreamSilence;
   readonly #room: StreamRoom;
-  #size: StreamSize | undefined;
+  /** Undefined while the stream is missing, and until its size is first reported. */
+  size: StreamSize | undefined;
   #problems: readonly string[] = [];
-  #unanswered: string | undefined;
+  /** Why the last query got no answer; undefined if it was answered. */
+  unanswered: string | undefined;
   #missingSinceMonotonicMs: number | undefined;
-  #isStuck = false;
+  /** Whether the stream had no answer, no leader, or no majority at the last query. */
+  isStuck = false;
   #asking: Promise<void> | undefined;
 
   /** Sets `state.ask` and `state.askMonotonicMs`, which the publisher uses to trigger queries. */
@@ -83,21 +86,6 @@ export class WatchedStream {
 
   get name(): string {
     return this.#options.wanted.name;
-  }
-
-  /** Undefined while the stream is missing, and until its size is first reported. */
-  get size(): StreamSize | undefined {
-    return this.#size;
-  }
-
-  /** Why the last query got no answer; undefined if it was answered. */
-  get unanswered(): string | undefined {
-    return this.#unanswered;
-  }
-
-  /** Whether the stream had no answer, no leader, or no majority at the last query. */
-  get isStuck(): boolean {
-    return this.#isStuck;
   }
 
   get isRefused(): boolean {
@@ -117,7 +105,7 @@ export class WatchedStream {
 
   problemsUnanswered(): string[] {
     return [
-      `stream ${this.name} does not answer: ${this.#unanswered}`,
+      `stream ${this.name} does not answer: ${this.unanswered}`,
       ...this.#history.problems(),
     ];
   }
@@ -145,10 +133,10 @@ export class WatchedStream {
   async #query(asked: Asked): Promise<void> {
     try {
       const info = await (await this.#options.manager()).streams.info(this.name);
-      this.#unanswered = undefined;
+      this.unanswered = undefined;
       this.#missingSinceMonotonicMs = undefined;
       const isLed = isFromLeader(info);
-      this.#isStuck = !isLed || !hasQuorum(info);
+      this.isStuck = !isLed || !hasQuorum(info);
       if (isLed) this.#read(info, asked);
       else {
         this.#history.interrupted();
@@ -156,18 +144,18 @@ export class WatchedStream {
       }
     } catch (error) {
       const isMissing = isApiError(error, apiCodes.streamNotFound);
-      this.#isStuck = !isMissing;
+      this.isStuck = !isMissing;
       if (isMissing) this.#notFound();
-      else this.#unanswered = (error as Error).message;
+      else this.unanswered = (error as Error).message;
     }
   }
 
   #notFound(): void {
     const monotonicMs = this.#options.monotonicMs();
-    this.#unanswered = undefined;
+    this.unanswered = undefined;
     this.#history.interrupted();
     this.#missingSinceMonotonicMs ??= monotonicMs;
-    this.#size = undefined;
+    this.size = undefined;
     this.state.reading = undefined;
     this.#problems = [`stream ${this.name} is missing`];
     if (monotonicMs - this.#missingSinceMonotonicMs >= missingMsMax)
@@ -194,7 +182,7 @@ export class WatchedStream {
     state.domain = typeof domain === "string" ? domain : "";
     const bytesMax = bytesMaxOf(config);
     const { bytes } = info.state;
-    this.#size = { labels, bytes, bytesMax };
+    this.size = { labels, bytes, bytesMax };
     state.reading = {
       created: String(info.created),
       firstSequence: info.state.first_seq,
@@ -209,7 +197,7 @@ export class WatchedStream {
       ...this.#silence.read(info, asked.monotonicMs),
     ];
     // While no frame is sent, no acknowledgement can show that the stream stores again.
-    const isBack = !this.isRefused && !this.#isStuck && this.#problems.length === 0;
+    const isBack = !this.isRefused && !this.isStuck && this.#problems.length === 0;
     const { awaySinceMonotonicMs: since } = state;
     if (isBack && since !== undefined && since <= asked.monotonicMs)
       state.awaySinceMonotonicMs = undefined;

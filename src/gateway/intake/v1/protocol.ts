@@ -22,11 +22,9 @@ export class V1Protocol implements Protocol {
   readonly rewritesItems = true;
   readonly needsTimestamp = true;
   readonly retriesWhole = false;
-  additions = "";
   readonly #v1: V1Request;
   readonly #share: LoopShare;
-  #requestId = "";
-  #clientClockMs = Number.NaN;
+  #head: V1Head = { requestId: "", clientClockMs: Number.NaN, lib: "" };
   /** Undefined until the uuids are read. */
   #results: EventResults | undefined = undefined;
 
@@ -38,10 +36,12 @@ export class V1Protocol implements Protocol {
   readEnvelope(work: Work, projects: ProjectLookup): Envelope | Problem {
     const head = readV1Head(this.#v1);
     if ("code" in head) return head;
-    this.#requestId = head.requestId;
-    this.#clientClockMs = head.clientClockMs;
-    this.additions = head.lib;
+    this.#head = head;
     return readV1Envelope(work, this.#v1.apiKey, projects);
+  }
+
+  get additions(): string {
+    return this.#head.lib;
   }
 
   hintOf(problem: Problem, { body, table }: Work, typos: Typos): string {
@@ -69,7 +69,7 @@ export class V1Protocol implements Protocol {
   }
 
   readSentAt(): SentAt {
-    return { ms: this.#clientClockMs, unreadable: undefined };
+    return { ms: this.#head.clientClockMs, unreadable: undefined };
   }
 
   createTally(): Tally {
@@ -78,7 +78,7 @@ export class V1Protocol implements Protocol {
 
   createFrames(work: Work, publisher: Publisher): RequestFrames {
     return new ResultFrames(work, publisher, {
-      requestId: this.#requestId,
+      requestId: this.#head.requestId,
       results: this.#knownResults,
     });
   }

@@ -5,19 +5,11 @@ import type { ProjectQuota } from "../project.ts";
 /** Default burst in seconds: as long as SDKs collect events before they send them. */
 export const burstSecondsDefault = 10;
 
-/** `fault`: the error in the value, without the value. */
-type ParsedQuota =
-  | { readonly ok: true; readonly quota: ProjectQuota | undefined }
-  | { readonly ok: false; readonly fault: string };
-
-/**
- * Parses the field `limits` of a stored entry. Ignores fields that a newer version may have
- * written.
- */
-export function parseQuota(value: unknown): ParsedQuota {
-  if (value === undefined) return { ok: true, quota: undefined };
+/** Parses the field `limits` of a stored entry. Returns the error in it, without the value. */
+export function parseQuota(value: unknown): ProjectQuota | string | undefined {
+  if (value === undefined) return undefined;
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    return { ok: false, fault: "limits is not an object" };
+    return "limits is not an object";
   }
   const { events_per_second, bytes_per_second, burst_seconds, stream_share } = value as Record<
     string,
@@ -30,7 +22,7 @@ export function parseQuota(value: unknown): ParsedQuota {
     stream_share,
   })) {
     if (number !== undefined && !isPositive(number)) {
-      return { ok: false, fault: `limits.${name} is not a positive number` };
+      return `limits.${name} is not a positive number`;
     }
   }
   const quota = {
@@ -40,9 +32,9 @@ export function parseQuota(value: unknown): ParsedQuota {
     streamShare: stream_share as number | undefined,
   };
   if (!isStreamShare(quota.streamShare ?? streamShareMax)) {
-    return { ok: false, fault: "limits.stream_share is not a number from 1 to 100" };
+    return "limits.stream_share is not a number from 1 to 100";
   }
-  return { ok: true, quota };
+  return quota;
 }
 
 export function quotaValue({

@@ -122,50 +122,47 @@ export function isProjectName(name: string): boolean {
   );
 }
 
-/** A complete Project; or the error in the value, without the value. */
-type ParsedValue =
-  | { readonly ok: true; readonly project: Project }
-  | { readonly ok: false; readonly fault: string };
-
 type ParsedProject =
-  | Extract<ParsedValue, { ok: true }>
-  | (Extract<ParsedValue, { ok: false }> & {
+  | { readonly ok: true; readonly project: Project }
+  | {
+      readonly ok: false;
+      /** The error in the value, without the value. */
+      readonly fault: string;
       /**
        * Whether the entry's name cannot be a project id. Keys in it belong to no project: 401. A
        * key in any other unreadable entry may be a project's: 503.
        */
       readonly isUnowned: boolean;
-    });
+    };
 
 export function parseProject(id: string, value: Uint8Array): ParsedProject {
   if (!isProjectId(id))
     return { ok: false, fault: "its name is not a project id", isUnowned: true };
   const parsed = parseValue(id, value);
-  return parsed.ok ? parsed : { ...parsed, isUnowned: false };
+  return typeof parsed === "string"
+    ? { ok: false, fault: parsed, isUnowned: false }
+    : { ok: true, project: parsed };
 }
 
-function parseValue(id: string, value: Uint8Array): ParsedValue {
+function parseValue(id: string, value: Uint8Array): Project | string {
   let parsed: unknown;
   try {
     parsed = JSON.parse(new TextDecoder().decode(value));
   } catch {
-    return { ok: false, fault: "it is not JSON" };
+    return "it is not JSON";
   }
   if (typeof parsed !== "object" || parsed === null)
-    return { ok: false, fault: "it is not an object" };
+    return "it is not an object";
   const { id: ownId, name, keys, enabled, limits } = parsed as Record<string, unknown>;
-  if (ownId !== id) return { ok: false, fault: "its id is not the entry's" };
-  if (typeof name !== "string") return { ok: false, fault: "name is not a string" };
-  if (typeof enabled !== "boolean") return { ok: false, fault: "enabled is not a boolean" };
+  if (ownId !== id) return "its id is not the entry's";
+  if (typeof name !== "string") return "name is not a string";
+  if (typeof enabled !== "boolean") return "enabled is not a boolean";
   if (!Array.isArray(keys) || !keys.every((key) => typeof key === "string" && isProjectKey(key))) {
-    return { ok: false, fault: "keys is not a list of keys" };
+    return "keys is not a list of keys";
   }
   const quota = parseQuota(limits);
-  if (!quota.ok) return quota;
-  return {
-    ok: true,
-    project: { id, name, keys: keys as string[], enabled, quota: quota.quota },
-  };
+  if (typeof quota === "string") return quota;
+  return { id, name, keys: keys as string[], enabled, quota };
 }
 
 export function projectValue({ id, name, keys, enabled, quota }: Project): string {

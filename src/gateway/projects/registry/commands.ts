@@ -32,36 +32,21 @@ import {
   storedEvents,
 } from "./loss-mark.ts";
 
-interface AddProject extends BucketPlace {
+interface OfProject extends BucketPlace {
   readonly id: string;
+}
+
+interface AddProject extends OfProject {
   /** Default: the id. */
   readonly name?: string | undefined;
   /** Default: a generated key. */
   readonly key?: string | undefined;
 }
 
-interface RotateKey extends BucketPlace {
-  readonly id: string;
+interface RotateKey extends OfProject {
   /** Whether the current keys stay valid next to the new one. Default: false. */
   readonly keepOld?: boolean | undefined;
   readonly key?: string | undefined;
-}
-
-interface SetEnabled extends BucketPlace {
-  readonly id: string;
-  readonly enabled: boolean;
-}
-
-interface SetQuota extends BucketPlace {
-  readonly id: string;
-  /** The quota that replaces the whole current one; undefined for no quota. */
-  readonly quota: ProjectQuota | undefined;
-}
-
-interface ChangeLimits extends BucketPlace {
-  readonly id: string;
-  /** The fields of the quota to change. The others stay. */
-  readonly limits: Partial<ProjectQuota>;
 }
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
@@ -109,7 +94,7 @@ export async function listProjects(
 
 export async function requireExisting(
   connection: NatsConnection,
-  options: BucketPlace & { id: string },
+  options: OfProject,
 ): Promise<void> {
   const { entries } = await onceLed(() => read(connection, options));
   projectOfEntry(options.id, entries.get(options.id));
@@ -118,7 +103,7 @@ export async function requireExisting(
 /** Returns whether the registry has an entry or a deletion marker for the project. */
 export async function hasEntry(
   connection: NatsConnection,
-  options: BucketPlace & { id: string },
+  options: OfProject,
 ): Promise<boolean> {
   const { entries } = await onceLed(() => read(connection, options));
   return entries.has(options.id);
@@ -161,28 +146,30 @@ export async function rotateKey(connection: NatsConnection, options: RotateKey):
 /** Ends a rotation that kept old keys: removes all keys of a project except the newest. */
 export async function retireKeys(
   connection: NatsConnection,
-  options: BucketPlace & { id: string },
+  options: OfProject,
 ): Promise<Project> {
   return await change(connection, options, ({ keys }) => ({ keys: keys.slice(-1) }));
 }
 
 export async function setEnabled(
   connection: NatsConnection,
-  options: SetEnabled,
+  options: OfProject & { enabled: boolean },
 ): Promise<Project> {
-  const { enabled } = options;
-  return await change(connection, options, () => ({ enabled }));
+  return await change(connection, options, () => ({ enabled: options.enabled }));
 }
 
-export async function setQuota(connection: NatsConnection, options: SetQuota): Promise<Project> {
-  const { quota } = options;
-  return await change(connection, options, () => ({ quota }));
+/** Replaces the whole quota; undefined for no quota. */
+export async function setQuota(
+  connection: NatsConnection,
+  options: OfProject & { quota: ProjectQuota | undefined },
+): Promise<Project> {
+  return await change(connection, options, () => ({ quota: options.quota }));
 }
 
-/** Throws a ProjectError if there is a burst but no rate. */
+/** Changes the given fields of the quota. Throws a ProjectError if there is a burst but no rate. */
 export async function changeLimits(
   connection: NatsConnection,
-  options: ChangeLimits,
+  options: OfProject & { limits: Partial<ProjectQuota> },
 ): Promise<Project> {
   const { id, limits } = options;
   return await change(connection, options, ({ quota: before }) => {
@@ -243,7 +230,7 @@ async function hasLostProjects(connection: NatsConnection, place: BucketPlace): 
 /** Makes a change that assigns no key, by compare-and-set on the project's entry. */
 async function change(
   connection: NatsConnection,
-  options: BucketPlace & { id: string },
+  options: OfProject,
   edit: (project: Project) => Partial<Project>,
 ): Promise<Project> {
   const { id } = options;

@@ -5,20 +5,17 @@ import { setTimeout as delay } from "node:timers/promises";
 import { RequestError, TimeoutError } from "@nats-io/nats-core";
 import { isNotReady, NoLeaderError } from "../../../platform/nats/api.ts";
 
-interface LeaderWait {
-  /** A try that is in progress at that time is still awaited. Default: 10 s. */
-  readonly waitMsMax?: number;
-  /**
-   * Whether `work` may be retried after a timeout. False for a write, which may have succeeded
-   * without an answer. Default: true.
-   */
-  readonly isRepeatable?: boolean;
-}
-
 const waitMsMaxDefault = 10_000;
 const retryMs = 200;
-/** Returns the result of `work` as soon as there is a leader. Throws other errors at once. */
-export async function onceLed<T>(work: () => Promise<T>, options: LeaderWait = {}): Promise<T> {
+
+/**
+ * Returns the result of `work` as soon as there is a leader. Throws other errors at once.
+ * `isRepeatable`: false for a write, which may have succeeded in spite of a timeout.
+ */
+export async function onceLed<T>(
+  work: () => Promise<T>,
+  options: { readonly waitMsMax?: number; readonly isRepeatable?: boolean } = {},
+): Promise<T> {
   const { waitMsMax = waitMsMaxDefault, isRepeatable = true } = options;
   const untilMs = performance.now() + waitMsMax;
   for (;;) {
