@@ -5,10 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Lane } from "../../platform/base/lane.ts";
 import type { BodyHint } from "../http/port.ts";
 
-/**
- * Milliseconds for which a body of unknown project or lane blocks all later history. Its scan takes
- * about this long. Without the limit, bodies without keys could block the history of all projects.
- */
+/** Time for which a body of unknown project blocks later history: about as long as its scan. */
 const unknownMsMax = 50;
 
 export interface Arrival {
@@ -30,8 +27,7 @@ interface Entry extends Arrival {
 
 export class Arrivals {
   /**
-   * The bodies that are or may be historical, by project id ("" if unknown), in the order of
-   * arrival.
+   * The bodies that are or may be historical, by project id ("" if unknown), in order of arrival.
    */
   readonly #histories = new Map<string, Entry[]>();
   readonly #monotonicMs: () => number;

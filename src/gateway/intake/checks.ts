@@ -46,9 +46,7 @@ export class Checks {
     return code === undefined ? undefined : { code, detail: "Events cannot be stored now" };
   }
 
-  /**
-   * Rejects a large body of a project that is far over its quota, before the body takes a scanner.
-   */
+  /** Rejects a large body of a project far over its quota, before the body takes a scanner. */
   beforeScan(hint: BodyHint, exchange: Exchange, bytes: number): Problem | undefined {
     const { projectId, meter } = hint;
     if (bytes <= scannedAtOnceBytesMax || projectId === undefined || meter === undefined)
@@ -86,10 +84,7 @@ export class Checks {
     return this.isLate(exchange) ? tooLate : undefined;
   }
 
-  /**
-   * Events stored after the deadline are answered "unknown", and the client's retry stores them
-   * again.
-   */
+  /** After the deadline, the client's retry would store the events again. */
   isLate({ deadlineMs }: Exchange): boolean {
     return this.#options.monotonicMs() >= deadlineMs;
   }
@@ -153,10 +148,7 @@ const names: ReadonlyMap<string, string> = new Map([
   ["js", "posthog-js-lite"],
 ]);
 
-/**
- * Returns the SDK's name and version, for example `posthog-js 1.449.0`; "" if the event has none.
- * The text is from an untrusted client, so its length and characters are limited.
- */
+/** Returns the SDK's name and version, from an untrusted client; "" if the event has none. */
 function libraryOf(body: Buffer, table: Uint32Array): string {
   if (table[Header.RowCount] === 0) return "";
   const row = Header.Words;

@@ -37,8 +37,7 @@ const meant = {
 export type MeantName = keyof typeof meant;
 
 /**
- * Maximum steps per event loop iteration, for all requests together: 0.5 ms of work. A step is a
- * byte read, or a pair of letters compared.
+ * Maximum bytes read and letters compared per event loop iteration: 0.5 ms of work.
  */
 const stepsATurnMax = 16_384;
 /** Maximum `#distance` of a similar name: two wrong letters. */
@@ -55,8 +54,7 @@ export class Typos {
   readonly #steps = new TurnBudget(stepsATurnMax);
 
   /**
-   * Returns the member nearest to one of the names, which are tried in order. Returns undefined if
-   * no member is near, or if this event loop iteration has no steps left.
+   * Returns the member nearest to one of the names; undefined if none is near or no step is left.
    */
   find(
     span: ObjectSpan,
@@ -122,9 +120,7 @@ const words: Record<TokenType, string> = {
   [TokenType.Array]: "an array",
 };
 
-/**
- * `detail`: why the item is not stored. `hint`: the sent name that looks like a typo; "" for none.
- */
+/** Why an item is not stored, and the sent name that looks like a typo; "" for none. */
 export interface Explanation {
   readonly detail: string;
   readonly hint: string;
@@ -276,10 +272,7 @@ export function keyInBodyHint(body: Buffer, table: Uint32Array, typos: Typos): s
   return "";
 }
 
-/**
- * Returns the objects that may contain a key, without the events of a batch. An item that is not an
- * object has no members.
- */
+/** Returns the objects that may contain a key, without the events of a batch. */
 function keySpans(body: Buffer, table: Uint32Array): ObjectSpan[] {
   const rows = table[Header.RowCount]!;
   if (table[Header.BatchType] !== TokenType.Absent) {

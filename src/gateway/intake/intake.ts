@@ -57,10 +57,7 @@ export interface IntakeOptions {
   readonly nextTurn: () => Promise<void>;
 }
 
-/**
- * Maximum frames of a large body that wait for their outcome. It limits placing to the speed of the
- * store, so that the body is not in memory twice.
- */
+/** Maximum frames of a body without an outcome, so that the body is not in memory twice. */
 const framesAheadMax = 8;
 
 export function createIntake(options: IntakeOptions): Intake {
@@ -103,10 +100,7 @@ class RequestTaker {
     this.#scanners = new Scanners({ createScanner, publisher, monotonicMs });
   }
 
-  /**
-   * Processes a small body with few events now, and others only if the event loop iteration has
-   * time.
-   */
+  /** Processes a small body with few events now, and others only if the iteration has time left. */
   take(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const { length } = body.bytes;
     if (length <= littleBytesMax) return this.#takeNow(exchange, body);
@@ -118,10 +112,7 @@ class RequestTaker {
     return rest;
   }
 
-  /**
-   * Processes a body in this event loop iteration. Defers it if the scan shows that it is too much
-   * work, must be repaired, or must wait for earlier history.
-   */
+  /** Defers the body if the scan shows too much work, a need for repair, or earlier history. */
   #takeNow(exchange: Exchange, body: WholeBody): Promise<void> | undefined {
     const scanner = this.#ownScanner;
     const { bytes } = body;
@@ -194,10 +185,7 @@ class RequestTaker {
     }
   }
 
-  /**
-   * Works on the body when it is next and has a scanner. If a peek has found the project of a
-   * historical body, the body first waits for earlier history, without a scanner.
-   */
+  /** Works on the body when it is next and has a scanner. History waits for earlier history. */
   async #takeTurn(
     exchange: Exchange,
     { bytes }: OwnedBody,
@@ -223,10 +211,7 @@ class RequestTaker {
     }
   }
 
-  /**
-   * Scans a body, and if possible repairs it and scans it again. If the second scan fails too,
-   * returns the problem of the first one.
-   */
+  /** Scans a body, and repairs it if possible. Returns the problem of the first scan. */
   async #scanInBackground(work: Work): Promise<Problem | undefined> {
     const { body, scanner } = work;
     const status = await scanner.scanInBackground(body);
@@ -240,10 +225,7 @@ class RequestTaker {
     return this.#checks.open(work, statusThen);
   }
 
-  /**
-   * Updates the arrival after the scan. Returns whether the body may continue now. If not, it must
-   * wait for a scanner or for earlier history, and is scanned again.
-   */
+  /** Returns whether the body may continue after its scan. If not, it is scanned again later. */
   #mayContinue(arrival: Arrival, work: Work): boolean {
     this.#arrivals.update(arrival, hintOf(work));
     return (

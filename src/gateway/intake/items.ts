@@ -242,10 +242,7 @@ function sentWith(verdict: Verdict, { receivedAtMs }: RequestFacts): SentWith {
   return isTimeAdded ? SentWith.Neither : SentWith.Time;
 }
 
-/**
- * Returns a string or plain number unchanged, and any other token as text: outside of events, no
- * rule limits the depth and the digits of a value.
- */
+/** Returns a string or plain number unchanged, and any other token, of any depth, as text. */
 function simpleToken(token: Buffer): Buffer {
   const text = token.toString("latin1", 0, 32);
   const isSimple = text.startsWith('"') || /^-?\d{1,15}(?:\.\d{1,15})?$/.test(text);

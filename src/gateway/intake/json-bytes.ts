@@ -17,10 +17,7 @@ export function spaceStart(body: Buffer, end: number, start: number): number {
   return at;
 }
 
-/**
- * Returns the opening quote of the string that ends at `closing`; -1 if it is not found from
- * `start` on, or if the string has escapes.
- */
+/** Returns the opening quote of the string that ends at `closing`; -1 for none or with escapes. */
 export function stringStart(body: Buffer, closing: number, start: number): number {
   if (closing <= start || body[closing] !== Ascii.Quote) return -1;
   for (let at = closing - 1; at >= start; at--) {
@@ -125,8 +122,8 @@ const nameBytesMax = 32;
 const plainName = /^[!-[\]-~]+$/;
 
 /**
- * Calls `take` with each member of the object until it returns false. The last value may be cut off
- * at `end`. Returns the position after the object; -1 if its end was not reached.
+ * Calls `take` with each member until it returns false. Returns the position after the object; -1
+ * if its end was not reached, so that the last value may be cut off.
  */
 export function walkMembers(
   { body, start, end, skipFrom = -1, skipTo = -1 }: ObjectSpan,

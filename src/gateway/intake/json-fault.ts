@@ -7,23 +7,14 @@ import { stars, withoutKeys } from "../../platform/base/without-keys.ts";
 
 const charsBefore = 24;
 const charsAfter = 16;
-/**
- * Bytes that are read on either side of the error. Fewer are shown, so that a key is recognized and
- * hidden even if only its end would be shown.
- */
+/** Bytes read on either side of the error: enough to recognize and hide a key that is cut off. */
 const bytesAround = 512;
 /** Maximum bytes before the error that are parsed, to detect a complete JSON text. */
 const firstTextBytesMax = 4_096;
-/**
- * Maximum bytes before the error that are searched for the first line break, if there are too many
- * to parse. If it is just before the error, the first line counts as a complete JSON text.
- */
+/** Maximum bytes before the error that are searched for a line break, if too many to parse. */
 const longLineBytesMax = 1_048_576;
 
-/**
- * `offset`: the first invalid byte, or the body's length if the text ends too early. `bytesBefore`:
- * length of the byte order mark that the client sent before the body.
- */
+/** `bytesBefore`: length of the byte order mark that the client sent before the body. */
 export function jsonProblem(
   body: Buffer,
   offset: number,
@@ -154,8 +145,7 @@ const byFirstBytes: readonly (readonly [string, string])[] = [
 ];
 
 /**
- * Returns what a body that does not parse looks like, and what to send instead; undefined for JSON
- * with a mistake in it.
+ * Returns what the body looks like, and what to send instead; undefined for JSON with a mistake.
  */
 export function kindOfBody(body: Buffer): string | undefined {
   const first = body.toString("hex", 0, 4);

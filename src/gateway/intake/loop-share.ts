@@ -2,8 +2,7 @@
 // together.
 
 /**
- * CPU milliseconds per event loop iteration, up to which requests are processed as they arrive.
- * Wall-clock time would also count while another process has the CPU.
+ * Milliseconds of CPU time per event loop iteration, up to which requests are processed at once.
  */
 const atOnceMsMax = 8;
 /** Milliseconds per event loop iteration for which waiting slices are run, at least one. */
@@ -44,10 +43,7 @@ export class LoopShare {
     if (this.#spentMs > unnoticedMsMax) this.#awaitTurn();
   }
 
-  /**
-   * Runs a slice of work in a later event loop iteration, in the order of the calls, so that bodies
-   * alternate. Rejects with the slice's exception.
-   */
+  /** Runs a slice of work in a later event loop iteration, in the order of the calls. */
   slice(run: () => void): Promise<void> {
     this.#awaitTurn();
     return new Promise((resolve, reject) => {

@@ -128,10 +128,7 @@ function readEvent(body: Buffer, range: Range, seen: Seen): number {
   });
 }
 
-/**
- * Reads the root's last members backwards, while their values are plain strings, numbers or words.
- * In JSON these belong to the root, because the last `}` is the root's.
- */
+/** Reads the root's last members backwards, up to a value that is an object or array. */
 function readEnd(body: Buffer, seen: Seen): void {
   const start = Math.max(0, body.length - peekedFromEndBytesMax);
   const late = nothingSeen();
@@ -191,10 +188,7 @@ function isText(body: Buffer, text: string, start: number): boolean {
   return body.toString("latin1", start, start + text.length) === text;
 }
 
-/**
- * Returns the key in a member's value; "" if it is not a key. As in the scan, a string of white
- * space is an unknown key, not an absent one.
- */
+/** Returns the key in a member's value; "" if it is not a key. White space is an unknown key. */
 function keyAt(body: Buffer, { valueStart, valueEnd }: MemberSpan): string {
   if (body[valueStart] !== Ascii.Quote || valueEnd - valueStart > keyBytesMax) return "";
   const text = body.toString("latin1", valueStart + 1, valueEnd - 1);

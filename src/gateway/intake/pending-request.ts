@@ -76,9 +76,8 @@ export class PendingRequest implements RequestWaiter {
   }
 
   /**
-   * Counts one more frame of this request. `ownBytes`: the bytes of an own frame. They count
-   * towards the project's share before they are stored, because a large request sends megabytes
-   * ahead.
+   * Counts one more frame. `ownBytes`: the bytes of an own frame, which count towards the project's
+   * share before they are stored, because a large request sends megabytes ahead.
    */
   expectFrame(ownBytes = 0): void {
     this.#framesOpen++;
@@ -107,10 +106,7 @@ export class PendingRequest implements RequestWaiter {
     return this.#failure !== undefined;
   }
 
-  /**
-   * Returns a promise for the time when at most `framesMax` frames have no outcome; undefined if
-   * that is so now. One caller at a time.
-   */
+  /** Returns a promise for the time when at most `framesMax` frames are open; undefined if now. */
   framesAtMost(framesMax: number): Promise<void> | undefined {
     this.#holdToShare();
     if (this.#framesOpen - 1 <= framesMax) return undefined;
@@ -222,10 +218,7 @@ export class PendingRequest implements RequestWaiter {
     return `${unfit ?? "The store failed for some events"}; those in flight may be stored or not: send the request again`;
   }
 
-  /**
-   * Called when a bug has ended the request. The caller answers. Outcomes of submitted frames still
-   * count.
-   */
+  /** Called when a bug has ended the request. The caller answers. */
   abandon(): void {
     this.#abandoned = true;
     this.release();

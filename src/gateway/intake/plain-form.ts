@@ -27,8 +27,7 @@ import {
 /** Maximum bytes of an item that is normalised. It blocks the event loop for up to 8 ms. */
 export const slowItemBytesMax = 1_048_576;
 /**
- * Put before an item that is scanned again, as a batch of one. An item with a member `batch` would
- * otherwise be mistaken for an envelope.
+ * Precedes an item that is scanned again. Alone, an item with a member `batch` is an envelope.
  */
 const itemPrefix = '{"batch":[';
 const itemSuffix = "]}";
@@ -56,10 +55,7 @@ export class PlainForm {
     this.#cursor = { body: Buffer.alloc(0), table: scanner.table, row: Header.Words };
   }
 
-  /**
-   * Returns the item in plain form. If that fails, sets the error in the verdict and returns
-   * undefined.
-   */
+  /** Returns the item in plain form, or sets the error in the verdict and returns undefined. */
   of(item: ItemView, verdict: Verdict, tally: Tally): ItemView | undefined {
     const flags = itemFlags(item);
     if ((flags & ItemFlag.TooDeep) !== 0) {
@@ -87,8 +83,7 @@ export class PlainForm {
   }
 
   /**
-   * Returns the item with the members added to its properties; undefined as in `of`. `ignored`
-   * receives the item's invalid values for those members.
+   * Returns the item with the members added; undefined as in `of`. `ignored`: its invalid values.
    */
   withAdditions(item: ItemView, members: string, verdict: Verdict): ItemView | undefined {
     this.ignored.replaced = "";

@@ -20,10 +20,7 @@ import type { Work } from "./work.ts";
 
 export interface RequestCaps {
   readonly eventsMax: number;
-  /**
-   * Maximum stored bytes per byte sent. Bytes beyond this are the request's expansion, for which
-   * each project has an allowance per minute.
-   */
+  /** Maximum stored bytes per byte sent. Projects have an allowance per minute for more. */
   readonly expansionMax: number;
 }
 
@@ -57,10 +54,7 @@ export function expansionOf(work: CappedWork, { expansionMax }: RequestCaps): nu
   return Math.max(0, likely - expandedMax);
 }
 
-/**
- * Estimates the bytes of `$set`, `$set_once` and `$unset` inside `properties`. Events beyond the
- * table's rows are assumed to be like those in the table.
- */
+/** Estimates the bytes of `$set`, `$set_once` and `$unset` inside `properties`. */
 function personBytesLikely({ cost, table }: CappedWork): number {
   const rows = table[Header.RowCount]!;
   let sum = 0;

@@ -21,9 +21,8 @@ export function ownFrameBytes(publisher: Publisher): number {
 }
 
 /**
- * Frames with the lines of one request only. A retry must put the same events into the same frames,
- * so that the store recognizes the message ids. So a frame's end must not depend on the bytes of
- * its records, which contain the client's address and times.
+ * Frames with the lines of one request only. A retry must put the same events into the same frames.
+ * So a frame's end must not depend on its records, which contain the client's address and times.
  */
 export abstract class OwnFrames implements RequestFrames {
   protected readonly work: Work;
@@ -37,10 +36,7 @@ export abstract class OwnFrames implements RequestFrames {
 
   abstract sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink;
 
-  /**
-   * Returns the message id: the same when the client sends the same events again. "" for a unique
-   * id.
-   */
+  /** Returns the same id when the client sends the same events again; "" for a unique id. */
   protected abstract messageIdOf(frame: FrameSink): string;
 
   protected abstract waiter(): FrameWaiter;
@@ -105,9 +101,8 @@ export class BodyFrames extends OwnFrames {
   }
 
   /**
-   * The id has the first and the last item, because a retry may be cut into frames at other items.
-   * If an event has no uuid, the id has the attempt too: two equal batches may both be intended,
-   * and the second must not count as a retry.
+   * The id has the first and the last item, because a retry may be cut at other items. Without
+   * uuids it has the attempt too, because two equal batches may both be intended.
    */
   protected messageIdOf({ events }: FrameSink): string {
     const id = `${this.#bodyId}-${this.#firstIndex}-${this.#lastIndex}-${events}`;
@@ -115,8 +110,7 @@ export class BodyFrames extends OwnFrames {
   }
 
   /**
-   * Returns the id of this attempt, or that of an earlier failed one, which may have stored some
-   * frames.
+   * Returns the id of this attempt, or of an earlier failed one that may have stored some frames.
    */
   #sending(): string {
     if (this.#sendingId === undefined) {
@@ -139,10 +133,7 @@ export class BodyFrames extends OwnFrames {
 /** Bytes that are hashed per slice, which takes some 0.6 ms. */
 const hashedBytesPerSlice = 1_048_576;
 
-/**
- * Returns a hash, computed in slices, of the lane, the project and the body without `sent_at`,
- * because some clients change that at each retry.
- */
+/** Returns a hash of the lane, the project and the body without `sent_at`, which retries change. */
 export async function bodyIdOf(
   { lane, project, body, table }: Work,
   share: LoopShare,
@@ -194,10 +185,7 @@ export class SharedFrames implements RequestFrames {
     return this.#frame;
   }
 
-  /**
-   * Other requests may have lines in the frame, so only the lines since the last hand-over are
-   * removed.
-   */
+  /** Removes only the lines since the last hand-over: others may be of other requests. */
   abandon(): void {
     this.#frame?.rollback();
     this.#frame = undefined;

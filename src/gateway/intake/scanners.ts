@@ -15,10 +15,7 @@ const scannersMax = 6;
 const ofStreamMax = 3;
 /** Maximum bodies in progress per project. All unknown projects count as one. */
 const ofProjectMax = 2;
-/**
- * Only one body of at least this size is in progress. If it consists of brackets, its scan occupies
- * a pool thread for a second, and a repair doubles its memory.
- */
+/** Only one body of this size is in progress: a hostile one occupies a pool thread for a second. */
 const hugeBytesMin = 33_554_432;
 /** Delays a body in the queue by its size, so that short bodies overtake long ones. */
 const bytesPerMs = 10_000;
@@ -64,10 +61,7 @@ export class Scanners {
     });
   }
 
-  /**
-   * Returns a scanner for this body alone, until `rest` or `give`; undefined at the body's
-   * deadline. Rejects if a scanner cannot be created.
-   */
+  /** Returns a scanner for this body alone, until `rest` or `give`; undefined at its deadline. */
   take(arrival: Arrival): Promise<BackgroundScanner | undefined> {
     const taken = Promise.withResolvers<BackgroundScanner | undefined>();
     const known = this.#turns.get(arrival);
@@ -112,9 +106,7 @@ export class Scanners {
     return fits;
   }
 
-  /**
-   * Releases the scanner of a body that waits for its stream. To continue, it must take one again.
-   */
+  /** Releases the scanner of a body that waits for its stream. It must take one again. */
   rest(arrival: Arrival): void {
     const turn = this.#turns.get(arrival)!;
     this.#queue.rest(turn);

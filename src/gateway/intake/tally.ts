@@ -62,17 +62,12 @@ export class Tally implements IntakeReport {
   #errorCounts: Map<ItemErrorCode, number> | undefined = undefined;
   #warningCounts: Map<number, number> | undefined = undefined;
 
-  /**
-   * Whether the answer reports the outcome of each event, so that part of a request may be stored.
-   */
+  /** Whether the answer reports the outcome of each event. */
   get answersInPart(): boolean {
     return false;
   }
 
-  /**
-   * Answers a request whose storable events are all stored or, if `answersInPart`, some. `notSent`:
-   * why the rest was not sent to the store.
-   */
+  /** `notSent`: why a part of the request was not sent to the store, if `answersInPart`. */
   answer(exchange: Exchange, _notSent: ErrorCode | undefined): void {
     exchange.answerStored(this);
   }
@@ -158,8 +153,8 @@ export class Tally implements IntakeReport {
   }
 
   /**
-   * Must be called only if the client receives the results: a request that is answered 503 is
-   * retried, and would be counted each time. `isWhole`: whether all storable events are stored.
+   * Must be called only if the client receives the results: the retry of a 503 would be counted
+   * too.
    */
   countReported(lane: Lane, metrics: IntakeMetrics, isWhole: boolean): void {
     if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);

@@ -11,9 +11,7 @@ import { Header, Row } from "../../records/table.ts";
 import type { Publisher } from "../publish/port.ts";
 import type { Work } from "./work.ts";
 
-/**
- * Maximum bytes of a small body. With few events it takes 0.05 ms, and is always processed at once.
- */
+/** Maximum bytes of a small body. With few events it takes 0.05 ms, so it is never deferred. */
 export const littleBytesMax = 2_048;
 /** A body of 2 KiB may contain up to 70 events, which take as long as ten times the bytes. */
 export const fewEventsMax = 8;
@@ -48,10 +46,7 @@ export function endOfSlice(
   return end;
 }
 
-/**
- * Returns whether the request gets its own frames. Only its lane and body decide, so a retry is
- * placed the same way.
- */
+/** Returns whether the request gets its own frames. A retry is placed the same way. */
 export function fillsFrames(
   { lane, body, cost }: Pick<Work, "lane" | "body" | "cost">,
   { frameBytesMax }: Pick<Publisher, "frameBytesMax">,

@@ -30,9 +30,7 @@ export interface NamedBody {
 export interface SentAt {
   /** Milliseconds since 1970; NaN if there is no readable time. */
   readonly ms: number;
-  /**
-   * The JSON token of an unreadable time. Empty if it was in the query; undefined if there is none.
-   */
+  /** The JSON token of an unreadable time; empty if it was in the query. */
   readonly unreadable: Buffer | undefined;
 }
 
@@ -49,14 +47,9 @@ export interface Protocol {
   readEnvelope(work: Work, projects: ProjectLookup): Envelope | Problem;
   /** Returns a hint on the mistake that caused a problem of the envelope; "" if none is found. */
   hintOf(problem: Problem, work: Work, typos: Typos): string;
-  /**
-   * Returns the error of an event that rejects the whole request. The table must hold all events.
-   */
+  /** Returns the error of an event that rejects the request. The table must hold all events. */
   readEvents(work: Work): Problem | undefined;
-  /**
-   * Like `readEvents`, for a body of any length. A problem from `refusal`, which is called in each
-   * event loop iteration, ends the reading.
-   */
+  /** Like `readEvents`, for a body of any length. A problem from `refusal` ends the reading. */
   readEventsInTurns(
     work: Work,
     refusal: () => Problem | undefined,
@@ -68,10 +61,7 @@ export interface Protocol {
 }
 
 export interface RequestFrames {
-  /**
-   * Returns a sink with room for a line of `bytes`. Called once for each line. Valid until the next
-   * call.
-   */
+  /** Returns a sink with room for a line of `bytes`, valid until the next call. */
   sinkFor(bytes: number, index: number, sentWith: SentWith): FrameSink;
   /** Submits the lines in a shared frame. Must be called before the event loop iteration ends. */
   endTurn(): void;

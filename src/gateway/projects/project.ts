@@ -7,17 +7,12 @@ export interface Project {
   readonly quota?: ProjectQuota | undefined;
 }
 
-/**
- * An operator's limits: rates per gateway process, and a share of a stream. An absent rate means no
- * limit.
- */
+/** Rates per gateway process, and a share of a stream. An absent rate means no limit. */
 export interface ProjectQuota {
   readonly eventsPerSecond?: number | undefined;
   /** Maximum bytes of bodies per second, after decompression. */
   readonly bytesPerSecond?: number | undefined;
-  /**
-   * Seconds of the rate that may be sent at once after a pause; at least what an SDK sends at once.
-   */
+  /** Seconds of the rate that may be sent at once after a pause. */
   readonly burstSeconds: number;
   /** Per cent of a stream that the project may fill. Default: the settings' value. */
   readonly streamShare?: number | undefined;
@@ -49,8 +44,7 @@ export interface Taken {
    */
   giveBack(retained: number): void;
   /**
-   * Counts dropped events and events with errors of a request that was answered 200 or 4xx. They
-   * cost the bytes of their request, and no events and no expansion.
+   * Counts events that are not stored and not retried. They cost only the bytes of their request.
    */
   countDropped(events: number): void;
 }
@@ -58,19 +52,12 @@ export interface Taken {
 /** Limits what a project sends to this process, and counts the results. No call waits or throws. */
 export interface ProjectMeter {
   /**
-   * Takes the cost of the request, or returns why the request is rejected. Must be called once per
-   * request. Counts a rejection that is due to a rate of the quota.
+   * Takes the cost of the request, or returns and counts its rejection. Called once per request.
    */
   take(cost: RequestCost): Taken | MeterRefusal;
-  /**
-   * Returns why requests of any size are rejected for a while, and counts the request as rejected,
-   * without its events. If they are not, nothing is taken or counted.
-   */
+  /** Returns why requests of any size are rejected, and counts this one, without its events. */
   refuseUnread(bytes: number): MeterRefusal | undefined;
-  /**
-   * Counts events of stored frames, except duplicates, and the bytes of their lines, whatever the
-   * answer.
-   */
+  /** Counts events of stored frames, except duplicates, and the bytes of their lines. */
   countStored(events: number, bytes: number): void;
   /** Counts events of frames without a PubAck by the deadline, which may be stored or not. */
   countUnknown(events: number): void;
@@ -86,9 +73,6 @@ export interface ProjectLookup {
   readonly hasNone: boolean;
   /** Returns the project that has the key; undefined if no project or more than one has it. */
   byKey(key: string): MeteredProject | undefined;
-  /**
-   * Returns why a key that `byKey` does not find may still be valid, as a text for the client;
-   * undefined if no project has the key.
-   */
+  /** Returns why a key that `byKey` does not find may still be valid, as a text for the client. */
   refusalOf(key: string): string | undefined;
 }

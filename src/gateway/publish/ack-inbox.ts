@@ -16,8 +16,7 @@ interface AckInboxOptions {
 }
 
 /**
- * Pause before a new subscription after the server has closed it, for example because permissions
- * changed. The retry of a frame requests any acknowledgement that was missed.
+ * Pause before a new subscription after the server has closed it. Retries request missed PubAcks.
  */
 const resubscribeMs = 1_000;
 
@@ -34,10 +33,7 @@ export class AckInbox {
     this.#subscription = this.#subscribe();
   }
 
-  /**
-   * The time since which replies can be received; Infinity while the subscription is closed. The
-   * reply to an earlier send may be lost.
-   */
+  /** The time since which replies can be received; Infinity while the subscription is closed. */
   get receivesSinceMonotonicMs(): number {
     return this.#receivesSinceMonotonicMs;
   }
@@ -94,10 +90,7 @@ const lateMax = 1_000;
 export class LateAcks {
   readonly #streams = new Map<string, StreamState>();
 
-  /**
-   * Remembers a frame that was abandoned without an answer. A late acknowledgement shows that the
-   * stream stores events.
-   */
+  /** Remembers an abandoned frame. A late acknowledgement shows that the stream stores events. */
   remember(token: string, stream: StreamState): void {
     this.#streams.set(token, stream);
     if (this.#streams.size > lateMax) this.#streams.delete(this.#streams.keys().next().value!);

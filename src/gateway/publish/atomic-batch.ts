@@ -23,10 +23,7 @@ export class AtomicBatch {
   /** Identifies the batch to JetStream. Unique among all batches. */
   id = "";
   retryMonotonicMs = Number.POSITIVE_INFINITY;
-  /**
-   * Whether the frames were sent again, each alone, before the batch was answered. A later answer
-   * still counts.
-   */
+  /** Whether the frames were sent again, each alone. A later answer to the batch still counts. */
   isSplit = false;
 
   /** Whether there may be no room for another frame that fits a batch. */

@@ -32,8 +32,7 @@ interface BatchesUnderWayOptions {
 }
 
 /**
- * The frames may be stored or not: the link broke while the batch was sent, or a server before 2.12
- * acknowledged the last frame as a single message.
+ * The frames may be stored or not: the link broke, or a server before 2.12 stored the last frame.
  */
 const uncertain = { isRefused: false, pauseMs: 0 };
 /** The number of the send in which a frame is in a batch: always the first. */
@@ -85,8 +84,8 @@ export class BatchesUnderWay {
   }
 
   /**
-   * Splits the batches that were not answered in time, and removes split batches whose frames all
-   * have an outcome.
+   * Splits batches that were not answered in time, and removes those whose frames all have an
+   * outcome.
    */
   tick(monotonicMs: number): void {
     for (const batch of this.#batches.values()) {
@@ -177,9 +176,8 @@ function firstSequence({ frames }: AtomicBatch, { seq }: PubAck): number {
 }
 
 /**
- * Updates the stream's sequence at once, because frames sent from now on follow this
- * acknowledgement. Does nothing if a frame's own acknowledgement will show that the sequence
- * decreased.
+ * Updates the stream's sequence at once, because frames sent from now on follow this one. Does
+ * nothing if a frame's own acknowledgement will show that the sequence decreased.
  */
 function noteSequence(batch: AtomicBatch, ack: PubAck): void {
   const { stream, frames } = batch;

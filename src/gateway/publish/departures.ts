@@ -32,15 +32,12 @@ interface DeparturesOptions extends TogetherOptions {
   readonly distance?: Pick<Distance, "isFar" | "left" | "settled"> | undefined;
 }
 
-/**
- * While background frames in flight have fewer bytes, another one may be sent. This lets two frames
- * of large requests be in flight.
- */
+/** Below this, another background frame may be sent: two of large requests can be in flight. */
 const backgroundBytesUnackedMax = 393_216;
 
 /**
- * While background frames in flight have fewer bytes, a project may have this many bulk frames in
- * flight. Otherwise small requests with own frames would each wait for the previous fsync.
+ * Below `littleBytesUnackedMax`, a project may have this many bulk frames in flight. Otherwise
+ * small requests with own frames would each wait for the previous fsync.
  */
 const littleBytesUnackedMax = 32_768;
 const littleFramesUnackedMax = 32;
@@ -56,10 +53,7 @@ export class Departures<Leaving extends Departing> {
   readonly #ofSplit = new Fifo<Leaving>();
   readonly #together: Together;
   readonly #distance: DeparturesOptions["distance"];
-  /**
-   * Unacknowledged frames that were sent alone. While they fill the window, no batch is sent
-   * either.
-   */
+  /** Unacknowledged frames that were sent alone. While they fill the window, no batch is sent. */
   #framesUnacked = 0;
   #backgroundBytesUnacked = 0;
   #wasBackground = false;
@@ -117,17 +111,14 @@ export class Departures<Leaving extends Departing> {
     );
   }
 
-  /**
-   * Adds a queue that has a frame to send. It must not be added again until `next` has returned it.
-   */
+  /** Adds a queue that has a frame to send, unless it is already added. */
   push(queue: Leaving["queue"]): void {
     (queue.background ? this.#background : this.#live).push(queue);
   }
 
   /**
-   * Removes and returns the queue whose frame is sent next; undefined if no frame may be sent. If
-   * no background frame is in flight, a background queue is first, so that live frames cannot
-   * starve it. While few background bytes are in flight, both alternate.
+   * Removes and returns the queue whose frame is sent next, if any. If no background frame is in
+   * flight, a background queue is first, so that live frames cannot starve it.
    */
   next(): Leaving["queue"] | undefined {
     if (this.room === 0) return undefined;
@@ -139,7 +130,7 @@ export class Departures<Leaving extends Departing> {
 
   /**
    * Removes and returns the frame of a split batch that is sent next. Such frames have waited
-   * longest, so several of them are sent for each frame of the queues.
+   * longest.
    */
   nextOfSplit(): Leaving | undefined {
     if (this.#ofSplit.length === 0 || this.room === 0) return undefined;
@@ -151,9 +142,7 @@ export class Departures<Leaving extends Departing> {
     return this.#ofSplit.shift();
   }
 
-  /**
-   * Removes and returns the queue of the next frame in an atomic batch; undefined if none waits.
-   */
+  /** Removes and returns the queue of the next frame in an atomic batch, if any. */
   nextOfBatch(): Leaving["queue"] | undefined {
     return this.#live.shift();
   }

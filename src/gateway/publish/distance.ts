@@ -17,15 +17,9 @@ interface Sent {
 /** Recent pings. The shortest counts, because any ping may wait for this process. */
 const pingsMax = 8;
 const pingEveryMs = 250;
-/**
- * Minimum round trip of a far store. Below it, the gain is not worth the additional
- * acknowledgements.
- */
+/** Minimum round trip of a far store: below it, the gain is too small. */
 const farMsMin = 2;
-/**
- * Minimum share of the round trip in an acknowledgement's time. Below it, two frames delay each
- * other in the store for longer than they save on the network.
- */
+/** Minimum share of the round trip in an acknowledgement's time: below it, two frames are slower. */
 const roundTripShareMin = 1 / 3;
 /** Weight of the newest acknowledgement in the moving average. */
 const newestShare = 0.1;

@@ -47,17 +47,13 @@ export class Flushes {
     this.#schedule();
   }
 
-  /**
-   * Sends the frames of the stream at once. Must not be called from within a call of the intake.
-   */
+  /** Sends the stream's frames at once. Must not be called from within a call of the intake. */
   now(departures: Departures<Frame>): void {
     if (!this.#options.link.connected) this.wake(departures);
     else if (departures.waiting) this.#flushStream(departures, this.#options.monotonicMs());
   }
 
-  /**
-   * Adds the queue to the waiting queues of its stream if it may send. Returns whether it waits.
-   */
+  /** Adds the queue to those waiting in its stream if it may send. Returns whether it waits. */
   #enqueue(queue: FrameQueue): boolean {
     if (queue.ready) return true;
     if (!queue.departures.mayLeave(queue)) return false;
@@ -83,10 +79,7 @@ export class Flushes {
     }
   }
 
-  /**
-   * Sends one frame of each waiting queue in turn, and the frames of split batches, until a window
-   * is full.
-   */
+  /** Sends one frame of each waiting queue in turn, and frames of split batches, while it may. */
   #flushStream(departures: Departures<Frame>, monotonicMs: number): void {
     if (this.#options.link.connected && this.#batchIsDue(departures, monotonicMs))
       this.#flushBatch(departures, monotonicMs);
@@ -102,10 +95,7 @@ export class Flushes {
     }
   }
 
-  /**
-   * Returns whether enough of the waiting frames fit a batch. Once there are as many large frames
-   * as the window has room for, no later frame can be sent.
-   */
+  /** Returns whether enough of the frames that can be sent now fit a batch. */
   #batchIsDue(departures: Departures<Frame>, monotonicMs: number): boolean {
     if (!departures.batchIsDue) return false;
     let fitting = 0;
@@ -121,8 +111,7 @@ export class Flushes {
   }
 
   /**
-   * Sends a batch, and then the large frames alone. The batch is first, because it may contain an
-   * earlier frame of the same queue.
+   * Sends a batch and then the large frames, because it may contain an earlier frame of a queue.
    */
   #flushBatch(departures: Departures<Frame>, monotonicMs: number): void {
     const batch = new AtomicBatch();
@@ -161,9 +150,7 @@ export class NextFrames {
     this.#discard = discard;
   }
 
-  /**
-   * Returns the frame that is sent next without removing it; undefined if the queue has no frame.
-   */
+  /** Returns the frame that is sent next without removing it; undefined for none. */
   peek({ sealed, open }: FrameQueue): Frame | undefined {
     for (let frame = sealed.first; frame !== undefined; frame = sealed.first) {
       // Without waiters, its lines are of requests that failed half-way, and need not be stored.

@@ -16,7 +16,7 @@ import { type Frame, FrameQueue } from "./frame.ts";
 
 /**
  * On the live lane, large requests have their own queue (`bulk`), so that a single event does not
- * wait for megabytes. History has one kind, so that its order is preserved.
+ * wait for megabytes. History has one kind, to preserve its order.
  */
 type QueueKind = Lane | "bulk";
 
@@ -32,27 +32,22 @@ interface FrameQueuesConfig {
 }
 
 /**
- * Maximum unacknowledged frames of a queue. `Departures` allows more in two cases. For history, 1
- * preserves the order even if a frame is retried. For live events, a wider window gave fewer events
- * per second and twice the fsyncs, because of the additional PubAcks.
+ * Maximum unacknowledged frames; `Departures` may allow more. For history, 1 preserves the order.
+ * For live events, more gave fewer events per second and twice the fsyncs.
  */
 const windows: Readonly<Record<QueueKind, number>> = { live: 1, bulk: 1, historical: 1 };
 
 /** Minimum window of a stream, for any number of streams. */
 const windowOfStreamMin = 8;
 
-/**
- * Returns each stream's part of the process's window. So a stuck stream does not use up the window
- * of the others, and after an outage of all streams the retries do not exceed it.
- */
+/** Each stream gets a part of the process's window, so that a stuck stream does not use it up. */
 function windowOfStream({ framesUnackedMax, partitions }: FrameQueuesConfig): number {
   const part = Math.ceil(framesUnackedMax / partitions);
   return Math.min(framesUnackedMax, Math.max(windowOfStreamMin, part));
 }
 
 /**
- * Maximum cached idle queues per kind, of some 200 bytes each. The cache makes it rare that a queue
- * is removed while a request fills a frame for it.
+ * Maximum idle queues per kind, so that a queue is rarely removed while a frame is filled for it.
  */
 const idleQueuesMax = 4_096;
 
@@ -67,9 +62,7 @@ type CachedQueues = Map<string, CachedQueue>;
 export class FrameQueues {
   readonly #config: FrameQueuesConfig;
   readonly #streams: StreamStates;
-  /**
-   * The queues by kind and project. Queues of projects that no longer send are removed in rounds.
-   */
+  /** The queues by kind and project. Unused ones are removed in rounds. */
   readonly #known: Readonly<Record<QueueKind, CachedQueues>> = {
     live: new Map(),
     bulk: new Map(),

@@ -94,7 +94,7 @@ export class Frame implements FrameSink {
   messageId = "";
   /**
    * Whether the caller set the message id. If so, another request may have stored a message with
-   * it. Ids set by the publisher are unique to this process.
+   * it.
    */
   isNamed = false;
   waiters: FrameWaiter[] = [];
@@ -102,10 +102,7 @@ export class Frame implements FrameSink {
   joins: number[] = [];
   /** The earliest deadline of the frame's waiters, in monotonic milliseconds. */
   deadlineMs = Number.POSITIVE_INFINITY;
-  /**
-   * Events and bytes of the lines that a waiter has joined with. The bytes count against the
-   * budget.
-   */
+  /** Events and bytes of the lines with a waiter. The bytes count against the budget. */
   joinedEvents = 0;
   joinedBytes = 0;
   /** Memory of a submitted own frame beyond its lines. It counts against the budget too. */
@@ -122,8 +119,7 @@ export class Frame implements FrameSink {
   #messageOverheadBytes = 0;
   firstSentMonotonicMs = 0;
   /**
-   * The highest sequence that the stream had acknowledged at the first send. The frame's own is
-   * higher.
+   * The highest acknowledged sequence of the stream at the first send. The frame's own is higher.
    */
   sequenceBefore = 0;
   /** When to send the frame again if it is still unanswered, in monotonic milliseconds. */
@@ -152,7 +148,6 @@ export class Frame implements FrameSink {
 
   /**
    * Assigns the lines that were added since the last call to this waiter, and returns their bytes.
-   * The lines are in the order of the waiters.
    */
   join(waiter: FrameWaiter, deadlineMs: number): number {
     const bytes = this.length - this.joinedBytes;
@@ -198,19 +193,16 @@ export class Frame implements FrameSink {
     this.isNamed = true;
   }
 
-  /**
-   * Releases the memory. A line that is written too late finds no room, and cannot overwrite
-   * another frame.
-   */
+  /** Releases the memory. A line that is written too late finds no room. */
   dropMemory(): void {
     this.memory = noMemory;
     this.buffer = noMemory;
   }
 
   /**
-   * Builds the message (HPUB) in the frame's own memory; the lines stay unchanged. A head of the
-   * same length overwrites the previous one: at most the number of the send differs. `reply`: ""
-   * for no answer. `batchHeaders`: headers of an atomic batch, each ending in CRLF.
+   * Builds the message (HPUB) in the frame's memory; the lines stay unchanged. A head of the same
+   * length overwrites the previous one. `reply`: "" for no answer. `batchHeaders`: each ends in
+   * CRLF.
    */
   message(reply: string, batchHeaders = ""): Buffer {
     const headers =

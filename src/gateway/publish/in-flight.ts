@@ -35,10 +35,7 @@ export interface InFlightOptions {
   readonly flushes: Pick<Flushes, "wake" | "now">;
 }
 
-/**
- * Maximum milliseconds of retries. Below the streams' duplicate window of 2 minutes, so that the
- * stream still has the frame's message id.
- */
+/** Maximum milliseconds of retries: less than the duplicate window of the streams. */
 const retryMsMax = 100_000;
 
 export class InFlight {
@@ -108,10 +105,7 @@ export class InFlight {
     this.#batches.send(batch, this.#nextToken());
   }
 
-  /**
-   * Publishes a frame of a split batch again alone, if it has no outcome yet. Must be called only
-   * while connected.
-   */
+  /** Publishes a frame of a split batch again alone. Must be called only while connected. */
   retryAlone(frame: Frame, monotonicMs: number): void {
     if (this.#isUnderWay(frame) && monotonicMs >= frame.deadlineMs)
       this.#expire(frame, monotonicMs);
@@ -155,10 +149,7 @@ export class InFlight {
     for (const frame of this.#frames.values()) this.#abandon(frame);
   }
 
-  /**
-   * From now on, ends frames without waiters. Called at a drain, after which no retry can join
-   * them.
-   */
+  /** From now on, ends frames without waiters: during a drain, no retry can join them. */
   stopHolding(): void {
     this.#isHolding = false;
     for (const frame of this.#frames.values()) if (isUnattended(frame)) this.#abandon(frame);
@@ -188,9 +179,7 @@ export class InFlight {
     this.#attempt(frame, monotonicMs);
   }
 
-  /**
-   * Queues the frame of a split batch until the window has room. It was in no window in the batch.
-   */
+  /** Queues the frame of a split batch until the window has room. The batch was in no window. */
   #awaitRoom(frame: Frame): void {
     const { departures } = frame.queue;
     this.#pause(frame, Number.POSITIVE_INFINITY);
@@ -279,9 +268,8 @@ export class InFlight {
   }
 
   /**
-   * Handles a sequence that is not above an earlier acknowledged one, whose message is therefore
-   * lost. A stream that assigns a sequence twice may store neither message: its disk may be full,
-   * or another stream may have replaced it.
+   * The sequence is not above an earlier acknowledged one, whose message is therefore lost. Such a
+   * stream may store neither: its disk may be full, or another stream may have replaced it.
    */
   #suspectStream(
     { sequenceBefore, queue, firstSentMonotonicMs }: Frame,
@@ -304,10 +292,7 @@ export class InFlight {
     this.#finish(frame, outcomeOf(frame, ack), undefined);
   }
 
-  /**
-   * Checks whether the original message of a duplicate is still in the stream. If it is, the
-   * duplicate counts as stored. If not, the frame is sent as a new message.
-   */
+  /** Checks whether the original of a duplicate still exists. If not, the frame is sent as new. */
   async #checkOriginal(frame: Frame, ack: PubAck): Promise<void> {
     const sequence = ack.seq;
     const { token, messageId } = frame;
@@ -331,10 +316,7 @@ export class InFlight {
     else this.#sendAsNew(frame, sequence);
   }
 
-  /**
-   * Sends the frame under a new message id, the same for all senders that miss this original. A new
-   * token makes answers to earlier sends match no frame.
-   */
+  /** Sends the frame under a new message id, the same for all senders that miss this original. */
   #sendAsNew(frame: Frame, originalSequence: number): void {
     const messageId = `${frame.messageId}~${originalSequence}`;
     this.#log.warn(
@@ -368,10 +350,7 @@ export class InFlight {
     this.#finish(frame, outcome, codeUnacked(outcome));
   }
 
-  /**
-   * Marks the stream as silent if an answer could have arrived, but the stream has acknowledged
-   * nothing since the frame's first send. A shorter wait than the ack timeout shows nothing.
-   */
+  /** Marks the stream as silent if an answer could have arrived since the frame's first send. */
   #noteUnanswered({ firstSentMonotonicMs, queue }: Frame): void {
     const { stream } = queue;
     const monotonicMs = this.#monotonicMs();

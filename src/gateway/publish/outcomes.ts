@@ -19,10 +19,7 @@ interface Consequence {
 
 /** Before a retry after a transient answer: no stream, no leader, or an error of the store. */
 const refusedPauseMs = 100;
-/**
- * Before a retry while an earlier send under the same message id is uncommitted. Its commit answers
- * both.
- */
+/** Before a retry while an earlier send is uncommitted. Its commit answers both. */
 const inFlightPauseMs = 250;
 
 export const consequences: Readonly<Record<NoPubAck, Consequence>> = {
@@ -40,18 +37,13 @@ export const consequences: Readonly<Record<NoPubAck, Consequence>> = {
   malformed: { cause: "malformed", isRefused: false, pauseMs: Number.POSITIVE_INFINITY },
 };
 
-/**
- * Returns `duplicate` if an earlier request had stored the frame. If an unanswered earlier send of
- * this frame had stored it, the outcome is `stored`.
- */
+/** Returns `stored` if only an earlier send of this frame can have stored it. */
 export function outcomeOf({ sends, sequenceBefore }: Frame, ack: PubAck): "stored" | "duplicate" {
   const isOwnRepeat = sends > 1 && ack.seq > sequenceBefore;
   return ack.duplicate === true && !isOwnRepeat ? "duplicate" : "stored";
 }
 
-/**
- * Returns `refused` if the frame is certainly not stored, `unknown` if a send may have stored it.
- */
+/** Returns `refused` if the frame is certainly not stored. */
 export function outcomeUnacked(frame: Frame): "refused" | "unknown" {
   return frame.isRefused ? "refused" : "unknown";
 }
@@ -70,10 +62,7 @@ export const ackFailureCauses = [
 ] as const;
 export type AckFailureCause = (typeof ackFailureCauses)[number];
 
-/**
- * `stored`: one acknowledgement covers all frames of the batch. `parted`: the batch was split, and
- * its frames are sent again, each alone.
- */
+/** `parted`: the batch was split, and its frames are sent again, each alone. */
 export const batchOutcomes = ["stored", "parted"] as const;
 export type BatchOutcome = (typeof batchOutcomes)[number];
 

@@ -33,23 +33,19 @@ export interface FrameWaiter {
 /** A request that joins shared frames. */
 export interface RequestWaiter extends FrameWaiter {
   readonly senderAddress: string;
-  /**
-   * `isStored`: the client received the answer that all its events are stored, and does not retry.
-   */
+  /** `isStored`: the client received a 200 for all its events, and does not retry. */
   whenEnded(callback: (isStored: boolean) => void): void;
 }
 
 /** Group commit to JetStream. All calls are synchronous. The waiter receives the outcome later. */
 export interface Publisher {
   /**
-   * Returns the code to reject events with now; undefined if they are accepted. While the store is
-   * unavailable, a small request is accepted and waits. Without `requestBytes` the request counts
-   * as large.
+   * Returns the code to reject events with now, if any. While the store is unavailable, a small
+   * request is accepted and waits. Without `requestBytes` the request counts as large.
    */
   refusal(requestBytes?: number): ErrorCode | undefined;
   /**
-   * Returns why the stream of the project's events cannot accept them; undefined if it can. If the
-   * stream acknowledges nothing, a small request is accepted and waits.
+   * Returns why the project's stream cannot accept events, if so. Small requests may wait for it.
    */
   refusalOf(lane: Lane, projectId: string, requestBytes?: number): Problem | undefined;
   streamOf(lane: Lane, projectId: string): string;
@@ -58,26 +54,18 @@ export interface Publisher {
   /** In bytes of payload. An own frame with one large record may exceed it. */
   readonly frameBytesMax: number;
   /**
-   * Returns the open frame with room for at least `bytes` more (at most `frameBytesMax`). It may
-   * have lines of other projects, so each line must contain its project. Lines that no waiter has
-   * joined with stay together in one frame.
+   * Returns the open frame with room for `bytes` more (at most `frameBytesMax`). It may have lines
+   * of other projects. Lines that no waiter has joined with stay together in one frame.
    */
   sharedFrame(lane: Lane, project: Project, bytes: number): FrameSink;
   /**
-   * Assigns the lines that were appended since the last call to this waiter. `uuidless`: the events
-   * that were sent without a uuid. If a frame of an earlier request that timed out has the same
-   * lines, the new lines are removed, and the waiter receives that frame's outcome.
+   * Assigns the lines since the last call to this waiter. `uuidless`: the events without a uuid. If
+   * a frame of a timed-out request has the same lines, the waiter gets its outcome instead.
    */
   join(frame: FrameSink, waiter: RequestWaiter, deadlineMs: number, uuidless?: SentWithRuns): void;
-  /**
-   * Returns a frame that only the caller fills. For one large record, `bytes` may exceed
-   * `frameBytesMax`.
-   */
+  /** Returns a frame that only the caller fills. One large record may exceed `frameBytesMax`. */
   ownFrame(lane: Lane, project: Project, bytes: number): FrameSink;
-  /**
-   * Queues an own frame for sending. `messageId` must be the same when a client retries the same
-   * events. If it is "", the publisher creates an id that is unique to this submission.
-   */
+  /** Queues an own frame. `messageId`: the same for the same events, or "" for a unique one. */
   submit(frame: FrameSink, messageId: string, waiter: FrameWaiter, deadlineMs: number): void;
   discard(frame: FrameSink): void;
 }

@@ -10,18 +10,13 @@ interface StreamMeant {
   readonly domain: string | undefined;
 }
 
-/**
- * The stream has the frame under `seq`, which is 1 or more. `duplicate`: it had the frame before
- * this send.
- */
+/** `duplicate`: the stream had the frame before this send. */
 export interface PubAck {
   readonly stream: string;
   readonly seq: number;
   readonly duplicate?: boolean;
   readonly domain?: string;
-  /**
-   * The id of the stored atomic batch, and its number of messages. `seq` is that of the last one.
-   */
+  /** The id of the stored atomic batch, and its number of messages. `seq` is the last one's. */
   readonly batch?: string;
   readonly count?: number;
 }
@@ -51,9 +46,8 @@ export type NoPubAck =
 const noRespondersStatus = 503;
 
 /**
- * The codes with which JetStream can answer a publish with a message id or the commit of an atomic
- * batch, or which an unfit stream returns. Any other code counts as `failed`: the frame may be
- * stored.
+ * The codes with which JetStream can answer a publish, the commit of an atomic batch, or an unfit
+ * stream. Any other code counts as `failed`: the frame may be stored.
  */
 const meanings: ReadonlyMap<number, NoPubAck> = new Map<number, NoPubAck>([
   ...noRoomCodes.map((code): [number, NoPubAck] => [code, "server_full"]),

@@ -45,27 +45,18 @@ interface PublisherOptions {
     readonly batchesFrom?: number | undefined;
   };
   readonly monotonicMs: () => number;
-  /**
-   * Prefix of the message ids of shared frames: random, unique to this process, at least 12
-   * characters.
-   */
+  /** Prefix of message ids: random, unique to this process, at least 12 characters. */
   readonly processId: string;
   readonly metrics: PublishMetrics;
   readonly admission: Admission;
   readonly log: Log;
-  /**
-   * Returns the id of the event in a record. It is the same each time that a client sends the
-   * event.
-   */
+  /** Returns the id of the event in a record, the same each time that a client sends the event. */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
   /** The states that the publisher shares with the stream watch. Default: new ones. */
   readonly streams?: StreamStates;
 }
 
-/**
- * Interval between checks of the deadlines. One timer serves all frames, and runs only while a
- * queue is busy.
- */
+/** Interval between checks of the deadlines, while a queue is busy. */
 const tickMs = 25;
 /** Milliseconds without sends to a stream after it reported that it is full. */
 const fullPauseMs = 1_000;
@@ -165,10 +156,7 @@ export class GroupPublisher implements Publisher {
     return silenceNow(stream, this.#monotonicMs());
   }
 
-  /**
-   * Returns how long the project's stream or, without a lane, the whole store has been unavailable,
-   * in milliseconds; 0 while it is available.
-   */
+  /** Returns the milliseconds since the stream or, without a lane, the store became unavailable. */
   awayMs(lane: Lane | undefined, projectId: string): number {
     const monotonicMs = this.#monotonicMs();
     return lane === undefined
@@ -201,10 +189,7 @@ export class GroupPublisher implements Publisher {
     return queue.open;
   }
 
-  /**
-   * Seals the frame and opens another one. The lines that no waiter has joined with move to it, so
-   * that all lines of a request have one outcome.
-   */
+  /** Opens another frame. Lines without a waiter move to it, so that a request has one outcome. */
   #openNext(queue: FrameQueue, full: Frame, bytes: number): Frame {
     const movedBytes = full.length - full.joinedBytes;
     const next = new Frame(queue, this.#memory.takeShared(movedBytes + bytes));
@@ -258,8 +243,7 @@ export class GroupPublisher implements Publisher {
   }
 
   /**
-   * Moves the frame to a smaller buffer if its lines fit, and counts the unused rest of its memory
-   * against the budget.
+   * Moves the frame to a smaller buffer if its lines fit, and counts the rest against the budget.
    */
   #fit(frame: Frame): void {
     const { length } = frame;
@@ -274,8 +258,7 @@ export class GroupPublisher implements Publisher {
   }
 
   /**
-   * Rejects new events from now on. Resolves when every frame has an outcome, at the latest at the
-   * deadline (monotonic milliseconds).
+   * Rejects new events. Resolves when every frame has an outcome, at the latest at the deadline.
    */
   async drain(deadlineMs: number): Promise<void> {
     this.#isDraining = true;

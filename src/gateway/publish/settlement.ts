@@ -19,10 +19,7 @@ interface SettlementOptions {
   readonly allNotified: () => void;
 }
 
-/**
- * Maximum waiters that are notified per event loop iteration. To answer 6,000 at once after an
- * outage of the store took 233 ms.
- */
+/** Maximum waiters that are notified per event loop iteration. 6,000 at once took 233 ms. */
 const notifiedPerTurn = 256;
 
 type Notifiable = Pick<Frame, "waiters" | "joins" | "messageBytesPerByte">;
@@ -58,8 +55,8 @@ export class Settlement {
   }
 
   /**
-   * Releases a frame's budget and memory. The client sends from the frame's memory. Only the
-   * acknowledgement of a single send proves that it was sent; otherwise the memory is not reused.
+   * Releases a frame's budget and memory. The memory is reused only if it was never sent, or if the
+   * acknowledgement of a single send proves that the client has sent it.
    */
   release(frame: Frame, isAcknowledged: boolean): void {
     this.#admission.release(frame.joinedBytes + frame.overheadBytes);
@@ -67,18 +64,13 @@ export class Settlement {
     else frame.dropMemory();
   }
 
-  /**
-   * Returns the frame's memory to the pool. The frame must be unsent, or sent once and
-   * acknowledged.
-   */
+  /** Returns memory to the pool. The frame must be unsent, or sent once and acknowledged. */
   discard(frame: Frame): void {
     this.#memory.give(frame.memory);
     frame.dropMemory();
   }
 
-  /**
-   * Notifies each waiter, or some of them in a later event loop iteration, if there are too many.
-   */
+  /** Notifies each waiter, or some of them in a later event loop iteration. */
   notify(frame: Notifiable, outcome: FrameOutcome, code: ErrorCode | undefined): void {
     const pending = { frame, outcome, code, next: 0 };
     if (this.isNotifying || !this.#notifySome(pending)) this.#pending.push(pending);
@@ -97,9 +89,7 @@ export class Settlement {
     this.#allNotified();
   }
 
-  /**
-   * Notifies as many waiters as this event loop iteration allows. Returns whether all are notified.
-   */
+  /** Notifies as many waiters as this iteration allows. Returns whether all are notified. */
   #notifySome(pending: Pending): boolean {
     const { frame, outcome, code } = pending;
     const { waiters, joins, messageBytesPerByte } = frame;
@@ -121,10 +111,7 @@ export class Settlement {
     return true;
   }
 
-  /**
-   * Removes and notifies the waiters whose deadline is past. The frame continues, at least until it
-   * is acknowledged if it was sent. Returns the removed waiters and the positions of their lines.
-   */
+  /** Removes and notifies the waiters whose deadline is past. The frame continues. */
   expire(frame: Frame, monotonicMs: number, expiry: Expiry): Expired {
     const { messageBytesPerByte } = frame;
     const gone = takeExpired(frame, monotonicMs, expiry);

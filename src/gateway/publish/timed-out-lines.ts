@@ -12,18 +12,14 @@ import { Fate, type Frame } from "./frame.ts";
 import type { FrameOutcome, FrameWaiter, RequestWaiter } from "./port.ts";
 
 /**
- * Maximum cost of remembering lines per event loop iteration, in bytes of records plus `eventCost`
- * for each event. Further requests are not remembered. To hash a small event takes 1 µs.
+ * Maximum cost of remembering lines per event loop iteration, in bytes plus `eventCost` an event.
  */
 const rememberedCostPerTurn = 4_194_304;
 const eventCost = 1_024;
 const lineFeed = 0x0a;
 
 interface TimedOutLinesOptions {
-  /**
-   * Returns the id of the event in a record. It is the same each time that a client sends the
-   * event.
-   */
+  /** Returns the id of the event in a record, the same each time that a client sends the event. */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
   readonly monotonicMs: () => number;
 }
@@ -72,9 +68,8 @@ export class TimedOutLines {
   }
 
   /**
-   * If another frame already contains these lines, which no waiter of `frame` has joined with,
-   * removes them and returns the fate of the other frame. They are remembered again if the request
-   * fails.
+   * If another frame already contains the lines of `frame` without a waiter, removes them and
+   * returns that frame's fate. They are remembered again if the request fails.
    */
   takeOut(frame: Frame, lines: UuidlessLines): Fate | undefined {
     if (this.#fates.isEmpty) return undefined;

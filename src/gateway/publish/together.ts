@@ -15,15 +15,9 @@ export interface TogetherOptions {
 }
 
 export const batchFramesMin = 16;
-/**
- * Further frames collect for the next batch. Two batches at a time gain 5 % in the server, and lose
- * as much because smaller batches need more acknowledgements.
- */
+/** Two batches at a time gain 5 % in the server, and lose as much by more acknowledgements. */
 const batchesUnackedMax = 1;
-/**
- * The stream counts as saturated while this number of single frames is unacknowledged, or this part
- * of the window if that is less.
- */
+/** A stream is saturated by this number of single frames in flight, or this part of the window. */
 const saturatedFrames = 16;
 const saturatedShare = 1 / 4;
 /** Minimum size of a measurement. Acknowledgements arrive in bursts. */
@@ -32,19 +26,11 @@ const sampleMsMin = 5;
 const newestShare = 0.25;
 /** Assumed duration of a batch before the first measurement. */
 const batchMsAtFirst = 4;
-/**
- * Minimum factor by which a batch must be faster than its single frames, because live frames that
- * arrive meanwhile must wait for it.
- */
+/** Minimum factor by which a batch must be faster, because live frames must wait for it. */
 const gainMin = 2;
-/**
- * Milliseconds with batches after which frames are sent alone until their rate is measured again.
- */
+/** Milliseconds with batches after which the rate of single frames is measured again. */
 const measureEveryMs = 1_000;
-/**
- * Frames that are sent alone after a batch that was not acknowledged. Doubles after each
- * consecutive failure.
- */
+/** Frames that are sent alone after a failed batch. Doubles after each consecutive failure. */
 const framesAloneMin = 1_000;
 const framesAloneMax = 64_000;
 
@@ -126,10 +112,7 @@ export class Together {
     return this.#aloneUnacked >= this.#saturatedFrames && this.#stream.takesAtomicBatches;
   }
 
-  /**
-   * Interrupts the measurement: after a burst of acknowledgements, the stream is not saturated
-   * until new frames are sent.
-   */
+  /** After a burst of acknowledgements, the stream is not saturated until new frames are sent. */
   #pauseSample(): void {
     if (this.#saturatedSinceMonotonicMs === undefined) return;
     this.#sampleMs += this.#monotonicMs() - this.#saturatedSinceMonotonicMs;

@@ -26,10 +26,7 @@ const duplicateWindowMs = 120_000;
 /** Minimum `max_age`, unless the settings ask for less: readers need time to read the events. */
 const readableMs = 3_600_000;
 
-/**
- * Returns the message size in bytes that a stream must accept: a full frame with its headers, or
- * the server's maximum if that is less.
- */
+/** Returns the message size that a stream must accept: a full frame, or the server's maximum. */
 export function fullMessageBytes(frameBytesMax: number, messageBytesMax: number): number {
   return Math.min(frameBytesMax + headerBytesMax, messageBytesMax);
 }
@@ -59,9 +56,8 @@ export type WantedConfig = Pick<
 >;
 
 /**
- * Returns the change that lets a stream accept atomic batches; empty if not needed. No frames are
- * published to a stream with sources, such as a hub's. `version`: the version of the nats-server
- * that receives the change.
+ * Returns the change that lets a stream accept atomic batches; empty if not needed. `version`: that
+ * of the nats-server. No frames are published to a stream with sources, such as a hub's.
  */
 export function atomicSetting(
   { atomicBatches }: Pick<StreamSettings, "atomicBatches">,
@@ -93,8 +89,7 @@ function wantedConfig(settings: StreamSettings, lane: Lane, partition: number): 
 
 /**
  * Returns why a stream cannot fulfil what a 200 promises. In nats-server 2.10 to 2.15, other
- * settings do not affect an acknowledged message. A mirror has no subjects, so that check rejects
- * it.
+ * settings do not affect an acknowledged message. A mirror has no subjects.
  */
 export function brokenPromises(
   wanted: WantedConfig,
@@ -129,10 +124,7 @@ export function brokenPromises(
   return broken;
 }
 
-/**
- * Returns the limits that are too low, for example because an operator lowered them while the
- * stream was in use. `ensure` raises them again at the next start.
- */
+/** Returns the limits that are too low. `ensure` raises them again at the next start. */
 export function loweredLimits(wanted: WantedConfig, config: StreamConfig): string[] {
   const lowered: string[] = [];
   if (config.num_replicas < wanted.num_replicas) {

@@ -42,10 +42,7 @@ class StreamError extends Error {
 const retryWaitMs = 500;
 const waitingLogEveryMs = 5_000;
 const ensureTimeoutMs = 5_000;
-/**
- * Consecutive refusals that end the wait. An account may get JetStream a moment after its server
- * starts to listen.
- */
+/** Refusals in a row that end the wait. An account may get JetStream shortly after the start. */
 const refusalsMax = 2;
 
 interface StreamsOptions {
@@ -76,9 +73,8 @@ export class Streams {
   }
 
   /**
-   * Ensures every stream, and waits while JetStream is not ready. Then ensures the streams again
-   * after each reconnect. Rejects with a StreamError if only a change of settings or streams can
-   * help, if NATS permanently refuses the requests, or if the signal aborts.
+   * Ensures every stream, and waits while JetStream is not ready. Then ensures them again after
+   * each reconnect. Rejects if waiting cannot help, or if the signal aborts.
    */
   async ensure(signal?: AbortSignal): Promise<void> {
     this.#followReconnects();
@@ -134,8 +130,7 @@ export class Streams {
   }
 
   /**
-   * After a reconnect the server may have an empty disk. Each stream is ensured on its own, so that
-   * an unusable one does not prevent the creation of others. Never rejects.
+   * The server may have an empty disk. An unusable stream does not prevent others. Never rejects.
    */
   async #ensureAgain(config: WantedConfig): Promise<void> {
     if (this.#ensuringAgain.has(config)) return;
@@ -154,10 +149,7 @@ export class Streams {
   }
 }
 
-/**
- * Returns the reason and the fix for a server without JetStream; "" for others. It may be a leaf,
- * or in a cluster whose other servers have JetStream.
- */
+/** Returns the reason and the fix for a server without JetStream, such as a leaf; else "". */
 function withoutJetStream({ connection }: NatsLink): string {
   const { reason, fix } = withoutJetStreamAtAll;
   return connection.info?.jetstream === true ? "" : `: ${reason}: ${fix}`;
@@ -171,10 +163,7 @@ interface EnsureOptions {
   readonly log: Pick<Log, "info" | "warn">;
 }
 
-/**
- * Ensures the streams once, for a command without a gateway, and returns their names. Rejects like
- * `ensure`, but does not wait for JetStream.
- */
+/** Ensures the streams once, without waiting for JetStream, and returns their names. */
 export async function ensureStreams(
   connection: NatsConnection,
   settings: StreamSettings,
@@ -317,7 +306,7 @@ export class BatchRule {
   /**
    * Returns the change that lets a stream accept atomic batches; empty if not needed or not
    * allowed. In a cluster every server must be 2.15 or newer: one of 2.10 that replicates a batch
-   * panics at each start. `members`: the servers that hold the stream.
+   * panics.
    */
   async setting(
     settings: Pick<StreamSettings, "atomicBatches">,

@@ -9,10 +9,7 @@ import { apiPrefixOf, managerOf, nanosPerMs } from "../../platform/nats/api.ts";
 export interface GatheredStream {
   readonly stream: string;
   readonly leaf: string;
-  /**
-   * The state at the last contact. Absent if there was none since the hub started or the leaf was
-   * added.
-   */
+  /** The state at the last contact, if there was any since the start of the hub. */
   readonly heard?: {
     /** Messages that the hub lacked at the last contact. */
     readonly messagesBehind: number;

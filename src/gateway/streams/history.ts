@@ -34,14 +34,9 @@ export interface Before {
  */
 export type Certainty = "sure" | "unsure" | "broken";
 
-/**
- * Consecutive low readings that count as a loss. A new leader may not have applied all messages.
- */
+/** Low readings in a row that count as a loss. A new leader may not have applied all messages. */
 const lowReadingsMin = 3;
-/**
- * Milliseconds for which a loss makes the gateway unready, so that it is noticed. The time is
- * limited, because lost events do not return, and new ones are stored.
- */
+/** Milliseconds for which a loss makes the gateway unready. Lost events do not return. */
 const unreadyMs = 60_000;
 
 export class StreamHistory {
@@ -52,10 +47,7 @@ export class StreamHistory {
   /** The stream's last sequence at the last reading. */
   #known = 0;
   #lowReadings = 0;
-  /**
-   * The leaders under which the stream last had every acknowledged event, and under which it was
-   * found broken; "" outside of a cluster.
-   */
+  /** The leaders under which the stream was last whole, and broken; "" outside of a cluster. */
   #wholeUnder: string | undefined;
   #brokenUnder: string | undefined;
   #reported = { text: "", untilMonotonicMs: Number.NEGATIVE_INFINITY };

@@ -189,8 +189,7 @@ export class StoredShares {
 
   /**
    * Removes the counts of purged messages. A purge of one project does not change the stream's
-   * first sequence. So if more bytes are counted than the stream holds, this looks up the oldest
-   * message of a project over its share, one per round.
+   * first sequence, so this looks up the oldest message of a project over its share, one per round.
    */
   async #findPurge(manager: JetStreamManager, exchange: Exchange): Promise<void> {
     const { ledger } = exchange;
@@ -235,8 +234,8 @@ class Exchange {
   }
 
   /**
-   * Reads the record, and adds the counts of this process to it. Rejects if that fails, for example
-   * because another process has written meanwhile.
+   * Adds the counts of this process to the record. Rejects if another process has written
+   * meanwhile.
    */
   async run(bucket: KV, processId: string): Promise<void> {
     const { ledger } = this;
@@ -275,9 +274,7 @@ interface SharesRecord {
   readonly projects: ReadonlyMap<string, Slices>;
 }
 
-/**
- * Returns undefined if the value is not a record, or belongs to an earlier stream of the same name.
- */
+/** Returns undefined if the value is not a record, or of an earlier stream of the name. */
 function recordOf(value: Uint8Array, streamCreated: string): SharesRecord | undefined {
   try {
     const { created, write, projects } = JSON.parse(new TextDecoder().decode(value));

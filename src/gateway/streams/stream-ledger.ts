@@ -37,9 +37,7 @@ const reservePart = 1 / 10;
 const dividedAgainPart = 1 / 128;
 /** Minimum size of a full slice. A slice that has been removed in part counts in full. */
 const slicePart = 1 / 1_024;
-/**
- * Minimum size of a project's counts that are written to the record. It limits the record's size.
- */
+/** Minimum size of a project's counts that are written to the record, to limit its size. */
 const sharedPart = 1 / 4_096;
 
 export class StreamLedger {
@@ -101,7 +99,7 @@ export class StreamLedger {
 
   /**
    * Returns a record that includes this process's counts; undefined if these are too small. `sent`
-   * must be called before the next call. `isMissing`: there is no record.
+   * must be called before the next call.
    */
   send(isMissing: boolean): (readonly [projectId: string, slices: Slices])[] | undefined {
     const all = [...this.holdings.values()];
@@ -124,10 +122,7 @@ export class StreamLedger {
     }
   }
 
-  /**
-   * Evaluates the last report of the stream's leader. Returns whether it is the first on this
-   * stream.
-   */
+  /** Evaluates the leader's last report. Returns whether it is the first on this stream. */
   read(): boolean {
     const { reading } = this.state;
     if (reading === undefined || reading === this.#reading) return false;
@@ -162,10 +157,7 @@ export class StreamLedger {
     return heldBy(holding) >= holding.heldBefore + part;
   }
 
-  /**
-   * Removes the project's counts before its oldest message, while more bytes are counted than the
-   * stream holds: those messages were purged.
-   */
+  /** Removes the project's counts before its oldest message, while more is counted than stored. */
   forgetPurged(holding: Holding, oldest: number): void {
     const { shared } = holding.slices;
     for (const part of parts) {

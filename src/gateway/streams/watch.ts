@@ -29,10 +29,7 @@ const idleAtOnce = 10;
 const askTimeoutMs = 1_000;
 /** Milliseconds after an acknowledgement for which a server counts as serving. */
 const stuckMsMax = 2_000;
-/**
- * Milliseconds for which a server must be stuck before another one is tried. If no server serves a
- * stream, the time doubles at each move.
- */
+/** Time for which a server must be stuck before another one is tried. Doubles at each move. */
 const leaveMsMin = 5_000;
 const leaveMsMax = 60_000;
 
@@ -144,10 +141,7 @@ export class StreamWatch {
     }
   }
 
-  /**
-   * A server that is cut off from its cluster serves no stream, while this process may reach the
-   * rest.
-   */
+  /** A server that is cut off from its cluster serves no stream. */
   #leaveStuckServer(): void {
     const { link, log, monotonicMs } = this.#options;
     const now = monotonicMs();

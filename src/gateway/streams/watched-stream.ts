@@ -104,10 +104,7 @@ export class WatchedStream {
   }
 
   problemsUnanswered(): string[] {
-    return [
-      `stream ${this.name} does not answer: ${this.unanswered}`,
-      ...this.#history.problems(),
-    ];
+    return [`stream ${this.name} does not answer: ${this.unanswered}`, ...this.#history.problems()];
   }
 
   /** Called when the connection was lost. The server may have been restarted. */
@@ -253,10 +250,7 @@ interface Fill {
   readonly messageBytes: number;
 }
 
-/**
- * The part of a stream that must also be free before a full stream counts as having room. Otherwise
- * a stream whose old events are removed as new ones arrive would be logged repeatedly.
- */
+/** The part of a full stream that must become free before it counts as having room. */
 const freePart = 1 / 64;
 
 const streamIsFull =
@@ -313,10 +307,7 @@ interface StreamSilenceOptions {
 
 /** Milliseconds for which a stream counts as silent after the last unanswered frame. */
 const silentMsMax = 10_000;
-/**
- * Milliseconds after which a member counts as lost. Members answer their leader about once a
- * second.
- */
+/** Milliseconds after which a member counts as lost. Members answer about once a second. */
 const answeredMsMax = 3_000;
 
 class StreamSilence {
@@ -360,10 +351,7 @@ class StreamSilence {
     return isSilent ? [problem] : [];
   }
 
-  /**
-   * Called when the server may have been restarted, or another one leads: the stream may
-   * acknowledge again.
-   */
+  /** Called when the stream may acknowledge again: after a restart, or under another leader. */
   forget(): void {
     const { state } = this.#options;
     this.#loggedUnder = undefined;
@@ -373,10 +361,7 @@ class StreamSilence {
   }
 }
 
-/**
- * Returns whether the leader, with the members that answer it, is a majority. A leader that is cut
- * off continues to lead for some seconds. `info` must be a leader's answer.
- */
+/** Returns whether the leader, with the members that answer it, is a majority. */
 function hasQuorum({ cluster }: StreamInfo): boolean {
   const others = cluster?.replicas ?? [];
   // A member that the leader has never reached is reported as active 0 ns ago.

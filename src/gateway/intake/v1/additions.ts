@@ -30,8 +30,7 @@ const switches = [
 export type Ignored = Pick<Verdict, "replaced">;
 
 /**
- * Returns the members to add, separated by commas; "" for none. `lib`: the members that every event
- * of the request gets. Invalid values are added to `ignored`.
+ * Returns the members to add; "" for none. `lib`: those of the request. `ignored`: invalid values.
  */
 export function additionsTo(item: ItemView, lib: string, ignored: Ignored): string {
   const types = extraTypes(item);

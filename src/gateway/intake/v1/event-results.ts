@@ -21,10 +21,7 @@ import type { UuidList } from "./uuids.ts";
 /** Why an event is not stored. Its state, not this code, decides whether to retry it. */
 type DetailCode = ErrorCode | DropCode | "performance_event";
 
-/**
- * `Placed`: in a frame without an outcome, or never sent. `Unnamed`: another event's result covers
- * this one.
- */
+/** `Placed`: in a frame without an outcome. `Unnamed`: another event's result covers this one. */
 const State = { Waiting: 0, Dropped: 1, Placed: 2, Stored: 3, Refused: 4, Unnamed: 5 } as const;
 type State = (typeof State)[keyof typeof State];
 
@@ -69,10 +66,7 @@ export class EventResults {
     this.#details[index] = warnings;
   }
 
-  /**
-   * Records the outcome of a frame for its events, from `first` to `last`. The client retries those
-   * that are not stored or unknown.
-   */
+  /** Records the outcome of a frame for its events, from `first` to `last`. */
   settled(
     { first, last }: { first: number; last: number },
     outcome: FrameOutcome,
@@ -100,10 +94,7 @@ export class EventResults {
     return counts;
   }
 
-  /**
-   * `notSent`: why some events were not sent to the store. A long answer is built in slices.
-   * Rejects only if memory runs out.
-   */
+  /** `notSent`: why some events were not sent to the store. Rejects only if memory runs out. */
   answer(v1: V1Request, notSent: ErrorCode | undefined): Promise<void> | undefined {
     this.#nameBlanksOnce();
     const writer = new ResultWriter(this.#uuids, {
@@ -121,8 +112,7 @@ export class EventResults {
   }
 
   /**
-   * Reports each of the nil and the max UUID once, although several events may have it. The
-   * reported result demands most of the client: a retry, if any of the events is not stored.
+   * Of the events with the nil or the max UUID, only one is listed: one to retry, if there is any.
    */
   #nameBlanksOnce(): void {
     const states = this.#states;

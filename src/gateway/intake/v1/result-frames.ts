@@ -20,17 +20,14 @@ interface ResultFramesOptions {
   readonly results: EventResults;
 }
 
-/**
- * The part of `ownFrameBytes` at which a frame is full, so that the event that fills it still fits.
- */
+/** The part of a frame's size at which it is full. The event that fills it usually still fits. */
 const fullShare = 3 / 4;
 /** Estimated bytes of a record beyond its event. */
 const overheadBytes = 256;
 
 /**
  * A client may retry the events of some frames without those between. So only the events in a frame
- * decide where it ends: after the event that fills it, in bytes as sent by the client, and not
- * before an event that does not fit. `#isFull` has the one exception.
+ * decide where it ends: after the event that fills it, in bytes as sent by the client.
  */
 export class ResultFrames extends OwnFrames {
   readonly #requestId: string;
@@ -38,10 +35,7 @@ export class ResultFrames extends OwnFrames {
   readonly #hash: ItemsHash;
   #firstIndex = 0;
   #lastIndex = 0;
-  /**
-   * Whether the frame's id identifies a retry. Without a request id and a uuid, another client's
-   * equal event would get the same id.
-   */
+  /** Whether the frame's id identifies a retry, and not another client's equal events. */
   #isNamed = true;
   /** Bytes as the client sent them, plus `overheadBytes` for each event. */
   #bytesFilled = 0;
@@ -67,10 +61,7 @@ export class ResultFrames extends OwnFrames {
     return this.frame;
   }
 
-  /**
-   * The id depends on the frame's events and not on the whole body, so that a frame is never
-   * mistaken for one with other events.
-   */
+  /** The id depends on the frame's events alone. */
   protected messageIdOf({ events }: FrameSink): string {
     const name = `${this.#hash.end()}-${events}`;
     return this.#isNamed ? name : "";
@@ -81,10 +72,7 @@ export class ResultFrames extends OwnFrames {
     return new ResultWaiter(this.#results, this.work.pending, range);
   }
 
-  /**
-   * Also true if `bytes` more would exceed the store's limit, after an event of hundreds of
-   * kilobytes.
-   */
+  /** An event of hundreds of kilobytes may not fit into a frame that is not full. */
   #isFull(bytes: number): boolean {
     const { publisher } = this;
     if (this.frame === undefined) return false;
@@ -154,9 +142,7 @@ class ResultWaiter implements FrameWaiter {
   }
 }
 
-/**
- * Items up to this size are copied together and hashed in one call, which is several times faster.
- */
+/** Items up to this size are copied together and hashed in one call, which is faster. */
 const collectedBytesMax = 16_384;
 /** Follows each item. JSON never contains this byte, so different lists have different bytes. */
 const END = 0;

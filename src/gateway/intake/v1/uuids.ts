@@ -20,9 +20,7 @@ export class UuidList {
   readonly blanks: readonly [number[], number[]] = [[], []];
   #length = 0;
   readonly #words: Uint32Array;
-  /**
-   * A hash table with open addressing: the index of a uuid plus 1, or 0. At most half is in use.
-   */
+  /** A hash table with open addressing: the index of a uuid plus 1, or 0. At least half is free. */
   readonly #slots: Int32Array;
   readonly #slotShift: number;
   // A secret key per list, so that no choice of uuids makes it slow.
@@ -45,10 +43,7 @@ export class UuidList {
     return this.#probes;
   }
 
-  /**
-   * Adds the uuid at text[start, start + 36), and returns -1. If it was added before, returns its
-   * index. The nil and the max UUID are always added.
-   */
+  /** Adds a uuid. Returns -1, or the index of an equal one, unless it is the nil or max UUID. */
   add(text: Buffer, start: number): number {
     const words = this.#words;
     const first = this.#length * wordsPerUuid;
@@ -131,10 +126,7 @@ export function readUuids(work: Work): UuidList | Problem {
   return reader.problem ?? reader.uuids;
 }
 
-/**
- * Like `readUuids`, for a batch of any length, in slices. A problem from `refusal` ends the
- * reading. After success, the table holds the first rows again.
- */
+/** Like `readUuids`, in slices, for a batch of any length. A problem from `refusal` ends it. */
 export async function readUuidsInTurns(
   work: Work,
   share: LoopShare,

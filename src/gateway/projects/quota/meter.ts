@@ -31,10 +31,7 @@ export const noCounts: Counts = {
   rateLimitedBytes: 0,
 };
 
-/**
- * Minimum burst: as much as an SDK sends at once, so that a low quota locks no client out. One
- * request may cost two bursts, because one of them can be debt.
- */
+/** Minimum burst: as much as an SDK sends at once, so that a low quota locks no client out. */
 export const burstEventsMin = 100;
 export const burstBytesMin = 65_536;
 
@@ -46,8 +43,7 @@ interface Rate {
 }
 
 /**
- * Minimum wait of a project far over its quota. If it is shorter, the body is scanned to count its
- * rejected events.
+ * Minimum wait of a project far over its quota. Below it, a body is scanned to count its events.
  */
 const farOverMs = 100;
 
@@ -94,9 +90,7 @@ class TokenBucket {
     return this.#level <= 0;
   }
 
-  /**
-   * Returns the milliseconds until there is a token and `tokens` leave an allowed debt; 0 if now.
-   */
+  /** Returns the milliseconds until `tokens` leave an allowed debt; 0 if now. */
   waitMs(tokens: number, monotonicMs: number): number {
     this.#fill(monotonicMs);
     const due = Math.max(0, tokens - this.#rate.debtMax);
@@ -333,8 +327,8 @@ function eventTokens(events: number): number {
 }
 
 /**
- * Milliseconds for which the tokens of a portion accumulate, so that the requests of a flood are
- * admitted together. Otherwise each would be a frame with an fsync, which delays other projects.
+ * A flood is admitted in portions of this time. Otherwise each request would be a frame with an
+ * fsync, which delays other projects.
  */
 export const portionMs = 25;
 /** Rejections within that time that count as a flood: 300 a second. */
@@ -400,9 +394,7 @@ export class Meters {
     return meter;
   }
 
-  /**
-   * Marks the project as deleted. If it is added again soon, it continues with its counts and debt.
-   */
+  /** Marks the project as deleted. If it is added again soon, its meter continues. */
   leave(projectId: string): void {
     if (this.#meters.has(projectId)) this.#deleted.add(projectId);
     if (this.#deleted.size <= this.#deletedMax) return;
@@ -413,9 +405,7 @@ export class Meters {
     this.#meters.delete(longestDeleted);
   }
 
-  /**
-   * Returns the meters that were evicted since the last call, whose last counts may be unwritten.
-   */
+  /** Returns the meters that were evicted since the last call. */
   takeEvicted(): readonly KnownMeter[] {
     const evicted = this.#evicted;
     this.#evicted = [];

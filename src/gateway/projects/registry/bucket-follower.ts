@@ -32,9 +32,7 @@ interface BucketFollowerOptions extends BucketPlace {
   readonly storedEvents: () => Promise<StoredEvents>;
   /** Returns whether projects are known, and this process cannot have missed any. */
   readonly knowsProjects: () => boolean;
-  /**
-   * Called if the bucket existed before or should exist, and is missing. It is not created again.
-   */
+  /** Called if the bucket is missing although it should exist. It is not created again. */
   readonly onMissing: () => void;
   readonly onRead: (reading: Reading) => void;
   /** Called with the reason if the bucket cannot be read before the first reading. */
@@ -54,15 +52,9 @@ interface Progress {
 const pauseMsMin = 100;
 const pauseMsMax = 2_000;
 const warningEveryMs = 5_000;
-/**
- * After fewer unanswered queries, polling continues from the same entry, because a reading would
- * slow a slow store further.
- */
+/** After fewer, polling continues, because a reading would slow a slow store further. */
 const unansweredInARowMax = 3;
-/**
- * Milliseconds without an answer after which nothing is confirmed: the store may be cut off from
- * this gateway and accept projects from others.
- */
+/** Time without an answer after which the store may be cut off from this gateway. */
 const unansweredMsMax = 250;
 
 export class BucketFollower {
@@ -73,16 +65,12 @@ export class BucketFollower {
   /** When the unanswered query was sent, in monotonic milliseconds; undefined if there is none. */
   #askedMonotonicMs: number | undefined;
   /**
-   * Whether the connection was lost since the last reading began. The next server may have other
-   * data.
+   * Whether the connection was lost since the last reading: the next server may have other data.
    */
   #mustReadAgain = false;
   /** Whether `onRead` or `onMissing` has been called yet. */
   #isReported = false;
-  /**
-   * Whether a reading was compared with the streams. Then more projects are known than the streams
-   * have.
-   */
+  /** Whether a reading was compared with the streams. From then on, more projects are known. */
   #isCompared = false;
 
   constructor(options: BucketFollowerOptions) {
@@ -209,10 +197,7 @@ export class BucketFollower {
     }
   }
 
-  /**
-   * Returns undefined if the bucket is missing. Creates it only at a first start: if it vanishes
-   * while this process runs, data is lost.
-   */
+  /** Returns undefined if the bucket is missing. Creates it only at a first start. */
   async #open(reader: BucketReader): Promise<{ bucket: KV; state: BucketState } | undefined> {
     const { connection, storedEvents } = this.#options;
     const isLost = async () => (await reader.state()) === undefined && (await storedEvents()).any;

@@ -20,8 +20,7 @@ export interface BucketState {
 export interface BucketReader {
   readonly name: string;
   /**
-   * Returns undefined if there is no such bucket. Rejects if JetStream or the leader does not
-   * answer.
+   * Returns undefined if there is no bucket. Rejects if JetStream or the leader does not answer.
    */
   state(): Promise<BucketState | undefined>;
   /** Returns the leader's first entry at or after the sequence; undefined if there is none. */
@@ -81,10 +80,7 @@ export interface WholeReading {
 const triesMax = 10;
 const retryMs = 100;
 
-/**
- * Reads all entries. Rejects if the leader does not answer, or if the delivering replica keeps
- * lagging.
- */
+/** Rejects if the leader does not answer, or if the delivering replica keeps lagging. */
 export async function readWhole(bucket: KV, reader: BucketReader): Promise<WholeReading> {
   for (let tries = 1; ; tries++) {
     const state = await reader.state();

@@ -12,10 +12,7 @@ import { parseQuota, quotaValue } from "../quota/quota.ts";
 import { bucketReader, registryTimeoutMs } from "./bucket-state.ts";
 import { mirrorOf, requireFilled } from "./hub-mirror.ts";
 
-/**
- * There is one bucket per subject prefix. `replicas` is used when it is created, and a gateway
- * raises an existing bucket to its own setting.
- */
+/** One bucket per subject prefix. A gateway raises `replicas` to its own setting. */
 export interface BucketPlace {
   readonly prefix: string;
   readonly replicas: number;
@@ -30,10 +27,7 @@ export function bucketName(prefix: string): string {
   return `${prefix}_projects`;
 }
 
-/**
- * Opens the bucket, and creates it if there is none. Rejects if JetStream or the leader does not
- * answer, or if a mirror has never caught up with the hub.
- */
+/** Opens or creates the bucket. Rejects if a mirror has never caught up with the hub. */
 export async function openBucket(connection: NatsConnection, place: BucketPlace): Promise<KV> {
   const found = await openExistingBucket(connection, place);
   if (found !== undefined) return found;
@@ -70,10 +64,7 @@ export async function openExistingBucket(
   return await new Kvm(jetstream(connection, { timeout: registryTimeoutMs })).open(name);
 }
 
-/**
- * Returns the prefix of the subjects of projects' entries, for writing. On a leaf node these are
- * the hub's subjects, and the changes return through the mirror.
- */
+/** Returns the prefix of the subjects for writing. On a leaf node these are the hub's. */
 export async function entrySubjects(
   connection: NatsConnection,
   { prefix }: BucketPlace,
@@ -91,10 +82,7 @@ interface BucketReplicas {
   readonly log: Pick<Log, "warn">;
 }
 
-/**
- * Raises a bucket to `replicas`, because the process that created it may have had a lower setting.
- * If JetStream cannot do so, logs the failure.
- */
+/** The process that created the bucket may have had a lower setting. */
 export async function raiseReplicas(
   connection: NatsConnection,
   options: BucketReplicas,
@@ -128,10 +116,7 @@ type ParsedProject =
       readonly ok: false;
       /** The error in the value, without the value. */
       readonly fault: string;
-      /**
-       * Whether the entry's name cannot be a project id. Keys in it belong to no project: 401. A
-       * key in any other unreadable entry may be a project's: 503.
-       */
+      /** Keys in the entry belong to no project: 401. A key in any other one may be valid: 503. */
       readonly isUnowned: boolean;
     };
 
@@ -151,8 +136,7 @@ function parseValue(id: string, value: Uint8Array): Project | string {
   } catch {
     return "it is not JSON";
   }
-  if (typeof parsed !== "object" || parsed === null)
-    return "it is not an object";
+  if (typeof parsed !== "object" || parsed === null) return "it is not an object";
   const { id: ownId, name, keys, enabled, limits } = parsed as Record<string, unknown>;
   if (ownId !== id) return "its id is not the entry's";
   if (typeof name !== "string") return "name is not a string";
@@ -187,10 +171,7 @@ export function changedValue(value: Uint8Array, changed: Partial<Project>): stri
 /** An expected failure of a command. The message is for the operator. */
 export class ProjectError extends Error {}
 
-/**
- * Prefixes of PostHog's secret keys. Clients publish a project's key, so it must not be a secret
- * one.
- */
+/** Prefixes of PostHog's secret keys. Clients publish a project's key. */
 const secretKinds = [
   ["phx_", "a personal key"],
   ["phs_", "a secret key"],

@@ -101,10 +101,7 @@ export async function requireExisting(
 }
 
 /** Returns whether the registry has an entry or a deletion marker for the project. */
-export async function hasEntry(
-  connection: NatsConnection,
-  options: OfProject,
-): Promise<boolean> {
+export async function hasEntry(connection: NatsConnection, options: OfProject): Promise<boolean> {
   const { entries } = await onceLed(() => read(connection, options));
   return entries.has(options.id);
 }
@@ -144,10 +141,7 @@ export async function rotateKey(connection: NatsConnection, options: RotateKey):
 }
 
 /** Ends a rotation that kept old keys: removes all keys of a project except the newest. */
-export async function retireKeys(
-  connection: NatsConnection,
-  options: OfProject,
-): Promise<Project> {
+export async function retireKeys(connection: NatsConnection, options: OfProject): Promise<Project> {
   return await change(connection, options, ({ keys }) => ({ keys: keys.slice(-1) }));
 }
 
@@ -184,9 +178,8 @@ export async function changeLimits(
 }
 
 /**
- * Adds the project `demo` if there is none, and returns it. If the registry has lost projects,
- * returns undefined: a new project would hide the loss from a process that reads the registry for
- * the first time.
+ * Adds the project `demo` if there is none. If the registry has lost projects, returns undefined: a
+ * new project would hide the loss from a process that reads it for the first time.
  */
 export async function ensureDemoProject(
   connection: NatsConnection,
@@ -250,9 +243,8 @@ async function change(
 }
 
 /**
- * Declares that the registry has all projects again after a loss, so that unknown keys are
- * rejected. Throws a ProjectError if the streams have events of a project without an entry. Returns
- * the number of projects.
+ * Declares that the registry has all projects again after a loss, and returns their number. Throws
+ * a ProjectError if the streams have events of a project without an entry.
  */
 export async function declareComplete(
   connection: NatsConnection,

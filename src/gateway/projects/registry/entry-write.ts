@@ -12,20 +12,14 @@ export interface EntryToWrite {
   readonly key: string;
   /** Undefined for a deletion marker. */
   readonly value: string | undefined;
-  /**
-   * The last sequence of the bucket or of the entry from which this was derived. The server rejects
-   * the write if a newer one exists.
-   */
+  /** The sequence of the bucket or of the entry from which this was derived. */
   readonly expect: { readonly lastSequence: number } | { readonly lastSubjectSequence: number };
 }
 
 const triesMax = 30;
 const pauseMsMax = 20;
 
-/**
- * Writes the entry that `make` returns, and returns it. If another writer was faster, calls `make`
- * again. If `make` returns undefined, writes nothing.
- */
+/** Writes the entry that `make` returns, if any. If another writer was faster, calls it again. */
 export async function writeEntry<T extends EntryToWrite | undefined>(
   connection: NatsConnection,
   place: BucketPlace,

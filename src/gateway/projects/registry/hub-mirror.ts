@@ -35,10 +35,7 @@ export function isFilled({ metadata }: StreamConfig): boolean {
   return metadata?.[filledMark] !== undefined;
 }
 
-/**
- * Rejects unless the bucket is a mirror of that hub's bucket and has once caught up with it. The
- * hub is needed only until then.
- */
+/** Rejects unless the bucket is a mirror of that hub's and has once caught up with it. */
 export async function requireFilled(
   connection: NatsConnection,
   { bucket, hubDomain }: HubMirror,

@@ -7,10 +7,7 @@ import type { MeteredProject, Project } from "../project.ts";
 import { type ClashTaker, KeyMap } from "./key-map.ts";
 import { lossAdvice, lossMark } from "./loss-mark.ts";
 
-/**
- * `damaged`: an unreadable value. `unowned`: a value that cannot belong to a project. `lost`: the
- * mark that the bucket has lost projects.
- */
+/** `unowned`: a value that cannot belong to a project. `lost`: the mark of lost projects. */
 export type EntryNews =
   | { readonly kind: "project"; readonly revision: number; readonly project: Project }
   | { readonly kind: "deleted"; readonly revision: number }
@@ -60,16 +57,10 @@ export class KnownProjects {
   /** Deleted projects of which the bucket again contains an old entry. */
   readonly #undeleted = new Set<string>();
   readonly #deletions = new Deletions();
-  /**
-   * Entries of unknown projects, from a bucket that ends earlier than before. Whether they are new
-   * is known only when it has reached its former end.
-   */
+  /** Entries of unknown projects, held until a bucket that ends early reaches its former end. */
   readonly #held = new Map<string, EntryNews>();
   #created = "";
-  /**
-   * Stays until an operator declares the bucket complete, because projects that are added again do
-   * not show whether others are missing.
-   */
+  /** Stays until an operator declares the bucket complete: others may still be missing. */
   #loss: string | undefined;
   /** The bucket and its last sequence at the last consistent reading. */
   #consistentTo = { created: "", sequence: 0 };
@@ -107,10 +98,7 @@ export class KnownProjects {
     return `it lacks ${count} that it had (${named}), and has no markers of their deletion${why}`;
   }
 
-  /**
-   * Whether the bucket may lack projects that this process has never read. After a consistent
-   * reading of the whole bucket, missing ones are reported by name.
-   */
+  /** Whether the bucket may lack projects that this process has never read. */
   get lacksUnknown(): boolean {
     return this.#loss !== undefined && this.#consistentTo.created === "";
   }

@@ -37,10 +37,7 @@ function isNotYet(error: unknown): boolean {
   return isNotReady(error) || error instanceof NoLeaderError;
 }
 
-/**
- * Returns whether the message had no receiver, for example because its stream has no leader. For a
- * request to JetStream, this would mean that JetStream is off.
- */
+/** Returns whether the message had no receiver, for example because its stream has no leader. */
 function hadNoReceiver(error: unknown): boolean {
   const cause = error instanceof Error ? error.cause : undefined;
   return cause instanceof RequestError && cause.isNoResponders();

@@ -23,7 +23,7 @@ export function isMarked(entries: ReadonlyMap<string, Pick<BucketEntry, "operati
 
 /**
  * Marks an empty bucket that has lost its content. Must be called before anything is added. Does
- * nothing on a leaf node, whose streams do not show a loss, and whose registry is the hub's.
+ * nothing on a leaf node, whose registry is the hub's.
  */
 export async function markLoss(
   connection: NatsConnection,
@@ -65,10 +65,7 @@ export function requireNoneLacking(lacking: readonly string[]): void {
 export interface StoredEvents {
   /** Whether the streams have ever had events, even if all of them have been removed since. */
   readonly any: boolean;
-  /**
-   * Projects that have events now, except in messages shared with other projects, whose subject has
-   * no project.
-   */
+  /** Projects that have events now, except in messages shared with other projects. */
   readonly projectIds: ReadonlySet<string>;
 }
 
@@ -77,10 +74,7 @@ export const nothingStored: StoredEvents = { any: false, projectIds: new Set() }
 /** Sequential stream queries would delay a start with many partitions. */
 const askedAtOnce = 16;
 
-/**
- * Returns whether any of the streams has ever had an event, by its last sequence. Not for a leaf's
- * streams, which begin at a sequence derived from the time.
- */
+/** Returns whether a stream has ever had an event. Not for a leaf's streams. */
 export async function haveEventsBeenStored(
   connection: NatsConnection,
   prefix: string,

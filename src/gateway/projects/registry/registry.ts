@@ -20,10 +20,7 @@ export interface RegistryOptions extends BucketPlace {
   readonly signal?: AbortSignal | undefined;
   /** Interval between polls of the bucket. Default: 0.5 s. */
   readonly pollMs?: number | undefined;
-  /**
-   * Returns the projects in the streams, each of which must have an entry when the registry is read
-   * for the first time. Default: no events are stored.
-   */
+  /** Returns the projects in the streams, each of which must have an entry at the first reading. */
   readonly storedEvents?: () => Promise<StoredEvents>;
   /** Returns the error that ends the wait for the first reading, if waiting is useless. */
   readonly refusal?: (error: unknown) => Error | undefined;
@@ -34,8 +31,8 @@ const warnedPairsMax = 5;
 const noProjects = `there is no project: every request is answered 401; add one with ${firstProject}`;
 
 /**
- * Waits without a limit until the projects have been read, or are known to be lost. Rejects if the
- * signal aborts, NATS refuses the reading permanently, or the connection is closed.
+ * Waits until the projects have been read, or are known to be lost. Rejects if the signal aborts,
+ * NATS refuses the reading permanently, or the connection is closed.
  */
 export async function openRegistry(options: RegistryOptions): Promise<Registry> {
   const registry = new Registry(options);
@@ -123,10 +120,7 @@ export class Registry implements ProjectLookup {
     return this.#known.size === 0 && this.fault === undefined && !this.#known.hasDamaged;
   }
 
-  /**
-   * The time of a lookup does not reveal which part of a key was right, because a Map uses a seeded
-   * hash of the whole text.
-   */
+  /** The time of a lookup reveals nothing about a key: a Map uses a seeded hash. */
   byKey(key: string): MeteredProject | undefined {
     return this.#known.keys.get(key);
   }
@@ -143,10 +137,7 @@ export class Registry implements ProjectLookup {
       : "The project registry does not answer: the key may be new";
   }
 
-  /**
-   * Returns the meters of all projects, including recently deleted ones, and each evicted meter
-   * once.
-   */
+  /** Returns the meters of all projects, and each evicted meter once. */
   meters(): Iterable<KnownMeter> {
     return [...this.#meters.all(), ...this.#meters.takeEvicted()];
   }

@@ -114,8 +114,7 @@ export class UsageWriter {
   }
 
   /**
-   * Records new meters without counts, as of the last collection. All are recorded before any is
-   * written, because a round may end early.
+   * Records new meters as of the last collection. A round may end early, so all are recorded first.
    */
   #collect(): KnownMeter[] {
     const all = [...this.#options.meters()];

@@ -23,10 +23,7 @@ export interface UsageRecord extends Counts {
   };
 }
 
-/**
- * One project's counts, summed over all processes. Ended processes are included until their records
- * are too old.
- */
+/** One project's counts, summed over all processes, including ended ones. */
 export interface ProjectUsage extends Counts {
   readonly projectId: string;
   /** The earliest `sinceMs` and the latest `atMs` of the records in the sum. */
@@ -39,10 +36,7 @@ export interface ProjectUsage extends Counts {
 
 const apiTimeoutMs = 1_000;
 const retentionMs = 30 * 24 * 3_600_000;
-/**
- * Room for some 200,000 values. If the bucket is full, a new value replaces the one that has been
- * unchanged for the longest time.
- */
+/** Room for some 200,000 values. When full, the longest unchanged value is replaced. */
 export const usageBytesMax = 67_108_864;
 /** Maximum age of a record that counts for the rates: three writing intervals. */
 const latelyMsMax = 30_000;
@@ -52,18 +46,12 @@ export function usageBucketName(prefix: string): string {
 }
 
 interface OpenUsageBucket extends BucketPlace {
-  /**
-   * Milliseconds for which the streams retain events. Values are retained at least as long, and at
-   * least 30 days.
-   */
+  /** Milliseconds for which the streams retain events. Default: 30 days, the minimum. */
   readonly ageMaxMs?: number;
   readonly log: Pick<Log, "warn">;
 }
 
-/**
- * Opens the bucket, and creates it if there is none. Raises its replicas to `replicas`. Rejects if
- * JetStream does not answer.
- */
+/** Opens or creates the bucket, and raises its replicas. Rejects if JetStream does not answer. */
 export async function openUsageBucket(
   connection: NatsConnection,
   options: OpenUsageBucket,
@@ -82,10 +70,7 @@ export async function openUsageBucket(
   return bucket;
 }
 
-/**
- * Lets a full bucket evict its oldest values, and raises their maximum age. The client creates a
- * bucket that, when full, rejects even a write that replaces a value.
- */
+/** Lets a full bucket evict its oldest values. The client creates one that rejects every write. */
 async function adjusted(
   connection: NatsConnection,
   config: StreamConfig,
