@@ -1,8 +1,7 @@
 // Wires the live page, for a gateway of one process and for one of several workers: its NATS
 // connection, the streams to follow, and whether it shows events.
 
-import { bucketName } from "../gateway/projects/registry/bucket.ts";
-import { bucketReader } from "../gateway/projects/registry/bucket-state.ts";
+import { bucketName, bucketReader } from "../gateway/projects/registry/bucket.ts";
 import { listProjects } from "../gateway/projects/registry/commands.ts";
 import { LivePage } from "../live/live-page.ts";
 import type { LiveSource } from "../live/snapshot.ts";

@@ -1,9 +1,9 @@
 // For a gateway at a leaf node: checks whether the hub responds, and whether the leaf's registry is
-// the mirror of the hub's that gateway/projects/registry/hub-mirror.ts creates. Changes nothing.
+// the mirror of the hub's that gateway/projects/registry/bucket.ts creates. Changes nothing.
 
 import type { StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
-import { isFilled, isMirrorOf } from "../../gateway/projects/registry/hub-mirror.ts";
+import { isFilled, isMirrorOf } from "../../gateway/projects/registry/bucket.ts";
 import { managerOf, streamInfoOf } from "../../platform/nats/api.ts";
 import { checkOf, type Finding } from "./finding.ts";
 

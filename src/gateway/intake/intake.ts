@@ -129,7 +129,13 @@ class RequestTaker {
       return undefined;
     }
     const isCounted = bytes.length <= littleBytesMax && work.cost.events > fewEventsMax;
-    if (this.#isTooMuchNow(work) || (isCounted && this.#share.isSpent) || this.#mustWait(work))
+    const { lane, project, cost } = work;
+    const placingBytes = placingBytesOf(work.body.length, cost.events, work.protocol.rewritesItems);
+    if (
+      placingBytes > Math.min(placedAtOnceBytesMax, this.#publisher.frameBytesMax) ||
+      (isCounted && this.#share.isSpent) ||
+      (lane === "historical" && this.#arrivals.mustWait(project.id))
+    )
       return this.#takeLater(exchange, body, hintOf(work));
 
     problem = work.protocol.readEvents(work) ?? this.#checks.admitNow(work);
@@ -149,16 +155,6 @@ class RequestTaker {
     if (isCounted) this.#share.spend(this.#workMs() - beganMs);
     this.#finish(work);
     return undefined;
-  }
-
-  #isTooMuchNow(work: Work): boolean {
-    const bytes = placingBytesOf(work.body.length, work.cost.events, work.protocol.rewritesItems);
-    return bytes > placedAtOnceBytesMax || bytes > this.#publisher.frameBytesMax;
-  }
-
-  /** Returns whether the request is history that must wait for earlier bodies. */
-  #mustWait({ lane, project }: Work): boolean {
-    return lane === "historical" && this.#arrivals.mustWait(project.id);
   }
 
   #takeLater(
@@ -221,7 +217,8 @@ class RequestTaker {
     const repaired = await repairedBody(body, scanner, this.#share);
     const statusThen = await scanner.scanInBackground(repaired.body);
     if (statusThen !== ScanStatus.Ok) return problem;
-    work.repair(repaired);
+    work.body = repaired.body;
+    work.repaired = repaired;
     return this.#checks.open(work, statusThen);
   }
 
@@ -287,7 +284,7 @@ class RequestTaker {
   /** Called when all frames are handed over. The answer is sent when all frames have an outcome. */
   #finish(work: Work): void {
     const { exchange, lane, cost, taken, tally, pending } = work;
-    tally.countWork(this.#metrics);
+    if (tally.slowPathItems > 0) this.#metrics.slowPathItems(tally.slowPathItems);
     // The scanner of a failed body may already hold another body's table.
     if (tally.dropped > 0 && !pending.failed) this.#hints.noteLibrary(work);
     if (!tally.answersInPart && tally.errorsTotal > 0 && tally.errorsTotal === cost.events) {

@@ -148,10 +148,6 @@ export class Tally implements IntakeReport {
     }
   }
 
-  countWork(metrics: IntakeMetrics): void {
-    if (this.slowPathItems > 0) metrics.slowPathItems(this.slowPathItems);
-  }
-
   /**
    * Must be called only if the client receives the results: the retry of a 503 would be counted
    * too.

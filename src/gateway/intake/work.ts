@@ -139,11 +139,6 @@ export class Work implements RequestFacts {
     return this.rowCount;
   }
 
-  repair(repaired: RepairedBody): void {
-    this.body = repaired.body;
-    this.repaired = repaired;
-  }
-
   open({ project, lane }: Envelope): void {
     this.project = project;
     this.lane = lane;

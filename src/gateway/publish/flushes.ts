@@ -2,7 +2,7 @@
 // send frames directly, so lines can join a frame until then.
 
 import type { NatsLink } from "../../platform/nats/link.ts";
-import { AtomicBatch, fitsBatch } from "./atomic-batch.ts";
+import { AtomicBatch, fitsBatch } from "./atomic-batches.ts";
 import type { Departures } from "./departures.ts";
 import { isPast } from "./expiry.ts";
 import type { Frame, FrameQueue } from "./frame.ts";
@@ -167,10 +167,6 @@ export class NextFrames {
     if (frame === undefined) return undefined;
     if (frame === queue.open) queue.open = undefined;
     else queue.sealed.shift();
-    return this.#named(frame);
-  }
-
-  #named(frame: Frame): Frame {
     if (frame.messageId === "")
       frame.messageId = `${this.#processId}-${(++this.#lastSharedId).toString(36)}`;
     return frame;

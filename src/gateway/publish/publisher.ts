@@ -20,7 +20,7 @@ import {
 import type { FrameSink } from "../../records/frame-sink.ts";
 import type { Admission } from "../intake/admission.ts";
 import type { Project } from "../projects/project.ts";
-import type { AtomicBatch } from "./atomic-batch.ts";
+import type { AtomicBatch } from "./atomic-batches.ts";
 import { Distance } from "./distance.ts";
 import { type Expiry, isPast } from "./expiry.ts";
 import { Flushes, NextFrames } from "./flushes.ts";

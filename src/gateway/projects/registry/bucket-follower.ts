@@ -7,20 +7,18 @@ import type { Log } from "../../../platform/base/log.ts";
 import { pauseUntilAborted, restartLoop, SparseWarning } from "../../../platform/base/retry.ts";
 import { isConnected } from "../../../platform/nats/api.ts";
 import {
+  type BucketEntry,
   type BucketPlace,
+  type BucketReader,
+  type BucketState,
   bucketName,
+  bucketReader,
   openBucket,
   openExistingBucket,
   parseProject,
   raiseReplicas,
-} from "./bucket.ts";
-import {
-  type BucketEntry,
-  type BucketReader,
-  type BucketState,
-  bucketReader,
   readWhole,
-} from "./bucket-state.ts";
+} from "./bucket.ts";
 import type { EntryNews, Reading } from "./known-projects.ts";
 import { lossMark, lossOfAll, markLoss, nothingStored, type StoredEvents } from "./loss-mark.ts";
 

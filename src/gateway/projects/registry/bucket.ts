@@ -1,16 +1,28 @@
 // The registry's bucket in JetStream, and the format of its values.
 
-import { jetstream, type StreamConfig } from "@nats-io/jetstream";
+import { setTimeout as delay } from "node:timers/promises";
+import {
+  type JetStreamManager,
+  jetstream,
+  type StreamConfig,
+  type StreamSource,
+} from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { isProjectId } from "../../../platform/base/forms.ts";
 import type { Log } from "../../../platform/base/log.ts";
-import { apiCodes, isApiError, managerOf } from "../../../platform/nats/api.ts";
-import { bucketSubjects } from "../../../platform/nats/names.ts";
+import {
+  apiCodes,
+  apiPrefixOf,
+  isApiError,
+  isFromLeader,
+  ledStreamInfo,
+  managerOf,
+  NoLeaderError,
+} from "../../../platform/nats/api.ts";
+import { bucketStream, bucketSubjects } from "../../../platform/nats/names.ts";
 import type { Project } from "../project.ts";
 import { parseQuota, quotaValue } from "../quota/quota.ts";
-import { bucketReader, registryTimeoutMs } from "./bucket-state.ts";
-import { mirrorOf, requireFilled } from "./hub-mirror.ts";
 
 /** One bucket per subject prefix. A gateway raises `replicas` to its own setting. */
 export interface BucketPlace {
@@ -198,5 +210,170 @@ export function requireKey(key: string): void {
     throw new ProjectError(
       `the key begins with ${beginning}: that is ${kind} of PostHog, a secret that must not appear in apps and pages. Use the project's key, which begins with phc_, or omit the key to create one`,
     );
+  }
+}
+
+const filledMark = "penstock-filled";
+
+interface HubMirror {
+  readonly bucket: string;
+  readonly hubDomain: string;
+}
+
+export function mirrorOf(bucket: string, hubDomain: string): StreamSource {
+  return { name: bucketStream(bucket), external: { api: apiPrefixOf(hubDomain), deliver: "" } };
+}
+
+export function isMirrorOf({ mirror }: StreamConfig, hubDomain: string): boolean {
+  return mirror?.external?.api === apiPrefixOf(hubDomain);
+}
+
+/** Returns whether the mirror has once caught up with the hub. */
+export function isFilled({ metadata }: StreamConfig): boolean {
+  return metadata?.[filledMark] !== undefined;
+}
+
+/** Rejects unless the bucket is a mirror of that hub's and has once caught up with it. */
+export async function requireFilled(
+  connection: NatsConnection,
+  { bucket, hubDomain }: HubMirror,
+): Promise<void> {
+  const found = await (await bucketReader(connection, bucket)).state();
+  if (found === undefined)
+    throw new Error(`open the project registry: there is no bucket ${bucket}`);
+  const { config, lastSequence } = found;
+  if (!isMirrorOf(config, hubDomain)) {
+    throw new Error(
+      `open the project registry: stream ${config.name} is not a mirror of the one in domain ${hubDomain}: delete it here, and it is recreated as a mirror`,
+    );
+  }
+  if (isFilled(config)) return;
+  const atHub = await lastSequenceAtHub(connection, config.name, hubDomain);
+  if (lastSequence < atHub) {
+    throw new Error(
+      `open the project registry: its mirror has ${lastSequence} of the hub's ${atHub} entries`,
+    );
+  }
+  const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
+  const metadata = { ...config.metadata, [filledMark]: new Date().toISOString() };
+  await manager.streams.update(config.name, { metadata });
+}
+
+async function lastSequenceAtHub(
+  connection: NatsConnection,
+  stream: string,
+  hubDomain: string,
+): Promise<number> {
+  try {
+    const hub = await managerOf(connection, {
+      domain: hubDomain,
+      timeoutMs: registryTimeoutMs,
+    });
+    const info = await hub.streams.info(stream);
+    if (!isFromLeader(info)) throw new NoLeaderError(stream);
+    return info.state.last_seq;
+  } catch (error) {
+    const missing = isApiError(error, apiCodes.streamNotFound);
+    const why = missing
+      ? "has no projects yet: run `penstock gather` there"
+      : `does not answer: ${(error as Error).message}`;
+    throw new Error(`open the project registry: the hub, domain ${hubDomain}, ${why}`, {
+      cause: error,
+    });
+  }
+}
+
+export interface BucketState {
+  /** When the stream was created. Distinguishes buckets of the same name. */
+  readonly created: string;
+  /** The sequence of the newest entry, even if the entry was removed. */
+  readonly lastSequence: number;
+  readonly entries: number;
+  readonly config: StreamConfig;
+}
+
+export interface BucketReader {
+  readonly name: string;
+  /**
+   * Returns undefined if there is no bucket. Rejects if JetStream or the leader does not answer.
+   */
+  state(): Promise<BucketState | undefined>;
+  /** Returns the leader's first entry at or after the sequence; undefined if there is none. */
+  next(sequence: number): Promise<BucketEntry | undefined>;
+}
+
+export interface BucketEntry {
+  /** The project's id, if the entry is a project's. */
+  readonly key: string;
+  readonly operation: "PUT" | "DEL" | "PURGE";
+  readonly revision: number;
+  readonly value: Uint8Array;
+}
+
+export const registryTimeoutMs = 3_000;
+
+/** `bucket`: the bucket's name, without the stream's prefix. */
+export async function bucketReader(
+  connection: NatsConnection,
+  bucket: string,
+): Promise<BucketReader> {
+  const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
+  const name = bucketStream(bucket);
+  const subjects = bucketSubjects(bucket);
+  return {
+    name,
+    state: () => stateOf(manager, name),
+    async next(sequence) {
+      // Not a direct get, because any member may answer that, and only the leader counts.
+      const query = { seq: sequence, next_by_subj: `${subjects}>` };
+      const message = await manager.streams.getMessage(name, query);
+      if (message === null) return undefined;
+      const operation = message.header?.get("KV-Operation");
+      return {
+        key: message.subject.slice(subjects.length),
+        operation: operation === "DEL" || operation === "PURGE" ? operation : "PUT",
+        revision: message.seq,
+        value: message.data,
+      };
+    },
+  };
+}
+
+async function stateOf(manager: JetStreamManager, name: string): Promise<BucketState | undefined> {
+  const info = await ledStreamInfo(manager, name);
+  if (info === undefined) return undefined;
+  const { created, config, state } = info;
+  return { created, config, lastSequence: state.last_seq, entries: state.messages };
+}
+
+export interface WholeReading {
+  /** The sequence up to which the reading is complete. It has nothing that was written later. */
+  readonly lastSequence: number;
+  readonly entries: ReadonlyMap<string, BucketEntry>;
+}
+
+const triesMax = 10;
+const retryMs = 100;
+
+/** Rejects if the leader does not answer, or if the delivering replica keeps lagging. */
+export async function readWhole(bucket: KV, reader: BucketReader): Promise<WholeReading> {
+  for (let tries = 1; ; tries++) {
+    const state = await reader.state();
+    if (state === undefined || state.entries === 0)
+      return { lastSequence: state?.lastSequence ?? 0, entries: new Map() };
+    const entries = new Map<string, BucketEntry>();
+    let sequence = 0;
+    for await (const entry of await bucket.history()) {
+      entries.set(entry.key, entry);
+      sequence = Math.max(sequence, entry.revision);
+    }
+    // Entries can be removed permanently, so a reading that ends below the last sequence is also
+    // complete if the leader has no later entry.
+    const isWhole =
+      sequence >= state.lastSequence || (await reader.next(sequence + 1)) === undefined;
+    if (isWhole) return { lastSequence: Math.max(sequence, state.lastSequence), entries };
+    if (tries === triesMax)
+      throw new Error(`read stream ${reader.name}: the answering replica lags behind its leader`);
+    await delay(retryMs);
   }
 }

@@ -7,19 +7,22 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project, ProjectQuota } from "../project.ts";
 import { burstSecondsDefault } from "../quota/quota.ts";
 import {
+  type BucketEntry,
   type BucketPlace,
   bucketName,
+  bucketReader,
   changedValue,
   openBucket,
   openExistingBucket,
   ProjectError,
   parseProject,
   projectValue,
+  readWhole,
   requireId,
   requireKey,
   requireName,
+  type WholeReading,
 } from "./bucket.ts";
-import { type BucketEntry, bucketReader, readWhole, type WholeReading } from "./bucket-state.ts";
 import { type EntryToWrite, writeEntry } from "./entry-write.ts";
 import { onceLed } from "./leader-wait.ts";
 import {

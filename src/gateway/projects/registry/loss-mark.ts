@@ -7,8 +7,14 @@ import type { NatsConnection } from "@nats-io/nats-core";
 import { isProjectId } from "../../../platform/base/forms.ts";
 import { isFromLeader, managerOf, NoLeaderError } from "../../../platform/nats/api.ts";
 import { lanes } from "../../../platform/nats/names.ts";
-import { type BucketPlace, bucketName, ProjectError } from "./bucket.ts";
-import { type BucketEntry, bucketReader, registryTimeoutMs } from "./bucket-state.ts";
+import {
+  type BucketEntry,
+  type BucketPlace,
+  bucketName,
+  bucketReader,
+  ProjectError,
+  registryTimeoutMs,
+} from "./bucket.ts";
 import { writeEntry } from "./entry-write.ts";
 
 /** The key of the mark's entry. It has a dot, unlike a project's id. */

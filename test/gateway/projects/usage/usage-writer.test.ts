@@ -10,9 +10,9 @@ import { Meter, Meters } from "../../../../src/gateway/projects/quota/meter.ts";
 import {
   openUsageBucket,
   readUsage,
+  UsageWriter,
   usageBucketName,
 } from "../../../../src/gateway/projects/usage/usage.ts";
-import { UsageWriter } from "../../../../src/gateway/projects/usage/usage-writer.ts";
 import { newPlace, registryRig } from "../registry-kit.ts";
 
 const rig = registryRig();

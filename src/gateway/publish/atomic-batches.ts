@@ -5,13 +5,52 @@
 import type { Msg } from "@nats-io/transport-node";
 import type { Log } from "../../platform/base/log.ts";
 import type { NatsLink } from "../../platform/nats/link.ts";
-import { noteStored } from "../../platform/nats/readiness.ts";
+import { noteStored, type StreamState } from "../../platform/nats/readiness.ts";
 import type { AckInbox, LateAcks } from "./ack-inbox.ts";
-import type { AtomicBatch } from "./atomic-batch.ts";
-import type { Flushes } from "./flushes.ts";
-import type { Frame } from "./frame.ts";
+import type { Frame, FrameQueue } from "./frame.ts";
 import { consequences, type PublishMetrics } from "./outcomes.ts";
 import { type NoPubAck, type PubAck, readPubAck } from "./pub-ack.ts";
+
+/** The default maximum of nats-server. */
+const framesMax = 1_000;
+/** The server writes a batch twice, and blocks the stream meanwhile. */
+const bytesMax = 1_048_576;
+/** To write a larger frame takes more time than a batch saves. */
+const frameBytesMax = 32_768;
+
+export function fitsBatch({ length }: Frame): boolean {
+  return length <= frameBytesMax;
+}
+
+export class AtomicBatch {
+  readonly frames: Frame[] = [];
+  #bytes = 0;
+  /** Identifies the batch in its reply subject, like a frame's token. */
+  token = "";
+  /** Identifies the batch to JetStream. Unique among all batches. */
+  id = "";
+  retryMonotonicMs = Number.POSITIVE_INFINITY;
+  /** Whether the frames were sent again, each alone. A later answer to the batch still counts. */
+  isSplit = false;
+
+  /** Whether there may be no room for another frame that fits a batch. */
+  get isFull(): boolean {
+    return this.frames.length >= framesMax || this.#bytes > bytesMax - frameBytesMax;
+  }
+
+  get stream(): StreamState {
+    return this.frames[0]!.queue.stream;
+  }
+
+  get departures(): FrameQueue["departures"] {
+    return this.frames[0]!.queue.departures;
+  }
+
+  add(frame: Frame): void {
+    this.frames.push(frame);
+    this.#bytes += frame.length;
+  }
+}
 
 interface BatchesUnderWayOptions {
   readonly link: Pick<NatsLink, "send">;
@@ -28,7 +67,10 @@ interface BatchesUnderWayOptions {
   readonly acknowledge: (frame: Frame, ack: PubAck) => void;
   /** Sends a frame of a split batch again alone, after the pause. */
   readonly retryAlone: (frame: Frame, pauseMs: number) => void;
-  readonly flushes: Pick<Flushes, "wake" | "now">;
+  readonly flushes: {
+    wake(departures: AtomicBatch["departures"]): void;
+    now(departures: AtomicBatch["departures"]): void;
+  };
 }
 
 /**
