@@ -1,4 +1,3 @@
-/** Maximum bytes of a small request, held or announced. */
 const smallRequestBytesMax = 262_144;
 /** The share of the budget that only small requests may use, so that large ones cannot block them. */
 const smallRoomShare = 1 / 8;

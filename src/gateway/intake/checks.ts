@@ -59,7 +59,6 @@ export class Checks {
     return overRate(refusal);
   }
 
-  /** Opens the request after its scan: reads the project, the lane and the cost from the table. */
   open(work: Work, status: ScanStatus): Problem | undefined {
     if (status !== ScanStatus.Ok) return scanProblem(status, work);
     const envelope = work.protocol.readEnvelope(work, this.#options.projects);
@@ -142,7 +141,6 @@ const valuePattern = /^"([\w.+-]{1,32})"/;
 const valueBytesRead = 34;
 const keyPattern = /ph[a-z]_/i;
 
-/** The names of SDKs that use another name in their events. */
 const names: ReadonlyMap<string, string> = new Map([
   ["web", "posthog-js"],
   ["js", "posthog-js-lite"],

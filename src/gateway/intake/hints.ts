@@ -130,7 +130,6 @@ export function textOf({ detail, hint }: Explanation): string {
   return hint === "" ? detail : `${detail}; ${hint}`;
 }
 
-/** The explanation of an item that the answer does not list. */
 export const unnamed: Explanation = { detail: "", hint: "" };
 
 /** `isBatch`: whether the item is in a batch or an array, and not the body itself. */

@@ -187,7 +187,6 @@ class RequestTaker {
     { bytes }: OwnedBody,
     arrival: Arrival,
   ): Promise<Problem | undefined> {
-    // One Work for all turns, so that a body is repaired once.
     let work: Work | undefined;
     for (;;) {
       if (arrival.lane === "historical" && arrival.projectId !== undefined)
@@ -297,7 +296,6 @@ class RequestTaker {
   }
 }
 
-/** Returns the body in memory that stays valid after this event loop iteration. */
 function owned(body: WholeBody): OwnedBody {
   return body.memory === "owned" ? body : { memory: "owned", bytes: Buffer.from(body.bytes) };
 }

@@ -22,7 +22,6 @@ import { type Cursor, OutOfMemoryError, PlainForm } from "./plain-form.ts";
 import { hasPositionIn, type RepairedBody } from "./repaired-body.ts";
 import type { Work } from "./work.ts";
 
-/** The part of a request's work that the rules and the record writer use. */
 export type Job = RequestFacts &
   Pick<
     Work,
@@ -46,7 +45,6 @@ interface ItemTakerOptions {
   readonly onBug: (bug: unknown) => void;
 }
 
-/** Maximum number of different bugs that are reported. */
 const bugsReportedMax = 32;
 
 export class ItemTaker {
@@ -72,7 +70,6 @@ export class ItemTaker {
     this.#cursor = { body: Buffer.alloc(0), table: slowScanner.table, row: 0 };
   }
 
-  /** Processes the rows [start, end), counted from the table's first row. */
   takeRows(job: Job, start: number, end: number): void {
     const cursor = this.#cursor;
     cursor.body = job.body;

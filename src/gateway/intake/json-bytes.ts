@@ -100,7 +100,6 @@ export interface ObjectSpan extends Partial<Skip> {
   readonly end: number;
 }
 
-/** The name without its quotes. */
 export interface MemberSpan {
   readonly nameStart: number;
   readonly nameEnd: number;

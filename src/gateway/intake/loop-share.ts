@@ -23,7 +23,6 @@ export class LoopShare {
   #spentMs = 0;
   #turnAwaited = false;
 
-  /** `nextTurn` returns a promise that is fulfilled in a later event loop iteration. */
   constructor({
     nextTurn,
     monotonicMs,
@@ -32,7 +31,6 @@ export class LoopShare {
     this.#monotonicMs = monotonicMs;
   }
 
-  /** Whether this event loop iteration has used its share. */
   get isSpent(): boolean {
     return this.#spentMs > atOnceMsMax;
   }

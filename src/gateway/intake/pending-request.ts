@@ -31,7 +31,6 @@ interface PendingOf {
 
 export interface PendingReports {
   readonly metrics: IntakeMetrics;
-  /** Returns why a stream is no longer fit for events in flight. */
   readonly publisher: Pick<Publisher, "refusalOf">;
   readonly shares?: ProjectShares | undefined;
   readonly clientWarnings?: ClientWarningTaker | undefined;
@@ -47,7 +46,6 @@ export class PendingRequest implements RequestWaiter {
   #isPlaced = false;
   // Frames without an outcome, plus 1 until the last line is placed.
   #framesOpen = 1;
-  /** The error code of the answer; undefined if there is none. */
   #failure: ErrorCode | undefined = undefined;
   #firstFailure: ErrorCode | undefined = undefined;
   #abandoned = false;
@@ -57,7 +55,6 @@ export class PendingRequest implements RequestWaiter {
   #duplicates = 0;
   #unknown = 0;
   #bytesUnderWay = 0;
-  /** Whether the stream is no longer fit for events in flight. */
   #isUnfit = false;
   #endCallbacks: ((isStored: boolean) => void)[] | undefined = undefined;
   #room: { readonly framesMax: number; readonly resolve: () => void } | undefined = undefined;
@@ -143,7 +140,6 @@ export class PendingRequest implements RequestWaiter {
     this.release();
   }
 
-  /** Called when all lines are in frames. */
   placed(): void {
     this.#isPlaced = true;
     this.release();

@@ -39,7 +39,6 @@ export async function repairedBody(
   return { body: repair.text, malformed: repair.malformed, nonFinite: repair.nonFinite };
 }
 
-/** Returns whether one of the ascending positions is in [start, end). */
 export function hasPositionIn(positions: Uint32Array, start: number, end: number): boolean {
   let low = 0;
   let high = positions.length;

@@ -99,7 +99,6 @@ export function refusedByMeter(
   return { code: "body_too_large", detail: `The body has ${bytes} bytes, ${most}` };
 }
 
-/** Returns the problem of a request over the rate of its project's quota. */
 export function overRate({ what, perSecond, waitMs }: MeterRefusal): Problem {
   const detail = `The project is over its quota of ${perSecond} ${what} a second: try again later`;
   return { code: "rate_limited", detail, retryAfterMs: waitMs };

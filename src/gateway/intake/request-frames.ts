@@ -156,7 +156,6 @@ export class SharedFrames implements RequestFrames {
   readonly #work: Work;
   readonly #publisher: Publisher;
   #frame: FrameSink | undefined = undefined;
-  /** Upper bound of the bytes of the lines that are not handed over yet. */
   #bytesMax = 0;
   #lines = 0;
   /** The events without a uuid among those lines; undefined while all have uuids. */

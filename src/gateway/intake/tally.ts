@@ -62,7 +62,6 @@ export class Tally implements IntakeReport {
   #errorCounts: Map<ItemErrorCode, number> | undefined = undefined;
   #warningCounts: Map<number, number> | undefined = undefined;
 
-  /** Whether the answer reports the outcome of each event. */
   get answersInPart(): boolean {
     return false;
   }
@@ -138,7 +137,6 @@ export class Tally implements IntakeReport {
     return named.sort((one, other) => one.index - other.index);
   }
 
-  /** Reports the events that are not stored, with one client warning per reason. */
   warnNotStored(origin: ClientWarningOrigin, clientWarnings: ClientWarningTaker): void {
     for (const [code, events] of this.#dropCounts ?? []) {
       clientWarnings.notStored(origin, { code, detail: detailOf(code, this.#drops), events });

@@ -19,7 +19,6 @@ export const fewEventsMax = 8;
 export const scannedAtOnceBytesMax = 131_072;
 /** Maximum `placingBytesOf` work per slice: some 0.4 ms. */
 export const placedAtOnceBytesMax = 524_288;
-/** Rows of the table for bodies that are placed at once. */
 export const rowsAtOnceMax = placedAtOnceBytesMax / recordOverheadBytesMax;
 /** Bytes that can be copied in the time of one byte on the slow path, 5 to 8 ns. */
 const slowPathFactor = 8;

@@ -36,13 +36,11 @@ export interface SentAt {
 
 /** The differences between requests of the newer protocol (v1) and all others. */
 export interface Protocol {
-  /** Whether each item is rewritten, even one in plain form. */
   readonly rewritesItems: boolean;
   /** Whether an event without a timestamp gets a warning on either lane. */
   readonly needsTimestamp: boolean;
   /** Whether a client retries the whole body, not just the events that were not stored. */
   readonly retriesWhole: boolean;
-  /** Members to add to the properties of each event. */
   readonly additions: string | undefined;
   readEnvelope(work: Work, projects: ProjectLookup): Envelope | Problem;
   /** Returns a hint on the mistake that caused a problem of the envelope; "" if none is found. */
@@ -84,7 +82,6 @@ export class Work implements RequestFacts {
   body: Buffer;
   /** Length of the byte order mark that the client sent before the body. */
   readonly markBytes: number;
-  /** Undefined if the body needed no repair. */
   repaired: RepairedBody | undefined = undefined;
   scanner: BackgroundScanner;
 
@@ -170,7 +167,6 @@ export class Work implements RequestFacts {
     this.frames = protocol.createFrames(this, publisher, body);
   }
 
-  /** Submits the last lines, or removes them if the request has failed. */
   handOver(): void {
     if (this.pending.failed) this.frames.abandon();
     else this.frames.finish();

@@ -25,13 +25,11 @@ export interface RequestCost {
   expansion: number;
 }
 
-/** Why a request exceeds its project's limits. */
 export interface MeterRefusal {
   /** `expansion`: the bytes stored per minute beyond a multiple of the bytes sent. */
   readonly what: "events" | "bytes" | "expansion";
   /** Milliseconds until the project has room; Infinity if it never has room for the request. */
   readonly waitMs: number;
-  /** The rate of the exceeded limit. */
   readonly perSecond: number;
   /** The largest request that the exceeded limit ever allows at once. */
   readonly requestMax: number;

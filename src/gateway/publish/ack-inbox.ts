@@ -11,7 +11,6 @@ interface AckInboxOptions {
   readonly link: Pick<NatsLink, "connection">;
   readonly monotonicMs: () => number;
   readonly log: Pick<Log, "error">;
-  /** Called with each reply, the token of the frame, and the number of the send. */
   readonly onReply: (message: Msg, token: string, send: number) => void;
 }
 
@@ -96,7 +95,6 @@ export class LateAcks {
     if (this.#streams.size > lateMax) this.#streams.delete(this.#streams.keys().next().value!);
   }
 
-  /** Processes a reply to a frame or an atomic batch that already has an outcome. */
   handleReply(token: string, message: Msg, monotonicMs: number): void {
     const stream = this.#streams.get(token);
     if (stream === undefined) return;

@@ -61,11 +61,9 @@ interface BatchesUnderWayOptions {
   readonly log: Pick<Log, "warn">;
   readonly inbox: Pick<AckInbox, "replySubject">;
   readonly lateAcks: Pick<LateAcks, "remember">;
-  /** Returns whether the frame was sent and has no outcome yet. */
   readonly isUnderWay: (frame: Frame) => boolean;
   /** Called for each frame without an outcome when its batch is acknowledged. */
   readonly acknowledge: (frame: Frame, ack: PubAck) => void;
-  /** Sends a frame of a split batch again alone, after the pause. */
   readonly retryAlone: (frame: Frame, pauseMs: number) => void;
   readonly flushes: {
     wake(departures: AtomicBatch["departures"]): void;
@@ -77,7 +75,6 @@ interface BatchesUnderWayOptions {
  * The frames may be stored or not: the link broke, or a server before 2.12 stored the last frame.
  */
 const uncertain = { isRefused: false, pauseMs: 0 };
-/** The number of the send in which a frame is in a batch: always the first. */
 const firstSend = 1;
 
 export class BatchesUnderWay {
@@ -202,7 +199,6 @@ export class BatchesUnderWay {
     }
   }
 
-  /** The frames are sent again one by one, and the next batch may be sent. */
   #split(batch: AtomicBatch): void {
     const { flushes, metrics } = this.#options;
     const { departures } = batch;

@@ -30,7 +30,6 @@ export class Distance {
   /** A reconnect replaces the array, so that late pings are ignored. */
   #pingsMs: number[] = [];
   #nextPingMonotonicMs = 0;
-  /** 0 until it is known. */
   #roundTripMs = 0;
   #ackMs: number | undefined = undefined;
 
@@ -46,7 +45,6 @@ export class Distance {
     });
   }
 
-  /** Whether the store is far; false until the round trip is known. */
   get isFar(): boolean {
     if (this.#roundTripMs < farMsMin || this.#ackMs === undefined) return false;
     return this.#roundTripMs >= roundTripShareMin * this.#ackMs;
@@ -60,7 +58,6 @@ export class Distance {
     void this.#ping(this.#pingsMs, monotonicMs);
   }
 
-  /** Records that the frame is answered or expired. */
   settled({ firstSentMonotonicMs, sends }: Sent): void {
     if (sends !== 1) return;
     const tookMs = this.#monotonicMs() - firstSentMonotonicMs;

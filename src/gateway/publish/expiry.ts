@@ -5,7 +5,6 @@
 import type { ErrorCode } from "../../platform/base/errors.ts";
 import type { FrameOutcome, FrameWaiter } from "./port.ts";
 
-/** Entries in a frame's `joins` per waiter. */
 export const joinWords = 3;
 
 interface ExpiringFrame {
@@ -20,7 +19,6 @@ interface ExpiringFrame {
   rollback(): void;
 }
 
-/** The result that waiters receive when their deadline is past. */
 export interface Expiry {
   readonly outcome: Extract<FrameOutcome, "refused" | "unknown">;
   readonly code: ErrorCode;

@@ -17,7 +17,6 @@ interface FlushesOptions {
     monotonicMs: number,
     batch: AtomicBatch | undefined,
   ) => void;
-  /** Sends a frame of a split batch again alone. */
   readonly retryAlone: (frame: Frame, monotonicMs: number) => void;
   readonly sendBatch: (batch: AtomicBatch, monotonicMs: number) => void;
 }
@@ -35,12 +34,10 @@ export class Flushes {
     options.link.onChange((connected) => connected && this.#schedule());
   }
 
-  /** Records that the queue has a frame to send. */
   markReady(queue: FrameQueue): void {
     if (this.#enqueue(queue)) this.wake(queue.departures);
   }
 
-  /** Records that a frame of the stream can be sent now. */
   wake(departures: Departures<Frame>): void {
     if (!departures.waiting) return;
     this.#leaving.add(departures);
@@ -136,7 +133,6 @@ export class Flushes {
 
 interface NextFramesOptions {
   readonly processId: string;
-  /** Takes back a frame that has no waiters. */
   readonly discard: (frame: Frame) => void;
 }
 

@@ -28,7 +28,6 @@ export class FrameMemory {
     this.#sharedSizes = upToFull(sharedSizes);
   }
 
-  /** Returns the number of bytes that `takeOwn` provides for these lines. */
   ownBytesFor(lineBytes: number): number {
     return sizeFor(this.#ownSizes, lineBytes);
   }

@@ -89,7 +89,6 @@ export class FrameQueues {
     );
   }
 
-  /** Returns the number of projects that have a queue of the kind. */
   known(kind: QueueKind): number {
     return this.#known[kind].size;
   }

@@ -54,13 +54,11 @@ export class FrameQueue {
     return this.sealed.length > 0 || (this.open !== undefined && this.open.waiters.length > 0);
   }
 
-  /** Closes the open frame to more lines. The next line starts a new frame. */
   seal(): void {
     if (this.open !== undefined) this.sealed.push(this.open);
     this.open = undefined;
   }
 
-  /** Removes and returns the frames in which the deadline of every waiter is past. */
   takePast(monotonicMs: number): readonly Frame[] {
     const past =
       this.sealed.length === 0 ? noFrames : this.sealed.take((frame) => isPast(frame, monotonicMs));
@@ -86,7 +84,6 @@ const noMemory = Buffer.alloc(0);
 export class Frame implements FrameSink {
   readonly queue: FrameQueue;
   memory: Buffer;
-  /** The part of the memory that is available for lines. */
   buffer: Buffer;
   length = 0;
   events = 0;
@@ -172,7 +169,6 @@ export class Frame implements FrameSink {
     this.moveTo(Buffer.allocUnsafeSlow(memoryBytesFor(this.length)));
   }
 
-  /** The message's bytes in the stream per byte of its lines. */
   get messageBytesPerByte(): number {
     return 1 + this.#messageOverheadBytes / Math.max(1, this.length);
   }
@@ -243,7 +239,6 @@ export function frameOf(sink: FrameSink): Frame {
   return sink;
 }
 
-/** Returns the bytes of memory that a frame needs for `lineBytes` of lines. */
 export function memoryBytesFor(lineBytes: number): number {
   return headRoomBytes + lineBytes + CRLF.length;
 }

@@ -25,7 +25,6 @@ export interface InFlightOptions {
   readonly monotonicMs: () => number;
   readonly metrics: PublishMetrics;
   readonly log: Log;
-  /** Called once for each frame that was sent, with its outcome. */
   readonly settled: (frame: Frame, outcome: FrameOutcome, code: ErrorCode | undefined) => void;
   /** Called when the deadline of some waiters is past. The frame stays in flight for the others. */
   readonly expired: (frame: Frame, monotonicMs: number, expiry: Expiry) => void;
@@ -52,7 +51,6 @@ export class InFlight {
   /** The frames by token, in the order of first sends, which is also the order of retries. */
   readonly #frames = new Map<string, Frame>();
   #lastToken = 0;
-  /** Whether a frame without waiters is still retried. */
   #isHolding = true;
 
   constructor(options: InFlightOptions) {
@@ -131,7 +129,6 @@ export class InFlight {
     this.#metrics.frameSent(frame.queue.lane, frame.events, frame.length);
   }
 
-  /** Retries frames that are due, and ends those whose deadline is past. */
   tick(monotonicMs: number): void {
     this.#batches.tick(monotonicMs);
     for (const frame of this.#frames.values()) {
@@ -158,7 +155,6 @@ export class InFlight {
     this.#inbox.close();
   }
 
-  /** Retries every frame after a reconnect. Answers that were sent while disconnected are lost. */
   #retryAll(): void {
     const monotonicMs = this.#monotonicMs();
     for (const frame of this.#frames.values()) {
@@ -369,7 +365,6 @@ function codeUnacked(outcome: "refused" | "unknown"): ErrorCode {
   return outcome === "refused" ? "unavailable" : "timeout";
 }
 
-/** Returns whether all waiters of the frame were notified already. */
 function isUnattended({ deadlineMs }: Frame): boolean {
   return deadlineMs === Number.POSITIVE_INFINITY;
 }

@@ -6,7 +6,6 @@ import type { Lane } from "../../platform/base/lane.ts";
 import type { Frame } from "./frame.ts";
 import type { NoPubAck, PubAck } from "./pub-ack.ts";
 
-/** The effect of an answer other than an acknowledgement. */
 interface Consequence {
   readonly cause: AckFailureCause;
   /** Whether the answered send has certainly stored nothing. */

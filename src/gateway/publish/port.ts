@@ -30,7 +30,6 @@ export interface FrameWaiter {
   ): void;
 }
 
-/** A request that joins shared frames. */
 export interface RequestWaiter extends FrameWaiter {
   readonly senderAddress: string;
   /** `isStored`: the client received a 200 for all its events, and does not retry. */

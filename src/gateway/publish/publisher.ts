@@ -77,7 +77,6 @@ export class GroupPublisher implements Publisher {
   readonly #flushes: Flushes;
   readonly #inFlight: InFlight;
   readonly #timedOut: TimedOutLines;
-  /** The queues that have waiting or unacknowledged frames. */
   readonly #busy = new Set<FrameQueue>();
   #tickTimer: NodeJS.Timeout | undefined;
   #isDraining = false;
@@ -397,7 +396,6 @@ interface Rejoining {
   readonly deadlineMs: number;
 }
 
-/** Adds the waiter of a retry to the frame that already contains its events. */
 function joinRetry({ frame }: Fate, events: number, { waiter, deadlineMs }: Rejoining): void {
   const retryWaiter: FrameWaiter = {
     frameSettled: (outcome, code) =>

@@ -49,7 +49,6 @@ export class Settlement {
     this.#allNotified = allNotified;
   }
 
-  /** Whether some waiters will be notified in a later event loop iteration. */
   get isNotifying(): boolean {
     return this.#pending.length > 0;
   }

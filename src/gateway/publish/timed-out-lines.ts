@@ -60,7 +60,6 @@ export class TimedOutLines {
     this.#fates = new RetryMemory(monotonicMs);
   }
 
-  /** Remembers the lines in these bytes of the frame, which has no outcome yet. */
   remember(frame: Frame, lines: UuidlessLines, range: Range): void {
     if (this.#budget.isSpent) return;
     frame.fate ??= new Fate(frame);

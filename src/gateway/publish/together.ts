@@ -7,7 +7,6 @@ export interface Batching {
 }
 
 export interface TogetherOptions {
-  /** Maximum number of unacknowledged frames that were sent alone. */
   readonly framesUnackedMax: number;
   readonly monotonicMs: () => number;
   /** Minimum number of frames for an atomic batch. Default: the measured break-even point. */
@@ -64,13 +63,11 @@ export class Together {
     this.#saturatedFrames = Math.min(saturatedFrames, Math.ceil(saturatedShare * framesUnackedMax));
   }
 
-  /** Returns whether a batch of the `waiting` live frames is sent now. */
   isDue(waiting: number): boolean {
     if (waiting < batchFramesMin || this.#batchesUnacked >= batchesUnackedMax) return false;
     return this.#inUse && waiting + this.#aloneUnacked >= this.#framesOfBatch;
   }
 
-  /** Whether live frames must wait for the batch in flight. */
   get holdsLiveFrames(): boolean {
     return this.#batchesUnacked > 0 && this.#inUse;
   }
@@ -97,7 +94,6 @@ export class Together {
     return { alone: this.#aloneUnacked, batches: this.#batchesUnacked };
   }
 
-  /** Counts a frame of a split batch that is sent again alone. */
   retriedAlone(): void {
     this.#aloneUnacked++;
   }

@@ -31,7 +31,6 @@ export function fullMessageBytes(frameBytesMax: number, messageBytesMax: number)
   return Math.min(frameBytesMax + headerBytesMax, messageBytesMax);
 }
 
-/** Ordered by lane and then by partition. */
 export function wantedConfigs(settings: StreamSettings): WantedConfig[] {
   return lanes.flatMap((lane) =>
     Array.from({ length: settings.partitions }, (_, partition) =>

@@ -5,7 +5,6 @@ import type { JetStreamManager, StreamSource } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { apiPrefixOf, managerOf, nanosPerMs } from "../../platform/nats/api.ts";
 
-/** The progress with which the hub's stream mirrors the stream of one leaf. */
 export interface GatheredStream {
   readonly stream: string;
   readonly leaf: string;

@@ -18,9 +18,7 @@ interface StreamHistoryOptions {
   readonly monotonicMs: () => number;
 }
 
-/** The known state of the stream before its leader was queried. */
 export interface Before {
-  /** The highest sequence that the stream had acknowledged. */
   readonly sequence: number;
   readonly wentBack: WentBack | undefined;
 }
@@ -44,7 +42,6 @@ export class StreamHistory {
   #created: string | undefined;
   /** The sequence before the stream's first one, up to which no event was acknowledged. */
   #begin = 0;
-  /** The stream's last sequence at the last reading. */
   #known = 0;
   #lowReadings = 0;
   /** The leaders under which the stream was last whole, and broken; "" outside of a cluster. */
@@ -97,7 +94,6 @@ export class StreamHistory {
     return leader === this.#brokenUnder ? "broken" : "sure";
   }
 
-  /** Stores the reading, and returns how it compares with the known state. */
   #note(info: StreamInfo, before: Before): Pick<Reading, "isNew" | "from" | "hadEvents"> {
     const { wentBack } = this.#options.state;
     const lastSequence = info.state.last_seq;
@@ -117,7 +113,6 @@ export class StreamHistory {
     return { isNew, from, hadEvents };
   }
 
-  /** Handles a new stream that has replaced the known one under the same name. */
   #readNew({ hadEvents, from, lastSequence, before }: Reading): void {
     const { state } = this.#options;
     this.#brokenUnder = undefined;
@@ -126,7 +121,6 @@ export class StreamHistory {
     if (state.sequence === before.sequence) state.sequence = lastSequence;
   }
 
-  /** Handles a stream that ends before the sequence that it had acknowledged. */
   #readCutBack({ lastSequence, leader }: Reading, wentBack: WentBack): void {
     this.#report("cut_back", wentBack);
     if (lastSequence < wentBack.from && leader === this.#wholeUnder) this.#brokenUnder = leader;
@@ -154,10 +148,8 @@ export class StreamHistory {
 /** A leader's report on the stream, compared with the known state. */
 interface Reading {
   readonly lastSequence: number;
-  /** "" for a server outside of a cluster. */
   readonly leader: string;
   readonly before: Before;
-  /** Whether the stream was recreated since the last reading. */
   readonly isNew: boolean;
   /** The highest sequence that the previous state of the stream had acknowledged. */
   readonly from: number;

@@ -38,7 +38,6 @@ interface StoredSharesOptions {
   readonly streamShareOf: (projectId: string) => number | undefined;
   /** Returns the number of projects. A single project is not limited. */
   readonly projectsKnown: () => number;
-  /** Identifies this process's writes. */
   readonly processId: string;
   readonly openBucket: () => Promise<KV>;
   readonly log: Pick<Log, "warn">;
@@ -93,7 +92,6 @@ export class StoredShares {
     return this.#exchanges.reduce((count, { ledger }) => count + this.#over(ledger).length, 0);
   }
 
-  /** Returns why the project may not add to its stream; undefined if it may. */
   refusalOf(lane: Lane, projectId: string): Problem | undefined {
     const projects = this.#options.projectsKnown();
     if (projects <= 1) return undefined;
@@ -216,7 +214,6 @@ export class StoredShares {
   }
 }
 
-/** Exchanges the counts of one stream through the record to which all gateways add. */
 class Exchange {
   readonly ledger: StreamLedger;
   lookups = 0;

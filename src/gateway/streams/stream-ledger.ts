@@ -14,13 +14,10 @@ export type Slices = number[];
 const parts = ["shared", "sending", "own"] as const;
 type Part = (typeof parts)[number];
 
-/** The bytes of one project in the stream. */
 export class Holding {
   readonly projectId: string;
   readonly slices: Record<Part, Slices> = { shared: [], sending: [], own: [] };
-  /** Bytes in all slices of the project. */
   stored = 0;
-  /** Bytes that the publisher holds without an outcome. */
   underWay = 0;
   /** The project's bytes when it first added some after the last division of the reserve. */
   heldBefore = 0;
@@ -142,7 +139,6 @@ export class StreamLedger {
     return isNew;
   }
 
-  /** Returns whether the project has filled this share of the stream, in per cent. */
   isOver(holding: Holding, share: number): boolean {
     return heldBy(holding) >= (this.bytesMax * share) / 100;
   }

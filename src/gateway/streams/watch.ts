@@ -86,7 +86,6 @@ export class StreamWatch {
     return this.#streams.flatMap(({ size }) => size ?? []);
   }
 
-  /** Returns the number of streams whose events are rejected. */
   unfit(): number {
     return this.#streams.filter(({ isRefused }) => isRefused).length;
   }

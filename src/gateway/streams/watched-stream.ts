@@ -25,7 +25,6 @@ import { type Before, type Certainty, StreamHistory } from "./history.ts";
 export interface StreamSize {
   readonly labels: { readonly lane: Lane; readonly partition: string };
   readonly bytes: number;
-  /** Infinity without a limit. */
   readonly bytesMax: number;
 }
 
@@ -36,7 +35,6 @@ interface WatchedStreamOptions {
   readonly manager: () => Promise<JetStreamManager>;
   /** Whether the publisher may use atomic batches, if the stream accepts them. */
   readonly atomicBatches: boolean;
-  /** Returns the message size in bytes that the stream must accept. */
   readonly messageBytes: () => number;
   readonly metrics: StreamMetrics;
   readonly log: Log;
@@ -45,7 +43,6 @@ interface WatchedStreamOptions {
   readonly askEveryMs: number;
 }
 
-/** The time of a query, and the known state at that time. */
 interface Asked extends Before {
   readonly monotonicMs: number;
 }

@@ -26,7 +26,6 @@ const switches = [
   ["process_person_profile", "$process_person_profile"],
 ] as const;
 
-/** Members that are ignored because of their type or value, in the form of `Verdict`. */
 export type Ignored = Pick<Verdict, "replaced">;
 
 /**
@@ -104,7 +103,6 @@ export function takesAdditions({ body, table, row }: ItemView): boolean {
   return isEmptyArray(body, table[row + Row.PropertiesStart]!, table[row + Row.PropertiesEnd]!);
 }
 
-/** Returns an upper bound of the bytes that `writeWithAdditions` writes. */
 export function bytesWithAdditions({ table, row }: ItemView, additions: string): number {
   return (
     table[row + Row.ItemEnd]! -

@@ -43,7 +43,6 @@ export class EventResults {
   readonly #states: Uint8Array;
   /** The index in `detailCodes` for a dropped or refused event; otherwise the warning bits. */
   readonly #details: Uint32Array;
-  /** The hints on typos by event index. */
   #hints: Map<number, string> | undefined = undefined;
 
   constructor(uuids: UuidList, share: LoopShare) {
@@ -82,7 +81,6 @@ export class EventResults {
     }
   }
 
-  /** Returns the number of stored events with each warning, by the index of its bit. */
   storedWarnings(): ReadonlyMap<number, number> {
     const counts = new Map<number, number>();
     for (let index = 0; index < this.#states.length; index++) {
@@ -245,7 +243,6 @@ function resultText(state: State, detail: number, notSent: ErrorCode): string {
   }
 }
 
-/** The answer could not be built, for example because memory ran out. */
 const cannotAnswer: Problem = {
   code: "unavailable",
   detail: "The answer could not be created: send the request again",

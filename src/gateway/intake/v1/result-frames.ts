@@ -22,7 +22,6 @@ interface ResultFramesOptions {
 
 /** The part of a frame's size at which it is full. The event that fills it usually still fits. */
 const fullShare = 3 / 4;
-/** Estimated bytes of a record beyond its event. */
 const overheadBytes = 256;
 
 /**
@@ -92,7 +91,6 @@ export class ResultFrames extends OwnFrames {
     return publisher.ownFrame(lane, project, Math.max(bytes, this.#usualCapacity()));
   }
 
-  /** A small request takes no more memory than it may need. */
   #usualCapacity(): number {
     const { body, cost } = this.work;
     return Math.min(ownFrameBytes(this.publisher), recordsBytesPlanned(body.length, cost.events));
@@ -158,13 +156,11 @@ class ItemsHash {
     this.#collected = Buffer.allocUnsafe(Math.min(collectedBytesMax, body.length + 1));
   }
 
-  /** `prefix` is hashed before the items. */
   begin(prefix: string): void {
     this.#hash = createHash("sha256").update(prefix);
     this.#collectedBytes = 0;
   }
 
-  /** Adds the item in the bytes [start, end) of the body. */
   add(start: number, end: number): void {
     const bytes = end - start + 1;
     if (this.#collectedBytes + bytes > this.#collected.length)

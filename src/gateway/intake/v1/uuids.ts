@@ -78,7 +78,6 @@ export class UuidList {
     return isBlank ? this.blanks[word & 1] : undefined;
   }
 
-  /** Writes the 36 characters of the uuid, in lower case. */
   write(target: Buffer, at: number, index: number): void {
     let next = at;
     for (let digit = 0; digit < 32; digit++) {
@@ -119,7 +118,6 @@ function fourDigits(text: Buffer, start: number): number {
 /** Maximum slots examined per slice, which takes a quarter of a millisecond. */
 const probesAtOnceMax = 512;
 
-/** Reads a batch whose rows are all in the table. */
 export function readUuids(work: Work): UuidList | Problem {
   const reader = new UuidReader(work);
   reader.read(0, work.rowCount, Number.POSITIVE_INFINITY);

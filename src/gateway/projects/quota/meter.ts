@@ -4,15 +4,12 @@
 import { expansionBytesAMinute } from "../../../platform/base/expansion.ts";
 import type { MeterRefusal, ProjectMeter, ProjectQuota, RequestCost, Taken } from "../project.ts";
 
-/** The counts of a project's requests in this process. */
 export interface Counts {
   /** Stored events, even of a request that was answered 503. */
   readonly accepted: number;
-  /** Bytes of the accepted events' lines. */
   readonly storedBytes: number;
   /** Events that were not acknowledged in time: they may be stored or not. */
   readonly unknown: number;
-  /** Dropped events and events with errors. */
   readonly dropped: number;
   readonly rateLimitedRequests: number;
   /** Events of rejected requests, except those whose body was rejected before its scan. */
@@ -128,7 +125,6 @@ export class Meter implements ProjectMeter {
   readonly #monotonicMs: () => number;
   #events: TokenBucket | undefined = undefined;
   #bytes: TokenBucket | undefined = undefined;
-  /** Undefined until the first body that expands far. */
   #expansion: TokenBucket | undefined = undefined;
   #portions = new Portions();
   /** Whether the last limit that was hit is the one for bytes, not the one for events. */
@@ -211,7 +207,6 @@ export class Meter implements ProjectMeter {
     return Math.max(eventsMs, bytesMs, this.#portions.waitMs(monotonicMs));
   }
 
-  /** Returns a refusal with the rate of the longer wait. */
   #rateRefusal(waitMs: number): MeterRefusal {
     const what = this.#isOverBytes || this.#events === undefined ? "bytes" : "events";
     return refusalBy(what, (what === "bytes" ? this.#bytes : this.#events)!, waitMs);
@@ -345,7 +340,6 @@ class Portions {
     return elapsedMs >= 0 && elapsedMs < portionMs ? portionMs - elapsedMs : 0;
   }
 
-  /** Counts a request that was rejected because there was no token. */
   refused(monotonicMs: number): void {
     const elapsedMs = monotonicMs - this.#sinceMonotonicMs;
     if (elapsedMs >= 0 && elapsedMs < portionMs) {
@@ -375,7 +369,6 @@ export class Meters {
   readonly #deletedMax: number;
   readonly #meters = new Map<string, Meter>();
   readonly #deleted = new Set<string>();
-  /** The meters that were evicted since the last `takeEvicted`. */
   #evicted: KnownMeter[] = [];
   #evictions = 0;
 
@@ -384,7 +377,6 @@ export class Meters {
     this.#deletedMax = deletedMax;
   }
 
-  /** Returns the project's meter. Creates it if there is none. */
   of(projectId: string): Meter {
     this.#deleted.delete(projectId);
     const known = this.#meters.get(projectId);
@@ -405,7 +397,6 @@ export class Meters {
     this.#meters.delete(longestDeleted);
   }
 
-  /** Returns the meters that were evicted since the last call. */
   takeEvicted(): readonly KnownMeter[] {
     const evicted = this.#evicted;
     this.#evicted = [];

@@ -51,7 +51,6 @@ export function quotaValue({
   };
 }
 
-/** Returns the quota as one line for people; "" for no quota. */
 export function quotaText(quota: ProjectQuota | undefined): string {
   if (quota === undefined) return "";
   const { eventsPerSecond, bytesPerSecond, burstSeconds, streamShare } = quota;

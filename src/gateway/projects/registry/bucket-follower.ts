@@ -35,12 +35,10 @@ interface BucketFollowerOptions extends BucketPlace {
   readonly onRead: (reading: Reading) => void;
   /** Called with the reason if the bucket cannot be read before the first reading. */
   readonly onFailure: (error: unknown) => void;
-  /** Called with each new entry of the bucket that was read last. */
   readonly onChange: (key: string, news: EntryNews) => void;
 }
 
 interface Progress {
-  /** When the bucket was created. */
   readonly created: string;
   sequence: number;
   /** Every key that has an entry or a deletion marker. The bucket holds one per key. */
@@ -66,7 +64,6 @@ export class BucketFollower {
    * Whether the connection was lost since the last reading: the next server may have other data.
    */
   #mustReadAgain = false;
-  /** Whether `onRead` or `onMissing` has been called yet. */
   #isReported = false;
   /** Whether a reading was compared with the streams. From then on, more projects are known. */
   #isCompared = false;
@@ -83,7 +80,6 @@ export class BucketFollower {
     return this.#isUpToDate && !isLate;
   }
 
-  /** Follows the bucket until `close` is called or the connection is closed. */
   async follow(): Promise<void> {
     const { connection, log } = this.#options;
     const warning = new SparseWarning(log, warningEveryMs);
@@ -111,7 +107,6 @@ export class BucketFollower {
     this.#closing.abort();
   }
 
-  /** Reads the whole bucket, then polls it until it must be read again. */
   async #readAndPoll(): Promise<void> {
     const { connection, prefix, replicas, log } = this.#options;
     this.#mustReadAgain = false;

@@ -228,7 +228,6 @@ export function isMirrorOf({ mirror }: StreamConfig, hubDomain: string): boolean
   return mirror?.external?.api === apiPrefixOf(hubDomain);
 }
 
-/** Returns whether the mirror has once caught up with the hub. */
 export function isFilled({ metadata }: StreamConfig): boolean {
   return metadata?.[filledMark] !== undefined;
 }
@@ -312,7 +311,6 @@ export interface BucketEntry {
 
 export const registryTimeoutMs = 3_000;
 
-/** `bucket`: the bucket's name, without the stream's prefix. */
 export async function bucketReader(
   connection: NatsConnection,
   bucket: string,

@@ -40,9 +40,7 @@ interface OfProject extends BucketPlace {
 }
 
 interface AddProject extends OfProject {
-  /** Default: the id. */
   readonly name?: string | undefined;
-  /** Default: a generated key. */
   readonly key?: string | undefined;
 }
 
@@ -103,14 +101,12 @@ export async function requireExisting(
   projectOfEntry(options.id, entries.get(options.id));
 }
 
-/** Returns whether the registry has an entry or a deletion marker for the project. */
 export async function hasEntry(connection: NatsConnection, options: OfProject): Promise<boolean> {
   const { entries } = await onceLed(() => read(connection, options));
   return entries.has(options.id);
 }
 
 interface ReadProjects extends WholeReading {
-  /** Sorted by id. */
   readonly projects: readonly Project[];
 }
 

@@ -10,7 +10,6 @@ import { onceLed } from "./leader-wait.ts";
 
 export interface EntryToWrite {
   readonly key: string;
-  /** Undefined for a deletion marker. */
   readonly value: string | undefined;
   /** The sequence of the bucket or of the entry from which this was derived. */
   readonly expect: { readonly lastSequence: number } | { readonly lastSubjectSequence: number };

@@ -4,7 +4,6 @@
 import type { MeteredProject } from "../project.ts";
 
 export interface Clash {
-  /** The ids of two projects that claim at least one common key. */
   readonly projects: readonly [string, string];
   readonly isOver: boolean;
 }
@@ -32,7 +31,6 @@ export class KeyMap {
     return this.#contested.has(key);
   }
 
-  /** The pairs of projects that both claim at least one key. */
   get contestedPairs(): readonly (readonly [string, string])[] {
     return [...this.#clashes.keys()].map((pair) => pair.split(" ") as [string, string]);
   }

@@ -13,12 +13,9 @@ export type EntryNews =
   | { readonly kind: "deleted"; readonly revision: number }
   | { readonly kind: "damaged" | "unowned" | "lost"; readonly revision: number };
 
-/** The whole content of a bucket at one moment. */
 export interface Reading {
-  /** When the bucket was created. */
   readonly created: string;
   readonly lastSequence: number;
-  /** By project id. */
   readonly entries: ReadonlyMap<string, EntryNews>;
   /** Projects that must have an entry, because they have stored events. */
   readonly expected?: ReadonlySet<string>;
@@ -28,7 +25,6 @@ export interface Reading {
 
 interface Known {
   readonly project: MeteredProject;
-  /** The project as in its entry, without its meter. */
   readonly stated: Project;
   readonly revision: number;
   /** When the bucket was created. Revisions of different buckets cannot be compared. */
@@ -103,7 +99,6 @@ export class KnownProjects {
     return this.#loss !== undefined && this.#consistentTo.created === "";
   }
 
-  /** The first few projects that the bucket lacks. */
   get missing(): readonly string[] {
     return firstOf(this.#missing);
   }
@@ -120,7 +115,6 @@ export class KnownProjects {
     return firstOf(this.#unowned);
   }
 
-  /** All known projects are missing with the bucket. */
   bucketMissing(): void {
     for (const projectId of this.#known.keys()) this.#missing.add(projectId);
   }
@@ -147,7 +141,6 @@ export class KnownProjects {
     this.#noteConsistent();
   }
 
-  /** Applies one more entry of the bucket that was read last. */
   take(projectId: string, news: EntryNews): void {
     this.#readTo = Math.max(this.#readTo, news.revision);
     this.#held.delete(projectId);
@@ -233,7 +226,6 @@ interface Deletion {
 const deletionsMax = 10_000;
 
 export class Deletions {
-  /** By project id, the latest last. */
   readonly #deletions = new Map<string, Deletion>();
 
   note(projectId: string, deletion: Deletion): void {

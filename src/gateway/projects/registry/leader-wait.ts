@@ -32,7 +32,6 @@ export async function onceLed<T>(
   }
 }
 
-/** Returns whether nothing was done, and a retry may succeed soon. */
 function isNotYet(error: unknown): boolean {
   return isNotReady(error) || error instanceof NoLeaderError;
 }

@@ -47,7 +47,6 @@ export async function markLoss(
   });
 }
 
-/** Returns the projects with events in the streams that have no entry in the bucket. */
 export async function projectsLacking(
   connection: NatsConnection,
   place: BucketPlace,

@@ -81,7 +81,6 @@ export class Registry implements ProjectLookup {
     return this.#known.size;
   }
 
-  /** Returns the project's own share of a stream in per cent; undefined if it has none. */
   streamShareOf(projectId: string): number | undefined {
     return this.#known.byId(projectId)?.quota?.streamShare;
   }
@@ -94,7 +93,6 @@ export class Registry implements ProjectLookup {
       : `the project registry, stream ${this.#stream}, is inconsistent: ${found}`;
   }
 
-  /** Problems for the operator's attention that do not prevent the storing of events. */
   get warnings(): readonly string[] {
     const clashes = this.#known.keys.contestedPairs.map(
       ([one, other]) => `projects ${one} and ${other} claim one key: its events are rejected (503)`,
@@ -137,7 +135,6 @@ export class Registry implements ProjectLookup {
       : "The project registry does not answer: the key may be new";
   }
 
-  /** Returns the meters of all projects, and each evicted meter once. */
   meters(): Iterable<KnownMeter> {
     return [...this.#meters.all(), ...this.#meters.takeEvicted()];
   }

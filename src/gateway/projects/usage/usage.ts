@@ -19,7 +19,6 @@ import { type BucketPlace, raiseReplicas } from "../registry/bucket.ts";
 
 /** One process's counts of one project since its start, so a value replaces the previous one. */
 export interface UsageRecord extends Counts {
-  /** Begin and end of the counts, in milliseconds since the epoch. */
   readonly sinceMs: number;
   readonly atMs: number;
   /** The last interval of counting, which ended at `atMs`: its length and its events. */
@@ -147,7 +146,6 @@ function parseUsage(value: Uint8Array): UsageRecord | undefined {
 }
 
 interface ReadUsage extends BucketPlace {
-  /** Id of the only project to read. Default: all projects. */
   readonly projectId?: string | undefined;
   readonly nowMs: number;
 }
@@ -210,13 +208,11 @@ interface UsageWriterOptions extends BucketPlace {
   readonly processId: string;
   readonly meters: () => Iterable<KnownMeter>;
   readonly log: Pick<Log, "warn">;
-  /** Returns the time in milliseconds since the epoch. */
   readonly wallMs: () => number;
   /** Interval between two rounds of writing. Default: 10 s. */
   readonly intervalMs?: number;
 }
 
-/** The last collected counts of a meter, their time, and whether they are written. */
 interface Collected {
   readonly counts: Counts;
   atMs: number;
