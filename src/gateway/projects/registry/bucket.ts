@@ -220,7 +220,7 @@ interface HubMirror {
   readonly hubDomain: string;
 }
 
-export function mirrorOf(bucket: string, hubDomain: string): StreamSource {
+function mirrorOf(bucket: string, hubDomain: string): StreamSource {
   return { name: bucketStream(bucket), external: { api: apiPrefixOf(hubDomain), deliver: "" } };
 }
 
@@ -233,7 +233,7 @@ export function isFilled({ metadata }: StreamConfig): boolean {
 }
 
 /** Rejects unless the bucket is a mirror of that hub's and has once caught up with it. */
-export async function requireFilled(
+async function requireFilled(
   connection: NatsConnection,
   { bucket, hubDomain }: HubMirror,
 ): Promise<void> {

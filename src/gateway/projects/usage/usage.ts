@@ -18,7 +18,7 @@ import { type Counts, type KnownMeter, type Meter, noCounts } from "../quota/met
 import { type BucketPlace, raiseReplicas } from "../registry/bucket.ts";
 
 /** One process's counts of one project since its start, so a value replaces the previous one. */
-export interface UsageRecord extends Counts {
+interface UsageRecord extends Counts {
   readonly sinceMs: number;
   readonly atMs: number;
   /** The last interval of counting, which ended at `atMs`: its length and its events. */
