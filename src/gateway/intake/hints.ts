@@ -274,26 +274,10 @@ export function keyInBodyHint(body: Buffer, table: Uint32Array, typos: Typos): s
 /** Returns the objects that may contain a key, without the events of a batch. */
 function keySpans(body: Buffer, table: Uint32Array): ObjectSpan[] {
   const rows = table[Header.RowCount]!;
-  if (table[Header.BatchType] !== TokenType.Absent) {
-    const skip =
-      rows > 0
-        ? { skipFrom: rowAt(table, 0).itemStart, skipTo: rowAt(table, rows - 1).itemEnd }
-        : {};
-    return [{ body, start: 0, end: body.length, ...skip }];
-  }
-  return Array.from({ length: Math.min(rows, itemsLookedAt) }, (_, row) => {
-    const { itemStart, itemEnd, propertiesStart, propertiesEnd } = rowAt(table, row);
-    const skip = propertiesEnd > 0 ? { skipFrom: propertiesStart, skipTo: propertiesEnd } : {};
-    return { body, start: itemStart, end: itemEnd, ...skip };
-  });
-}
-
-function rowAt(table: Uint32Array, row: number) {
-  const at = Header.Words + row * Row.Words;
-  return {
-    itemStart: table[at + Row.ItemStart]!,
-    itemEnd: table[at + Row.ItemEnd]!,
-    propertiesStart: table[at + Row.PropertiesStart]!,
-    propertiesEnd: table[at + Row.PropertiesEnd]!,
-  };
+  const item = (row: number): ObjectSpan =>
+    itemSpan({ body, table, row: Header.Words + row * Row.Words });
+  if (table[Header.BatchType] === TokenType.Absent)
+    return Array.from({ length: Math.min(rows, itemsLookedAt) }, (_, row) => item(row));
+  const skip = rows > 0 ? { skipFrom: item(0).start, skipTo: item(rows - 1).end } : {};
+  return [{ body, start: 0, end: body.length, ...skip }];
 }

@@ -133,15 +133,11 @@ function excerptOf(body: Buffer, offset: number): string {
 
 const bytesRead = 128;
 
-const byFirstBytes: readonly (readonly [string, string])[] = [
-  ["fffe", "it looks like UTF-16: send UTF-8"],
-  ["feff", "it looks like UTF-16: send UTF-8"],
-  ["1f8b", "it looks like gzip inside another encoding: compress it once"],
-  ["28b52ffd", "it looks like zstd: set Content-Encoding to zstd"],
-  ["789c", "it looks like deflate: set Content-Encoding to deflate"],
-  ["7801", "it looks like deflate: set Content-Encoding to deflate"],
-  ["785e", "it looks like deflate: set Content-Encoding to deflate"],
-  ["78da", "it looks like deflate: set Content-Encoding to deflate"],
+const byFirstBytes: readonly (readonly [RegExp, string])[] = [
+  [/^(?:fffe|feff)/, "it looks like UTF-16: send UTF-8"],
+  [/^1f8b/, "it looks like gzip inside another encoding: compress it once"],
+  [/^28b52ffd/, "it looks like zstd: set Content-Encoding to zstd"],
+  [/^78(?:01|5e|9c|da)/, "it looks like deflate: set Content-Encoding to deflate"],
 ];
 
 /**
@@ -149,7 +145,7 @@ const byFirstBytes: readonly (readonly [string, string])[] = [
  */
 export function kindOfBody(body: Buffer): string | undefined {
   const first = body.toString("hex", 0, 4);
-  const known = byFirstBytes.find(([bytes]) => first.startsWith(bytes));
+  const known = byFirstBytes.find(([bytes]) => bytes.test(first));
   if (known !== undefined) return known[1];
   if (body.length > 1 && (body[0] === 0 || body[1] === 0))
     return "it looks like UTF-16: send UTF-8";

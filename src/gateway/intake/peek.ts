@@ -25,13 +25,13 @@ const peekedFromEndBytesMax = 1_024;
 const keyBytesMax = 256;
 
 /** The values of the members read so far. The last of several members of one name counts. */
-interface Seen {
-  apiKey: string;
-  token: string;
-  dollarToken: string;
-  propertiesToken: string;
-  isEnvelope: boolean;
-  lane: Lane | undefined;
+class Seen {
+  apiKey = "";
+  token = "";
+  dollarToken = "";
+  propertiesToken = "";
+  isEnvelope = false;
+  lane: Lane | undefined = undefined;
 }
 
 interface Range {
@@ -63,17 +63,6 @@ export function createPeek(projects: ProjectLookup): Peek {
   }
 }
 
-function nothingSeen(): Seen {
-  return {
-    apiKey: "",
-    token: "",
-    dollarToken: "",
-    propertiesToken: "",
-    isEnvelope: false,
-    lane: undefined,
-  };
-}
-
 /** Returns the key by the scan's precedence; "" if none was seen. */
 function keyIn({ apiKey, token, dollarToken, propertiesToken, isEnvelope }: Seen): string {
   if (apiKey !== "") return apiKey;
@@ -82,7 +71,7 @@ function keyIn({ apiKey, token, dollarToken, propertiesToken, isEnvelope }: Seen
 }
 
 function readRoot(body: Buffer, range: Range, isWhole: boolean): Seen {
-  const seen = nothingSeen();
+  const seen = new Seen();
   if (body[range.start] !== Ascii.OpenBrace) return seen;
   const ended = readEvent(body, range, seen) >= 0;
   if (isWhole && !ended) readEnd(body, seen);
@@ -93,10 +82,10 @@ function readRoot(body: Buffer, range: Range, isWhole: boolean): Seen {
 
 /** Reads the items of an array up to the first one with a key. An array is always live. */
 function readArray(body: Buffer, { start, end }: Range): Seen {
-  let seen = nothingSeen();
+  let seen = new Seen();
   let at = start;
   do {
-    seen = nothingSeen();
+    seen = new Seen();
     const itemStart = spaceEnd(body, at + 1, end);
     const isObject = body[itemStart] === Ascii.OpenBrace;
     const itemEnd = isObject
@@ -131,7 +120,7 @@ function readEvent(body: Buffer, range: Range, seen: Seen): number {
 /** Reads the root's last members backwards, up to a value that is an object or array. */
 function readEnd(body: Buffer, seen: Seen): void {
   const start = Math.max(0, body.length - peekedFromEndBytesMax);
-  const late = nothingSeen();
+  const late = new Seen();
   let at = spaceStart(body, body.length, start);
   if (body[at - 1] !== Ascii.CloseBrace) return;
   at--;
@@ -147,7 +136,7 @@ function readEnd(body: Buffer, seen: Seen): void {
     at = spaceStart(body, nameStart - 1, start);
     if (body[at - 1] !== Ascii.Comma) break;
     // The last of several members of one name counts. Reading backwards, it comes first.
-    const one = nothingSeen();
+    const one = new Seen();
     note(body, one, { nameStart, nameEnd, valueStart, valueEnd });
     if (late.apiKey === "") late.apiKey = one.apiKey;
     if (late.token === "") late.token = one.token;

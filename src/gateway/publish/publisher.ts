@@ -391,12 +391,11 @@ export class GroupPublisher implements Publisher {
   }
 }
 
-interface Rejoining {
-  readonly waiter: FrameWaiter;
-  readonly deadlineMs: number;
-}
-
-function joinRetry({ frame }: Fate, events: number, { waiter, deadlineMs }: Rejoining): void {
+function joinRetry(
+  { frame }: Fate,
+  events: number,
+  { waiter, deadlineMs }: { waiter: FrameWaiter; deadlineMs: number },
+): void {
   const retryWaiter: FrameWaiter = {
     frameSettled: (outcome, code) =>
       waiter.frameSettled(outcome === "stored" ? "duplicate" : outcome, code, events, 0, 0),

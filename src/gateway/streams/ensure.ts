@@ -138,14 +138,12 @@ export class Streams {
     let reconnects: number;
     do {
       reconnects = this.#reconnects;
-      await this.#ensureReady(config, undefined).catch((error: unknown) => this.#logFailure(error));
+      await this.#ensureReady(config, undefined).catch((error: unknown) => {
+        if (!this.#link.connection.isClosed())
+          this.#log.error({ err: error }, "stream check failed after a reconnect");
+      });
     } while (reconnects !== this.#reconnects);
     this.#ensuringAgain.delete(config);
-  }
-
-  #logFailure(error: unknown): void {
-    if (!this.#link.connection.isClosed())
-      this.#log.error({ err: error }, "stream check failed after a reconnect");
   }
 }
 

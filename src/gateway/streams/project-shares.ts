@@ -239,7 +239,8 @@ class Exchange {
     const { name, reading } = ledger.state;
     if (reading === undefined) return;
     const { created } = reading;
-    const key = recordKey(name);
+    // Three parts, unlike the key of a usage record.
+    const key = `streams.shares.${name}`;
     const entry = await bucket.get(key);
     const record = entry?.operation === "PUT" ? recordOf(entry.value, created) : undefined;
     if (this.#write !== undefined) ledger.sent(record?.write === this.#write);
@@ -261,23 +262,13 @@ class Exchange {
   }
 }
 
-/** Three parts, unlike the key of a usage record. */
-function recordKey(stream: string): string {
-  return `streams.shares.${stream}`;
-}
-
-interface SharesRecord {
-  readonly write: unknown;
-  readonly projects: ReadonlyMap<string, Slices>;
-}
-
 /** Returns undefined if the value is not a record, or of an earlier stream of the name. */
-function recordOf(value: Uint8Array, streamCreated: string): SharesRecord | undefined {
+function recordOf(value: Uint8Array, streamCreated: string) {
   try {
     const { created, write, projects } = JSON.parse(new TextDecoder().decode(value));
     if (created !== streamCreated || !Array.isArray(projects)) return undefined;
     const isFit = projects.every(([id, slices]) => isProjectId(id) && areSlices(slices));
-    return isFit ? { write, projects: new Map(projects) } : undefined;
+    return isFit ? { write, projects: new Map<string, Slices>(projects) } : undefined;
   } catch {
     return undefined;
   }

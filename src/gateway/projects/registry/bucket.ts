@@ -1,12 +1,7 @@
 // The registry's bucket in JetStream, and the format of its values.
 
 import { setTimeout as delay } from "node:timers/promises";
-import {
-  type JetStreamManager,
-  jetstream,
-  type StreamConfig,
-  type StreamSource,
-} from "@nats-io/jetstream";
+import { jetstream, type StreamConfig, type StreamSource } from "@nats-io/jetstream";
 import { type KV, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { isProjectId } from "../../../platform/base/forms.ts";
@@ -320,7 +315,12 @@ export async function bucketReader(
   const subjects = bucketSubjects(bucket);
   return {
     name,
-    state: () => stateOf(manager, name),
+    async state() {
+      const info = await ledStreamInfo(manager, name);
+      if (info === undefined) return undefined;
+      const { created, config, state } = info;
+      return { created, config, lastSequence: state.last_seq, entries: state.messages };
+    },
     async next(sequence) {
       // Not a direct get, because any member may answer that, and only the leader counts.
       const query = { seq: sequence, next_by_subj: `${subjects}>` };
@@ -335,13 +335,6 @@ export async function bucketReader(
       };
     },
   };
-}
-
-async function stateOf(manager: JetStreamManager, name: string): Promise<BucketState | undefined> {
-  const info = await ledStreamInfo(manager, name);
-  if (info === undefined) return undefined;
-  const { created, config, state } = info;
-  return { created, config, lastSequence: state.last_seq, entries: state.messages };
 }
 
 export interface WholeReading {

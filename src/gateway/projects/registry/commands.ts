@@ -23,14 +23,13 @@ import {
   requireName,
   type WholeReading,
 } from "./bucket.ts";
-import { type EntryToWrite, writeEntry } from "./entry-write.ts";
+import { writeEntry } from "./entry-write.ts";
 import { onceLed } from "./leader-wait.ts";
 import {
   isMarked,
   lossMark,
   lossOfAll,
   markLoss,
-  projectsLacking,
   requireNoneLacking,
   storedEvents,
 } from "./loss-mark.ts";
@@ -72,7 +71,7 @@ export async function addProject(
   await onceLed(() => openBucket(connection, options));
   await markLoss(connection, options);
   const project: Project = { id, name, keys: [key], enabled: true };
-  return await write(connection, options, async () => {
+  await writeEntry(connection, options, async () => {
     const { lastSequence, projects, entries } = await read(connection, options);
     // A project of the same id is rejected below, with its own message.
     requireFree(
@@ -81,8 +80,9 @@ export async function addProject(
     );
     if (entries.get(id)?.operation === "PUT")
       throw new ProjectError(`add project: there is a project ${id} already`);
-    return { project, value: projectValue(project), expect: { lastSequence } };
+    return { key: id, value: projectValue(project), expect: { lastSequence } };
   });
+  return project;
 }
 
 /** Returns all projects, sorted by id. Skips values that are not projects. */
@@ -129,14 +129,16 @@ function projectOf({ key, operation, value }: BucketEntry): Project | undefined 
 export async function rotateKey(connection: NatsConnection, options: RotateKey): Promise<Project> {
   const { id, keepOld = false, key = newKey() } = options;
   requireKey(key);
-  return await write(connection, options, async () => {
+  const { project } = await writeEntry(connection, options, async () => {
     const { lastSequence, projects, entries } = await read(connection, options);
     requireFree(key, projects);
     const found = projectOfEntry(id, entries.get(id));
     const keys = [...(keepOld ? found.project.keys : []), key];
     const project = { ...found.project, keys };
-    return { project, value: changedValue(found.value, { keys }), expect: { lastSequence } };
+    const value = changedValue(found.value, { keys });
+    return { key: id, value, expect: { lastSequence }, project };
   });
+  return project;
 }
 
 /** Ends a rotation that kept old keys: removes all keys of a project except the newest. */
@@ -227,18 +229,15 @@ async function change(
 ): Promise<Project> {
   const { id } = options;
   const bucket = await onceLed(() => openExistingBucket(connection, options));
-  return await write(connection, options, async () => {
+  const { project } = await writeEntry(connection, options, async () => {
     requireId(id);
-    const entry = (await bucket?.get(id)) ?? undefined;
-    const found = projectOfEntry(id, entry);
+    const found = projectOfEntry(id, (await bucket?.get(id)) ?? undefined);
     const changed = edit(found.project);
-    const project = { ...found.project, ...changed };
-    return {
-      project,
-      value: changedValue(found.value, changed),
-      expect: { lastSubjectSequence: found.revision },
-    };
+    const value = changedValue(found.value, changed);
+    const expect = { lastSubjectSequence: found.revision };
+    return { key: id, value, expect, project: { ...found.project, ...changed } };
   });
+  return project;
 }
 
 /**
@@ -252,28 +251,11 @@ export async function declareComplete(
   await onceLed(() => openBucket(connection, place));
   const written = await writeEntry(connection, place, async () => {
     const { lastSequence, projects, entries } = await read(connection, place);
-    requireNoneLacking(await projectsLacking(connection, place, entries));
+    await requireNoneLacking(connection, place, entries);
     const count = projects.length;
     return { key: lossMark, value: undefined, expect: { lastSequence }, count };
   });
   return written.count;
-}
-
-interface Entry extends Pick<EntryToWrite, "expect"> {
-  readonly project: Project;
-  readonly value: string;
-}
-
-async function write(
-  connection: NatsConnection,
-  place: BucketPlace,
-  make: () => Promise<Entry>,
-): Promise<Project> {
-  const written = await writeEntry(connection, place, async () => {
-    const entry = await make();
-    return { ...entry, key: entry.project.id };
-  });
-  return written.project;
 }
 
 interface FoundProject {

@@ -22,18 +22,15 @@ export async function onceLed<T>(
     try {
       return await work();
     } catch (error) {
+      const isNotYet = isNotReady(error) || error instanceof NoLeaderError;
       const mayPass =
-        isNotYet(error) || (isRepeatable ? error instanceof TimeoutError : hadNoReceiver(error));
+        isNotYet || (isRepeatable ? error instanceof TimeoutError : hadNoReceiver(error));
       if (!mayPass) throw error;
       if (performance.now() + retryMs > untilMs)
         throw new Error(timeoutMessage(error as Error, waitMsMax), { cause: error });
     }
     await delay(retryMs);
   }
-}
-
-function isNotYet(error: unknown): boolean {
-  return isNotReady(error) || error instanceof NoLeaderError;
 }
 
 /** Returns whether the message had no receiver, for example because its stream has no leader. */

@@ -47,19 +47,17 @@ export async function markLoss(
   });
 }
 
-export async function projectsLacking(
+const namedMax = 10;
+
+/** Throws a ProjectError if projects with events in the streams have no entry. */
+export async function requireNoneLacking(
   connection: NatsConnection,
   place: BucketPlace,
   entries: ReadonlyMap<string, unknown>,
-): Promise<string[]> {
-  if (place.hubDomain !== undefined) return [];
+): Promise<void> {
+  if (place.hubDomain !== undefined) return;
   const { projectIds } = await storedEvents(connection, place.prefix);
-  return [...projectIds].filter((id) => !entries.has(id));
-}
-
-const namedMax = 10;
-
-export function requireNoneLacking(lacking: readonly string[]): void {
+  const lacking = [...projectIds].filter((id) => !entries.has(id));
   if (lacking.length === 0) return;
   const more = lacking.length > namedMax ? ", …" : "";
   throw new ProjectError(
