@@ -2,8 +2,8 @@
 // body holds its scanner while it is placed, but not during a long wait for acknowledgements. Until
 // it is placed, it counts against the limits of its project and stream.
 
-import { setTimeout as delay } from "node:timers/promises";
 import { FairQueue, type QueuedWork } from "../../platform/base/fair-queue.ts";
+import { atMost } from "../../platform/base/retry.ts";
 import { type BackgroundScanner, Header, ScanStatus } from "../../records/table.ts";
 import type { Publisher } from "../publish/port.ts";
 import type { Arrival } from "./arrivals.ts";
@@ -159,12 +159,6 @@ function isHuge({ arrival }: Turn): boolean {
 /** Maximum wait in milliseconds with a scanner. A new scan takes less: some ms per 10 MB. */
 const patienceMs = 250;
 
-interface AwaitRoomOptions {
-  readonly scanners: Scanners;
-  readonly arrival: Arrival;
-  readonly firstItem: number;
-}
-
 /**
  * Waits for `room`. After some time the body releases its scanner, and is scanned again before it
  * continues. Unless the request has failed, the table has the same rows as before.
@@ -172,9 +166,14 @@ interface AwaitRoomOptions {
 export async function awaitRoom(
   work: Work,
   room: Promise<void>,
-  { scanners, arrival, firstItem }: AwaitRoomOptions,
+  { scanners, arrival, firstItem }: { scanners: Scanners; arrival: Arrival; firstItem: number },
 ): Promise<void> {
-  if (await comesSoon(room)) return;
+  let hasRoom = false;
+  void room.then(() => {
+    hasRoom = true;
+  });
+  await atMost(patienceMs, room);
+  if (hasRoom) return;
   scanners.rest(arrival);
   await room;
   if (work.pending.failed) return;
@@ -189,13 +188,4 @@ export async function awaitRoom(
     work.pending.fail("overloaded");
   while (!work.pending.failed && work.table[Header.FirstItem]! < firstItem)
     await scanner.scanMoreInBackground(work.body);
-}
-
-async function comesSoon(room: Promise<void>): Promise<boolean> {
-  const over = new AbortController();
-  const { signal } = over;
-  const late = delay(patienceMs, false, { signal, ref: false }).catch(() => false);
-  const isSoon = await Promise.race([room.then(() => true), late]);
-  over.abort();
-  return isSoon;
 }

@@ -58,8 +58,7 @@ export class Tally implements IntakeReport {
   slowPathItems = 0;
   #distinctIdsCut = 0;
   #removed = 0;
-  #dropCounts: Map<DropCode, number> | undefined = undefined;
-  #errorCounts: Map<ItemErrorCode, number> | undefined = undefined;
+  #notStored: Map<DropCode | ItemErrorCode, number> | undefined = undefined;
   #warningCounts: Map<number, number> | undefined = undefined;
 
   get answersInPart(): boolean {
@@ -85,10 +84,8 @@ export class Tally implements IntakeReport {
 
   /** `explanation` is not read if the answer does not list the item. */
   drop(index: number, code: DropCode, explanation: Explanation): void {
-    this.dropped++;
+    this.#countNotStored(code);
     this.warningsTotal++;
-    this.#dropCounts ??= new Map();
-    this.#dropCounts.set(code, (this.#dropCounts.get(code) ?? 0) + 1);
     if (!this.namesDrops) return;
     if (this.#drops === noNotes) this.#drops = [];
     this.#drops.push({ index, code, detail: textOf(explanation) });
@@ -100,13 +97,17 @@ export class Tally implements IntakeReport {
   }
 
   fail(index: number, code: ItemErrorCode, explanation: Explanation): void {
-    this.dropped++;
+    this.#countNotStored(code);
     this.errorsTotal++;
-    this.#errorCounts ??= new Map();
-    this.#errorCounts.set(code, (this.#errorCounts.get(code) ?? 0) + 1);
     if (!this.namesErrors) return;
     if (this.errors === noNotes) this.errors = [];
     this.errors.push({ index, code, detail: textOf(explanation) });
+  }
+
+  #countNotStored(code: DropCode | ItemErrorCode): void {
+    this.dropped++;
+    this.#notStored ??= new Map();
+    this.#notStored.set(code, (this.#notStored.get(code) ?? 0) + 1);
   }
 
   /** `hint`: the misspelt name that caused a warning; "" for none. */
@@ -138,11 +139,9 @@ export class Tally implements IntakeReport {
   }
 
   warnNotStored(origin: ClientWarningOrigin, clientWarnings: ClientWarningTaker): void {
-    for (const [code, events] of this.#dropCounts ?? []) {
-      clientWarnings.notStored(origin, { code, detail: detailOf(code, this.#drops), events });
-    }
-    for (const [code, events] of this.#errorCounts ?? []) {
-      clientWarnings.notStored(origin, { code, detail: detailOf(code, this.errors), events });
+    for (const [code, events] of this.#notStored ?? []) {
+      const named = [...this.#drops, ...this.errors].find((note) => note.code === code);
+      clientWarnings.notStored(origin, { code, detail: named?.detail ?? "", events });
     }
   }
 
@@ -153,10 +152,8 @@ export class Tally implements IntakeReport {
   countReported(lane: Lane, metrics: IntakeMetrics, isWhole: boolean): void {
     if (this.#removed > 0) metrics.events(lane, "performance_event", this.#removed);
     if (this.#distinctIdsCut > 0) metrics.distinctIdsCut(this.#distinctIdsCut);
-    if (this.dropped > 0) {
-      for (const [code, count] of this.#dropCounts ?? []) metrics.events(lane, code, count);
-      for (const [code, count] of this.#errorCounts ?? []) metrics.events(lane, code, count);
-    }
+    if (this.#notStored !== undefined)
+      for (const [code, count] of this.#notStored) metrics.events(lane, code, count);
     if (this.warningsTotal === 0) return;
     for (const [bit, count] of this.warningCounts(isWhole))
       metrics.warnings(warningCodes[bit]!, count);
@@ -165,10 +162,6 @@ export class Tally implements IntakeReport {
   protected warningCounts(_isWhole: boolean): ReadonlyMap<number, number> {
     return this.#warningCounts ?? noCounts;
   }
-}
-
-function detailOf(code: string, notes: readonly ItemNote[]): string {
-  return notes.find((note) => note.code === code)?.detail ?? "";
 }
 
 /** The code of the problem is that of the first error. */

@@ -9,11 +9,6 @@ interface DistanceOptions {
   readonly monotonicMs: () => number;
 }
 
-interface Sent {
-  readonly firstSentMonotonicMs: number;
-  readonly sends: number;
-}
-
 /** Recent pings. The shortest counts, because any ping may wait for this process. */
 const pingsMax = 8;
 const pingEveryMs = 250;
@@ -58,7 +53,7 @@ export class Distance {
     void this.#ping(this.#pingsMs, monotonicMs);
   }
 
-  settled({ firstSentMonotonicMs, sends }: Sent): void {
+  settled({ firstSentMonotonicMs, sends }: { firstSentMonotonicMs: number; sends: number }): void {
     if (sends !== 1) return;
     const tookMs = this.#monotonicMs() - firstSentMonotonicMs;
     this.#ackMs = (this.#ackMs ?? tookMs) + newestShare * (tookMs - (this.#ackMs ?? tookMs));

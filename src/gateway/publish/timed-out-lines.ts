@@ -8,6 +8,7 @@ import type { ErrorCode } from "../../platform/base/errors.ts";
 import { RetryMemory } from "../../platform/base/retry-memory.ts";
 import { SentWith, type SentWithRuns } from "../../platform/base/sent-with.ts";
 import { TurnBudget } from "../../platform/base/turn-budget.ts";
+import type { Expired } from "./expiry.ts";
 import { Fate, type Frame } from "./frame.ts";
 import type { FrameOutcome, FrameWaiter, RequestWaiter } from "./port.ts";
 
@@ -22,11 +23,6 @@ interface TimedOutLinesOptions {
   /** Returns the id of the event in a record, the same each time that a client sends the event. */
   readonly identify: (record: Buffer, sentWith: SentWith) => string;
   readonly monotonicMs: () => number;
-}
-
-interface Range {
-  readonly start: number;
-  readonly end: number;
 }
 
 /** The waiter for lines that contain events without uuids. */
@@ -60,7 +56,7 @@ export class TimedOutLines {
     this.#fates = new RetryMemory(monotonicMs);
   }
 
-  remember(frame: Frame, lines: UuidlessLines, range: Range): void {
+  remember(frame: Frame, lines: UuidlessLines, range: Expired["ranges"][number]): void {
     if (this.#budget.isSpent) return;
     frame.fate ??= new Fate(frame);
     this.#fates.remember(this.#nameOf(frame, lines, range), frame.fate);
@@ -86,7 +82,11 @@ export class TimedOutLines {
     return known;
   }
 
-  #nameOf({ buffer }: Frame, { request, runs }: UuidlessLines, { start, end }: Range): string {
+  #nameOf(
+    { buffer }: Frame,
+    { request, runs }: UuidlessLines,
+    { start, end }: Expired["ranges"][number],
+  ): string {
     const hash = createHash("sha256").update(request.senderAddress);
     let sentWith: SentWith = SentWith.Uuid;
     let run = 0;

@@ -58,7 +58,6 @@ export class Streams {
   readonly #wanted: readonly WantedConfig[];
   /** Compared to detect a reconnect while `ensure` runs. */
   #reconnects = 0;
-  #followsReconnects = false;
   #isEnsured = false;
   /** Valid until the next reconnect. */
   #batchRule: BatchRule;
@@ -70,6 +69,13 @@ export class Streams {
     this.#log = log;
     this.#wanted = wantedConfigs(settings);
     this.#batchRule = new BatchRule(link.connection, log);
+    link.onChange((connected) => {
+      if (!connected) return;
+      this.#reconnects++;
+      this.#batchRule = new BatchRule(link.connection, log);
+      if (!this.#isEnsured) return;
+      for (const config of this.#wanted) void this.#ensureAgain(config);
+    });
   }
 
   /**
@@ -77,25 +83,12 @@ export class Streams {
    * each reconnect. Rejects if waiting cannot help, or if the signal aborts.
    */
   async ensure(signal?: AbortSignal): Promise<void> {
-    this.#followReconnects();
     let reconnects: number;
     do {
       reconnects = this.#reconnects;
       for (const config of this.#wanted) await this.#ensureReady(config, signal);
     } while (reconnects !== this.#reconnects);
     this.#isEnsured = true;
-  }
-
-  #followReconnects(): void {
-    if (this.#followsReconnects) return;
-    this.#followsReconnects = true;
-    this.#link.onChange((connected) => {
-      if (!connected) return;
-      this.#reconnects++;
-      this.#batchRule = new BatchRule(this.#link.connection, this.#log);
-      if (!this.#isEnsured) return;
-      for (const config of this.#wanted) void this.#ensureAgain(config);
-    });
   }
 
   /** Retries until the stream exists and is fit. Logs every few seconds what it waits for. */

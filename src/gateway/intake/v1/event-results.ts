@@ -95,7 +95,8 @@ export class EventResults {
   /** `notSent`: why some events were not sent to the store. Rejects only if memory runs out. */
   answer(v1: V1Request, notSent: ErrorCode | undefined): Promise<void> | undefined {
     this.#nameBlanksOnce();
-    const writer = new ResultWriter(this.#uuids, {
+    const writer = new ResultWriter({
+      uuids: this.#uuids,
       states: this.#states,
       details: this.#details,
       hints: this.#hints,
@@ -141,6 +142,7 @@ export class EventResults {
 }
 
 interface Outcomes {
+  readonly uuids: UuidList;
   readonly states: Uint8Array;
   readonly details: Uint32Array;
   readonly hints: ReadonlyMap<number, string> | undefined;
@@ -150,11 +152,7 @@ interface Outcomes {
 /** Measures all results and then writes them. Both methods work up to `end`, in slices. */
 class ResultWriter {
   hasRetry = false;
-  readonly #uuids: UuidList;
-  readonly #states: Uint8Array;
-  readonly #details: Uint32Array;
-  readonly #notSent: ErrorCode;
-  readonly #hints: ReadonlyMap<number, string> | undefined;
+  readonly #of: Outcomes;
   /** The text that follows a uuid, by state and detail. */
   readonly #texts = new Map<number, Buffer>();
   #bytes = opening.length + closing.length;
@@ -163,18 +161,14 @@ class ResultWriter {
   #at = 0;
   #writtenEnd = 0;
 
-  constructor(uuids: UuidList, { states, details, hints, notSent = "unavailable" }: Outcomes) {
-    this.#uuids = uuids;
-    this.#states = states;
-    this.#details = details;
-    this.#hints = hints;
-    this.#notSent = notSent;
+  constructor(outcomes: Outcomes) {
+    this.#of = outcomes;
   }
 
   measure(end: number): void {
     for (; this.#measuredEnd < end; this.#measuredEnd++) {
       const index = this.#measuredEnd;
-      if (this.#states[index] === State.Unnamed) continue;
+      if (this.#of.states[index] === State.Unnamed) continue;
       // Two quotes per uuid, and a comma after each result but the last.
       this.#bytes += uuidBytes + 3 + this.#textOf(index).length;
     }
@@ -185,16 +179,16 @@ class ResultWriter {
     this.#text ??= this.#begin();
     const text = this.#text;
     for (; this.#writtenEnd < end; this.#writtenEnd++)
-      if (this.#states[this.#writtenEnd] !== State.Unnamed)
+      if (this.#of.states[this.#writtenEnd] !== State.Unnamed)
         this.#writeResult(text, this.#writtenEnd);
-    if (end < this.#states.length) return text;
+    if (end < this.#of.states.length) return text;
     return text.subarray(0, this.#at + text.write(closing, this.#at, "latin1"));
   }
 
   #writeResult(text: Buffer, index: number): void {
     if (this.#at > opening.length) this.#at += text.write(",", this.#at, "latin1");
     this.#at += text.write('"', this.#at, "latin1");
-    this.#uuids.write(text, this.#at, index);
+    this.#of.uuids.write(text, this.#at, index);
     this.#at += uuidBytes;
     this.#at += text.write('"', this.#at, "latin1");
     this.#at += this.#textOf(index).copy(text, this.#at);
@@ -207,14 +201,14 @@ class ResultWriter {
   }
 
   #textOf(index: number): Buffer {
-    const state = this.#states[index] as State;
-    const detail = this.#details[index]!;
-    const hint = this.#hints?.get(index);
+    const state = this.#of.states[index] as State;
+    const detail = this.#of.details[index]!;
+    const hint = this.#of.hints?.get(index);
     if (hint !== undefined) return Buffer.from(droppedText(detail, hint));
     const key = detail * 8 + state;
     let text = this.#texts.get(key);
     if (text === undefined) {
-      text = Buffer.from(resultText(state, detail, this.#notSent));
+      text = Buffer.from(resultText(state, detail, this.#of.notSent ?? "unavailable"));
       this.#texts.set(key, text);
       if (state !== State.Stored && state !== State.Dropped) this.hasRetry = true;
     }

@@ -25,8 +25,8 @@ export class V1Protocol implements Protocol {
   readonly #v1: V1Request;
   readonly #share: LoopShare;
   #head: V1Head = { requestId: "", clientClockMs: Number.NaN, lib: "" };
-  /** Undefined until the uuids are read. */
-  #results: EventResults | undefined = undefined;
+  /** Set when the uuids are read. */
+  #results!: EventResults;
 
   constructor(v1: V1Request, share: LoopShare) {
     this.#v1 = v1;
@@ -73,20 +73,14 @@ export class V1Protocol implements Protocol {
   }
 
   createTally(): Tally {
-    return new ResultTally(this.#v1, this.#knownResults);
+    return new ResultTally(this.#v1, this.#results);
   }
 
   createFrames(work: Work, publisher: Publisher): RequestFrames {
     return new ResultFrames(work, publisher, {
       requestId: this.#head.requestId,
-      results: this.#knownResults,
+      results: this.#results,
     });
-  }
-
-  get #knownResults(): EventResults {
-    if (this.#results === undefined)
-      throw new Error("Take a request: the uuids of its events are not read");
-    return this.#results;
   }
 }
 

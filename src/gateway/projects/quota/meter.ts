@@ -356,12 +356,6 @@ export interface KnownMeter {
   readonly meter: Meter;
 }
 
-interface MetersOptions {
-  readonly monotonicMs: () => number;
-  /** Maximum number of deleted projects that retain their meters. */
-  readonly deletedMax?: number;
-}
-
 const deletedMaxDefault = 1_000;
 
 export class Meters {
@@ -372,7 +366,10 @@ export class Meters {
   #evicted: KnownMeter[] = [];
   #evictions = 0;
 
-  constructor({ monotonicMs, deletedMax = deletedMaxDefault }: MetersOptions) {
+  constructor({
+    monotonicMs,
+    deletedMax = deletedMaxDefault,
+  }: { monotonicMs: () => number; deletedMax?: number }) {
     this.#monotonicMs = monotonicMs;
     this.#deletedMax = deletedMax;
   }

@@ -83,18 +83,11 @@ export async function entrySubjects(
   return hubApi === undefined ? subjects : `${hubApi}.${subjects}`;
 }
 
-interface BucketReplicas {
-  readonly config: StreamConfig;
-  readonly replicas: number;
-  readonly log: Pick<Log, "warn">;
-}
-
 /** The process that created the bucket may have had a lower setting. */
 export async function raiseReplicas(
   connection: NatsConnection,
-  options: BucketReplicas,
+  { config, replicas, log }: { config: StreamConfig; replicas: number; log: Pick<Log, "warn"> },
 ): Promise<void> {
-  const { config, replicas, log } = options;
   if (config.num_replicas >= replicas) return;
   const bucket = config.name;
   try {
@@ -210,11 +203,6 @@ export function requireKey(key: string): void {
 
 const filledMark = "penstock-filled";
 
-interface HubMirror {
-  readonly bucket: string;
-  readonly hubDomain: string;
-}
-
 function mirrorOf(bucket: string, hubDomain: string): StreamSource {
   return { name: bucketStream(bucket), external: { api: apiPrefixOf(hubDomain), deliver: "" } };
 }
@@ -230,7 +218,7 @@ export function isFilled({ metadata }: StreamConfig): boolean {
 /** Rejects unless the bucket is a mirror of that hub's and has once caught up with it. */
 async function requireFilled(
   connection: NatsConnection,
-  { bucket, hubDomain }: HubMirror,
+  { bucket, hubDomain }: { bucket: string; hubDomain: string },
 ): Promise<void> {
   const found = await (await bucketReader(connection, bucket)).state();
   if (found === undefined)
