@@ -7,11 +7,7 @@ import { type KvEntry, Kvm } from "@nats-io/kv";
 import type { NatsConnection } from "@nats-io/nats-core";
 import type { Project } from "../../gateway/projects/project.ts";
 import { bucketName, parseProject } from "../../gateway/projects/registry/bucket.ts";
-import {
-  haveEventsBeenStored,
-  isMarked,
-  lossMark,
-} from "../../gateway/projects/registry/loss-mark.ts";
+import { isMarked, lossMark, storedEvents } from "../../gateway/projects/registry/loss-mark.ts";
 import { firstProject } from "../../platform/base/first-project.ts";
 import { bucketStream } from "../../platform/nats/names.ts";
 import { checkOf, type Finding, shownList } from "./finding.ts";
@@ -100,7 +96,7 @@ async function emptyFinding(
   state: "gone" | "empty",
 ): Promise<Finding> {
   const check = checkOf("registry");
-  if (!(await haveEventsBeenStored(connection, prefix))) {
+  if (!(await storedEvents(connection, prefix)).any) {
     return check.warn("there are no projects yet: every key gets a 401", add);
   }
   return check.fail(

@@ -79,13 +79,9 @@ export class Checks {
     return this.ofDeadline(work.exchange) ?? this.#ofStreamAndProject(work);
   }
 
-  ofDeadline(exchange: Exchange): Problem | undefined {
-    return this.isLate(exchange) ? tooLate : undefined;
-  }
-
   /** After the deadline, the client's retry would store the events again. */
-  isLate({ deadlineMs }: Exchange): boolean {
-    return this.#options.monotonicMs() >= deadlineMs;
+  ofDeadline({ deadlineMs }: Exchange): Problem | undefined {
+    return this.#options.monotonicMs() >= deadlineMs ? tooLate : undefined;
   }
 
   #ofStreamAndProject(work: Work): Problem | undefined {

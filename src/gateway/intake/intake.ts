@@ -259,7 +259,7 @@ class RequestTaker {
     const slice = (): void => {
       // The outcome of an earlier frame may have failed the request while this slice waited.
       if (pending.failed) return;
-      if (this.#checks.isLate(exchange)) {
+      if (this.#checks.ofDeadline(exchange) !== undefined) {
         pending.fail("timeout");
         return;
       }

@@ -10,6 +10,7 @@ import type { ProjectLookup } from "../projects/project.ts";
 import {
   endOfValue,
   type MemberSpan,
+  type ObjectSpan,
   spaceEnd,
   spaceStart,
   startOfValue,
@@ -34,10 +35,7 @@ class Seen {
   lane: Lane | undefined = undefined;
 }
 
-interface Range {
-  readonly start: number;
-  readonly end: number;
-}
+type Range = Pick<ObjectSpan, "start" | "end">;
 
 const nothing: BodyHint = { projectId: undefined, lane: undefined };
 
@@ -101,7 +99,7 @@ function readArray(body: Buffer, { start, end }: Range): Seen {
 /** Returns the position after the event or envelope; -1 if its end is not reached. */
 function readEvent(body: Buffer, range: Range, seen: Seen): number {
   return walkMembers({ body, start: range.start, end: range.end }, (member) => {
-    if (isProperties(body, member)) {
+    if (body[member.valueStart] === Ascii.OpenBrace && nameIs(body, member, "properties")) {
       seen.propertiesToken = "";
       const properties = { body, start: member.valueStart, end: member.valueEnd };
       walkMembers(properties, (property) => {
@@ -163,10 +161,6 @@ function note(body: Buffer, seen: Seen, member: MemberSpan): void {
         ? "historical"
         : "live";
   }
-}
-
-function isProperties(body: Buffer, member: MemberSpan): boolean {
-  return body[member.valueStart] === Ascii.OpenBrace && nameIs(body, member, "properties");
 }
 
 function nameIs(body: Buffer, { nameStart, nameEnd }: MemberSpan, name: string): boolean {

@@ -197,20 +197,15 @@ export class StoredShares {
     const holding = over[exchange.lookups++ % over.length];
     if (holding === undefined) return;
     const isMixed = lane === "live" && this.#options.config.frameScope === "partition";
+    const { subjectPrefix, partitions } = this.#options.config;
+    const partition = partitionOf(holding.projectId, partitions);
     const tokens = [holding.projectId, ...(isMixed ? [manyProjects] : [])];
-    const oldest = tokens.map(async (token) => {
-      const subject = this.#subjectOf(ledger, token);
+    const oldest = tokens.map(async (projectId) => {
+      const subject = subjectOf(subjectPrefix, lane, { partition, projectId });
       const query = { seq: reading.firstSequence, next_by_subj: subject };
       return (await manager.streams.getMessage(name, query))?.seq ?? Number.POSITIVE_INFINITY;
     });
     ledger.forgetPurged(holding, Math.min(...(await Promise.all(oldest))));
-  }
-
-  #subjectOf({ state }: StreamLedger, projectId: string): string {
-    const { subjectPrefix, partitions } = this.#options.config;
-    const partition = this.#exchanges.findIndex(({ ledger }) => ledger.state === state);
-    const target = { partition: partition % partitions, projectId };
-    return subjectOf(subjectPrefix, state.lane, target);
   }
 }
 

@@ -101,17 +101,12 @@ export class StreamWatch {
       return new WatchedStream({
         ...{ wanted, state, metrics, log, monotonicMs },
         labels: { lane: state.lane, partition: String(index % settings.partitions) },
-        manager: () => this.#managerNow(),
+        manager: () => (this.#manager ??= managerOf(link.connection, { timeoutMs: askTimeoutMs })),
         atomicBatches: settings.atomicBatches,
         messageBytes: () => fullMessageBytes(settings.frameBytesMax, link.messageBytesMax),
         askEveryMs: 2 * everyMs,
       });
     });
-  }
-
-  #managerNow(): Promise<JetStreamManager> {
-    this.#manager ??= managerOf(this.#options.link.connection, { timeoutMs: askTimeoutMs });
-    return this.#manager;
   }
 
   #changed(connected: boolean): void {

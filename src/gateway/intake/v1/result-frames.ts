@@ -83,17 +83,17 @@ export class ResultFrames extends OwnFrames {
 
   #begin(bytes: number, index: number): FrameSink {
     const { publisher } = this;
-    const { lane, project } = this.work;
+    const { lane, project, body, cost } = this.work;
+    const planned = recordsBytesPlanned(body.length, cost.events);
     this.#firstIndex = index;
     this.#isNamed = true;
     this.#bytesFilled = 0;
     this.#hash.begin(`${lane} ${project.id} ${this.#requestId} `);
-    return publisher.ownFrame(lane, project, Math.max(bytes, this.#usualCapacity()));
-  }
-
-  #usualCapacity(): number {
-    const { body, cost } = this.work;
-    return Math.min(ownFrameBytes(this.publisher), recordsBytesPlanned(body.length, cost.events));
+    return publisher.ownFrame(
+      lane,
+      project,
+      Math.max(bytes, Math.min(ownFrameBytes(publisher), planned)),
+    );
   }
 
   /** Copies the frame into a larger one, with room for `bytes` more. */

@@ -145,7 +145,10 @@ export class KnownProjects {
     this.#readTo = Math.max(this.#readTo, news.revision);
     this.#held.delete(projectId);
     this.#apply(projectId, news);
-    if (!this.#lags) this.#applyHeld();
+    if (!this.#lags) {
+      for (const [held, entry] of this.#held) this.#apply(held, entry);
+      this.#held.clear();
+    }
     this.#noteConsistent();
   }
 
@@ -153,11 +156,6 @@ export class KnownProjects {
     return (
       this.#consistentTo.created === this.#created && this.#readTo < this.#consistentTo.sequence
     );
-  }
-
-  #applyHeld(): void {
-    for (const [projectId, news] of this.#held) this.#apply(projectId, news);
-    this.#held.clear();
   }
 
   #apply(projectId: string, news: EntryNews): void {

@@ -2,7 +2,6 @@
 // complete. Without the mark, the loss of the other projects could not be detected after the first
 // is added again. The mark is an entry, so that it is copied with the others.
 
-import type { JetStreamManager, StreamInfo } from "@nats-io/jetstream";
 import type { NatsConnection } from "@nats-io/nats-core";
 import { isProjectId } from "../../../platform/base/forms.ts";
 import { isFromLeader, managerOf, NoLeaderError } from "../../../platform/nats/api.ts";
@@ -10,6 +9,7 @@ import { lanes } from "../../../platform/nats/names.ts";
 import {
   type BucketEntry,
   type BucketPlace,
+  type BucketState,
   bucketName,
   bucketReader,
   ProjectError,
@@ -77,32 +77,26 @@ export const nothingStored: StoredEvents = { any: false, projectIds: new Set() }
 /** Sequential stream queries would delay a start with many partitions. */
 const askedAtOnce = 16;
 
-/** Returns whether a stream has ever had an event. Not for a leaf's streams. */
-export async function haveEventsBeenStored(
-  connection: NatsConnection,
-  prefix: string,
-): Promise<boolean> {
-  const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
-  for (const { name } of await streamsOf(manager, prefix)) {
-    if ((await ledInfo(manager, name)).state.last_seq > 0) return true;
-  }
-  return false;
-}
-
-/** Like `haveEventsBeenStored`, but also returns the projects of the stored events. */
+/** Reads the streams of the prefix. Not for a leaf's streams, which do not begin at 1. */
 export async function storedEvents(
   connection: NatsConnection,
   prefix: string,
 ): Promise<StoredEvents> {
   const manager = await managerOf(connection, { timeoutMs: registryTimeoutMs });
-  const streams = await streamsOf(manager, prefix);
+  const streams: { name: string; subjects: string }[] = [];
+  for (const lane of lanes) {
+    const subjects = `${prefix}.${lane}.>`;
+    for await (const name of manager.streams.names(subjects)) streams.push({ name, subjects });
+  }
+  const ask = async ({ name, subjects }: (typeof streams)[number]) => {
+    const info = await manager.streams.info(name, { subjects_filter: subjects });
+    if (!isFromLeader(info)) throw new NoLeaderError(name);
+    return info;
+  };
   const projectIds = new Set<string>();
   let any = false;
   for (let at = 0; at < streams.length; at += askedAtOnce) {
-    const asked = streams
-      .slice(at, at + askedAtOnce)
-      .map(({ name, subjects }) => ledInfo(manager, name, subjects));
-    for (const { state } of await Promise.all(asked)) {
+    for (const { state } of await Promise.all(streams.slice(at, at + askedAtOnce).map(ask))) {
       any ||= state.last_seq > 0;
       for (const subject of Object.keys(state.subjects ?? {})) {
         const id = subject.slice(subject.lastIndexOf(".") + 1);
@@ -113,42 +107,9 @@ export async function storedEvents(
   return { any, projectIds };
 }
 
-interface LaneStream {
-  readonly name: string;
-  readonly subjects: string;
-}
-
-async function streamsOf(manager: JetStreamManager, prefix: string): Promise<LaneStream[]> {
-  const found: LaneStream[] = [];
-  for (const lane of lanes) {
-    const subjects = `${prefix}.${lane}.>`;
-    for await (const name of manager.streams.names(subjects)) found.push({ name, subjects });
-  }
-  return found;
-}
-
-async function ledInfo(
-  manager: JetStreamManager,
-  name: string,
-  subjects?: string,
-): Promise<StreamInfo> {
-  const info = await manager.streams.info(
-    name,
-    subjects === undefined ? undefined : { subjects_filter: subjects },
-  );
-  if (!isFromLeader(info)) throw new NoLeaderError(name);
-  return info;
-}
-
-interface BucketExtent {
-  /** The sequence of the newest entry, even if the entry was removed. */
-  readonly lastSequence: number;
-  readonly entries: number;
-}
-
 /** Returns what an empty bucket has lost, as far as a process that has never read it can detect. */
 export function lossOfAll(
-  { lastSequence, entries }: BucketExtent,
+  { lastSequence, entries }: Pick<BucketState, "lastSequence" | "entries">,
   stored: StoredEvents,
 ): string | undefined {
   if (entries > 0) return undefined;

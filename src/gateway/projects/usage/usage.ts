@@ -159,7 +159,10 @@ export async function readUsage(
   if (projectId !== undefined && !isProjectId(projectId)) return [];
   const js = jetstream(connection, { timeout: apiTimeoutMs });
   const bucket = await new Kvm(js).open(usageBucketName(options.prefix));
-  const entries = await bucket.history({ key: `${projectId ?? "*"}.*` }).catch(noneIfAbsent);
+  const entries = await bucket.history({ key: `${projectId ?? "*"}.*` }).catch((error: unknown) => {
+    if (isApiError(error, apiCodes.streamNotFound)) return [];
+    throw error;
+  });
   const usages = new Map<string, ProjectUsage>();
   for await (const { key, value, operation } of entries) {
     const record = operation === "PUT" ? parseUsage(value) : undefined;
@@ -168,11 +171,6 @@ export async function readUsage(
     usages.set(id, sum(usages.get(id) ?? noUsage(id), record, nowMs));
   }
   return [...usages.values()].sort((left, right) => (left.projectId < right.projectId ? -1 : 1));
-}
-
-function noneIfAbsent(error: unknown): never[] {
-  if (isApiError(error, apiCodes.streamNotFound)) return [];
-  throw error;
 }
 
 const countNames = Object.keys(noCounts) as (keyof Counts)[];
