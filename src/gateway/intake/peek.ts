@@ -37,8 +37,6 @@ class Seen {
 
 type Range = Pick<ObjectSpan, "start" | "end">;
 
-const nothing: BodyHint = { projectId: undefined, lane: undefined };
-
 export function createPeek(projects: ProjectLookup): Peek {
   return peek;
 
@@ -53,8 +51,7 @@ export function createPeek(projects: ProjectLookup): Peek {
     const key = apiKey ?? keyIn(seen);
     const project = key === "" ? undefined : projects.byKey(key);
     const { lane } = seen;
-    if (project?.enabled !== true)
-      return lane === undefined ? nothing : { projectId: undefined, lane };
+    if (project?.enabled !== true) return { projectId: undefined, lane };
     // After a key in another member there may be an `api_key`, which would be the body's key.
     const isCertain = apiKey !== undefined || seen.apiKey !== "";
     return { projectId: project.id, lane, meter: isCertain ? project.meter : undefined };

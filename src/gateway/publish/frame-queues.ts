@@ -110,16 +110,11 @@ export class FrameQueues {
     const { partitions, frameScope } = this.#config;
     const partition = partitionOf(projectId, partitions);
     const mixed = kind === "live" && frameScope === "partition";
-    const queue = mixed ? this.#ofPartition(partition) : this.#create(kind, partition, projectId);
+    let queue = mixed ? this.#ofPartitions.get(partition) : undefined;
+    queue ??= this.#create(kind, partition, mixed ? manyProjects : projectId);
+    if (mixed) this.#ofPartitions.set(partition, queue);
     this.#known[kind].set(projectId, { queue, wasRequested: true });
     this.#rounds[kind].step();
-    return queue;
-  }
-
-  #ofPartition(partition: number): FrameQueue {
-    const queue =
-      this.#ofPartitions.get(partition) ?? this.#create("live", partition, manyProjects);
-    this.#ofPartitions.set(partition, queue);
     return queue;
   }
 
